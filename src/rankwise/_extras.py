@@ -1,0 +1,20 @@
+"""The one place that imports optional packages, so that one sentence says which extra is missing."""
+
+import importlib
+from types import ModuleType
+
+from rankwise._errors import MissingExtraError
+
+# module -> the extra of pyproject.toml that installs it
+EXTRAS = {"pyarrow": "frames"}
+
+
+def require(module: str) -> ModuleType:
+    """Import ``module`` (dotted names too) or say which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        extra = EXTRAS[module.partition(".")[0]]
+        raise MissingExtraError(
+            f"{module} is needed here and is not installed: pip install 'rankwise[{extra}]'"
+        ) from error

@@ -1,0 +1,1 @@
+"""Machine level: compiled loops over ragged arrays. Knows nothing of ranking."""

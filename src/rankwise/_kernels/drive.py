@@ -1,0 +1,53 @@
+"""Spread fixed chunks of queries over threads; the chunks, and so the bits, do not depend on the thread count.
+
+Kernels release the GIL and work on a range of queries. Nothing here is summed across threads: each chunk writes
+its own part, or its result is returned in order.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Result = TypeVar("Result")
+
+# Documents a chunk: large enough that the 50 us of a call into compiled code do not show, small enough to share out.
+CHUNK = 1 << 15
+
+
+def threads(n_jobs: int | None = None) -> int:
+    """The number of threads meant by ``n_jobs``: None and -1 mean every core this process may use."""
+    if n_jobs is not None and n_jobs > 0:
+        return n_jobs
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS or Windows
+        return os.cpu_count() or 1
+
+
+def query_chunks(start: NDArray[np.int64], size: int = CHUNK) -> Iterator[tuple[int, int]]:
+    """Ranges (first, last) of whole queries with about ``size`` documents each, the same on every machine."""
+    count = len(start) - 1
+    first = 0
+    while first < count:
+        last = int(np.searchsorted(start, start[first] + size, side="right")) - 1
+        last = min(max(last, first + 1), count)
+        yield first, last
+        first = last
+
+
+def run(task: Callable[..., Result], chunks: Sequence[tuple[int, ...]], n_jobs: int | None = None) -> list[Result]:
+    """``[task(*chunk) for chunk in chunks]`` on threads, in order; Ctrl-C drops what has not begun."""
+    workers = min(threads(n_jobs), len(chunks))
+    if workers <= 1:
+        return [task(*chunk) for chunk in chunks]
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(task, *chunk) for chunk in chunks]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise

@@ -1,0 +1,81 @@
+"""Compile once per machine: numba with a disk cache keyed by the package's sources.
+
+numba's own cache looks only at the file of the cached function: a helper edited in another file would leave the
+old code running. The cache folder is therefore named after a hash of every source of the package and of numba's
+version, under the user's cache folder. ``RANKWISE_CACHE_DIR`` moves it; a folder that cannot be written means
+no cache.
+"""
+
+import hashlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import config
+
+_decorating = threading.Lock()
+
+
+def _user_cache() -> Path:
+    """The folder where this platform keeps what can be made again."""
+    moved = os.environ.get("RANKWISE_CACHE_DIR")
+    if moved:
+        return Path(moved)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home()) / "rankwise" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "rankwise"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rankwise"
+
+
+def _cache_folder() -> str | None:
+    """The folder for this version of the sources, or None where nothing can be written."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    package = Path(__file__).parents[1]
+    for source in sorted(package.rglob("*.py")):
+        digest.update(source.relative_to(package).as_posix().encode())
+        digest.update(source.read_bytes())
+    try:
+        folder = _user_cache() / f"kernels-{digest.hexdigest()[:16]}"
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return str(folder)
+    except (OSError, RuntimeError):  # RuntimeError: no home folder
+        return None
+
+
+_FOLDER = _cache_folder()
+
+
+def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """``numba.njit`` that releases the GIL, divides as NumPy does and caches in rankwise's own folder.
+
+    Nothing is compiled at import: a kernel compiles (or loads) at its first call, or by :func:`compiled`.
+    """
+
+    def decorate(plain: Callable[..., Any]) -> Any:
+        # The folder is read when the function is decorated, so the user's own setting is put back at once.
+        with _decorating:
+            before, config.CACHE_DIR = config.CACHE_DIR, _FOLDER or ""
+            try:
+                settings = {"nogil": True, "error_model": "numpy", "cache": _FOLDER is not None, **options}
+                return numba.njit(**settings)(plain)
+            finally:
+                config.CACHE_DIR = before
+
+    return decorate if function is None else decorate(function)
+
+
+def compiled(function: Any, signature: Any) -> Any:
+    """``function`` compiled for exactly this signature, so that functions can be passed as typed arguments."""
+    if not function.signatures:
+        with _decorating:
+            if not function.signatures:
+                function.compile(signature)
+                function.disable_compile()
+    return function

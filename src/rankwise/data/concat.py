@@ -1,0 +1,91 @@
+"""Put judged lists together without ever letting two lists become one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError
+from rankwise.data.queries import Queries
+from rankwise.data.texts import Texts
+
+
+def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
+    """All queries of the parts, in order; see :meth:`Queries.concat`."""
+    parts = list(parts)
+    if not parts:
+        raise DataError("concat needs at least one part: found none")
+    parts = _same_features(parts)
+    bounds = np.cumsum([0, *(part.n_documents for part in parts)])
+    grouped = all(part.is_grouped for part in parts)
+    start = [parts[0].start[:1]] + [part.start[1:] + bound for part, bound in zip(parts, bounds, strict=False)]
+    weighted = any(part.weight is not None for part in parts)
+    scalings = {id(part.scaling) for part in parts}
+    return Queries(
+        np.concatenate([part.X for part in parts]),
+        _labels(parts),
+        np.concatenate(start),
+        None if grouped else np.concatenate([part.rows + bound for part, bound in zip(parts, bounds, strict=False)]),
+        weight=np.concatenate([_weight(part) for part in parts]) if weighted else None,
+        qid=_ids(parts, rename),
+        docid=_docids(parts),
+        feature_names=parts[0].feature_names,
+        scaling=parts[0].scaling if len(scalings) == 1 else None,
+    )
+
+
+def _same_features(parts: Sequence[Queries]) -> list[Queries]:
+    """The parts with their features in the first one's order, by name; refused where the names differ."""
+    first = parts[0]
+    aligned = []
+    for number, part in enumerate(parts):
+        if part.n_features != first.n_features:
+            raise DataError(f"part 0 has {first.n_features} features, part {number} has {part.n_features}")
+        if (part.feature_names is None) != (first.feature_names is None):
+            raise DataError(f"of part 0 and part {number}, only one names its features: name both or none")
+        aligned.append(part if first.feature_names is None else part.select_features(first.feature_names))
+    return aligned
+
+
+def _labels(parts: Sequence[Queries]) -> NDArray[np.float64] | None:
+    labels = [part.y for part in parts if part.y is not None]
+    if labels and len(labels) != len(parts):
+        unlabelled = next(number for number, part in enumerate(parts) if part.y is None)
+        raise DataError(f"part {unlabelled} carries no labels and others do: label all parts or none")
+    return np.concatenate(labels) if labels else None
+
+
+def _ids(parts: Sequence[Queries], rename: bool) -> NDArray[Any] | None:
+    if rename:
+        texts = [f"{number}/{name}" for number, part in enumerate(parts) for name in part.names()]
+        return np.array(texts, dtype=str)
+    ids = [part.qid for part in parts if part.qid is not None]
+    if not ids:
+        return None
+    if len(ids) != len(parts):
+        nameless = next(number for number, part in enumerate(parts) if part.qid is None)
+        raise DataError(f"part {nameless} has no query ids and others do: give rename=True")
+    owner: dict[Any, int] = {}
+    for number, part in enumerate(parts):
+        for name in part.names():
+            if owner.setdefault(name, number) != number:
+                raise DataError(
+                    f"query {name!r} is in part {owner[name]} and in part {number}: if they are different queries, "
+                    "give rename=True"
+                )
+    if len({part.dtype.kind for part in ids}) == 1:
+        return np.concatenate(ids)
+    return np.concatenate([part.astype(object) for part in ids])
+
+
+def _docids(parts: Sequence[Queries]) -> Texts | None:
+    docids = [part.docid for part in parts if part.docid is not None]
+    if docids and len(docids) != len(parts):
+        nameless = next(number for number, part in enumerate(parts) if part.docid is None)
+        raise DataError(f"part {nameless} has no document ids and others do")
+    return Texts.concat(docids) if docids else None
+
+
+def _weight(part: Queries) -> NDArray[np.float64]:
+    return np.ones(len(part)) if part.weight is None else part.weight

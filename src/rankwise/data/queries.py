@@ -1,0 +1,367 @@
+"""`Queries`: a ragged, immutable set of judged lists, the one currency of the house."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import DataError
+from rankwise.data import checks, grouping
+from rankwise.data.checks import Floats, Missing
+from rankwise.data.texts import Texts
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from rankwise.data.scaling import Scaler
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
+    """One judged list: a view of its rows, in input order."""
+
+    X: Floats
+    y: NDArray[np.float64] | None
+    qid: Any
+    docid: Texts | None
+    weight: float
+    feature_names: tuple[str, ...] | None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+class Queries:
+    """Judged lists: documents x features, labels, and which rows belong to which query.
+
+    Query q owns rows ``rows[start[q]:start[q+1]]``. ``X``, ``y``, ``docid`` and every score stay in the order of
+    the input, and ``X`` is not copied. Make one by :meth:`from_arrays`, :meth:`from_frame`, :func:`read_letor` or
+    :func:`load`; the constructor trusts what it is given.
+
+    Attributes
+    ----------
+    X : documents x features, C-contiguous float32 or float64 (read-only view of what was given)
+    y : labels, float64, 0 or more; None for data to be ranked
+    start, rows : int64; the layout above
+    weight : one number a query, or None where all count the same
+    qid : one identity a query, or None
+    docid : one text a document, or None
+    feature_names : tuple of names, or None
+    scaling : the fitted :class:`Scaler` that made ``X``, or None
+
+    Examples
+    --------
+    >>> queries = Queries.from_arrays([[0.1], [0.9], [0.4]], [0, 2, 1], qid=["b", "a", "b"])
+    >>> queries
+    Queries(2 queries, 3 documents, 1 feature, labels 0 to 2)
+    >>> queries[0].y
+    array([0., 1.])
+    """
+
+    __slots__ = ("X", "_rows", "docid", "feature_names", "qid", "scaling", "start", "weight", "y")
+
+    def __init__(
+        self,
+        X: Floats,
+        y: NDArray[np.float64] | None,
+        start: NDArray[np.int64],
+        rows: NDArray[np.int64] | None = None,
+        *,
+        weight: NDArray[np.float64] | None = None,
+        qid: NDArray[Any] | None = None,
+        docid: Texts | None = None,
+        feature_names: tuple[str, ...] | None = None,
+        scaling: "Scaler | None" = None,
+    ) -> None:
+        self.X = _read_only(X)
+        self.y = None if y is None else _read_only(y)
+        self.start = _read_only(start)
+        self._rows = None if rows is None else _read_only(rows)
+        self.weight = None if weight is None else _read_only(weight)
+        self.qid = None if qid is None else _read_only(qid)
+        self.docid = docid
+        self.feature_names = feature_names
+        self.scaling = scaling
+
+    # ------------------------------------------------------------------------------------------- making one
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | Sequence[Any] | None = None,
+        group: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        docid: Sequence[Any] | None = None,
+        feature_names: Sequence[str] | None = None,
+        missing: Missing = "error",
+    ) -> "Queries":
+        """Judged lists from arrays.
+
+        Parameters
+        ----------
+        X : documents x features; float32 and float64 are kept as they are, scipy sparse is made dense if it fits
+        y : labels, 0 or more; None for data to be ranked
+        qid : one hashable id a row, in any order; or
+        group : sizes of consecutive queries
+        weight : one number a query, in order of first appearance
+        docid : one identity a row
+        feature_names : one name a feature, no name twice
+        missing : what to do with NaN and infinity: "error", "zero", or "min" (smallest of the query, LETOR's rule)
+        """
+        X = checks.as_features(X)
+        if (qid is None) == (group is None):
+            found = "neither" if qid is None else "both"
+            raise DataError(f"say which rows belong together by qid= (one id a row) or group= (sizes): found {found}")
+        parts = grouping.by_id(qid, len(X)) if qid is not None else grouping.by_size(group, len(X))  # type: ignore[arg-type]
+        names = _as_names(feature_names, X.shape[1])
+        return cls(
+            checks.fill_missing(X, parts.start, parts.rows, missing, names),
+            None if y is None else checks.as_labels(y, len(X)),
+            parts.start,
+            parts.rows,
+            weight=None if weight is None else checks.as_weights(weight, len(parts.start) - 1),
+            qid=parts.qid,
+            docid=None if docid is None else _as_docid(docid, len(X)),
+            feature_names=names,
+        )
+
+    @classmethod
+    def from_frame(cls, frame: Any, **columns: Any) -> "Queries":
+        """Judged lists from a polars, pandas or Arrow table; see :func:`rankwise.data.frames.from_frame`."""
+        from rankwise.data.frames import from_frame
+
+        return from_frame(frame, **columns)
+
+    @classmethod
+    def from_letor(cls, path: "str | PathLike[str]", **options: Any) -> "Queries":
+        """Judged lists from LETOR / SVMlight text; see :func:`rankwise.read_letor`."""
+        from rankwise.data.letor import read_letor
+
+        return read_letor(path, **options)
+
+    @classmethod
+    def concat(cls, parts: Sequence["Queries"], *, rename: bool = False) -> "Queries":
+        """All queries of the parts, in order.
+
+        Parts that share a query id are refused, because two lists would become one; ``rename=True`` makes the ids
+        the texts ``part/id``.
+        """
+        from rankwise.data.concat import concat
+
+        return concat(parts, rename=rename)
+
+    # ------------------------------------------------------------------------------------------- looking at it
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Row numbers, query after query; the identity when the input was grouped."""
+        return np.arange(len(self.X), dtype=np.int64) if self._rows is None else self._rows
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether every query's rows already stand together, so that no row has to be looked up."""
+        return self._rows is None
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Documents in each query."""
+        return np.diff(self.start)
+
+    @property
+    def n_documents(self) -> int:
+        """Documents in all queries together."""
+        return len(self.X)
+
+    @property
+    def n_features(self) -> int:
+        """Features of a document."""
+        return int(self.X.shape[1])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(queries, features): scikit-learn counts queries as its samples."""
+        return len(self), self.n_features
+
+    def labels(self) -> NDArray[np.float64]:
+        """``y``, or the sentence that says that labels are needed."""
+        if self.y is None:
+            raise DataError("these queries carry no labels, and labels are needed here: use with_labels(y)")
+        return self.y
+
+    def rows_of(self, query: int) -> Any:
+        """What picks one query's rows out of an array in input order: a slice when they stand together."""
+        first, last = int(self.start[query]), int(self.start[query + 1])
+        return slice(first, last) if self._rows is None else self._rows[first:last]
+
+    def query_of_row(self) -> NDArray[np.int64]:
+        """For each row, in input order, the number of its query."""
+        owner = np.repeat(np.arange(len(self), dtype=np.int64), self.sizes)
+        if self._rows is None:
+            return owner
+        placed = np.empty_like(owner)
+        placed[self._rows] = owner
+        return placed
+
+    def names(self) -> list[Any]:
+        """The query ids as plain Python values; positions where the queries have none."""
+        return list(range(len(self))) if self.qid is None else list(self.qid.tolist())
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def __iter__(self) -> Iterator[Query]:
+        return (self._query(query) for query in range(len(self)))
+
+    @overload
+    def __getitem__(self, key: int | np.integer[Any]) -> Query: ...
+    @overload
+    def __getitem__(self, key: slice | Sequence[int] | NDArray[Any] | tuple[Any, ...]) -> "Queries": ...
+    def __getitem__(self, key: Any) -> "Query | Queries":
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # how scikit-learn slices
+            key = key[0]
+        if isinstance(key, (int, np.integer)):
+            return self._query(range(len(self))[int(key)])
+        if isinstance(key, slice) and key.step in (None, 1):
+            first, last, _ = key.indices(len(self))
+            return self._run(first, max(first, last))
+        try:
+            return self._pick(np.arange(len(self))[np.asarray(key) if len(key) else np.zeros(0, dtype=np.int64)])
+        except (IndexError, TypeError) as error:
+            raise DataError(f"queries are chosen by number, slice, mask or list of numbers: {error}") from error
+
+    def __repr__(self) -> str:
+        labels = "no labels"
+        if self.y is not None:
+            labels = f"labels {self.y.min():g} to {self.y.max():g}" if len(self.y) else "labels none"
+        return (
+            f"Queries({_count(len(self), 'query', 'queries')}, {_count(self.n_documents, 'document')}, "
+            f"{_count(self.n_features, 'feature')}, {labels})"
+        )
+
+    # ------------------------------------------------------------------------------------------- making another
+
+    def with_labels(self, y: ArrayLike | None) -> "Queries":
+        """The same documents with other labels (None: without)."""
+        return self._replace(y=None if y is None else checks.as_labels(y, self.n_documents))
+
+    def with_weight(self, weight: ArrayLike | None) -> "Queries":
+        """The same lists with other query weights (None: all count the same)."""
+        return self._replace(weight=None if weight is None else checks.as_weights(weight, len(self)))
+
+    def map_features(
+        self, function: Callable[[Floats], ArrayLike], *, feature_names: Sequence[str] | None = None
+    ) -> "Queries":
+        """The same lists with ``function(X)`` for features; the names are kept while their number stays the same."""
+        X = checks.as_features(function(self.X))
+        if len(X) != self.n_documents:
+            raise DataError(f"the function returned {len(X):,} rows for {self.n_documents:,} documents")
+        X = checks.fill_missing(X, self.start, self._rows, "error")
+        if feature_names is None and X.shape[1] == self.n_features:
+            feature_names = self.feature_names
+        return self._replace(X=X, feature_names=_as_names(feature_names, X.shape[1]), scaling=None)
+
+    def select_features(self, names: Sequence[str]) -> "Queries":
+        """The same lists with the named features, in that order; a name that is not there is refused by name."""
+        if self.feature_names is None:
+            raise DataError("these queries carry no feature names: give feature_names= when making them")
+        place = {name: column for column, name in enumerate(self.feature_names)}
+        lacking = [name for name in names if name not in place]
+        if lacking:
+            raise DataError(f"feature {lacking[0]!r} is not among the {len(place)} features of these queries")
+        if tuple(names) == self.feature_names:
+            return self
+        columns = [place[name] for name in names]
+        return self._replace(
+            X=np.ascontiguousarray(self.X[:, columns]), feature_names=_as_names(names, len(columns)), scaling=None
+        )
+
+    def save(self, path: "str | PathLike[str]") -> None:
+        """Write everything to one safe file; :func:`rankwise.load` maps it back into memory."""
+        from rankwise.data.stored import save_queries
+
+        save_queries(self, path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, tuple(getattr(self, name) for name in _FIELDS)
+
+    def _replace(self, **changes: Any) -> "Queries":
+        return _rebuild(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
+
+    def _query(self, query: int) -> Query:
+        places = self.rows_of(query)
+        return Query(
+            X=self.X[places],
+            y=None if self.y is None else self.y[places],
+            qid=query if self.qid is None else self.qid[query],
+            docid=None if self.docid is None else self.docid[places],
+            weight=1.0 if self.weight is None else float(self.weight[query]),
+            feature_names=self.feature_names,
+        )
+
+    def _run(self, first: int, last: int) -> "Queries":
+        """Queries first..last-1: views of the same memory when their rows stand together."""
+        if self._rows is not None:
+            return self._pick(np.arange(first, last))
+        row, end = int(self.start[first]), int(self.start[last])
+        return self._at(slice(row, end), self.start[first : last + 1] - row, slice(first, last))
+
+    def _pick(self, chosen: NDArray[np.int64]) -> "Queries":
+        """The chosen queries, in the order in which they were asked for."""
+        sizes = self.sizes[chosen]
+        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        places = np.repeat(self.start[chosen] - start[:-1], sizes) + np.arange(start[-1])
+        return self._at(places if self._rows is None else self._rows[places], start, chosen)
+
+    def _at(self, rows: Any, start: NDArray[np.int64], queries: Any) -> "Queries":
+        return Queries(
+            self.X[rows],
+            None if self.y is None else self.y[rows],
+            start,
+            weight=None if self.weight is None else self.weight[queries],
+            qid=None if self.qid is None else self.qid[queries],
+            docid=None if self.docid is None else self.docid[rows],
+            feature_names=self.feature_names,
+            scaling=self.scaling,
+        )
+
+
+_FIELDS = ("X", "y", "start", "_rows", "weight", "qid", "docid", "feature_names", "scaling")
+
+
+def _rebuild(X: Any, y: Any, start: Any, rows: Any, weight: Any, qid: Any, docid: Any, names: Any, scaling: Any) -> Any:
+    return Queries(X, y, start, rows, weight=weight, qid=qid, docid=docid, feature_names=names, scaling=scaling)
+
+
+def _read_only(array: NDArray[Any]) -> Any:
+    """A view that cannot be written through: what was checked stays checked."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _as_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    listed = tuple(str(name) for name in names)
+    if len(listed) != n_features:
+        raise DataError(f"feature_names holds one name a feature: found {len(listed)} names for {n_features} features")
+    if len(set(listed)) != len(listed):
+        twice = next(name for place, name in enumerate(listed) if name in listed[:place])
+        raise DataError(f"feature_names holds {twice!r} twice")
+    return listed
+
+
+def _as_docid(docid: Sequence[Any], n_rows: int) -> Texts:
+    texts = docid if isinstance(docid, Texts) else Texts.of(docid)
+    if len(texts) != n_rows:
+        raise DataError(f"docid holds one identity a row: found {len(texts):,} for {n_rows:,} rows")
+    return texts
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,87 @@
+"""A column of texts as one block of UTF-8 bytes and offsets: millions of identities without millions of objects."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Texts:
+    """Texts 0..n-1; text i is ``data[offset[i]:offset[i+1]]`` in UTF-8.
+
+    Behaves as a sequence of ``str``; a slice, mask or index array gives `Texts` again; ``numpy.asarray`` gives
+    an object array.
+
+    Examples
+    --------
+    >>> names = Texts.of(["d1", "d2", "d3"])
+    >>> names[1], list(names[[2, 0]])
+    ('d2', ['d3', 'd1'])
+    """
+
+    __slots__ = ("data", "offset")
+
+    def __init__(self, data: NDArray[np.uint8], offset: NDArray[np.int64]) -> None:
+        self.data = data
+        self.offset = offset
+
+    @classmethod
+    def of(cls, texts: Iterable[Any]) -> "Texts":
+        """Any identities, each turned into its text."""
+        encoded = [str(text).encode("utf-8", "surrogateescape") for text in texts]
+        offset = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum([len(text) for text in encoded], out=offset[1:])
+        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offset)
+
+    @classmethod
+    def concat(cls, parts: Iterable["Texts"]) -> "Texts":
+        """All texts of the parts, in order."""
+        parts = list(parts)
+        lengths = np.concatenate([np.diff(part.offset) for part in parts])
+        data = np.concatenate([part.data[part.offset[0] : part.offset[-1]] for part in parts])
+        return cls(data, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.offset) - 1
+
+    @overload
+    def __getitem__(self, key: int | np.integer[Any]) -> str: ...
+    @overload
+    def __getitem__(self, key: slice | list[int] | NDArray[Any]) -> "Texts": ...
+    def __getitem__(self, key: Any) -> "str | Texts":
+        if isinstance(key, (int, np.integer)):
+            place = range(len(self))[int(key)]
+            text = self.data[self.offset[place] : self.offset[place + 1]].tobytes()
+            return text.decode("utf-8", "surrogateescape")
+        if isinstance(key, slice) and key.step in (None, 1):
+            first, last, _ = key.indices(len(self))
+            return Texts(self.data, self.offset[first : max(first, last) + 1])
+        return self._take(np.arange(len(self))[key])
+
+    def _take(self, places: NDArray[np.int64]) -> "Texts":
+        length = self.offset[places + 1] - self.offset[places]
+        offset = np.zeros(len(places) + 1, dtype=np.int64)
+        np.cumsum(length, out=offset[1:])
+        # byte j of the result comes from its text's first byte plus its place inside the text
+        source = np.repeat(self.offset[places] - offset[:-1], length) + np.arange(offset[-1])
+        return Texts(self.data[source], offset)
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[place] for place in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        array = np.empty(len(self), dtype=object)
+        array[:] = list(self)
+        return array if dtype is None else array.astype(dtype)
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, Texts):
+            return bool(np.array_equal(np.asarray(self), np.asarray(other)))
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(self[place]) for place in range(min(3, len(self))))
+        return f"Texts([{shown}{', ...' if len(self) > 3 else ''}], {len(self):,} texts)"
