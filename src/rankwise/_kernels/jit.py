@@ -1,8 +1,8 @@
 """Compile once per machine: numba with a disk cache keyed by the package's sources.
 
 numba's own cache looks only at the file of the cached function: a helper edited in another file would leave the
-old code running. The cache folder is therefore named after a hash of every source of the package and of numba's
-version, under the user's cache folder. ``RANKWISE_CACHE_DIR`` moves it; a folder that cannot be written means
+old code running. The cache folder is therefore named after a hash of every source that holds a kernel and of
+numba's version, under the user's cache folder. ``RANKWISE_CACHE_DIR`` moves it; a folder that cannot be written means
 no cache.
 """
 
@@ -38,8 +38,9 @@ def _cache_folder() -> str | None:
     digest = hashlib.sha256(numba.__version__.encode())
     package = Path(__file__).parents[1]
     for source in sorted(package.rglob("*.py")):
-        digest.update(source.relative_to(package).as_posix().encode())
-        digest.update(source.read_bytes())
+        text = source.read_bytes()
+        if b"@kernel" in text:
+            digest.update(source.relative_to(package).as_posix().encode() + text)
     try:
         folder = _user_cache() / f"kernels-{digest.hexdigest()[:16]}"
         folder.mkdir(parents=True, exist_ok=True)

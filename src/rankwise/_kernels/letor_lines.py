@@ -1,0 +1,166 @@
+"""What can be told about lines of LETOR text without reading their features.
+
+A line is a row unless it is blank or begins with ``#``. ``begin`` is always the first byte of a line; nothing at
+or after ``end`` is read.
+"""
+
+import numpy as np
+
+from rankwise._kernels.decimal import is_break
+from rankwise._kernels.jit import kernel
+from rankwise._kernels.letor_words import after_newline, byte
+
+TAB, NEWLINE, BLANK, HASH, MINUS, EQUALS = 9, 10, 32, 35, 45, 61
+NO_TOKEN = -1
+
+
+@kernel(inline="always")
+def is_blank(letter):
+    """Whether a byte is a blank inside a line: space, tab, carriage return, vertical tab or form feed."""
+    return letter == BLANK or (TAB <= letter <= 13 and letter != NEWLINE)
+
+
+@kernel
+def skip_blanks(text, place, end):
+    """The first place from here on that is no blank, or ``end``."""
+    while place < end and is_blank(byte(text, place)):
+        place += 1
+    return place
+
+
+@kernel
+def skip_word(text, place, end):
+    """Where the run of bytes that are neither blank nor newline ends."""
+    while place < end and byte(text, place) != NEWLINE and not is_blank(byte(text, place)):
+        place += 1
+    return place
+
+
+@kernel
+def skip_token(text, place, end):
+    """Where the token ends: at a blank, a newline, the ``#`` of a comment, or ``end``."""
+    while place < end and not is_break(byte(text, place)):
+        place += 1
+    return place
+
+
+@kernel
+def has_qid(text, place, end):
+    """Whether ``qid:`` stands here."""
+    return (
+        place + 4 <= end
+        and byte(text, place) == 113
+        and byte(text, place + 1) == 105
+        and byte(text, place + 2) == 100
+        and byte(text, place + 3) == 58
+    )
+
+
+@kernel
+def same_bytes(text, first, second, length):
+    """Whether the ``length`` bytes at two places are the same."""
+    for number in range(length):
+        if byte(text, first + number) != byte(text, second + number):
+            return False
+    return True
+
+
+@kernel
+def count_rows(text, begin, end):
+    """The number of rows between two line ends."""
+    rows = 0
+    place = begin
+    while place < end:
+        place = skip_blanks(text, place, end)
+        if place < end:
+            letter = byte(text, place)
+            rows += letter != NEWLINE and letter != HASH
+            place = after_newline(text, place, end)
+    return rows
+
+
+@kernel
+def find_last_run(text, end, skip_negative, state):
+    """Go on from ``state`` over whole lines up to ``end``: how many rows, and where the last run of one qid begins.
+
+    ``state`` is (place, rows, rows before the last run, first byte of the last run's first line, its qid's place,
+    its qid's length); rows whose label begins with a minus are not counted if ``skip_negative``. A row without a qid
+    begins a run of its own, so that a malformed file is not gathered whole.
+    """
+    place, rows, rows_before, line, known_at, known_length = state
+    while place < end:
+        begin = place
+        place = skip_blanks(text, place, end)
+        if place < end and byte(text, place) != NEWLINE and byte(text, place) != HASH:
+            counts = not (skip_negative and byte(text, place) == MINUS)
+            at = skip_blanks(text, skip_token(text, place, end), end)
+            length = NO_TOKEN
+            if has_qid(text, at, end):
+                at += 4
+                length = skip_token(text, at, end) - at
+            if length == NO_TOKEN or length != known_length or not same_bytes(text, at, known_at, length):
+                rows_before, line, known_at, known_length = rows, begin, at, length
+            rows += counts
+        place = after_newline(text, place, end)
+    return place, rows, rows_before, line, known_at, known_length
+
+
+@kernel
+def _names_docid(text, place, end):
+    """Where the X of ``docid = X`` begins if that stands here, else ``NO_TOKEN``."""
+    letters = (100, 111, 99, 105, 100)
+    for number in range(5):
+        if place + number >= end or byte(text, place + number) != letters[number]:
+            return NO_TOKEN
+    place = skip_blanks(text, place + 5, end)
+    if place == end or byte(text, place) != EQUALS:
+        return NO_TOKEN
+    place = skip_blanks(text, place + 1, end)
+    return NO_TOKEN if place == end or byte(text, place) == NEWLINE else place
+
+
+@kernel
+def find_docid(text, place, end):
+    """``(first byte, length)`` of the document's identity in the comment at ``place``.
+
+    The word X of ``docid = X`` if that is anywhere in the comment, else the first word; length 0 if there is none.
+    """
+    first = skip_blanks(text, place, end)
+    place = first
+    while place < end and byte(text, place) != NEWLINE:
+        named = _names_docid(text, place, end)
+        if named != NO_TOKEN:
+            return named, skip_word(text, named, end) - named
+        place = skip_blanks(text, skip_word(text, place, end), end)
+    return first, skip_word(text, first, end) - first
+
+
+@kernel
+def gather(text, at, offset, data):
+    """Copy piece i, which begins at ``at[i]``, to ``data[offset[i]:offset[i+1]]``."""
+    for piece in range(len(at)):
+        for number in range(offset[piece + 1] - offset[piece]):
+            data[offset[piece] + number] = text[at[piece] + number]
+
+
+@kernel
+def read_integers(text, at, length, numbers):
+    """Whether every token is a whole number of 64 bits as it would be written back; then ``numbers`` holds them."""
+    for token in range(len(at)):
+        place = at[token]
+        end = place + length[token]
+        negative = place < end and byte(text, place) == MINUS
+        place += negative
+        count = end - place
+        if count < 1 or count > 19 or (byte(text, place) == 48 and (count > 1 or negative)):
+            return False
+        magnitude = np.uint64(0)
+        while place < end:
+            if not 48 <= byte(text, place) <= 57:
+                return False
+            magnitude = magnitude * np.uint64(10) + np.uint64(byte(text, place) - 48)
+            place += 1
+        if magnitude > np.uint64(2**63 - 1):
+            return False
+        numbers[token] = -np.int64(magnitude) if negative else np.int64(magnitude)
+    return True

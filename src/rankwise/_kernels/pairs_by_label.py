@@ -1,0 +1,48 @@
+"""Count pairs of documents by their two grades: how many there are, how many stand wrongly, how many are tied."""
+
+import numpy as np
+
+from rankwise._kernels.jit import kernel
+from rankwise._kernels.ragged import order_lists
+
+
+@kernel
+def count_pairs(first, last, start, rows, key, grade, n_grades):
+    """Pairs of different grades in lists first..last-1, by (higher grade, lower grade).
+
+    Returns four n_grades x n_grades arrays of whole numbers: all pairs; inverted ones (the lower grade has the
+    strictly higher key); tied ones (the same key); and those of the tied ones in which the lower grade comes first
+    in the order of ``rows``. O(m log m + m n_grades) for a list of m documents.
+    """
+    pairs = np.zeros((n_grades, n_grades), dtype=np.int64)
+    inverted = np.zeros((n_grades, n_grades), dtype=np.int64)
+    tied = np.zeros((n_grades, n_grades), dtype=np.int64)
+    tied_wrongly = np.zeros((n_grades, n_grades), dtype=np.int64)
+    count = start[last] - start[first]
+    order = np.empty(count, dtype=np.int64)
+    end = np.empty(count, dtype=np.int64)
+    order_lists(first, last, start, rows, key, order, end)
+    above = np.empty(n_grades, dtype=np.int64)  # documents with a strictly higher key, by grade
+    beside = np.empty(n_grades, dtype=np.int64)  # earlier documents of the same block of equal keys, by grade
+    for q in range(first, last):
+        base = start[q] - start[first]
+        size = start[q + 1] - start[q]
+        above[:] = 0
+        t = 0
+        while t < size:
+            beside[:] = 0
+            for p in range(t, end[base + t]):
+                own = grade[order[base + p]]
+                for other in range(own):  # lower grades that stand higher, or the same
+                    inverted[own, other] += above[other]
+                    pairs[own, other] += above[other] + beside[other]
+                    tied[own, other] += beside[other]
+                    tied_wrongly[own, other] += beside[other]
+                for other in range(own + 1, n_grades):  # higher grades that stand higher, or the same
+                    pairs[other, own] += above[other] + beside[other]
+                    tied[other, own] += beside[other]
+                beside[own] += 1
+            for g in range(n_grades):
+                above[g] += beside[g]
+            t = end[base + t]
+    return pairs, inverted, tied, tied_wrongly

@@ -1,0 +1,31 @@
+"""Measures as values: ``NDCG() @ 10``, ``AP(rel=2)``, or parsed from their spelling, ``parse("nDCG@10")``."""
+
+from rankwise.measures._base import BinaryMeasure, Measure
+from rankwise.measures.ap import AP
+from rankwise.measures.err import ERR
+from rankwise.measures.ndcg import DCG, NDCG, MeanNDCG
+from rankwise.measures.pairs import Pairs
+from rankwise.measures.parse import parse, registered
+from rankwise.measures.precision import P, R, Success
+from rankwise.measures.rbp import RBP
+from rankwise.measures.rr import RR
+from rankwise.measures.wta import WTA
+
+__all__ = [
+    "AP",
+    "DCG",
+    "ERR",
+    "NDCG",
+    "RBP",
+    "RR",
+    "WTA",
+    "BinaryMeasure",
+    "MeanNDCG",
+    "Measure",
+    "P",
+    "Pairs",
+    "R",
+    "Success",
+    "parse",
+    "registered",
+]

@@ -1,0 +1,107 @@
+"""Measures over many lists: sort every list once, then run each measure's formula on it, chunk by chunk."""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise._kernels import drive
+from rankwise.data import checks
+from rankwise.measures._base import Empty, Measure, Ties, Vector
+
+TIES = {"expected": 0, "pessimistic": 1, "optimistic": 2, "stable": 3}
+EMPTY = {"skip": math.nan, "zero": 0.0, "one": 1.0}
+
+
+def measure_lists(
+    measures: Sequence[Measure],
+    scores: Vector,
+    labels: Vector,
+    start: NDArray[np.int64],
+    rows: NDArray[np.int64] | None,
+    *,
+    ties: Ties = "expected",
+    n_jobs: int | None = None,
+) -> NDArray[np.float64]:
+    """Values of every measure on every list, measures x lists; NaN where a measure is 0/0.
+
+    Scores are sorted once, in O(m log m) a list, however many measures there are. A score of -inf says that the
+    document was not retrieved: it takes no position, but counts among the documents that could have been found.
+    """
+    if ties not in TIES:
+        raise RankwiseError(f"ties is one of {', '.join(map(repr, TIES))}: found {ties!r}")
+    order_lists, formula_lists = _drivers()
+    longest = int(np.diff(start).max(initial=0))
+    values = [measure.row_values(labels) for measure in measures]
+    tables = [np.ascontiguousarray(measure.table(longest)) for measure in measures]
+    knobs = [measure.all_knobs() for measure in measures]
+    formulas = [_formula(type(measure)) for measure in measures]
+    no_rows = np.empty(0, dtype=np.int64) if rows is None else rows
+    result = np.full((len(measures), len(start) - 1), np.nan)
+
+    def work(first: int, last: int) -> None:
+        size = int(start[last] - start[first])
+        order = np.empty(size, dtype=np.int64)
+        end = np.empty(size, dtype=np.int64)
+        order_lists(first, last, start, no_rows, scores, order, end)
+        retrieved = _retrieved(start[first : last + 1] - start[first], scores, order)
+        for number, measure in enumerate(measures):
+            formula_lists(
+                formulas[number],
+                start[first : last + 1],
+                order,
+                end,
+                retrieved,
+                values[number],
+                TIES[ties],
+                measure.needs_ideal,
+                tables[number],
+                knobs[number],
+                result[number, first:last],
+            )
+
+    drive.run(work, list(drive.query_chunks(start)), n_jobs)
+    return result
+
+
+def one_list(measure: Measure, scores: ArrayLike, labels: ArrayLike, *, ties: Ties, empty: Empty) -> float:
+    """One measure on one list."""
+    y = np.atleast_1d(np.asarray(labels, dtype=np.float64))
+    y = checks.as_labels(y, len(y))
+    s = checks.as_scores(np.atleast_1d(np.asarray(scores, dtype=np.float64)), len(y))
+    values = measure_lists([measure], s, y, np.array([0, len(y)]), None, ties=ties, n_jobs=1)
+    return float(fill_empty(values, empty)[0, 0])
+
+
+def fill_empty(values: NDArray[np.float64], empty: Empty) -> NDArray[np.float64]:
+    """Give the lists on which a measure is 0/0 their stated value; "skip" leaves NaN."""
+    if empty not in EMPTY:
+        raise RankwiseError(f"empty is one of {', '.join(map(repr, EMPTY))}: found {empty!r}")
+    return np.where(np.isnan(values), EMPTY[empty], values)
+
+
+def _retrieved(start: NDArray[np.int64], scores: Vector, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Documents of each list that take a position: all but those with a score of -inf, which sort last."""
+    absent = np.concatenate([[0], np.cumsum(np.isneginf(scores[order]))])
+    return np.asarray(np.diff(start) - (absent[start[1:]] - absent[start[:-1]]), dtype=np.int64)
+
+
+@cache
+def _drivers() -> tuple[Any, Any]:
+    """The two compiled loops; kept out of module import, which costs no compiler."""
+    from rankwise._kernels.ragged import order_lists
+    from rankwise.measures._driver import formula_lists
+
+    return order_lists, formula_lists
+
+
+@cache
+def _formula(kind: type[Measure]) -> Any:
+    from rankwise._kernels.jit import compiled
+    from rankwise.measures._driver import FORMULA
+
+    return compiled(kind.formula, FORMULA)

@@ -1,0 +1,76 @@
+"""Gains of labels and discounts of positions: G(l) = 2^l - 1 and D(p) = 1 / log2(1 + p) unless told otherwise."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankwise._errors import MeasureError
+from rankwise.measures._base import Vector
+
+# A sum of gains of any list that fits into memory stays finite below this.
+LARGEST_GAIN = 1e300
+
+Table = tuple[tuple[float, float], ...]
+
+
+def as_gain(gain: Any) -> "str | Table":
+    """'exp2', 'linear', or a table label -> gain (mapping or sequence), checked to be nondecreasing and >= 0."""
+    if isinstance(gain, str):
+        if gain not in ("exp2", "linear"):
+            raise MeasureError(f"gain is 'exp2', 'linear' or a table of gains by label: found {gain!r}")
+        return gain
+    if isinstance(gain, Mapping):
+        pairs = gain.items()
+    elif isinstance(gain, Sequence) and gain and not isinstance(gain[0], (tuple, list)):
+        pairs = dict(enumerate(gain)).items()
+    else:
+        pairs = dict(gain).items()
+    table = tuple(sorted((float(label), float(value)) for label, value in pairs))
+    values = [value for _, value in table]
+    if not table or min(values) < 0 or not max(values) < LARGEST_GAIN or values != sorted(values):
+        raise MeasureError(f"a table of gains is not negative and grows with the label: found {dict(table)}")
+    return table
+
+
+def gains(labels: Vector, gain: "str | Table") -> Vector:
+    """G of every label; labels beyond the gain's range are refused, with another gain offered."""
+    if isinstance(gain, str):
+        if gain == "linear":
+            return labels
+        largest = labels.max(initial=0.0)
+        if largest > np.log2(LARGEST_GAIN):
+            raise MeasureError(
+                f"the gain 2^label - 1 overflows at label {largest:g}: use the linear gain, nDCG(dcg='log2'), "
+                "or a table of gains, NDCG(gain={label: gain, ...})"
+            )
+        return np.exp2(labels) - 1.0
+    known = np.array([label for label, _ in gain])
+    place = np.minimum(np.searchsorted(known, labels), len(known) - 1)
+    if len(labels) and not np.array_equal(known[place], labels):
+        stranger = labels[known[place] != labels][0]
+        raise MeasureError(f"label {stranger:g} is not in the table of gains, which knows {known.tolist()}")
+    return np.array([value for _, value in gain])[place]
+
+
+def as_discount(discount: Any) -> "str | tuple[float, ...]":
+    """'log2', 'letor' (the first two positions undiscounted), or the discounts of positions 1, 2, ..."""
+    if isinstance(discount, str):
+        if discount not in ("log2", "letor"):
+            raise MeasureError(f"discount is 'log2', 'letor' or the values by position: found {discount!r}")
+        return discount
+    values = tuple(float(value) for value in discount)
+    if not values or values[0] <= 0 or values[-1] < 0 or list(values) != sorted(values, reverse=True):
+        raise MeasureError(f"discounts begin above 0, are not negative and never grow: found {values}")
+    return values
+
+
+def discounts(longest: int, discount: "str | tuple[float, ...]") -> Vector:
+    """D of positions 1 .. longest; 0 beyond the end of a list of values."""
+    if isinstance(discount, str):
+        position = np.arange(1, longest + 1, dtype=np.float64)
+        return 1.0 / np.log2(position + 1 if discount == "log2" else np.maximum(position, 2))
+    table = np.zeros(longest)
+    given = np.array(discount[:longest])
+    table[: len(given)] = given
+    return table

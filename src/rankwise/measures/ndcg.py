@@ -1,0 +1,206 @@
+"""DCG and its normalised forms."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from rankwise._errors import MeasureError
+from rankwise._kernels.jit import kernel
+from rankwise.measures._base import Measure, Vector
+from rankwise.measures.gains import as_discount, as_gain, discounts, gains
+
+# ir-measures' names for a gain and a discount together; 'letor' is ours.
+_DCG = {
+    "log2": ("linear", "log2"),
+    "exp-log2": ("exp2", "log2"),
+    "letor": ("linear", "letor"),
+    "exp-letor": ("exp2", "letor"),
+}
+_DEFAULT_DCG = "exp-log2"
+
+
+@kernel
+def discounted_gain(value, end, retrieved, cut, discount):
+    """Sum of gain times discount over the first ``cut`` positions; inside a tie block the mean discount counts."""
+    total = 0.0
+    stop = min(retrieved, cut)
+    t = 0
+    while t < stop:
+        e = end[t]
+        if e - t == 1:
+            total += value[t] * discount[t]
+        else:
+            gain = 0.0
+            for p in range(t, e):
+                gain += value[p]
+            weight = 0.0
+            for p in range(t, min(e, stop)):
+                weight += discount[p]
+            total += gain * (weight / (e - t))
+        t = e
+    return total
+
+
+@kernel
+def ideal_gain(best, cut, discount):
+    """The largest discounted gain that any order reaches."""
+    total = 0.0
+    for p in range(min(len(best), cut)):
+        total += best[p] * discount[p]
+    return total
+
+
+@kernel
+def dcg_formula(value, end, retrieved, best, table, knobs):
+    cut = int(min(knobs[0], float(len(best))))
+    if ideal_gain(best, cut, table) <= 0.0:
+        return np.nan
+    return discounted_gain(value, end, retrieved, cut, table)
+
+
+@kernel
+def ndcg_formula(value, end, retrieved, best, table, knobs):
+    cut = int(min(knobs[0], float(len(best))))
+    ideal = ideal_gain(best, cut, table)
+    if ideal <= 0.0:
+        return np.nan
+    if knobs[1] != 0.0 and len(best) < knobs[0] < np.inf:
+        return 0.0
+    return discounted_gain(value, end, retrieved, cut, table) / ideal
+
+
+@kernel
+def mean_ndcg_formula(value, end, retrieved, best, table, knobs):
+    if ideal_gain(best, len(best), table) <= 0.0:
+        return np.nan
+    total = 0.0
+    reached = 0.0
+    ideal = 0.0
+    t = 0
+    for p in range(len(best)):
+        if p < retrieved:
+            if p == end[t]:
+                t = p
+            if p == t:
+                gain = 0.0
+                for i in range(t, end[t]):
+                    gain += value[i]
+                gain /= end[t] - t
+            reached += gain * table[p]
+        ideal += best[p] * table[p]
+        total += reached / ideal
+    return total / len(best)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class _Discounted(Measure):
+    """What the measures of discounted gain share: a gain of labels, a discount of positions, and their spelling."""
+
+    gain: Any = "exp2"
+    discount: Any = "log2"
+
+    needs_ideal = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "gain", as_gain(self.gain))
+        object.__setattr__(self, "discount", as_discount(self.discount))
+
+    def row_values(self, labels: Vector) -> Vector:
+        return gains(labels, self.gain)
+
+    def table(self, longest: int) -> Vector:
+        return discounts(longest, self.discount)
+
+    def spelling(self) -> dict[str, Any]:
+        gain = self.gain if isinstance(self.gain, str) else "linear"
+        discount = self.discount if isinstance(self.discount, str) else "log2"
+        spelled: dict[str, Any] = {"dcg": next(name for name, pair in _DCG.items() if pair == (gain, discount))}
+        if not isinstance(self.gain, str):
+            spelled["gains"] = dict(self.gain)
+        if not isinstance(self.discount, str):
+            spelled["discount"] = self.discount
+        others = {name: value for name, value in super().spelling().items() if name not in ("gain", "discount")}
+        return {**spelled, **others}
+
+    def _short_spelling(self) -> dict[str, Any]:
+        spelled = self.spelling()
+        return {name: value for name, value in spelled.items() if (name, value) != ("dcg", _DEFAULT_DCG)}
+
+    @classmethod
+    def from_spelling(cls, cutoff: int | None, parameters: Mapping[str, Any]) -> Self:
+        given = dict(parameters)
+        given.setdefault("dcg", "log2" if "gains" in given else _DEFAULT_DCG)
+        dcg = given.pop("dcg")
+        if dcg not in _DCG:
+            raise MeasureError(f"dcg is one of {', '.join(map(repr, _DCG))}: found {dcg!r}")
+        gain, discount = _DCG[dcg]
+        if "gains" in given:
+            if gain != "linear":
+                raise MeasureError(f"gains= replaces the gain, so dcg is 'log2' or 'letor' beside it: found {dcg!r}")
+            gain = given.pop("gains")
+        return super().from_spelling(cutoff, {"gain": gain, "discount": discount, **given})
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DCG(_Discounted):
+    """Discounted cumulative gain: DCG@k = sum_{p <= k} G(label at p) D(p).
+
+    Parameters
+    ----------
+    gain : "exp2" (2^l - 1), "linear" (l), or a table of gains by label, such as {0: 0, 1: 1, 2: 5}
+    discount : "log2" (1/log2(1+p)), "letor" (1, 1, 1/log2 3, 1/log2 4, ...), or the values by position
+    cutoff : k, or None for the whole list
+    """
+
+    name = "DCG"
+    formula = dcg_formula
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NDCG(_Discounted):
+    """Normalised discounted cumulative gain: NDCG@k = DCG@k / max over orders of DCG@k.
+
+    Parameters
+    ----------
+    gain : "exp2" (2^l - 1), "linear" (l), or a table of gains by label, such as {0: 0, 1: 1, 2: 5}
+    discount : "log2" (1/log2(1+p)), "letor" (1, 1, 1/log2 3, 1/log2 4, ...), or the values by position
+    short : what a list shorter than the cut-off counts: "allow" its own NDCG, or "zero" as the LETOR evaluator does
+    cutoff : k, or None for the whole list
+
+    Notes
+    -----
+    0/0 when no document has a positive gain. Under ``ties="expected"`` every document of a tie block is discounted
+    by the block's mean discount.
+
+    Examples
+    --------
+    >>> NDCG() @ 10
+    nDCG(dcg='exp-log2')@10
+    >>> NDCG(gain="linear").title
+    "nDCG(dcg='log2')"
+    """
+
+    short: str = "allow"
+
+    name = "nDCG"
+    formula = ndcg_formula
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.short not in ("allow", "zero"):
+            raise MeasureError(f"short is 'allow' or 'zero': found {self.short!r}")
+
+    def knobs(self) -> tuple[float, ...]:
+        return (float(self.short == "zero"),)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MeanNDCG(_Discounted):
+    """The mean of NDCG@1, ..., NDCG@m over the whole list, as the LETOR evaluator reports it."""
+
+    name = "MeanNDCG"
+    takes_cutoff = False
+    formula = mean_ndcg_formula

@@ -1,0 +1,106 @@
+"""Precision, recall and success at a cut-off: how many relevant documents stand among the first k."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankwise._errors import MeasureError
+from rankwise._kernels.jit import kernel
+from rankwise.measures._base import BinaryMeasure
+
+
+@kernel
+def relevant_within(value, end, retrieved, cut):
+    """Expected number of relevant documents among the first ``cut``."""
+    found = 0.0
+    stop = int(min(cut, float(retrieved)))
+    t = 0
+    while t < stop:
+        e = end[t]
+        found += value[t:e].sum() * ((min(e, stop) - t) / (e - t))
+        t = e
+    return found
+
+
+@kernel
+def precision_formula(value, end, retrieved, best, table, knobs):
+    if best.sum() == 0.0:
+        return np.nan
+    size = min(knobs[0], float(len(best))) if knobs[1] != 0.0 else knobs[0]
+    return relevant_within(value, end, retrieved, knobs[0]) / size
+
+
+@kernel
+def recall_formula(value, end, retrieved, best, table, knobs):
+    relevant = best.sum()
+    if relevant == 0.0:
+        return np.nan
+    return relevant_within(value, end, retrieved, knobs[0]) / relevant
+
+
+@kernel
+def success_formula(value, end, retrieved, best, table, knobs):
+    if best.sum() == 0.0:
+        return np.nan
+    stop = int(min(knobs[0], float(retrieved)))
+    t = 0
+    while t < stop:
+        e = end[t]
+        inside = value[t:e].sum()
+        if inside > 0.0:
+            missed = 1.0  # probability that the places of the block within the cut-off hold no relevant document
+            for j in range(min(e, stop) - t):
+                missed *= max(0.0, e - t - inside - j) / (e - t - j)
+            return 1.0 - missed
+        t = e
+    return 0.0
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class P(BinaryMeasure):
+    """Precision: P@k = (relevant documents in 1..k) / k.
+
+    Parameters
+    ----------
+    rel : a document is relevant when its label is at least this
+    short : what to divide by when the list is shorter than k: "k" (trec_eval), or "list", its own length (XGBoost)
+    cutoff : k, needed
+
+    Notes
+    -----
+    A query without a relevant document tells nothing about a ranker and counts as empty, here as in every measure.
+    """
+
+    short: str = "k"
+
+    name = "P"
+    aliases = ("Precision",)
+    needs_cutoff = True
+    formula = precision_formula
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.short not in ("k", "list"):
+            raise MeasureError(f"short is 'k' or 'list': found {self.short!r}")
+
+    def knobs(self) -> tuple[float, ...]:
+        return (float(self.short == "list"),)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class R(BinaryMeasure):
+    """Recall: R@k = (relevant documents in 1..k) / (relevant documents); 0/0 when no document is relevant."""
+
+    name = "R"
+    aliases = ("Recall",)
+    needs_cutoff = True
+    formula = recall_formula
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Success(BinaryMeasure):
+    """Success@k = 1 if any of the first k documents is relevant, else 0; empty when no document is relevant."""
+
+    name = "Success"
+    needs_cutoff = True
+    formula = success_formula

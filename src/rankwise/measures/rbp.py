@@ -1,0 +1,64 @@
+"""Rank-biased precision."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwise._errors import MeasureError
+from rankwise._kernels.jit import kernel
+from rankwise.measures._base import BinaryMeasure
+
+
+@kernel
+def rbp_formula(value, end, retrieved, best, table, knobs):
+    if best.sum() == 0.0:
+        return np.nan
+    stop = int(min(knobs[0], float(retrieved)))
+    persistence = knobs[1]
+    total = 0.0
+    weight = 1.0  # persistence^t
+    t = 0
+    while t < stop:
+        e = end[t]
+        after = weight * persistence ** (min(e, stop) - t)
+        inside = value[t:e].sum()
+        if e - t == 1:
+            total += inside * weight * (1.0 - persistence)
+        else:
+            total += (inside / (e - t)) * (weight - after)
+        weight = after
+        t = e
+    return total
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RBP(BinaryMeasure):
+    """Rank-biased precision: RBP = (1 - p) sum over relevant positions of p^(position - 1), not normalised.
+
+    Parameters
+    ----------
+    p : persistence, between 0 and 1: the probability of looking at the next document
+    rel : a document is relevant when its label is at least this
+    cutoff : k, or None for the whole list
+    """
+
+    p: float = 0.8
+
+    name = "RBP"
+    formula = rbp_formula
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.p < 1:
+            raise MeasureError(f"the persistence p is between 0 and 1: found {self.p!r}")
+
+    def knobs(self) -> tuple[float, ...]:
+        return (self.p,)
+
+    def spelling(self) -> dict[str, Any]:
+        # without rel, ir-measures means the graded form
+        return {"rel": self.rel, **super().spelling()}
+
+    def _short_spelling(self) -> dict[str, Any]:
+        return super().spelling()

@@ -1,0 +1,45 @@
+"""Reciprocal rank."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankwise._kernels.jit import kernel
+from rankwise.measures._base import BinaryMeasure
+
+
+@kernel
+def rr_formula(value, end, retrieved, best, table, knobs):
+    if best.sum() == 0.0:
+        return np.nan
+    stop = int(min(knobs[0], float(retrieved)))
+    t = 0
+    while t < stop:
+        e = end[t]
+        size = e - t
+        inside = value[t:e].sum()
+        if inside > 0.0:
+            total = 0.0
+            none_yet = 1.0  # probability that the places 1..q of the block hold no relevant document
+            for q in range(min(e, stop) - t):
+                left = size - q
+                total += none_yet * (inside / left) / (t + q + 1)
+                none_yet *= (left - inside) / left
+            return total
+        t = e
+    return 0.0
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RR(BinaryMeasure):
+    """Reciprocal rank: RR = 1 / (position of the first relevant document), 0 if it stands below the cut-off.
+
+    Parameters
+    ----------
+    rel : a document is relevant when its label is at least this
+    cutoff : k, or None for the whole list
+    """
+
+    name = "RR"
+    aliases = ("MRR",)
+    formula = rr_formula

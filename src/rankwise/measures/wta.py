@@ -1,0 +1,34 @@
+"""Winner takes all."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankwise._kernels.jit import kernel
+from rankwise.measures._base import Measure
+
+
+@kernel
+def wta_formula(value, end, retrieved, best, table, knobs):
+    highest = best.max() if len(best) > 0 else 0.0
+    if highest <= 0.0:
+        return np.nan
+    if retrieved == 0:
+        return 0.0
+    winners = 0
+    for p in range(end[0]):
+        if value[p] == highest:
+            winners += 1
+    return winners / end[0]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WTA(Measure):
+    """Winner takes all: 1 if the document ranked first has the highest label of the list, else 0.
+
+    Empty when every label is 0.
+    """
+
+    name = "WTA"
+    takes_cutoff = False
+    formula = wta_formula

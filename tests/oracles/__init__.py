@@ -1,0 +1,1 @@
+"""Oracles: brute force from the definitions, and other tools."""
