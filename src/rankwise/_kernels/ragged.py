@@ -7,33 +7,50 @@ which a block begins. A list without ties has ``end[t] = t + 1``.
 import numpy as np
 
 from rankwise._kernels.jit import kernel
+from rankwise._kernels.sorting import sort_carrying
+
+# Shorter blocks are sorted by insertion, which needs no call.
+_SHORT = 16
 
 
 @kernel
-def order_lists(first, last, start, rows, key, order, end):
+def order_lists(first, last, start, rows, key, order, end, finite):
     """Rows of lists first..last-1 by decreasing key, equal keys in the order of ``rows``; with their tie blocks.
 
     ``rows`` may have length 0: then list q owns rows start[q] .. start[q+1]-1. ``order`` and ``end`` hold the
     documents of these lists alone, the first of them at place 0; ``end`` counts from each list's own beginning.
+    ``finite`` receives, for each list, how many keys are above -inf.
     """
-    base = start[first]
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, start[q + 1] - start[q])
+    negated_room, key_room = np.empty(longest), np.empty(longest)
+    place_room, count_room = np.empty(longest, np.int64), np.empty(longest + 1, np.int64)
     for q in range(first, last):
         low = start[q]
         size = start[q + 1] - low
-        negated = np.empty(size)
-        for p in range(size):
-            negated[p] = -key[low + p if len(rows) == 0 else rows[low + p]]
-        places = np.argsort(negated, kind="mergesort")
-        out = low - base
+        out = low - start[first]
+        negated = negated_room[:size]
+        place = order[out : out + size]
+        if len(rows) == 0:
+            for p in range(size):
+                place[p] = low + p
+                negated[p] = -key[low + p]
+        else:
+            for p in range(size):
+                place[p] = rows[low + p]
+                negated[p] = -key[rows[low + p]]
+        sort_carrying(negated, place, key_room[:size], place_room[:size], count_room)
         block = 0
-        for p in range(size):
-            order[out + p] = low + places[p] if len(rows) == 0 else rows[low + places[p]]
-            if p > 0 and negated[places[p]] != negated[places[p - 1]]:
+        for p in range(1, size + 1):
+            if p == size or negated[p] != negated[p - 1]:
                 for t in range(block, p):
                     end[out + t] = p
                 block = p
-        for t in range(block, size):
-            end[out + t] = size
+        present = size
+        while present > 0 and negated[present - 1] == np.inf:
+            present -= 1
+        finite[q - first] = present
 
 
 @kernel
@@ -42,9 +59,53 @@ def sort_blocks(value, end, descending):
     t = 0
     while t < len(value):
         e = end[t]
-        if e - t > 1:
-            part = value[t:e]
-            part.sort()
-            if descending:
-                part[:] = part[::-1].copy()
+        if e - t > _SHORT:
+            value[t:e].sort()
+        elif e - t > 1:
+            for i in range(t + 1, e):
+                v = value[i]
+                j = i
+                while j > t and value[j - 1] > v:
+                    value[j] = value[j - 1]
+                    j -= 1
+                value[j] = v
+        if descending:
+            reverse(value[t:e])
         t = e
+
+
+@kernel
+def reverse(value):
+    """Turn an array around, in place."""
+    size = len(value)
+    for p in range(size // 2):
+        value[p], value[size - 1 - p] = value[size - 1 - p], value[p]
+
+
+# Fewer largest values than this are kept sorted by insertion: a comparison for most values, since most are smaller.
+_FEW = 32
+
+
+@kernel
+def largest(value, top):
+    """The ``len(top)`` largest values into ``top``, decreasing."""
+    if len(top) > _FEW:
+        everything = value.copy()
+        everything.sort()
+        for p in range(len(top)):
+            top[p] = everything[len(value) - 1 - p]
+        return
+    kept = 0
+    for p in range(len(value)):
+        v = value[p]
+        if kept < len(top):
+            j = kept
+            kept += 1
+        elif v > top[kept - 1]:
+            j = kept - 1
+        else:
+            continue
+        while j > 0 and top[j - 1] < v:
+            top[j] = top[j - 1]
+            j -= 1
+        top[j] = v

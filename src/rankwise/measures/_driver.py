@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 
 from rankwise._kernels.jit import compiled, kernel
-from rankwise._kernels.ragged import sort_blocks
+from rankwise._kernels.ragged import largest, sort_blocks
 
 _floats = types.Array(types.float64, 1, "C")
 _floats_in = types.Array(types.float64, 1, "C", readonly=True)
@@ -37,11 +37,8 @@ def _formula_lists(formula, start, order, end, retrieved, row_value, ties, needs
             sort_blocks(value, blocks, ties == 2)
         best = value
         if needs_ideal:
-            best = ideal_room[:size]
-            best[:] = value
-            best.sort()
-            for p in range(size // 2):
-                best[p], best[size - 1 - p] = best[size - 1 - p], best[p]
+            best = ideal_room[: int(min(float(size), knobs[0]))]
+            largest(value, best)
         if ties == 0:
             out[q] = formula(value, blocks, retrieved[q], best, table, knobs)
         else:

@@ -21,6 +21,11 @@ def ap_formula(value, end, retrieved, best, table, knobs):
     while t < stop:
         e = end[t]
         size = e - t
+        if size == 1:  # the common case, without a branch that nobody can predict
+            before += value[t]
+            total += value[t] * before / e
+            t = e
+            continue
         inside = value[t:e].sum()
         if inside > 0.0:
             if knobs[2] != 0.0:
@@ -28,7 +33,7 @@ def ap_formula(value, end, retrieved, best, table, knobs):
             else:
                 # the document at place q of the block is relevant with probability inside/size, and then
                 # q-1 places before it hold (q-1)(inside-1)/(size-1) relevant ones on average
-                slope = (inside - 1.0) / (size - 1.0) if size > 1 else 0.0
+                slope = (inside - 1.0) / (size - 1.0)
                 for q in range(min(e, stop) - t):
                     total += (inside / size) * (before + 1.0 + q * slope) / (t + q + 1)
         before += inside

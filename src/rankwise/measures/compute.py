@@ -47,8 +47,8 @@ def measure_lists(
         size = int(start[last] - start[first])
         order = np.empty(size, dtype=np.int64)
         end = np.empty(size, dtype=np.int64)
-        order_lists(first, last, start, no_rows, scores, order, end)
-        retrieved = _retrieved(start[first : last + 1] - start[first], scores, order)
+        retrieved = np.empty(last - first, dtype=np.int64)
+        order_lists(first, last, start, no_rows, scores, order, end, retrieved)
         for number, measure in enumerate(measures):
             formula_lists(
                 formulas[number],
@@ -82,12 +82,6 @@ def fill_empty(values: NDArray[np.float64], empty: Empty) -> NDArray[np.float64]
     if empty not in EMPTY:
         raise RankwiseError(f"empty is one of {', '.join(map(repr, EMPTY))}: found {empty!r}")
     return np.where(np.isnan(values), EMPTY[empty], values)
-
-
-def _retrieved(start: NDArray[np.int64], scores: Vector, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Documents of each list that take a position: all but those with a score of -inf, which sort last."""
-    absent = np.concatenate([[0], np.cumsum(np.isneginf(scores[order]))])
-    return np.asarray(np.diff(start) - (absent[start[1:]] - absent[start[:-1]]), dtype=np.int64)
 
 
 @cache

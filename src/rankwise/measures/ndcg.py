@@ -44,36 +44,34 @@ def discounted_gain(value, end, retrieved, cut, discount):
 
 
 @kernel
-def ideal_gain(best, cut, discount):
+def ideal_gain(best, discount):
     """The largest discounted gain that any order reaches."""
     total = 0.0
-    for p in range(min(len(best), cut)):
+    for p in range(len(best)):
         total += best[p] * discount[p]
     return total
 
 
 @kernel
 def dcg_formula(value, end, retrieved, best, table, knobs):
-    cut = int(min(knobs[0], float(len(best))))
-    if ideal_gain(best, cut, table) <= 0.0:
+    if ideal_gain(best, table) <= 0.0:
         return np.nan
-    return discounted_gain(value, end, retrieved, cut, table)
+    return discounted_gain(value, end, retrieved, len(best), table)
 
 
 @kernel
 def ndcg_formula(value, end, retrieved, best, table, knobs):
-    cut = int(min(knobs[0], float(len(best))))
-    ideal = ideal_gain(best, cut, table)
+    ideal = ideal_gain(best, table)
     if ideal <= 0.0:
         return np.nan
-    if knobs[1] != 0.0 and len(best) < knobs[0] < np.inf:
+    if knobs[1] != 0.0 and len(value) < knobs[0] < np.inf:
         return 0.0
-    return discounted_gain(value, end, retrieved, cut, table) / ideal
+    return discounted_gain(value, end, retrieved, len(best), table) / ideal
 
 
 @kernel
 def mean_ndcg_formula(value, end, retrieved, best, table, knobs):
-    if ideal_gain(best, len(best), table) <= 0.0:
+    if ideal_gain(best, table) <= 0.0:
         return np.nan
     total = 0.0
     reached = 0.0

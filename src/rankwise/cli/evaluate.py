@@ -1,0 +1,98 @@
+"""``rankwise evaluate``: how well do these scores rank these judged lists, and how sure is that."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rankwise.cli import reading
+from rankwise.cli.reading import Base, Missing, Unjudged
+
+
+class TieMode(StrEnum):
+    """How equal scores are ordered."""
+
+    expected = "expected"
+    pessimistic = "pessimistic"
+    optimistic = "optimistic"
+    stable = "stable"
+
+
+class EmptyQuery(StrEnum):
+    """What a query counts on which a measure is 0/0."""
+
+    skip = "skip"
+    zero = "zero"
+    one = "one"
+
+
+def evaluate(
+    judged: Annotated[Path, typer.Argument(help="Judged lists, or TREC qrels when the scores are a TREC run.")],
+    scores: Annotated[list[Path], typer.Argument(help="One or more files: a score a line, RankLib's -score file, or a TREC run.")],
+    measure: Annotated[list[str], typer.Option("--measure", "-m", help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.")] = [  # noqa: B006
+        "nDCG@10",
+        "AP",
+        "RR",
+    ],
+    like: Annotated[str | None, typer.Option(help="Measure exactly as another tool: letor, trec_eval, sklearn, lightgbm, ...")] = None,
+    ties: Annotated[TieMode | None, typer.Option(help="Order of equal scores (default expected, or the tool's).")] = None,
+    empty: Annotated[EmptyQuery | None, typer.Option(help="Queries without a relevant document (default skip, or the tool's).")] = None,
+    rel: Annotated[float | None, typer.Option(help="Smallest label that counts as relevant (default 1).")] = None,
+    level: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
+    per_query: Annotated[bool, typer.Option("--per-query", help="Also print a line for each query.")] = False,
+    tie_range: Annotated[bool, typer.Option("--tie-range", help="Also print [min, max] over all orders of equal scores.")] = False,
+    as_json: reading.JsonOption = False,
+    missing: reading.MissingOption = Missing.error,
+    unjudged: reading.UnjudgedOption = Unjudged.error,
+    base: reading.BaseOption = Base.auto,
+    qid: reading.QidOption = "qid",
+    label: reading.LabelOption = "label",
+) -> None:
+    """Means with confidence intervals; with several score files, paired tests against the first as well.
+
+    Example: rankwise evaluate test.txt bm25.scores model.scores -m nDCG@10 -m AP
+    """
+    from rankwise._progress import track
+    from rankwise.evaluation.evaluate import evaluate as measure_scores
+    from rankwise.evaluation.files import open_pair
+    from rankwise.evaluation.significance import significance
+
+    settings = reading.options(missing, unjudged, base, qid, label)
+    results: dict[str, Any] = {}
+    opened: dict[str, Any] = {}
+    for path in track(scores, "evaluating"):
+        queries, values = open_pair(judged, path, opened, **settings)
+        results[str(path)] = measure_scores(queries, values, measure, like=like, ties=ties, empty=empty, rel=rel)  # type: ignore[arg-type]
+    tests = significance(results, baseline=str(scores[0])) if len(results) > 1 else None
+    if as_json:
+        document: dict[str, Any] = {name: _document(result, level, tie_range) for name, result in results.items()}
+        print(json.dumps({"results": document, "tests": None if tests is None else list(tests)}))
+        return
+    _show(results, tests, level, per_query, tie_range)
+
+
+def _document(result: Any, level: float, tie_range: bool) -> dict[str, Any]:
+    return {**result.to_dict(level), **({"tie_range": result.tie_range()} if tie_range else {})}
+
+
+def _show(results: dict[str, Any], tests: Any, level: float, per_query: bool, tie_range: bool) -> None:
+    from rich.console import Console
+
+    from rankwise._tables import Table
+
+    console = Console()
+    for name, result in results.items():
+        table = result.table(level)
+        if tie_range:
+            bounds = result.tie_range()
+            extra = {"ties min": [bounds[t][0] for t in result.titles], "ties max": [bounds[t][1] for t in result.titles]}
+            table = Table({**{column: table[column] for column in table.columns}, **extra})
+        console.print(f"[bold]{name}[/bold]: {len(result.qid):,} queries, {level:.0%} intervals over queries", highlight=False)
+        console.print(table.rich())
+        if per_query:
+            print(result.per_query)
+    if tests is not None:
+        console.print("Paired tests against the first file (Fisher's randomisation, Holm's correction)", highlight=False)
+        console.print(tests.rich())

@@ -1,0 +1,101 @@
+"""Open and convert judged lists whatever their format: recognised by content first, by ending where it says more."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from rankwise._errors import DataError, FileFormatError
+from rankwise.data.queries import Queries
+
+_TABLES = (".parquet", ".csv")
+_STORES = (".rankwise", ".safetensors")
+_TEXTS = (".txt", ".letor", ".dat", ".svm", ".svmlight", ".libsvm")
+
+
+def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "label", **options: Any) -> Queries:
+    """Judged lists from a LETOR text, a parquet or CSV table, or a rankwise file; ``-`` is a text on standard input.
+
+    ``qid`` and ``label`` name columns of a table; the other options are those of :func:`read_letor`.
+    """
+    kind = kind_of(path)
+    if kind == "store":
+        from rankwise.data.stored import load_queries
+
+        return load_queries(path)
+    if kind == "table":
+        from rankwise.data.frames import read_table
+
+        return read_table(path, qid=qid, label=label, missing=options.get("missing", "error"))
+    from rankwise.data.letor import read_letor
+
+    return read_letor(path, **options)
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """'store', 'table' or 'text'."""
+    name = os.fspath(path)
+    if name == "-":
+        return "text"
+    if os.path.isdir(name):
+        raise FileFormatError(f"{name} is a folder, expected a file; read_folds opens a folder of folds")
+    if Path(name).suffix.lower() in _TABLES:
+        return "table"
+    with open(name, "rb") as file:
+        head = file.read(9)
+    if head[:4] == b"PAR1":
+        return "table"
+    # a safetensors file begins with the length of its header, eight bytes, and the header with a brace
+    return "store" if Path(name).suffix.lower() in _STORES or head[8:9] == b"{" else "text"
+
+
+def convert_any(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    dtype: str = "float64",
+    sparse: bool = False,
+    **options: Any,
+) -> str:
+    """Write the judged lists of ``source`` as the ending of ``target`` says; returns what was written, in a line."""
+    endings = [suffix.lower() for suffix in Path(target).suffixes]
+    ending = next((suffix for suffix in reversed(endings) if suffix != ".gz"), "")
+    known = (*_STORES, *_TABLES, *_TEXTS, ".qrels")
+    if ending not in known:
+        raise DataError(f"{target} ends in {ending or 'nothing'!r}, expected one of {', '.join(known)}")
+    if ending in _STORES and kind_of(source) == "text":
+        return _stream(source, target, dtype, options)
+    queries = read_any(source, **({"dtype": dtype} if kind_of(source) == "text" else {}), **options)
+    if str(queries.X.dtype) != dtype:
+        queries = queries.map_features(lambda X: X.astype(dtype))
+    if ending in _STORES:
+        queries.save(target)
+    elif ending in _TABLES:
+        from rankwise.data.frames import write_table
+
+        write_table(queries, target)
+    elif ending == ".qrels":
+        from rankwise.data.trec import write_qrels
+
+        write_qrels(queries, target)
+    else:
+        from rankwise.data.letor_write import write_letor
+
+        write_letor(queries, target, sparse=sparse)
+    return f"{target}: {queries}"
+
+
+def _stream(source: str | os.PathLike[str], target: str | os.PathLike[str], dtype: str, options: dict[str, Any]) -> str:
+    """A text into a rankwise file, block by block, with a bar that counts the bytes of the source."""
+    from rankwise._progress import progress
+    from rankwise.data.letor import iter_letor
+    from rankwise.data.stored import QueriesWriter
+
+    reading = {name: value for name, value in options.items() if name not in ("qid", "label")}
+    total = None if os.fspath(source) == "-" else os.path.getsize(source)
+    queries = documents = 0
+    with progress("converting", total) as bar, QueriesWriter(target) as writer:
+        for block in iter_letor(source, dtype=dtype, on_read=bar.advance, **reading):
+            writer.append(block)
+            queries += len(block)
+            documents += block.n_documents
+    return f"{target}: {queries:,} queries, {documents:,} documents"

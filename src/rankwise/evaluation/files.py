@@ -1,0 +1,137 @@
+"""Judged lists and scores from files: a score a line, RankLib's score file, or a TREC run against qrels."""
+
+import gzip
+import os
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import FileFormatError
+from rankwise.data.anyfile import kind_of, read_any
+from rankwise.data.queries import Queries
+
+Path = str | os.PathLike[str]
+Scores = NDArray[np.float64]
+
+
+def open_pair(judged: Path, scores: Path, opened: dict[str, Any] | None = None, **options: Any) -> tuple[Queries, Scores]:
+    """Judged lists and the scores of their documents; ``opened`` keeps the judged lists for the next file of scores."""
+    kept = {} if opened is None else opened
+    if kind_of(judged) == "text" and _is_qrels(judged):
+        from rankwise.data.trec import from_trec, read_qrels, read_run
+
+        if "qrels" not in kept:
+            kept["qrels"] = read_qrels(judged)
+        return from_trec(kept["qrels"], read_run(scores))
+    if "queries" not in kept:
+        kept["queries"] = read_any(judged, **options)
+    return kept["queries"], read_scores(scores, kept["queries"])
+
+
+def open_judged(judged: Path, scores: Any) -> tuple[Queries, Any]:
+    """Judged lists from a file; scores too where they are a file, as they are otherwise."""
+    if isinstance(scores, (str, os.PathLike)):
+        return open_pair(judged, scores)
+    return read_any(judged), scores
+
+
+def read_scores(path: Path, queries: Queries) -> Scores:
+    """One score a document of ``queries``, in the order of their rows.
+
+    Knows a file with a score a line, in the order of the judged documents; RankLib's ``-score`` file (query id,
+    index in the list, score); and a TREC run, whose documents are found by query and document id (those that it
+    lacks were not retrieved).
+    """
+    lines = [(number, line.split()) for number, line in enumerate(_text(path).splitlines(), 1) if line.strip()]
+    if not lines:
+        raise FileFormatError(f"{path} is empty, expected {queries.n_documents:,} scores")
+    width = len(lines[0][1])
+    for number, fields in lines:
+        if len(fields) != width:
+            raise FileFormatError(f"{path}, line {number}: expected {width} columns as in the first line, found {len(fields)}")
+    if width == 1:
+        return _in_order(path, lines, queries)
+    if width == 3:
+        return _by_index(path, lines, queries)
+    if width == 6:
+        return _by_docid(path, lines, queries)
+    raise FileFormatError(
+        f"{path}: expected a score a line, RankLib's three columns, or the six of a TREC run; found {width} columns"
+    )
+
+
+def _in_order(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Scores:
+    if len(lines) != queries.n_documents:
+        raise FileFormatError(f"{path} holds {len(lines):,} scores for {queries.n_documents:,} judged documents")
+    return np.array([_number(path, number, fields[0]) for number, fields in lines])
+
+
+def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Scores:
+    place = {str(name): query for query, name in enumerate(queries.names())}
+    scores = np.full(queries.n_documents, np.nan)
+    for number, (name, index, score) in lines:
+        if name not in place:
+            raise FileFormatError(f"{path}, line {number}: query {name!r} is not among the judged queries")
+        query = place[name]
+        rows = queries.rows_of(query)
+        size = int(queries.sizes[query])
+        if not index.isdigit() or int(index) >= size:
+            raise FileFormatError(f"{path}, line {number}: expected an index below {size}, found {index!r}")
+        row = rows.start + int(index) if isinstance(rows, slice) else rows[int(index)]
+        scores[row] = _number(path, number, score)
+    return _complete(path, scores)
+
+
+def _by_docid(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Scores:
+    if queries.docid is None:
+        raise FileFormatError(f"{path} is a TREC run, and the judged documents carry no ids to find its documents by")
+    owner = queries.query_of_row()
+    names = [str(name) for name in queries.names()]
+    row_of = {(names[query], docid): row for row, (query, docid) in enumerate(zip(owner, queries.docid, strict=True))}
+    scores = np.full(queries.n_documents, -np.inf)
+    for number, fields in lines:
+        row = row_of.get((fields[0], fields[2]))
+        if row is None:
+            raise FileFormatError(
+                f"{path}, line {number}: document {fields[2]!r} of query {fields[0]!r} is not among the judged documents"
+            )
+        scores[row] = _number(path, number, fields[4])
+    return scores
+
+
+def _complete(path: Path, scores: Scores) -> Scores:
+    if np.isnan(scores).any():
+        raise FileFormatError(f"{path} lacks the score of {int(np.isnan(scores).sum()):,} judged documents")
+    return scores
+
+
+def _number(path: Path, line: int, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if np.isnan(value):
+        raise FileFormatError(f"{path}, line {line}: expected a score, found {text!r}")
+    return value
+
+
+def _is_qrels(path: Path) -> bool:
+    """Whether the first line has the four columns of qrels, and no ``qid:``."""
+    if os.fspath(path) == "-":
+        return False
+    first = next((line for line in _text(path, 1 << 16).splitlines() if line.strip()), "")
+    fields = first.split("#")[0].split()
+    return len(fields) == 4 and not any(":" in field for field in fields[1:])
+
+
+def _text(path: Path, size: int = -1) -> str:
+    """The text of a file, gzipped or not; only its beginning with ``size``."""
+    try:
+        with open(path, "rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path, "rb") if packed else open(path, "rb") as stream:
+            return stream.read(size).decode("utf-8", "surrogateescape")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise FileFormatError(f"{path} is not a whole gzip file: {error}") from error
