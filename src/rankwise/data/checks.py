@@ -1,5 +1,6 @@
 """The edge: what comes in is checked once, by name, and is trusted afterwards."""
 
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,8 @@ def as_features(X: Any) -> Floats:
     """``X`` as C-contiguous float32 or float64, the caller's own memory where it is that already."""
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         X = _dense(X)
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.float64), np.nan)  # what is masked is missing
     array = np.asanyarray(X) if isinstance(X, np.memmap) else np.asarray(X)
     if array.ndim != 2:
         hint = ": a single feature is X.reshape(-1, 1)" if array.ndim == 1 else ""
@@ -26,7 +29,7 @@ def as_features(X: Any) -> Floats:
         raise DataError(f"X holds numbers: found type {array.dtype}")
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
-    return np.ascontiguousarray(array) if not isinstance(array, np.memmap) else array
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 def as_labels(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
@@ -110,7 +113,7 @@ def fill_missing(
     if missing == "zero":
         X[~np.isfinite(X)] = 0
         return X
-    for first, last in zip(start[:-1], start[1:], strict=True):
+    for first, last in pairwise(start.tolist()):
         places = slice(first, last) if rows is None else rows[first:last]
         block = X[places]
         finite = np.isfinite(block)
@@ -122,7 +125,9 @@ def fill_missing(
 
 def _dense(X: Any) -> NDArray[Any]:
     """A scipy sparse matrix made dense, once it is known to fit into what the machine has left."""
-    needed = X.shape[0] * X.shape[1] * max(4, X.dtype.itemsize)
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    needed = X.shape[0] * X.shape[1] * X.dtype.itemsize
     free = available_memory()
     if free is not None and needed > free:
         raise DataError(

@@ -21,7 +21,6 @@ def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
     grouped = all(part.is_grouped for part in parts)
     start = [parts[0].start[:1]] + [part.start[1:] + bound for part, bound in zip(parts, bounds, strict=False)]
     weighted = any(part.weight is not None for part in parts)
-    scalings = {id(part.scaling) for part in parts}
     return Queries(
         np.concatenate([part.X for part in parts]),
         _labels(parts),
@@ -31,7 +30,7 @@ def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
         qid=_ids(parts, rename),
         docid=_docids(parts),
         feature_names=parts[0].feature_names,
-        scaling=parts[0].scaling if len(scalings) == 1 else None,
+        scaling=parts[0].scaling if all(part.scaling == parts[0].scaling for part in parts) else None,
     )
 
 

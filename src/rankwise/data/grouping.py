@@ -41,8 +41,10 @@ def by_id(qid: ArrayLike | Sequence[Any], n_rows: int) -> Grouping:
         raise DataError(f"qid holds one id a row: found {len(ids):,} ids for {n_rows:,} rows")
     if n_rows == 0:
         return Grouping(np.zeros(1, dtype=np.int64), None, ids)
-    head = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))  # first row of every run of equal ids
-    code, first_run = number_by_appearance(ids[head])
+    # objects are compared as a dictionary compares them, by hash and equality
+    comparable = number_by_appearance(ids)[0] if ids.dtype.kind == "O" else ids
+    head = np.flatnonzero(np.concatenate([[True], comparable[1:] != comparable[:-1]]))  # where a run of equals begins
+    code, first_run = number_by_appearance(comparable[head])
     if len(first_run) == len(head):
         return Grouping(np.append(head, n_rows).astype(np.int64), None, ids[head])
     row_code = np.repeat(code, np.diff(np.append(head, n_rows)))
@@ -56,14 +58,12 @@ def as_ids(values: ArrayLike | Sequence[Any], name: str) -> NDArray[Any]:
     if isinstance(values, np.ndarray) or hasattr(values, "__array__"):
         ids = np.asarray(values)
     else:
-        items = list(values)  # type: ignore[arg-type]
-        kinds = set(map(type, items))
-        ids = np.asarray(items) if kinds <= {int} or kinds <= {str} or kinds <= {float} else _objects(items)
+        ids = _of_one_kind(list(values))  # type: ignore[arg-type]
     if ids.ndim != 1:
         raise DataError(f"{name} has one dimension: found {_shape_of(ids)}")
-    missing = ids != ids if ids.dtype.kind in "fO" else np.zeros(0, dtype=bool)
+    missing = np.isnan(ids) if ids.dtype.kind == "f" else np.zeros(0, dtype=bool)
     if ids.dtype.kind == "O":
-        missing = missing | np.array([value is None for value in ids], dtype=bool)
+        missing = np.array([_is_missing(value) for value in ids], dtype=bool)
     if missing.any():
         raise DataError(f"{name} is missing (None or NaN) at row {int(np.argmax(missing)):,}")
     return ids
@@ -83,6 +83,25 @@ def number_by_appearance(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[
     number = np.empty(len(first), dtype=np.int64)
     number[appearance] = np.arange(len(first))
     return number[code.reshape(-1)], first[appearance].astype(np.int64)
+
+
+def _of_one_kind(items: list[Any]) -> NDArray[Any]:
+    """Whole numbers, real numbers or texts as an array of that type; anything else, or a mixture, as objects."""
+    kinds = set(map(type, items))
+    for family, letters in (((int, np.integer), "iu"), ((float, np.floating), "f"), ((str,), "U")):
+        if all(issubclass(kind, family) and kind is not bool for kind in kinds):
+            array = np.asarray(items)
+            # NumPy turns whole numbers beyond 64 bits into others, and drops the zeros that end a text
+            faithful = array.dtype.kind in letters and not (letters == "U" and any(text[-1:] == "\0" for text in items))
+            return array if faithful or not items else _objects(items)
+    return _objects(items)
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA; arrays, which are refused later because they have no hash
+        return not hasattr(value, "__len__")
 
 
 def _objects(items: Sequence[Any]) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from rankwise.data.scaling import Scaler
+
+
+Array = TypeVar("Array", bound=NDArray[Any])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +65,16 @@ class Queries:
 
     __slots__ = ("X", "_rows", "docid", "feature_names", "qid", "scaling", "start", "weight", "y")
 
+    X: Floats
+    y: NDArray[np.float64] | None
+    start: NDArray[np.int64]
+    _rows: NDArray[np.int64] | None
+    weight: NDArray[np.float64] | None
+    qid: NDArray[Any] | None
+    docid: Texts | None
+    feature_names: tuple[str, ...] | None
+    scaling: "Scaler | None"
+
     def __init__(
         self,
         X: Floats,
@@ -75,15 +88,12 @@ class Queries:
         feature_names: tuple[str, ...] | None = None,
         scaling: "Scaler | None" = None,
     ) -> None:
-        self.X = _read_only(X)
-        self.y = None if y is None else _read_only(y)
-        self.start = _read_only(start)
-        self._rows = None if rows is None else _read_only(rows)
-        self.weight = None if weight is None else _read_only(weight)
-        self.qid = None if qid is None else _read_only(qid)
-        self.docid = docid
-        self.feature_names = feature_names
-        self.scaling = scaling
+        fields = (X, y, start, rows, weight, qid, docid, feature_names, scaling)
+        for name, value in zip(_FIELDS, fields, strict=True):
+            object.__setattr__(self, name, _read_only(value) if isinstance(value, np.ndarray) else value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"Queries do not change: make others by with_labels, with_weight or map_features ({name})")
 
     # ------------------------------------------------------------------------------------------- making one
 
@@ -230,7 +240,9 @@ class Queries:
             first, last, _ = key.indices(len(self))
             return self._run(first, max(first, last))
         try:
-            return self._pick(np.arange(len(self))[np.asarray(key) if len(key) else np.zeros(0, dtype=np.int64)])
+            if not isinstance(key, slice):
+                key = np.asarray(key) if len(key) else np.zeros(0, dtype=np.int64)
+            return self._pick(np.arange(len(self))[key])
         except (IndexError, TypeError) as error:
             raise DataError(f"queries are chosen by number, slice, mask or list of numbers: {error}") from error
 
@@ -333,11 +345,13 @@ class Queries:
 _FIELDS = ("X", "y", "start", "_rows", "weight", "qid", "docid", "feature_names", "scaling")
 
 
-def _rebuild(X: Any, y: Any, start: Any, rows: Any, weight: Any, qid: Any, docid: Any, names: Any, scaling: Any) -> Any:
+def _rebuild(
+    X: Any, y: Any, start: Any, rows: Any, weight: Any, qid: Any, docid: Any, names: Any, scaling: Any
+) -> Queries:
     return Queries(X, y, start, rows, weight=weight, qid=qid, docid=docid, feature_names=names, scaling=scaling)
 
 
-def _read_only(array: NDArray[Any]) -> Any:
+def _read_only(array: Array) -> Array:
     """A view that cannot be written through: what was checked stays checked."""
     view = array.view()
     view.flags.writeable = False

@@ -1,10 +1,13 @@
 """A column of texts as one block of UTF-8 bytes and offsets: millions of identities without millions of objects."""
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rankwise._errors import DataError
 
 
 class Texts:
@@ -29,7 +32,10 @@ class Texts:
     @classmethod
     def of(cls, texts: Iterable[Any]) -> "Texts":
         """Any identities, each turned into its text."""
-        encoded = [str(text).encode("utf-8", "surrogateescape") for text in texts]
+        try:
+            encoded = [str(text).encode("utf-8", "surrogateescape") for text in texts]
+        except UnicodeEncodeError as error:
+            raise DataError(f"{error.object!r} is no text: it holds half of a surrogate pair") from error
         offset = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum([len(text) for text in encoded], out=offset[1:])
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offset)
@@ -68,7 +74,9 @@ class Texts:
         return Texts(self.data[source], offset)
 
     def __iter__(self) -> Iterator[str]:
-        return (self[place] for place in range(len(self)))
+        data = self.data[self.offset[0] : self.offset[-1]].tobytes()
+        offset = (self.offset - self.offset[0]).tolist()
+        return (data[first:last].decode("utf-8", "surrogateescape") for first, last in pairwise(offset))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         array = np.empty(len(self), dtype=object)

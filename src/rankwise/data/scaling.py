@@ -1,0 +1,269 @@
+"""Bring features to a common scale, learned on the training set alone or within each query."""
+
+from collections.abc import Iterator, Mapping
+from copy import copy
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise.data.checks import BLOCK_VALUES, Floats
+from rankwise.data.queries import Queries
+
+How = Literal["standard", "minmax", "log"]
+Per = Literal["set", "query"]
+Array = NDArray[np.float64]
+
+
+class Scaler:
+    """Scale each feature: z = (t(x) - center) / scale, and z = 0 where the feature did not vary.
+
+    ========== ==================== ========= ==================
+    how        t(x)                 center    scale
+    ========== ==================== ========= ==================
+    standard   x                    mean      standard deviation
+    minmax     x                    minimum   maximum - minimum
+    log        sign(x) log(1+|x|)   mean      standard deviation
+    ========== ==================== ========= ==================
+
+    Center and scale are those of the set that the scaler was fitted on (``per="set"``), or those of each query's own
+    documents (``per="query"``; with ``minmax`` it is LETOR's rule). The result keeps the type of ``X`` and remembers
+    the scaler as ``.scaling``.
+
+    Parameters
+    ----------
+    how : "standard", "minmax" or "log"
+    per : "set" or "query"
+
+    Attributes
+    ----------
+    center_, scale_ : one number a feature for ``per="set"``, None for ``per="query"``; a scale of 0 says that the
+        feature did not vary
+    n_features_in_, feature_names_in_ : what it was fitted on
+
+    Examples
+    --------
+    >>> train = Queries.from_arrays([[1.0, 7.0], [3.0, 7.0]], [0, 1], qid=[1, 1])
+    >>> Scaler("minmax").fit(train).transform(train).X
+    array([[0., 0.],
+           [1., 0.]])
+    """
+
+    center_: Array | None
+    scale_: Array | None
+    n_features_in_: int
+    feature_names_in_: tuple[str, ...] | None
+
+    def __init__(self, how: How = "standard", per: Per = "set") -> None:
+        self.how = how
+        self.per = per
+
+    def fit(self, queries: Queries, y: Any = None) -> "Scaler":
+        """Learn center and scale from these queries (``y`` is what scikit-learn's pipelines pass along)."""
+        self._check_params()
+        _refuse_scaled(queries)
+        if self.per == "set" and not queries.n_documents:
+            raise DataError("a scaler is fitted on documents: found none")
+        facts = _facts(queries.X, list(_blocks(queries.X)), self.how) if self.per == "set" else (None, None)
+        self.center_, self.scale_ = facts
+        self.n_features_in_ = queries.n_features
+        self.feature_names_in_ = queries.feature_names
+        return self
+
+    def transform(self, queries: Queries) -> Queries:
+        """The same lists, scaled; features are put into the fitted order by name, other names are refused."""
+        queries = self._aligned(queries)
+        X = np.empty_like(queries.X, subok=False)
+        if self.center_ is not None and self.scale_ is not None:
+            for rows in _blocks(X):
+                with np.errstate(over="ignore"):  # found and named below
+                    X[rows] = _scaled(_shaped(queries.X[rows], self.how), self.center_, self.scale_)
+                self._check_result(X, queries.X, rows)
+        else:
+            for query in map(int, np.flatnonzero(queries.sizes)):
+                rows = queries.rows_of(query)
+                X[rows] = _scaled(_shaped(queries.X[rows], self.how), *_facts(queries.X, [rows], self.how))
+        # a copy, so that fitting this scaler again does not rewrite the history of these queries
+        return queries._replace(X=X, scaling=copy(self))
+
+    def fit_transform(self, queries: Queries, y: Any = None) -> Queries:
+        """Fit on these queries and scale them."""
+        return self.fit(queries).transform(queries)
+
+    def fold(self, coef: ArrayLike) -> Array:
+        """Weights on raw features that rank as ``coef`` does on scaled ones: w_j / scale_j, 0 where the scale is 0.
+
+        The scores differ by the constant sum_j w_j center_j / scale_j, which no ranking sees.
+        """
+        self._check_fitted()
+        if self.how == "log" or self.scale_ is None:
+            raise RankwiseError(f"{self!r} is not linear in the raw features: it cannot be folded into linear weights")
+        weights = np.asarray(coef, dtype=np.float64)
+        if weights.shape != self.scale_.shape:
+            raise DataError(
+                f"coef has shape {weights.shape}: expected one weight for each of {len(self.scale_)} features"
+            )
+        with np.errstate(over="ignore"):
+            folded = np.divide(weights, self.scale_, out=np.zeros_like(weights), where=self.scale_ > 0)
+        if not np.isfinite(folded).all():
+            feature = int(np.argmin(np.isfinite(folded)))
+            raise DataError(
+                f"the weight of feature {feature} does not fit into float64 on the raw scale: it is "
+                f"{weights[feature]:g} divided by {self.scale_[feature]:g}"
+            )
+        return folded
+
+    # ------------------------------------------------------------------------------------------- checks
+
+    def _check_params(self) -> None:
+        for name, value, known in (("how", self.how, get_args(How)), ("per", self.per, get_args(Per))):
+            if value not in known:
+                raise RankwiseError(f"{name} is one of {', '.join(map(repr, known))}: found {value!r}")
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "n_features_in_"):
+            raise RankwiseError(f"{self!r} is not fitted yet: call fit(training queries) first")
+
+    def _aligned(self, queries: Queries) -> Queries:
+        self._check_fitted()
+        _refuse_scaled(queries)
+        if queries.n_features != self.n_features_in_:
+            raise DataError(f"the scaler was fitted on {self.n_features_in_} features: found {queries.n_features}")
+        if (queries.feature_names is None) != (self.feature_names_in_ is None):
+            named, nameless = ("scaler", "queries") if queries.feature_names is None else ("queries", "scaler")
+            raise DataError(
+                f"the features of the {named} have names and those of the {nameless} have none: name both or none"
+            )
+        return queries if self.feature_names_in_ is None else queries.select_features(self.feature_names_in_)
+
+    def _check_result(self, X: Floats, raw: Floats, rows: slice) -> None:
+        finite = np.isfinite(X[rows])
+        if not finite.all():
+            place, feature = np.unravel_index(int(np.argmin(finite)), finite.shape)
+            row = rows.start + int(place)
+            raise DataError(
+                f"X is {raw[row, feature]:g} at row {row:,}, feature {feature}: scaled, that is too large for "
+                f"{X.dtype}; the scaler was fitted on another range"
+            )
+
+    # ------------------------------------------------------------------------------------------- as a value
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name, for scikit-learn."""
+        return {"how": self.how, "per": self.per}
+
+    def set_params(self, **params: Any) -> "Scaler":
+        """Change parameters by name, for scikit-learn."""
+        for name, value in params.items():
+            if name not in self.get_params():
+                raise RankwiseError(f"a scaler has the parameters how and per: found {name!r}")
+            setattr(self, name, value)
+        return self
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """(facts, arrays): all that a fitted scaler knows, as plain JSON and plain arrays."""
+        self._check_fitted()
+        names = None if self.feature_names_in_ is None else list(self.feature_names_in_)
+        facts = {**self.get_params(), "n_features": self.n_features_in_, "feature_names": names}
+        learned = {"center": self.center_, "scale": self.scale_}
+        return facts, {name: array for name, array in learned.items() if array is not None}
+
+    @classmethod
+    def from_state(cls, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Scaler":
+        """The scaler that :meth:`to_state` described; what cannot be one is refused."""
+        scaler = cls(facts.get("how"), facts.get("per"))  # type: ignore[arg-type]  # checked on the next line
+        scaler._check_params()
+        count, names = facts.get("n_features"), facts.get("feature_names")
+        if not isinstance(count, int) or not (names is None or (isinstance(names, list) and len(names) == count)):
+            raise DataError("the state of a scaler lacks the number or the names of its features")
+        center, scale = arrays.get("center"), arrays.get("scale")
+        for array in (center, scale):
+            if (array is None) != (scaler.per == "query") or (array is not None and array.shape != (count,)):
+                raise DataError("the state of a scaler has centers or scales that do not fit its features")
+            if array is not None and not np.isfinite(array).all():
+                raise DataError("the state of a scaler has centers or scales that are not finite")
+        scaler.center_, scaler.scale_ = center, scale
+        scaler.n_features_in_ = count
+        scaler.feature_names_in_ = None if names is None else tuple(map(str, names))
+        return scaler
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Scaler) or self.get_params() != other.get_params():
+            return False
+        mine, theirs = vars(self), vars(other)
+        return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Scaler(how={self.how!r}, per={self.per!r})"
+
+
+# ------------------------------------------------------------------------------------------- arithmetic on blocks
+
+
+def _refuse_scaled(queries: Queries) -> None:
+    if queries.scaling is not None:
+        raise DataError(f"these queries were scaled already by {queries.scaling!r}: give the raw ones")
+
+
+def _blocks(X: Floats) -> Iterator[slice]:
+    """Ranges of rows small enough that their float64 copies do not count."""
+    step = max(1, BLOCK_VALUES // max(1, X.shape[1]))
+    return (slice(first, min(first + step, len(X))) for first in range(0, len(X), step))
+
+
+def _shaped(block: Floats, how: How) -> Array:
+    """t(x), in float64."""
+    values = block.astype(np.float64)
+    return np.copysign(np.log1p(np.abs(values)), values) if how == "log" else values
+
+
+def _scaled(values: Array, center: Array, scale: Array) -> Array:
+    divisor = np.where(scale > 0, scale, np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = (values - center) / divisor
+        # where the difference itself was too large
+        scaled = np.where(np.isfinite(scaled), scaled, values / divisor - center / divisor)
+    return scaled
+
+
+def _facts(X: Floats, parts: list[Any], how: How) -> tuple[Array, Array]:
+    """(center, scale) of the rows of X in all the parts together, which are read one after the other."""
+    least = np.full(X.shape[1], np.inf)
+    most = np.full(X.shape[1], -np.inf)
+    for rows in parts:
+        block = _shaped(X[rows], how)
+        np.minimum(least, block.min(axis=0), out=least)
+        np.maximum(most, block.max(axis=0), out=most)
+    with np.errstate(over="ignore"):
+        center, scale = least, most - least
+    if not np.isfinite(scale).all():
+        feature = int(np.argmin(np.isfinite(scale)))
+        raise DataError(
+            f"feature {feature} reaches from {least[feature]:g} to {most[feature]:g}: the difference does not fit "
+            "into float64"
+        )
+    if how == "minmax":
+        return center, scale
+    center, deviation = _moments(X, parts, how, np.maximum(-least, most))
+    still = scale == 0  # rounding in the moments must not make a constant vary
+    return np.where(still, least, center), np.where(still, 0.0, deviation)
+
+
+def _moments(X: Floats, parts: list[Any], how: How, largest: Array) -> tuple[Array, Array]:
+    """(mean, standard deviation), the parts' own moments merged one after the other (Chan, Golub and LeVeque 1983)."""
+    # Powers of two that keep the squares of huge and tiny features in range: exact, and 1 for every ordinary feature.
+    exponent = np.clip(np.frexp(largest)[1], -1000, 1000)
+    factor = np.where((largest > 1e100) | (largest < 1e-100), np.ldexp(1.0, -exponent), 1.0)
+    count, mean, squares = 0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for rows in parts:
+        block = _shaped(X[rows], how) * factor
+        own_mean = block.mean(axis=0)
+        shift = own_mean - mean
+        total = count + len(block)
+        squares += ((block - own_mean) ** 2).sum(axis=0) + shift**2 * (count * len(block) / total)
+        mean += shift * (len(block) / total)
+        count = total
+    return mean / factor, np.sqrt(squares / count) / factor

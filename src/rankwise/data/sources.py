@@ -1,0 +1,145 @@
+"""Where bytes come from: a path, ``-`` for standard input, or a binary file object; gzip is recognised by itself.
+
+Whatever goes wrong on the way (no such file, a folder, a file cut off in the middle of its gzip data) is one sentence
+that names the source.
+"""
+
+import gzip
+import mmap
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import FileFormatError, RankwiseError
+
+STANDARD_INPUT = "standard input"
+GZIP = b"\x1f\x8b"
+BLOCK = 1 << 20  # bytes asked for at a time
+
+
+class Text:
+    """A whole text as an array of bytes, mapped from its file where that is possible."""
+
+    def __init__(self, name: str, data: NDArray[np.uint8], mapping: mmap.mmap | None = None) -> None:
+        self.name = name
+        self.data = data
+        self._mapping = mapping
+
+    def release(self) -> None:
+        """Everything has been read: the memory of the mapping can go to others."""
+        if self._mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self._mapping.madvise(mmap.MADV_DONTNEED)
+
+
+class Stream:
+    """Bytes one block after another, unpacked if they were gzipped."""
+
+    def __init__(self, name: str, file: IO[bytes], on_read: Callable[[int], object] | None = None) -> None:
+        self.name = name
+        packed = _Rejoined(name, file, on_read)
+        self._read: Callable[[int], bytes] = packed.read
+        if packed.peek(len(GZIP)) == GZIP:
+            readable: Any = packed  # nothing but its read is needed
+            self._read = gzip.GzipFile(fileobj=readable).read1
+
+    def read(self, size: int = BLOCK) -> bytes:
+        """At most ``size`` bytes, as soon as there are any; nothing at the end."""
+        try:
+            return self._read(size)
+        except EOFError as error:
+            raise FileFormatError(f"{self.name} is cut off: its gzip data ends before its end mark") from error
+        except (zlib.error, gzip.BadGzipFile) as error:
+            raise FileFormatError(f"{self.name} is damaged: its gzip data cannot be unpacked ({error})") from error
+        except OSError as error:
+            raise RankwiseError(f"{self.name} cannot be read: {error.strerror or error}") from error
+
+
+class _Rejoined:
+    """A file whose first bytes were looked at and are handed out again; it may be one that cannot seek."""
+
+    def __init__(self, name: str, file: IO[bytes], on_read: Callable[[int], object] | None) -> None:
+        self._name = name
+        # read1 gives what a pipe holds, read would wait until the block is full
+        self._read: Callable[[int], Any] = getattr(file, "read1", file.read)
+        self._on_read = on_read
+        self._ahead = b""
+
+    def peek(self, size: int) -> bytes:
+        while len(self._ahead) < size and (block := self._next(BLOCK)):
+            self._ahead += block
+        return self._ahead[:size]
+
+    def read(self, size: int) -> bytes:
+        if self._ahead:
+            block, self._ahead = self._ahead[:size], self._ahead[size:]
+            return block
+        return self._next(size)
+
+    def _next(self, size: int) -> bytes:
+        block = self._read(size)
+        if not isinstance(block, bytes):
+            raise RankwiseError(f"{self._name} gives {type(block).__name__}, expected bytes: open it in binary mode")
+        if self._on_read is not None:
+            self._on_read(len(block))
+        return block
+
+
+def name_of(source: Any) -> str:
+    """How sentences call a source."""
+    if hasattr(source, "read"):
+        name = getattr(source, "name", None)
+        return name if isinstance(name, str) else "the stream"
+    try:
+        name = os.fspath(source)
+    except TypeError as error:
+        raise RankwiseError(f"a path, '-' or a binary file object was expected, found {source!r}") from error
+    return STANDARD_INPUT if name in ("-", b"-") else os.fsdecode(name)
+
+
+@contextmanager
+def open_stream(source: Any, on_read: Callable[[int], object] | None = None) -> Iterator[Stream]:
+    """The source as a :class:`Stream`; ``on_read`` is told how many of its bytes, still packed, were taken."""
+    name = name_of(source)
+    if hasattr(source, "read"):
+        yield Stream(name, source, on_read)
+    elif name == STANDARD_INPUT:
+        stdin: Any = sys.stdin  # some programs put a stream without a buffer there
+        yield Stream(name, getattr(stdin, "buffer", stdin), on_read)
+    else:
+        with _opened(name) as file:
+            yield Stream(name, file, on_read)
+
+
+def read_text(source: Any) -> Text:
+    """The whole source: mapped if it is a plain file, else unpacked into memory."""
+    name = name_of(source)
+    if not hasattr(source, "read") and name != STANDARD_INPUT and os.path.isfile(name):
+        with _opened(name) as file:
+            if file.peek(len(GZIP))[: len(GZIP)] != GZIP and os.fstat(file.fileno()).st_size:
+                mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                return Text(name, np.frombuffer(mapping, dtype=np.uint8), mapping)
+    text = bytearray()
+    with open_stream(source) as stream:
+        while block := stream.read():
+            text += block
+    data = np.frombuffer(text, dtype=np.uint8)
+    data.flags.writeable = False  # as a mapping is: compiled code is made for one of the two
+    return Text(name, data)
+
+
+def _opened(name: str) -> Any:
+    """The file, open for reading bytes."""
+    try:
+        return open(name, "rb")
+    except FileNotFoundError as error:
+        raise RankwiseError(f"{name} cannot be read: there is no such file") from error
+    except OSError as error:
+        raise RankwiseError(f"{name} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:  # a path with a zero byte in it
+        raise RankwiseError(f"{name!r} is no path: {error}") from error

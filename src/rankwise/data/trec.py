@@ -1,0 +1,302 @@
+"""TREC runs and judgements (qrels): the files that search engines and their evaluation exchange.
+
+A run has a line for each retrieved document, ``qid Q0 docid rank score tag``; judgements have
+``qid iteration docid label``. Fields are separated by blanks or tabs, files may be gzipped, bytes that are not UTF-8
+survive, and ids are texts (``007`` stays ``007``).
+"""
+
+import gzip
+import logging
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import DataError, FileFormatError, RankwiseError
+from rankwise._store import writing
+from rankwise.data.checks import as_scores
+from rankwise.data.grouping import as_ids
+from rankwise.data.queries import Queries
+from rankwise.data.sources import name_of, open_stream
+from rankwise.data.texts import Texts
+
+logger = logging.getLogger(__name__)
+
+FilePath = str | os.PathLike[str]
+Source = FilePath | IO[bytes]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Retrieved documents, one a row, in the order of the file; rank and tag are not kept: trec_eval ignores them."""
+
+    qid: Texts
+    docid: Texts
+    score: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+
+@dataclass(frozen=True, eq=False)
+class Qrels:
+    """Judged documents, one a row, in the order of the file; labels may be negative here."""
+
+    qid: Texts
+    docid: Texts
+    label: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+
+def read_run(path: Source) -> Run:
+    """Read a run from a path, ``-`` or a binary file; a malformed line, or a document that occurs twice, is named."""
+    return Run(*_read(path, ("qid", "Q0", "docid", "rank", "score", "tag"), "score"))
+
+
+def read_qrels(path: Source) -> Qrels:
+    """Read judgements from a path, ``-`` or a binary file; a malformed line, or a document judged twice, is named."""
+    return Qrels(*_read(path, ("qid", "iteration", "docid", "label"), "label"))
+
+
+def from_trec(
+    qrels: Qrels | Source,
+    run: Run | Source,
+    *,
+    missing_queries: Literal["skip", "zero"] = "skip",
+    unjudged: Literal["zero", "drop", "error"] = "zero",
+) -> tuple[Queries, NDArray[np.float64]]:
+    """Judged lists, and the scores that a run gives to their documents.
+
+    A list holds every retrieved document, in the order of the run, and then every judged one that was not retrieved.
+    A retrieved document without judgement has label 0. A document that was not retrieved has score -inf: it counts
+    among the relevant ones and takes no position.
+
+    Parameters
+    ----------
+    qrels, run : as :func:`read_qrels` and :func:`read_run` give them, or paths
+    missing_queries : a judged query that is not in the run is left out ("skip"), or is there with nothing retrieved
+        ("zero"). Queries of the run without judgements are left out. Either is reported by ``logging``.
+    unjudged : what a negative label means: label 0 ("zero", trec_eval's way), no such document ("drop"), or a mistake
+        ("error")
+
+    Returns
+    -------
+    queries : in the order of the judgements, with document ids and without features
+    scores : one a document
+    """
+    if missing_queries not in ("skip", "zero"):
+        raise RankwiseError(f"missing_queries is 'skip' or 'zero': found {missing_queries!r}")
+    qrels = qrels if isinstance(qrels, Qrels) else read_qrels(qrels)
+    run = run if isinstance(run, Run) else read_run(run)
+    labels = _judged(qrels, unjudged)
+    scores = _by_query(run.qid, run.docid, run.score)
+    _report(labels, scores, missing_queries)
+    lists = {
+        qid: _joined(labels[qid], scores.get(qid, {})) for qid in labels if qid in scores or missing_queries == "zero"
+    }
+    lists = {qid: documents for qid, documents in lists.items() if documents}  # "drop" may leave nothing
+    rows = [row for documents in lists.values() for row in documents]
+    start = np.concatenate([[0], np.cumsum([len(documents) for documents in lists.values()])]).astype(np.int64)
+    queries = Queries(
+        np.empty((len(rows), 0)),
+        np.array([label for _, label, _ in rows], dtype=np.float64),
+        start,
+        qid=as_ids(list(lists), "qid"),
+        docid=Texts.of(docid for docid, _, _ in rows),
+    )
+    return queries, np.array([score for _, _, score in rows], dtype=np.float64)
+
+
+def write_run(
+    queries: Queries, scores: ArrayLike, path: FilePath, tag: str = "rankwise", ties_as_rank: bool = False
+) -> None:
+    """Write scores as a run, best first, ties in input order; documents with score -inf are left out.
+
+    Scores are written with all their digits. Tools still break ties in their own ways, and trec_eval compares in single
+    precision: ``ties_as_rank=True`` writes n, n-1, ..., 1 instead, which every tool reads as this very order.
+    Documents without ids are called by their place in the list, from 0.
+    """
+    values = as_scores(scores, queries.n_documents)
+    if np.isposinf(values).any() and not ties_as_rank:
+        raise DataError(f"scores is inf at row {int(np.argmax(values)):,}: a run holds numbers; give ties_as_rank=True")
+    label = _field(tag, "tag")
+    with _writing_lines(path) as file:
+        for query, qid, docids in _identified(queries):
+            own = values[queries.rows_of(query)]
+            order = np.argsort(-own, kind="stable")[: int((own > -np.inf).sum())]
+            shown = np.arange(len(order), 0, -1) if ties_as_rank else own[order]
+            for rank, (place, score) in enumerate(zip(order.tolist(), shown.tolist(), strict=True), 1):
+                file.write(b"%b Q0 %b %d %b %b\n" % (qid, docids[place], rank, repr(score).encode(), label))
+
+
+def write_qrels(queries: Queries, path: FilePath) -> None:
+    """Write the labels as judgements, in input order; whole labels as whole numbers, as trec_eval wants them."""
+    labels = queries.labels()
+    with _writing_lines(path) as file:
+        for query, qid, docids in _identified(queries):
+            for docid, value in zip(docids, labels[queries.rows_of(query)].tolist(), strict=True):
+                shown = int(value) if value == int(value) else value
+                file.write(b"%b 0 %b %b\n" % (qid, docid, repr(shown).encode()))
+
+
+# ------------------------------------------------------------------------------------------- joining
+
+
+def _by_query(qid: Texts, docid: Texts, values: NDArray[np.float64]) -> dict[str, dict[str, float]]:
+    """query -> document -> value, in the order of the file."""
+    grouped: dict[str, dict[str, float]] = {}
+    for query, document, value in zip(qid, docid, values.tolist(), strict=True):
+        own = grouped.setdefault(query, {})
+        if document in own:
+            raise DataError(f"document {document!r} is twice in query {query!r}")
+        own[document] = value
+    return grouped
+
+
+def _judged(qrels: Qrels, unjudged: str) -> dict[str, dict[str, float]]:
+    """query -> document -> label; NaN for a document to be dropped."""
+    if unjudged not in ("zero", "drop", "error"):
+        raise RankwiseError(f"unjudged is 'zero', 'drop' or 'error': found {unjudged!r}")
+    negative = qrels.label < 0
+    if unjudged == "error" and negative.any():
+        row = int(np.argmax(negative))
+        raise DataError(
+            f"document {qrels.docid[row]!r} of query {qrels.qid[row]!r} has label {qrels.label[row]:g}: "
+            "labels are 0 or more; give unjudged='zero' or unjudged='drop'"
+        )
+    return _by_query(qrels.qid, qrels.docid, np.where(negative, 0.0 if unjudged == "zero" else np.nan, qrels.label))
+
+
+def _joined(labels: dict[str, float], scores: dict[str, float]) -> list[tuple[str, float, float]]:
+    """(docid, label, score) of the retrieved documents, and then of the others that were judged."""
+    rows = [(docid, labels.get(docid, 0.0), score) for docid, score in scores.items()]
+    rows += [(docid, label, -np.inf) for docid, label in labels.items() if docid not in scores]
+    return [row for row in rows if row[1] == row[1]]
+
+
+def _report(labels: dict[str, Any], scores: dict[str, Any], missing_queries: str) -> None:
+    missing = [qid for qid in labels if qid not in scores]
+    extra = [qid for qid in scores if qid not in labels]
+    if missing and len(missing) == len(labels) and scores:
+        raise DataError(
+            f"the run and the judgements have no query in common: the run begins with {next(iter(scores))!r}, the "
+            f"judgements with {missing[0]!r}"
+        )
+    if missing:
+        what = "left out" if missing_queries == "skip" else "kept with nothing retrieved"
+        logger.warning(
+            "%d of %d judged queries are not in the run, %s: %s", len(missing), len(labels), what, _some(missing)
+        )
+    if extra:
+        logger.warning(
+            "%d of %d queries of the run are not judged, left out: %s", len(extra), len(scores), _some(extra)
+        )
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+
+
+# ------------------------------------------------------------------------------------------- reading lines
+
+
+def _read(source: Source, fields: tuple[str, ...], number: str) -> tuple[Texts, Texts, NDArray[np.float64]]:
+    """Columns qid, docid and the one called ``number``."""
+    name, place, docid_place = name_of(source), fields.index(number), fields.index("docid")
+    qids: list[bytes] = []
+    docids: list[bytes] = []
+    values: list[float] = []
+    lines_of: dict[bytes, dict[bytes, int]] = {}
+    for line, text in enumerate(_lines(source), 1):
+        parts = text.split()
+        if not parts:
+            continue
+        if len(parts) != len(fields):
+            raise FileFormatError(
+                f"{name}, line {line:,}: expected {len(fields)} fields ({' '.join(fields)}), found {len(parts)}"
+            )
+        qid, docid = parts[0], parts[docid_place]
+        first = lines_of.setdefault(qid, {}).setdefault(docid, line)
+        if first != line:
+            raise FileFormatError(
+                f"{name}, line {line:,}: document {_text(docid)!r} of query {_text(qid)!r} is on line {first:,} too"
+            )
+        qids.append(qid)
+        docids.append(docid)
+        values.append(_number(parts[place], name, line, number))
+    return _texts(qids), _texts(docids), np.array(values, dtype=np.float64)
+
+
+def _number(word: bytes, name: str, line: int, what: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or b"_" in word:  # Python takes 1_000 for a number
+        raise FileFormatError(f"{name}, line {line:,}: expected a number as {what}, found {_text(word)!r}")
+    return value
+
+
+def _texts(words: list[bytes]) -> Texts:
+    length = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
+    return Texts(
+        np.frombuffer(b"".join(words), dtype=np.uint8), np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    )
+
+
+def _text(word: bytes) -> str:
+    return word.decode("utf-8", "surrogateescape")
+
+
+def _lines(source: Source) -> Iterator[bytes]:
+    with open_stream(source) as stream:
+        rest = stream.read().removeprefix(b"\xef\xbb\xbf")  # a byte order mark, which some editors leave
+        while block := stream.read():
+            *lines, rest = (rest + block).split(b"\n")
+            yield from lines
+        yield from rest.split(b"\n")
+
+
+# ------------------------------------------------------------------------------------------- writing lines
+
+
+@contextmanager
+def _writing_lines(path: FilePath) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """A file to write to, gzipped if its name ends in .gz; the same lines give the same bytes."""
+    with writing(path) as part, open(part, "xb") as file:
+        if not os.fspath(path).endswith(".gz"):
+            yield file
+            return
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+            yield packed
+
+
+def _identified(queries: Queries) -> Iterator[tuple[int, bytes, list[bytes]]]:
+    """(number, id, ids of the documents) of each query, as the words that stand for them in a file."""
+    names = [_field(name, "query id") for name in queries.names()]
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise DataError(f"two queries would be written as {_text(twice)!r}: give them other ids")
+    for query, name in enumerate(names):
+        if queries.docid is None:
+            yield query, name, [b"%d" % place for place in range(queries.sizes[query])]
+            continue
+        docids = [_field(docid, "document id") for docid in queries.docid[queries.rows_of(query)]]
+        if len(set(docids)) < len(docids):
+            twice = next(docid for place, docid in enumerate(docids) if docid in docids[:place])
+            raise DataError(f"document {_text(twice)!r} is twice in query {_text(name)!r}")
+        yield query, name, docids
+
+
+def _field(value: Any, what: str) -> bytes:
+    word = str(value).encode("utf-8", "surrogateescape")
+    if word.split() != [word]:
+        raise DataError(f"the {what} {value!r} cannot be written: fields of a line are not empty and hold no blanks")
+    return word

@@ -1,0 +1,42 @@
+"""Carry a validation set through scikit-learn in one piece."""
+
+from typing import Any
+
+from rankwise._errors import DataError
+from rankwise.data.queries import Queries
+
+
+class Whole:
+    """A set of queries that scikit-learn does not slice.
+
+    ``GridSearchCV`` and its kin cut every argument of ``fit`` that has as many samples as X, so a validation set that
+    happens to have as many queries as the training set would lose some of them without a word. This wrapper has no
+    length and no shape, so it passes through as it is.
+
+    Examples
+    --------
+    >>> validation = Queries.from_arrays([[0.1], [0.9]], [0, 1], qid=[1, 1])
+    >>> Whole(validation)
+    Whole(Queries(1 query, 2 documents, 1 feature, labels 0 to 1))
+    >>> Whole.open(Whole(validation)) is validation
+    True
+    """
+
+    __slots__ = ("queries",)
+
+    def __init__(self, queries: Queries) -> None:
+        if not isinstance(queries, Queries):
+            raise DataError(f"Whole carries Queries: found {type(queries).__name__}")
+        self.queries = queries
+
+    @staticmethod
+    def open(value: Any) -> Queries:
+        """The queries inside; queries that were not wrapped are given back as they are."""
+        if isinstance(value, Whole):
+            return value.queries
+        if isinstance(value, Queries):
+            return value
+        raise DataError(f"a set of queries is Queries or Whole(queries): found {type(value).__name__}")
+
+    def __repr__(self) -> str:
+        return f"Whole({self.queries!r})"
