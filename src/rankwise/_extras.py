@@ -14,7 +14,7 @@ def require(module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        extra = EXTRAS[module.partition(".")[0]]
-        raise MissingExtraError(
-            f"{module} is needed here and is not installed: pip install 'rankwise[{extra}]'"
-        ) from error
+        package = module.partition(".")[0]
+        # packages that only hand results over, such as pandas, are the user's own choice and in no extra
+        wanted = f"'rankwise[{EXTRAS[package]}]'" if package in EXTRAS else package
+        raise MissingExtraError(f"{package} is needed here and is not installed: pip install {wanted}") from error

@@ -1,4 +1,4 @@
-"""Each preset equals its tool, on lists with ties and on degenerate lists; where a tool cannot be had, worked examples."""
+"""Each preset equals its tool, on lists with ties and on degenerate lists; worked examples where it needs Java."""
 
 import numpy as np
 import pytest

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -134,7 +135,9 @@ def test_stable_keeps_every_bit_while_the_order_inside_each_query_is_kept(name, 
 @over_all_measures
 def test_threads_and_chunks_do_not_change_a_bit(name):
     rng = np.random.default_rng(5)
-    queries = Queries.from_arrays(np.zeros((80_000, 1)), rng.integers(0, 4, 80_000), qid=np.sort(rng.integers(0, 900, 80_000)))
+    queries = Queries.from_arrays(
+        np.zeros((80_000, 1)), rng.integers(0, 4, 80_000), qid=np.sort(rng.integers(0, 900, 80_000))
+    )
     scores = rng.normal(size=80_000).round(1)
     one, two = (evaluate(queries, scores, [at(name, 10)], n_jobs=jobs).values for jobs in (1, 2))
     np.testing.assert_array_equal(one, two)
@@ -167,7 +170,7 @@ def test_putting_a_better_document_higher_never_hurts(name, judged, cutoff):
     scores, labels = judged
     measure = at(name, cutoff)
     order = sorted(range(len(labels)), key=lambda i: -scores[i])
-    for upper, lower in zip(order, order[1:], strict=False):
+    for upper, lower in pairwise(order):
         if labels[lower] > labels[upper]:
             better = list(scores)
             better[upper], better[lower] = better[lower], better[upper]
@@ -177,7 +180,8 @@ def test_putting_a_better_document_higher_never_hurts(name, judged, cutoff):
 
 @over_all_measures
 @pytest.mark.parametrize(
-    ("scores", "labels"), [([1.0, math.nan], [1, 0]), ([1.0], [1, 0]), ([1.0, 2.0], [1, -1]), ([1.0, 2.0], [1, math.inf])]
+    ("scores", "labels"),
+    [([1.0, math.nan], [1, 0]), ([1.0], [1, 0]), ([1.0, 2.0], [1, -1]), ([1.0, 2.0], [1, math.inf])],
 )
 def test_what_cannot_be_ranked_is_refused_in_a_sentence(name, scores, labels):
     with pytest.raises(RankwiseError, match=r"scores|y "):

@@ -165,10 +165,10 @@ def _spells(text, place, end, small_letters):
     """Whether the text at ``place`` is this word, in small or capital letters."""
     if place + len(small_letters) > end:
         return False
-    for number in range(len(small_letters)):
-        if byte(text, place + number) | 32 != small_letters[number]:
-            return False
-    return True
+    same = 0
+    while same < len(small_letters) and byte(text, place + same) | 32 == small_letters[same]:
+        same += 1
+    return same == len(small_letters)
 
 
 NULL = np.frombuffer(b"null", dtype=np.uint8)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import config
 
 _decorating = threading.Lock()
 
@@ -62,6 +61,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     def decorate(plain: Callable[..., Any]) -> Any:
         # The folder is read when the function is decorated, so the user's own setting is put back at once.
         with _decorating:
+            config: Any = numba.config
             before, config.CACHE_DIR = config.CACHE_DIR, _FOLDER or ""
             try:
                 settings = {"nogil": True, "error_model": "numpy", "cache": _FOLDER is not None, **options}

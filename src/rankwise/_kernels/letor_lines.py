@@ -59,10 +59,10 @@ def has_qid(text, place, end):
 @kernel
 def same_bytes(text, first, second, length):
     """Whether the ``length`` bytes at two places are the same."""
-    for number in range(length):
-        if byte(text, first + number) != byte(text, second + number):
-            return False
-    return True
+    same = 0
+    while same < length and byte(text, first + same) == byte(text, second + same):
+        same += 1
+    return same == length
 
 
 @kernel

@@ -5,15 +5,17 @@ trailing zero bits. None of these functions checks a bound: the caller keeps ``p
 """
 
 import sys
+from typing import Any
 
+import numba.extending
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from rankwise._kernels.jit import kernel
 
 U = np.uint64
+intrinsic: Any = numba.extending.intrinsic  # what it makes has other arguments than what it is given
 
 ONES = U(0x0101010101010101)
 HIGH = U(0x8080808080808080)

@@ -3,29 +3,25 @@
 import numpy as np
 
 from rankwise._kernels.jit import kernel
-from rankwise._kernels.ragged import order_lists
 
 
 @kernel
-def count_pairs(first, last, start, rows, key, grade, n_grades):
-    """Pairs of different grades in lists first..last-1, by (higher grade, lower grade).
+def count_pairs(start, order, end, grade, n_grades):
+    """Pairs of different grades within lists, by (higher grade, lower grade).
 
-    Returns four n_grades x n_grades arrays of whole numbers: all pairs; inverted ones (the lower grade has the
-    strictly higher key); tied ones (the same key); and those of the tied ones in which the lower grade comes first
-    in the order of ``rows``. O(m log m + m n_grades) for a list of m documents.
+    ``start`` bounds the lists in ``order`` and ``end``, which hold their rows from the highest key down and their
+    blocks of equal keys, as ``order_lists`` writes them. Returns four n_grades x n_grades arrays of whole numbers:
+    all pairs; inverted ones (the lower grade has the strictly higher key); tied ones (the same key); and those of
+    the tied ones in which the lower grade comes first. O(m n_grades) for a list of m documents.
     """
     pairs = np.zeros((n_grades, n_grades), dtype=np.int64)
     inverted = np.zeros((n_grades, n_grades), dtype=np.int64)
     tied = np.zeros((n_grades, n_grades), dtype=np.int64)
     tied_wrongly = np.zeros((n_grades, n_grades), dtype=np.int64)
-    count = start[last] - start[first]
-    order = np.empty(count, dtype=np.int64)
-    end = np.empty(count, dtype=np.int64)
-    order_lists(first, last, start, rows, key, order, end)
     above = np.empty(n_grades, dtype=np.int64)  # documents with a strictly higher key, by grade
     beside = np.empty(n_grades, dtype=np.int64)  # earlier documents of the same block of equal keys, by grade
-    for q in range(first, last):
-        base = start[q] - start[first]
+    for q in range(len(start) - 1):
+        base = start[q] - start[0]
         size = start[q + 1] - start[q]
         above[:] = 0
         t = 0

@@ -18,7 +18,9 @@ class Precision(StrEnum):
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(help="Judged lists: LETOR text (.gz too, - for standard input), table, or rankwise file.")],
+    source: Annotated[
+        Path, typer.Argument(help="Judged lists: LETOR text (.gz too, - for standard input), table, or rankwise file.")
+    ],
     target: Annotated[Path, typer.Argument(help="Written beside and renamed; the ending says the format.")],
     dtype: Annotated[Precision, typer.Option(help="Precision of the features.")] = Precision.float64,
     sparse: Annotated[bool, typer.Option("--sparse", help="Leave zeros out of a LETOR text.")] = False,
@@ -28,9 +30,10 @@ def convert(
     qid: reading.QidOption = "qid",
     label: reading.LabelOption = "label",
 ) -> None:
-    """Endings: .rankwise (memory-mapped, fastest to open), .txt or .letor (LETOR, .gz too), .parquet, .csv, .qrels.
+    """Judged lists from one format to another.
 
-    A LETOR text becomes a .rankwise file block by block, so that it may be larger than memory.
+    The ending of the target says which: .rankwise (memory-mapped, opens at once), .txt or .letor (LETOR, .gz too),
+    .parquet, .csv, .qrels. A LETOR text becomes a .rankwise file block by block, so that it may be larger than memory.
 
     Example: rankwise convert train.txt.gz train.rankwise --dtype float32
     """

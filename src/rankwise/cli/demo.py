@@ -16,42 +16,52 @@ def demo(
     import numpy as np
     from rich.console import Console
 
+    from rankwise._tables import Table
     from rankwise.data.diagnose import diagnose
     from rankwise.data.folds import split
     from rankwise.data.synthetic import make_lists
     from rankwise.evaluation.evaluate import evaluate
     from rankwise.evaluation.significance import significance
 
-    console = Console()
+    console = Console(highlight=False)
     lists = make_lists(queries, random_state=seed)
-    console.print(f"[bold]1. Judged lists[/bold], made by a documented generator: {lists}", highlight=False)
+    console.print("[bold]1. Judged lists, made by a documented generator (rankwise.make_lists)[/bold]\n")
     print(diagnose(lists))
 
     train, _, test = split(lists, (0.6, 0.2, 0.2), random_state=seed)
     names = lists.feature_names or ()
-    measures = ["nDCG@10", "AP", "RR"]
-    on_train = {
-        name: evaluate(train, train.X[:, column], ["nDCG@10"]).mean["nDCG@10"] for column, name in enumerate(names)
-    }
-    order = sorted(names, key=lambda name: -on_train[name])
-    console.print(
-        f"\n[bold]2. Baselines[/bold]: each feature alone ranks the {len(train)} training queries; "
-        f"the two best go to the {len(test)} test queries, beside chance",
-        highlight=False,
-    )
+    on_train = {name: evaluate(train, train.X[:, place], "nDCG@10").mean["nDCG@10"] for place, name in enumerate(names)}
+    best = sorted(names, key=lambda name: -on_train[name])[:3]
     rankers = {
+        **{name: test.X[:, names.index(name)] for name in best},
         "chance": np.random.default_rng(seed).normal(size=test.n_documents),
-        **{name: test.X[:, names.index(name)] for name in order[:2]},
     }
-    results = {name: evaluate(test, scores, measures) for name, scores in rankers.items()}
-    for name, result in results.items():
-        console.print(f"ranked by [bold]{name}[/bold]", highlight=False)
-        console.print(result.table().rich())
+    results = {name: evaluate(test, scores, ["nDCG@10", "AP", "RR"]) for name, scores in rankers.items()}
 
-    console.print("\n[bold]3. Is the difference real?[/bold] Fisher's randomisation test, Holm's correction", highlight=False)
-    console.print(significance(results, baseline=order[0]).rich())
+    console.print(
+        f"\n[bold]2. Baselines: the three features that rank the {len(train)} training queries best, "
+        f"on the {len(test)} test queries[/bold]"
+    )
+    bounds = {name: result.interval(0.95)["nDCG@10"] for name, result in results.items()}
+    league = {
+        "ranked by": list(results),
+        "nDCG@10": [result.mean["nDCG@10"] for result in results.values()],
+        "low": [low for low, _ in bounds.values()],
+        "high": [high for _, high in bounds.values()],
+        "AP": [result.mean["AP"] for result in results.values()],
+        "RR": [result.mean["RR"] for result in results.values()],
+    }
+    console.print(Table(league).rich())
+    skipped = results[best[0]].skipped["AP"]
+    print(f"Means over {len(test) - skipped} queries; {skipped} without a relevant document are skipped.")
+
+    console.print(
+        f"\n[bold]3. Is the difference to {best[0]} real?[/bold] Fisher's randomisation test, Holm's correction"
+    )
+    tests = significance(results, baseline=best[0])
+    shown = ("measure", "ranker", "difference", "low", "high", "p_corrected", "wins", "losses")
+    console.print(Table({column: tests[column] for column in shown}).rich())
     console.print(
         "\nNext: [bold]rankwise inspect[/bold] YOUR.txt, [bold]rankwise evaluate[/bold] YOUR.txt YOUR.scores, "
-        "[bold]rankwise convert[/bold] YOUR.txt YOUR.rankwise",
-        highlight=False,
+        "[bold]rankwise convert[/bold] YOUR.txt YOUR.rankwise"
     )

@@ -30,19 +30,32 @@ class EmptyQuery(StrEnum):
 
 def evaluate(
     judged: Annotated[Path, typer.Argument(help="Judged lists, or TREC qrels when the scores are a TREC run.")],
-    scores: Annotated[list[Path], typer.Argument(help="One or more files: a score a line, RankLib's -score file, or a TREC run.")],
-    measure: Annotated[list[str], typer.Option("--measure", "-m", help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.")] = [  # noqa: B006
+    scores: Annotated[
+        list[Path], typer.Argument(help="One or more files: a score a line, RankLib's -score file, or a TREC run.")
+    ],
+    measure: Annotated[
+        list[str], typer.Option("--measure", "-m", help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.")
+    ] = [  # noqa: B006
         "nDCG@10",
         "AP",
         "RR",
     ],
-    like: Annotated[str | None, typer.Option(help="Measure exactly as another tool: letor, trec_eval, sklearn, lightgbm, ...")] = None,
-    ties: Annotated[TieMode | None, typer.Option(help="Order of equal scores (default expected, or the tool's).")] = None,
-    empty: Annotated[EmptyQuery | None, typer.Option(help="Queries without a relevant document (default skip, or the tool's).")] = None,
+    like: Annotated[
+        str | None, typer.Option(help="Measure exactly as another tool: letor, trec_eval, sklearn, lightgbm, ...")
+    ] = None,
+    ties: Annotated[
+        TieMode | None, typer.Option(help="Order of equal scores (default expected, or the tool's).")
+    ] = None,
+    empty: Annotated[
+        EmptyQuery | None, typer.Option(help="Queries without a relevant document (default skip, or the tool's).")
+    ] = None,
     rel: Annotated[float | None, typer.Option(help="Smallest label that counts as relevant (default 1).")] = None,
     level: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
     per_query: Annotated[bool, typer.Option("--per-query", help="Also print a line for each query.")] = False,
-    tie_range: Annotated[bool, typer.Option("--tie-range", help="Also print [min, max] over all orders of equal scores.")] = False,
+    tie_range: Annotated[
+        bool,
+        typer.Option("--tie-range", help="Also print the smallest and largest mean over all orders of equal scores."),
+    ] = False,
     as_json: reading.JsonOption = False,
     missing: reading.MissingOption = Missing.error,
     unjudged: reading.UnjudgedOption = Unjudged.error,
@@ -56,9 +69,11 @@ def evaluate(
     """
     from rankwise._progress import track
     from rankwise.evaluation.evaluate import evaluate as measure_scores
+    from rankwise.evaluation.evaluate import settle
     from rankwise.evaluation.files import open_pair
     from rankwise.evaluation.significance import significance
 
+    settle(measure, like, rel)  # a misspelt measure is told before anything is read
     settings = reading.options(missing, unjudged, base, qid, label)
     results: dict[str, Any] = {}
     opened: dict[str, Any] = {}
@@ -82,17 +97,19 @@ def _show(results: dict[str, Any], tests: Any, level: float, per_query: bool, ti
 
     from rankwise._tables import Table
 
-    console = Console()
+    console = Console(highlight=False)
     for name, result in results.items():
         table = result.table(level)
         if tie_range:
             bounds = result.tie_range()
-            extra = {"ties min": [bounds[t][0] for t in result.titles], "ties max": [bounds[t][1] for t in result.titles]}
-            table = Table({**{column: table[column] for column in table.columns}, **extra})
-        console.print(f"[bold]{name}[/bold]: {len(result.qid):,} queries, {level:.0%} intervals over queries", highlight=False)
+            extremes = {end: [bounds[title][at] for title in result.titles] for at, end in enumerate(("min", "max"))}
+            table = Table({**{column: table[column] for column in table.columns}, **extremes})
+        console.print(f"{name}: {len(result.qid):,} queries, {level:.0%} intervals over queries", markup=False)
         console.print(table.rich())
         if per_query:
             print(result.per_query)
     if tests is not None:
-        console.print("Paired tests against the first file (Fisher's randomisation, Holm's correction)", highlight=False)
-        console.print(tests.rich())
+        first = next(iter(results))
+        console.print(f"Paired tests against {first} (Fisher's randomisation, p with Holm's correction)", markup=False)
+        shown = ("measure", "ranker", "difference", "low", "high", "p_corrected", "wins", "losses")
+        console.print(Table({column: tests[column] for column in shown}).rich())

@@ -20,7 +20,9 @@ def inspect(
     qid: reading.QidOption = "qid",
     label: reading.LabelOption = "label",
 ) -> None:
-    """Sizes, labels, useless or unscaled features, degenerate queries, duplicates, queries that two splits share.
+    """What is in judged lists, and what is wrong with them.
+
+    Sizes, labels, useless or unscaled features, degenerate queries, duplicates, queries that two splits share.
 
     Example: rankwise inspect Fold1/train.txt Fold1/vali.txt Fold1/test.txt
     """

@@ -30,9 +30,13 @@ class Base(StrEnum):
     one = "1"
 
 
-MissingOption = Annotated[Missing, typer.Option(help="NaN, NULL and infinities: refuse, 0, or the smallest of the query.")]
+MissingOption = Annotated[
+    Missing, typer.Option(help="NaN, NULL and infinities: refuse, 0, or the smallest of the query.")
+]
 UnjudgedOption = Annotated[Unjudged, typer.Option(help="Negative labels: refuse, drop the document, or label 0.")]
-BaseOption = Annotated[Base, typer.Option("--first-id", help="First feature id of a LETOR text; auto: 0 if an id 0 occurs.")]
+BaseOption = Annotated[
+    Base, typer.Option("--first-id", help="First feature id of a LETOR text; auto: 0 if an id 0 occurs.")
+]
 QidOption = Annotated[str, typer.Option("--qid", help="Column of query ids, in a table.")]
 LabelOption = Annotated[str, typer.Option("--label", help="Column of labels, in a table.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]

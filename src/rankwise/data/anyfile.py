@@ -40,6 +40,8 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         raise FileFormatError(f"{name} is a folder, expected a file; read_folds opens a folder of folds")
     if Path(name).suffix.lower() in _TABLES:
         return "table"
+    if not os.path.exists(name):
+        return "text"  # whose reader says that there is no such file
     with open(name, "rb") as file:
         head = file.read(9)
     if head[:4] == b"PAR1":

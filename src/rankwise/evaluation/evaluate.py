@@ -56,6 +56,7 @@ def evaluate(
     >>> result.mean
     {'nDCG@10': 0.8154648767857288, 'RR': 0.75}
     """
+    tool, parsed, titles = settle(measures, like, rel)
     judged, scores = _open(queries, scores, qid, group)
     if weight is not None:
         judged = judged.with_weight(weight)
@@ -63,17 +64,8 @@ def evaluate(
     if not isinstance(scores, (np.ndarray, Sequence)) and hasattr(scores, "predict"):
         scores = scores.predict(judged)
     values = checks.as_scores(scores, judged.n_documents)
-    wanted = [measures] if isinstance(measures, (str, Measure)) or not isinstance(measures, Sequence) else list(measures)
-    if not wanted:
-        raise RankwiseError("measures names at least one measure: found none")
-    tool = None if like is None else convention(like)
-    parsed = [parse(spelling, rel=rel) if tool is None else tool.parse(spelling, rel) for spelling in wanted]
     if tool is not None:
         _refuse_labels(tool, parsed, labels)
-    titles = [measure.title if tool is None else tool.title(measure) for measure in parsed]
-    if len(set(titles)) != len(titles):
-        raise RankwiseError(f"every measure is named once: found {', '.join(titles)}")
-
     if tool is not None and tool.single:
         values = values.astype(np.float32).astype(np.float64)
     order: Ties | str = ties or ("expected" if tool is None else tool.ties)
@@ -102,6 +94,23 @@ def evaluate(
     )
 
 
+def settle(
+    measures: str | Measure | Sequence[str | Measure], like: str | None = None, rel: float | None = None
+) -> tuple[Convention | None, list[Measure], list[str]]:
+    """The convention that ``like`` names, what the measures mean under it, and the titles of their columns."""
+    wanted = (
+        [measures] if isinstance(measures, (str, Measure)) or not isinstance(measures, Sequence) else list(measures)
+    )
+    if not wanted:
+        raise RankwiseError("measures names at least one measure: found none")
+    tool = None if like is None else convention(like)
+    parsed = [parse(spelling, rel=rel) if tool is None else tool.parse(spelling, rel) for spelling in wanted]
+    titles = [measure.title if tool is None else tool.title(measure) for measure in parsed]
+    if len(set(titles)) != len(titles):
+        raise RankwiseError(f"every measure is named once: found {', '.join(titles)}")
+    return tool, parsed, titles
+
+
 def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Queries, Any]:
     """The judged lists and the scores, whatever they were given as."""
     if isinstance(queries, (str, PathLike)):
@@ -111,10 +120,14 @@ def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Queries, Any
     if not isinstance(queries, Queries):
         labels = np.asarray(queries)
         if (qid is None) == (group is None):
-            raise DataError("labels alone need qid= (one id a label) or group= (sizes of consecutive queries), one of them")
+            raise DataError(
+                "labels alone need qid= (one id a label) or group= (sizes of consecutive queries), one of them"
+            )
         n_rows = len(labels) if labels.ndim else 0
         parts = grouping.by_id(qid, n_rows) if qid is not None else grouping.by_size(group, n_rows)
-        queries = Queries(np.empty((n_rows, 0)), checks.as_labels(labels, n_rows), parts.start, parts.rows, qid=parts.qid)
+        queries = Queries(
+            np.empty((n_rows, 0)), checks.as_labels(labels, n_rows), parts.start, parts.rows, qid=parts.qid
+        )
     elif qid is not None or group is not None:
         raise DataError("these queries know which rows belong together: leave out qid= and group=")
     if isinstance(scores, (str, PathLike)):

@@ -1,8 +1,6 @@
 """Judged lists and scores from files: a score a line, RankLib's score file, or a TREC run against qrels."""
 
-import gzip
 import os
-import zlib
 from typing import Any
 
 import numpy as np
@@ -11,12 +9,15 @@ from numpy.typing import NDArray
 from rankwise._errors import FileFormatError
 from rankwise.data.anyfile import kind_of, read_any
 from rankwise.data.queries import Queries
+from rankwise.data.sources import open_stream, read_text
 
 Path = str | os.PathLike[str]
 Scores = NDArray[np.float64]
 
 
-def open_pair(judged: Path, scores: Path, opened: dict[str, Any] | None = None, **options: Any) -> tuple[Queries, Scores]:
+def open_pair(
+    judged: Path, scores: Path, opened: dict[str, Any] | None = None, **options: Any
+) -> tuple[Queries, Scores]:
     """Judged lists and the scores of their documents; ``opened`` keeps the judged lists for the next file of scores."""
     kept = {} if opened is None else opened
     if kind_of(judged) == "text" and _is_qrels(judged):
@@ -44,13 +45,19 @@ def read_scores(path: Path, queries: Queries) -> Scores:
     index in the list, score); and a TREC run, whose documents are found by query and document id (those that it
     lacks were not retrieved).
     """
-    lines = [(number, line.split()) for number, line in enumerate(_text(path).splitlines(), 1) if line.strip()]
+    lines = [
+        (number, line.split())
+        for number, line in enumerate(_decoded(read_text(path).data.tobytes()).splitlines(), 1)
+        if line.strip()
+    ]
     if not lines:
         raise FileFormatError(f"{path} is empty, expected {queries.n_documents:,} scores")
     width = len(lines[0][1])
     for number, fields in lines:
         if len(fields) != width:
-            raise FileFormatError(f"{path}, line {number}: expected {width} columns as in the first line, found {len(fields)}")
+            raise FileFormatError(
+                f"{path}, line {number}: expected {width} columns as in the first line, found {len(fields)}"
+            )
     if width == 1:
         return _in_order(path, lines, queries)
     if width == 3:
@@ -95,7 +102,7 @@ def _by_docid(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) 
         row = row_of.get((fields[0], fields[2]))
         if row is None:
             raise FileFormatError(
-                f"{path}, line {number}: document {fields[2]!r} of query {fields[0]!r} is not among the judged documents"
+                f"{path}, line {number}: document {fields[2]!r} of query {fields[0]!r} is not a judged document"
             )
         scores[row] = _number(path, number, fields[4])
     return scores
@@ -121,17 +128,12 @@ def _is_qrels(path: Path) -> bool:
     """Whether the first line has the four columns of qrels, and no ``qid:``."""
     if os.fspath(path) == "-":
         return False
-    first = next((line for line in _text(path, 1 << 16).splitlines() if line.strip()), "")
+    with open_stream(path) as stream:
+        head = _decoded(stream.read())
+    first = next((line for line in head.splitlines() if line.strip()), "")
     fields = first.split("#")[0].split()
     return len(fields) == 4 and not any(":" in field for field in fields[1:])
 
 
-def _text(path: Path, size: int = -1) -> str:
-    """The text of a file, gzipped or not; only its beginning with ``size``."""
-    try:
-        with open(path, "rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rb") if packed else open(path, "rb") as stream:
-            return stream.read(size).decode("utf-8", "surrogateescape")
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise FileFormatError(f"{path} is not a whole gzip file: {error}") from error
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")

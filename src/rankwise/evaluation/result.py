@@ -42,7 +42,10 @@ class Evaluation:
 
     @cached_property
     def mean(self) -> dict[str, float]:
-        return {title: self._mean(row, empty) for title, row, empty in zip(self.titles, self.values, self.empty, strict=True)}
+        return {
+            title: self._mean(row, empty)
+            for title, row, empty in zip(self.titles, self.values, self.empty, strict=True)
+        }
 
     @cached_property
     def per_query(self) -> Table:
@@ -79,12 +82,11 @@ class Evaluation:
 
     def __getitem__(self, measure: str | Measure) -> NDArray[np.float64]:
         """Per-query values of one measure, by title or by any spelling of it."""
-        if measure in self.titles:
-            return self.values[self.titles.index(measure)]  # type: ignore[arg-type]
-        wanted = parse(measure)
-        if wanted not in self.measures:
-            raise RankwiseError(f"{measure} was not evaluated; there are: {', '.join(self.titles)}")
-        return self.values[self.measures.index(wanted)]
+        wanted = None if measure in self.titles else parse(measure)
+        for row, (title, evaluated) in enumerate(zip(self.titles, self.measures, strict=True)):
+            if measure == title or wanted == evaluated:
+                return np.asarray(self.values[row])
+        raise RankwiseError(f"{measure} was not evaluated; there are: {', '.join(self.titles)}")
 
     def table(self, level: float = 0.95, how: How = "bootstrap") -> Table:
         """One row a measure: mean, interval, queries that count, skipped, given."""
@@ -120,7 +122,9 @@ class Evaluation:
             },
             "per_query": {
                 "qid": [name if isinstance(name, (int, float, str)) else str(name) for name in self.qid],
-                **{title: [_plain(value) for value in row] for title, row in zip(self.titles, self.values, strict=True)},
+                **{
+                    title: [_plain(value) for value in row] for title, row in zip(self.titles, self.values, strict=True)
+                },
             },
         }
 

@@ -33,8 +33,8 @@ class Measure:
     A formula is called as ``formula(value, end, retrieved, best, table, knobs)`` for one query: ``value`` holds the
     row values by decreasing score (sorted ascending inside a tie block), ``end[t]`` the end of the block that begins
     at t, ``retrieved`` the number of documents that take a position, ``best`` all row values (if ``needs_ideal``:
-    the largest ones up to the cut-off, decreasing), ``table`` what :meth:`table` returned and ``knobs`` the numbers of :meth:`knobs`. It returns
-    NaN for a list on which the measure is 0/0.
+    the largest ones up to the cut-off, decreasing), ``table`` what :meth:`table` returned and ``knobs`` the numbers
+    of :meth:`all_knobs`. It returns NaN for a list on which the measure is 0/0.
     """
 
     cutoff: int | None = None

@@ -44,18 +44,26 @@ class Convention:
         else:
             measure = self._adapt(parse(spelling))
         if measure.name not in self.measures:
-            raise MeasureError(f"{self.name} has no {measure.name}; like={self.name!r} knows: {', '.join(self.measures)}")
+            raise MeasureError(
+                f"{self.name} has no {measure.name}; like={self.name!r} knows: {', '.join(self.measures)}"
+            )
         return measure
 
     def _adapt(self, measure: Measure) -> Measure:
         """A measure object keeps its own gain, discount and relevance, and takes the tool's rules for short lists."""
         own = {field.name for field in fields(measure)}
         rules = self.measures.get(measure.name, {})
-        return replace(measure, **{name: rules[name] for name in ("norm", "short", "blocks") if name in own & set(rules)})
+        return replace(
+            measure, **{name: rules[name] for name in ("norm", "short", "blocks") if name in own & set(rules)}
+        )
 
     def title(self, measure: Measure) -> str:
         """The shortest spelling that this convention reads as ``measure``."""
-        usual = self.parse(measure.name, None) if measure.cutoff is None else self.parse(measure.name, None) @ measure.cutoff
+        usual = (
+            self.parse(measure.name, None)
+            if measure.cutoff is None
+            else self.parse(measure.name, None) @ measure.cutoff
+        )
         if measure == usual:
             return measure._print({})
         return repr(measure)

@@ -22,7 +22,7 @@ def tied_stops(stop, size, within, above):
     mean = (1.0 - stop).mean()
     depth = count
     if 0.0 < mean < 1.0:
-        depth = min(count, 1 + int(math.ceil(math.log(1e-18) / math.log(mean))))
+        depth = min(count, 1 + math.ceil(math.log(1e-18) / math.log(mean)))
     E = np.zeros(depth + 1)
     E[0] = 1.0
     for i in range(1, count + 1):

@@ -91,7 +91,9 @@ def _from_ir_measures(measure: Any) -> Measure:
     parameters = dict(measure.params)
     cutoff = parameters.pop("cutoff", None)
     if parameters.pop("judged_only", False):
-        raise MeasureError(f"judged_only is not known here: leave unjudged documents out instead of asking for {measure!r}")
+        raise MeasureError(
+            f"judged_only is not known here: leave unjudged documents out instead of asking for {measure!r}"
+        )
     if name == "RBP" and "rel" not in parameters:
         raise MeasureError("ir-measures' RBP without rel= is the graded form, which rankwise does not have: give rel=")
     return _named(name, repr(measure)).from_spelling(cutoff, {**IR_MEASURES_DEFAULTS.get(name, {}), **parameters})

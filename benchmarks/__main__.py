@@ -1,0 +1,94 @@
+"""Run the benchmarks, print their table, and save it: ``python3 run.py bench [name ...]``.
+
+A full run writes docs/benchmarks.json and docs/benchmarks.md; a run of some benchmarks replaces their rows alone.
+"""
+
+import importlib
+import json
+import os
+import pkgutil
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import benchmarks
+from rankwise._progress import track
+from rankwise._tables import Table
+
+DOCS = Path(__file__).parents[1] / "docs"
+PEERS = ("numpy", "numba", "scikit-learn", "xgboost-cpu", "pytrec-eval-terrier", "ir-measures")
+
+
+def names() -> list[str]:
+    """Benchmarks are the modules of this folder that have a ``run``."""
+    found = (module.name for module in pkgutil.iter_modules(benchmarks.__path__))
+    return sorted(name for name in found if name not in ("__main__", "clock"))
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    processor = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return {
+        "processor": processor,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("rankwise", *PEERS)},
+    }
+
+
+def as_markdown(results: dict[str, list[dict[str, Any]]], where: dict[str, Any]) -> str:
+    """The page of the documentation."""
+    lines = [
+        "# Benchmarks",
+        "",
+        "Ratios measured in one run on one machine: the same work by a peer and by rankwise. "
+        "`python3 run.py bench` measures them anew and writes this page.",
+        "",
+        "Measured on: " + ", ".join(f"{name} {value}" for name, value in where.items()) + ".",
+        "",
+        "| work | rankwise | peer | peer takes | rankwise takes | ratio | aim |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for rows in results.values():
+        for row in rows:
+            ratio = f"{row['ratio']:.1f} x" if row.get("ratio") is not None else ""
+            lines.append(
+                f"| {row['work']} | {row['how']} | {row['peer']} | {_amount(row['peer_seconds'])} "
+                f"| {_amount(row['rankwise_seconds'])} | {ratio} | {row['target']} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _amount(value: float | str | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.1f} ms"
+
+
+def main(wanted: list[str]) -> int:
+    unknown = [name for name in wanted if name not in names()]
+    if unknown:
+        print(f"no benchmark is called {unknown[0]!r}; there are: {', '.join(names())}", file=sys.stderr)
+        return 2
+    stored = DOCS / "benchmarks.json"
+    results: dict[str, Any] = json.loads(stored.read_text())["results"] if stored.exists() and wanted else {}
+    for name in track(wanted or names(), "measuring"):
+        results[name] = importlib.import_module(f"benchmarks.{name}").run()
+        columns = ("work", "how", "peer", "ratio", "target")
+        print(Table({column: [row[column] for row in results[name]] for column in columns}))
+    where = machine()
+    results = {name: results[name] for name in names() if name in results}
+    stored.write_text(json.dumps({"machine": where, "results": results}, indent=1) + "\n")
+    (DOCS / "benchmarks.md").write_text(as_markdown(results, where))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,179 @@
+"""The features of one row of LETOR text: ``id:value id:value ...`` into one row of X.
+
+Two speeds. In dense data each id is one more than the last and each value is a short decimal: `_steady` compares
+eight bytes with the announcement that it expects, and reads a number in two words without looking at single bytes.
+Whatever is different (gaps, other blanks, exponents, long numbers, the last bytes of the text) is read by
+`read_features`, byte by byte and with every bound checked.
+"""
+
+import numpy as np
+
+from rankwise._kernels.decimal import FINITE, MALFORMED, NOT_FINITE, TENS, UNDECIDED, WHOLE_TENS, is_break, read_decimal
+from rankwise._kernels.jit import kernel
+from rankwise._kernels.letor_lines import HASH, NEWLINE, skip_blanks, skip_token
+from rankwise._kernels.letor_rules import (
+    BAD_FEATURE,
+    BAD_VALUE,
+    ID_REPEATED,
+    ID_TOO_LARGE,
+    ID_ZERO,
+    LARGEST,
+    LARGEST_ID,
+    LEFT_OPEN,
+    MISSING,
+    VALUE_NOT_FINITE,
+    ZERO_SEEN,
+)
+from rankwise._kernels.letor_words import byte, digit_bits, digits, word
+
+U = np.uint64
+
+STEADY_REACH = 32  # a feature as _steady reads it, and the words it looks at, end within this many bytes
+
+
+@kernel(inline="always")
+def _steady(text, place, column, expected, X, offset):
+    """Read on while each feature is the next one, written `` id:digits.digits`` with at most 7 digits a side.
+
+    Returns ``(place, column, pending)``: pending says that the value of ``column`` stands at ``place`` and is of
+    another kind; otherwise something other than that column's announcement does.
+    """
+    value_at = -1
+    stop = len(text) - STEADY_REACH
+    while column < len(expected.letters) and place < stop:
+        if (word(text, place) ^ expected.letters[column]) & expected.mask[column] != U(0):
+            break
+        value_at = place + expected.length[column]
+        at = value_at
+        eight = word(text, at)
+        negative = eight & U(0xFF) == U(45)
+        if negative:
+            at += 1
+            eight = word(text, at)
+        bits = digit_bits(eight)
+        if bits > U(56):
+            return value_at, column, True
+        at += np.int64(bits >> U(3))
+        w = digits(eight, bits)
+        if (eight >> bits) & U(0xFF) == U(46):
+            eight = word(text, at + 1)
+            more = digit_bits(eight)
+            if more > U(56) or bits + more == U(0):
+                return value_at, column, True
+            count = np.int64(more >> U(3))
+            at += count + 1
+            value = np.float64(np.int64(w * WHOLE_TENS[count] + digits(eight, more))) / TENS[count]
+        elif bits == U(0):
+            return value_at, column, True
+        else:
+            value = np.float64(np.int64(w))
+        X[offset + column] = -value if negative else value
+        column += 1
+        place = at
+    if value_at >= 0 and not is_break(byte(text, place)):  # the last number went on, with an exponent for one
+        return value_at, column - 1, True
+    return place, column, False
+
+
+@kernel
+def _read_id(text, place, end):
+    """``(id, first byte of its value)``; the id is -1 if no ``digits:`` stands here."""
+    first = place
+    identity = 0
+    while place < end and 48 <= byte(text, place) <= 57:
+        identity = min(LARGEST_ID, identity * 10 + byte(text, place) - 48)
+        place += 1
+    if place in (first, end) or byte(text, place) != 58:
+        return -1, first
+    return identity, place + 1
+
+
+@kernel
+def _repeats_an_id(text, place, end):
+    """Whether any id stands twice among the features from ``place`` to ``end``."""
+    ids = np.empty((end - place) // 3 + 1, dtype=np.int64)  # no feature is shorter than "1:0"
+    count = 0
+    place = skip_blanks(text, place, end)
+    while place < end:
+        ids[count], _ = _read_id(text, place, end)
+        count += 1
+        place = skip_blanks(text, skip_token(text, place, end), end)
+    gap = 1
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:  # Shell's sort: small to compile, and no order of ids makes it slow
+        for number in range(gap, count):
+            moved = ids[number]
+            slot = number
+            while slot >= gap and ids[slot - gap] > moved:
+                ids[slot] = ids[slot - gap]
+                slot -= gap
+            ids[slot] = moved
+        gap //= 3
+    distinct = 1
+    while distinct < count and ids[distinct] != ids[distinct - 1]:
+        distinct += 1
+    return distinct < count
+
+
+@kernel
+def leave_open(undecided, notes, row, column, place, end):
+    """Ask for Python's ``float`` on ``text[place:end]``; beyond the capacity it is only counted."""
+    if notes[LEFT_OPEN] < len(undecided):
+        undecided[notes[LEFT_OPEN], 0] = row
+        undecided[notes[LEFT_OPEN], 1] = column
+        undecided[notes[LEFT_OPEN], 2] = place
+        undecided[notes[LEFT_OPEN], 3] = end
+    notes[LEFT_OPEN] += 1
+
+
+@kernel
+def read_features(text, place, end, row, dropping, rules, expected, table, undecided, notes):
+    """Read one row's features: ``(where they end, 0)``, or ``(where the problem is, which)``."""
+    offset = row * rules.width
+    first = place
+    column = 0
+    previous = -1
+    ascending = True
+    while True:
+        started = column
+        place, column, pending = _steady(text, place, column, expected, table.X, offset)
+        if column > started:
+            previous = column - 1 + rules.base
+        if not pending:
+            place = skip_blanks(text, place, end)
+            if place == end or byte(text, place) == NEWLINE or byte(text, place) == HASH:
+                break
+            identity, value_at = _read_id(text, place, end)
+            if identity < 0:
+                return place, BAD_FEATURE
+            column = identity - rules.base
+            if column < 0:
+                if rules.fixed_base:
+                    return place, ID_ZERO
+                notes[ZERO_SEEN] = 1
+            if column >= rules.width and rules.fixed_width:
+                return place, ID_TOO_LARGE
+            notes[LARGEST] = max(notes[LARGEST], identity)
+            ascending = ascending and identity > previous
+            place = value_at
+        value, stop, kind = read_decimal(text, place, end)
+        if kind == MALFORMED:
+            return place, BAD_VALUE
+        if 0 <= column < rules.width:
+            table.X[offset + column] = value
+            if kind == FINITE and np.isinf(table.X[offset + column]):  # too large for float32
+                kind = NOT_FINITE
+                table.X[offset + column] = np.nan
+            if kind == UNDECIDED and not dropping:
+                leave_open(undecided, notes, row, column, place, stop)
+        if kind == NOT_FINITE and not dropping:
+            if rules.refuse_missing:
+                return place, VALUE_NOT_FINITE
+            notes[MISSING] += 1
+        previous = column + rules.base
+        column += 1
+        place = stop
+    if not ascending and _repeats_an_id(text, first, place):
+        return first, ID_REPEATED
+    return place, 0

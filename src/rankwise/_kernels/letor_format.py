@@ -1,0 +1,161 @@
+"""Rows of LETOR text, written so that reading them gives back the same bits.
+
+Most numbers of real data are short decimals: |v| = m / 10^k with m of at most 15 digits. If that division gives back
+v exactly, the text of m with a point before its last k digits will do, because the reader divides in the same way.
+What is left is handed over as text, which Python made.
+"""
+
+import math
+
+import numpy as np
+
+from rankwise._kernels.decimal import TENS
+from rankwise._kernels.jit import kernel
+
+MOST_DECIMALS = 15
+USUAL_DECIMALS = 6  # tried first
+MOST_DOUBLE = 1e15  # no two decimals of 15 digits are the same float64, so the smallest k gives the shortest text
+MOST_SINGLE = 1e9
+LONGEST_NUMBER = 24  # -2.2250738585072014e-308
+WHOLE_TENS = np.array([10**k for k in range(MOST_DECIMALS + 1)], dtype=np.int64)
+
+LABEL = -1  # in place of a column
+
+_QID = np.frombuffer(b" qid:", dtype=np.uint8)
+_COMMENT = np.frombuffer(b" # ", dtype=np.uint8)
+_DOCID = np.frombuffer(b"docid = ", dtype=np.uint8)
+_MARK = np.frombuffer(b"docid=", dtype=np.uint8)  # a document called so would be read as what follows
+_NEWLINE = np.frombuffer(b"\n", dtype=np.uint8)
+
+
+@kernel
+def _decimal_of(size, k, single):
+    """The m of at most 15 digits (9 if ``single``) with m / 10^k = size, rounded to float32 if ``single``, or -1."""
+    m = np.rint(size * TENS[k])
+    if not m < (MOST_SINGLE if single else MOST_DOUBLE):
+        return -1
+    quotient = m / TENS[k]
+    return np.int64(m) if (np.float64(np.float32(quotient)) if single else quotient) == size else -1
+
+
+@kernel
+def short_decimal(value, single):
+    """``(m, k)`` with |value| = m / 10^k and k as small as can be, or k = -1 if the value is no short decimal."""
+    size = abs(np.float64(value))
+    m = _decimal_of(size, 0, single)
+    if m >= 0:
+        return m, 0
+    k = USUAL_DECIMALS
+    m = _decimal_of(size, k, single)
+    if m >= 0:
+        while m % 10 == 0:
+            m //= 10
+            k -= 1
+        return m, k
+    for k in range(1, MOST_DECIMALS + 1):
+        m = _decimal_of(size, k, single)
+        if m >= 0:
+            return m, k
+    return 0, -1
+
+
+@kernel
+def is_left_out(value, sparse):
+    """Whether a sparse text does without this value: 0, but not -0."""
+    return sparse and value == 0 and math.copysign(1.0, value) > 0
+
+
+@kernel
+def find_long(X, y, first, last, sparse, single, place):
+    """Put (row, column) of every number of these rows that is no short decimal into ``place``, in order."""
+    count = 0
+    for row in range(first, last):
+        for column in range(LABEL, X.shape[1]):
+            if column == LABEL:
+                _, k = short_decimal(y[row], False)
+            elif is_left_out(X[row, column], sparse):
+                continue
+            else:
+                _, k = short_decimal(X[row, column], single)
+            if k < 0:
+                place[count, 0] = row
+                place[count, 1] = column
+                count += 1
+
+
+@kernel
+def _put(out, at, letters):
+    for number in range(len(letters)):
+        out[at + number] = letters[number]
+    return at + len(letters)
+
+
+@kernel
+def _put_whole(out, at, number, count):
+    """Write a whole number with at least ``count`` digits."""
+    digits = count
+    while digits <= MOST_DECIMALS and number >= WHOLE_TENS[digits]:
+        digits += 1
+    for place in range(at + digits - 1, at - 1, -1):
+        out[place] = 48 + number % 10
+        number //= 10
+    return at + digits
+
+
+@kernel
+def _put_number(out, at, value, single, long_texts, long_offset, used):
+    """``(where it ends, long texts needed so far)`` after writing one value."""
+    m, k = short_decimal(value, single)
+    if k < 0:
+        if used + 1 < len(long_offset):
+            at = _put(out, at, long_texts[long_offset[used] : long_offset[used + 1]])
+        return at, used + 1
+    if math.copysign(1.0, value) < 0:
+        out[at] = 45
+        at += 1
+    at = _put_whole(out, at, m // WHOLE_TENS[k], 1)
+    if k > 0:
+        out[at] = 46
+        at = _put_whole(out, at + 1, m % WHOLE_TENS[k], k)
+    return at, used
+
+
+@kernel
+def _put_comment(out, at, docid):
+    """Write a document's identity so that it is read as that, or nothing if it is empty."""
+    if len(docid) == 0:
+        return at
+    at = _put(out, at, _COMMENT)
+    same = 0
+    while same < min(len(_MARK), len(docid)) and docid[same] == _MARK[same]:
+        same += 1
+    if same == len(_MARK):
+        at = _put(out, at, _DOCID)
+    return _put(out, at, docid)
+
+
+@kernel
+def format_rows(X, y, first, last, sparse, single, query, qid, qid_offset, docid, docid_offset, long, long_offset, out):
+    """Write rows ``first`` to ``last`` into ``out``, which is large enough.
+
+    Returns ``(bytes, long texts needed)``; where fewer were given, what was written is of no use. The first row of
+    all names its last feature even if that is 0, so that a sparse text keeps the width of X.
+    """
+    at = 0
+    used = 0
+    width = X.shape[1]
+    for row in range(first, last):
+        at, used = _put_number(out, at, y[row], False, long, long_offset, used)
+        at = _put(out, at, _QID)
+        at = _put(out, at, qid[qid_offset[query[row]] : qid_offset[query[row] + 1]])
+        for column in range(width):
+            if is_left_out(X[row, column], sparse) and (row > 0 or column < width - 1):
+                continue
+            out[at] = 32
+            at = _put_whole(out, at + 1, column + 1, 1)
+            out[at] = 58
+            at, used = _put_number(out, at + 1, X[row, column], single, long, long_offset, used)
+        if len(docid_offset) > 1:
+            at = _put_comment(out, at, docid[docid_offset[row] : docid_offset[row + 1]])
+        at = _put(out, at, _NEWLINE)
+    return at, used

@@ -1,0 +1,198 @@
+"""How far the mean over queries may be from what more queries would give: bootstrap and t intervals.
+
+Nothing here depends on the order of the queries, not even in the last bit: means are exactly rounded sums, and
+the bootstrap draws from sorted values.
+"""
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise.data.checks import as_weights
+
+How = Literal["bootstrap", "t"]
+Floats = NDArray[np.float64]
+
+# Values drawn together: a bootstrap over many queries takes a few megabytes, which stay in the processor's cache.
+_DRAWN_TOGETHER = 1 << 17
+
+
+def mean(values: ArrayLike, weight: ArrayLike | None = None) -> float:
+    r"""The (weighted) mean over queries, from exactly rounded sums.
+
+    .. math:: \bar v = \sum_q w_q v_q \Big/ \sum_q w_q
+
+    over the queries whose value is not NaN; NaN where none is left.
+    """
+    kept, weights = _counted(values, weight)
+    if len(kept) == 0:
+        return math.nan
+    return _mean(kept, weights)
+
+
+def interval(
+    values: ArrayLike,
+    level: float = 0.95,
+    how: How = "bootstrap",
+    *,
+    weight: ArrayLike | None = None,
+    resamples: int = 10_000,
+    random_state: int | np.random.Generator = 0,
+) -> tuple[float, float]:
+    r"""A confidence interval for the mean over queries, the queries being a sample from those yet to come.
+
+    ``"bootstrap"`` is the bias-corrected and accelerated (BCa) percentile interval: with
+    :math:`\hat\theta^*` the means of samples of queries drawn with replacement, it runs between the quantiles
+
+    .. math:: \Phi\Big(z_0 + \frac{z_0 + z_\alpha}{1 - a (z_0 + z_\alpha)}\Big), \qquad
+              z_0 = \Phi^{-1}\big(P(\hat\theta^* < \hat\theta)\big), \quad
+              a = \frac{\sum_q u_q^3}{6 (\sum_q u_q^2)^{3/2}}
+
+    of :math:`\hat\theta^*`, where :math:`u_q` is the jackknife's influence of query q. Per-query values are
+    skewed and pile up at 0 and 1; BCa bends with the skew, is second-order correct where the plain percentile
+    interval and the t interval are first-order correct, and never leaves the range of the values, so that
+    nothing has to be clipped. Where it is not defined (all drawn means on one side of the mean) the plain
+    percentile interval is given. With fewer than about 20 queries every bootstrap is somewhat too short (on skewed
+    values of 10 queries a 95 % interval covers about 89 %, the t interval 92 %); from 50 on both keep their word,
+    and BCa errs about equally often on either side.
+
+    ``"t"`` is :math:`\bar v \pm t_{n-1} s`, symmetric and not clipped, with
+
+    .. math:: s^2 = \frac{n}{n-1} \sum_q w_q^2 (v_q - \bar v)^2 \Big/ \Big(\sum_q w_q\Big)^2,
+
+    the usual :math:`s^2/n` when all weights are the same. Weights belong to their queries: a query is drawn
+    together with its weight.
+
+    Parameters
+    ----------
+    values : one value a query; NaN (a skipped query) is left out, and so are queries of weight 0
+    level : the confidence, between 0 and 1
+    how : "bootstrap" or "t"
+    weight : one number a query, 0 or more
+    resamples : samples that the bootstrap draws
+    random_state : seed or generator of the bootstrap
+
+    Returns
+    -------
+    (low, high) : both NaN for fewer than two queries, which say nothing about their spread; both the value when
+        all values are the same
+
+    Examples
+    --------
+    >>> low, high = interval([0.2, 0.9, 0.4, 0.7, 0.6])
+    >>> print(f"{low:.2f} to {high:.2f}")
+    0.32 to 0.76
+
+    References
+    ----------
+    B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993, eq. (14.10), (14.14) and (14.15).
+    """
+    if not 0 < level < 1:
+        raise RankwiseError(f"level is a confidence between 0 and 1, such as 0.95: found {level}")
+    kept, weights = _counted(values, weight)
+    if len(kept) < 2:
+        return math.nan, math.nan
+    if kept[0] == kept[-1]:
+        return float(kept[0]), float(kept[0])
+    if how == "t":
+        return _t_interval(kept, weights, level)
+    if how == "bootstrap":
+        if resamples < 1:
+            raise RankwiseError(f"resamples is 1 or more: found {resamples}")
+        drawn = resampled_means(kept, weights, resamples, np.random.default_rng(random_state))
+        return _bca(kept, weights, drawn, level)
+    raise RankwiseError(f"how is 'bootstrap' or 't': found {how!r}")
+
+
+def resampled_means(kept: Floats, weights: Floats, resamples: int, random: np.random.Generator) -> Floats:
+    """The (weighted) means of samples of the queries, each as large as the set, drawn with replacement.
+
+    ``kept`` is sorted.
+    """
+    count = len(kept)
+    equal = bool((weights == weights[0]).all())
+    products = kept if equal else kept * weights
+    means = np.empty(resamples)
+    step = max(1, _DRAWN_TOGETHER // count)
+    for first in range(0, resamples, step):
+        block = means[first : first + step]
+        drawn = random.integers(0, count, size=(len(block), count))
+        total = products.take(drawn).sum(axis=1)
+        block[:] = total / count if equal else total / weights.take(drawn).sum(axis=1)
+    return np.clip(means, kept[0], kept[-1])  # rounding alone could take a mean out of the range of its values
+
+
+def standard_error(kept: Floats, weights: Floats) -> float:
+    """The standard error of the weighted mean, linearised (that of a ratio of sums)."""
+    count = len(kept)
+    away, size = _scaled(weights * (kept - _mean(kept, weights)))
+    return size * math.sqrt(count / (count - 1) * math.fsum((away**2).tolist())) / math.fsum(weights.tolist())
+
+
+def _mean(kept: Floats, weights: Floats) -> float:
+    return math.fsum((kept * weights).tolist()) / math.fsum(weights.tolist())
+
+
+def _t_interval(kept: Floats, weights: Floats, level: float) -> tuple[float, float]:
+    from scipy.special import stdtrit
+
+    middle = _mean(kept, weights)
+    reach = float(stdtrit(len(kept) - 1, (1 + level) / 2)) * standard_error(kept, weights)
+    return middle - reach, middle + reach
+
+
+def _bca(kept: Floats, weights: Floats, drawn: Floats, level: float) -> tuple[float, float]:
+    """The BCa interval from the drawn means; the percentile interval where the correction is not finite."""
+    from scipy.special import ndtr, ndtri
+
+    middle = _mean(kept, weights)
+    tails = np.array([(1 - level) / 2, (1 + level) / 2])
+    # a drawn mean equal to the mean counts half on either side: with few distinct values there are many
+    below = (np.count_nonzero(drawn < middle) + np.count_nonzero(drawn <= middle)) / (2 * len(drawn))
+    if 0 < below < 1:
+        bias = ndtri(below)
+        acceleration = _acceleration(kept, weights)
+        reach = bias + ndtri(tails)
+        slowed = 1 - acceleration * reach
+        if (slowed > 0).all():
+            tails = ndtr(bias + reach / slowed)
+    low, high = np.quantile(drawn, tails)
+    return float(low), float(high)
+
+
+def _acceleration(kept: Floats, weights: Floats) -> float:
+    """Efron's a: a sixth of the skewness of what leaving one query out does to the mean."""
+    total = math.fsum(weights.tolist())
+    left = total - weights
+    # leaving out the query that carries all the weight leaves no mean: its influence is then all there is
+    without = (math.fsum((kept * weights).tolist()) - kept * weights) / np.where(left > 0, left, np.inf)
+    influence, _ = _scaled(math.fsum(without.tolist()) / len(kept) - without)
+    second = math.fsum((influence**2).tolist())
+    return math.fsum((influence**3).tolist()) / (6 * second**1.5) if second > 0 else 0.0
+
+
+def _scaled(values: Floats) -> tuple[Floats, float]:
+    """The values divided by the largest of them, so that no power of them is lost or overflows, and that largest."""
+    size = float(np.abs(values).max())
+    return (values / size if size > 0 else values), size
+
+
+def _counted(values: ArrayLike, weight: ArrayLike | None) -> tuple[Floats, Floats]:
+    """The values that count and their weights, sorted, so that the order of the queries is forgotten."""
+    array = np.asarray(values, dtype=np.float64) + 0.0  # -0 becomes 0: they sort as equals
+    if array.ndim != 1:
+        raise DataError(f"values holds one number a query: found shape {array.shape}")
+    if np.isinf(array).any():
+        query = int(np.argmax(np.isinf(array)))
+        raise DataError(f"values is {array[query]} at query {query:,}: an infinite value has no mean")
+    if weight is None:
+        kept = np.sort(array[~np.isnan(array)])
+        return kept, np.ones(len(kept))
+    weights = as_weights(weight, len(array))
+    counts = ~np.isnan(array) & (weights > 0)
+    kept, weights = array[counts], weights[counts]
+    order = np.lexsort((weights, kept))
+    return kept[order], weights[order]

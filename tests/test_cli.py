@@ -1,0 +1,166 @@
+"""The command line as people and programs use it: tables, JSON, exit codes, one sentence on bad input."""
+
+import gzip
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from rankwise import load, make_lists, read_letor, write_letor
+from rankwise.cli import main
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run ``rankwise ARGUMENTS``: (exit code, standard output, standard error)."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["rankwise", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "80")
+        code = main()
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def lists():
+    return make_lists(30, documents=(3, 30), random_state=3)
+
+
+@pytest.fixture
+def judged(tmp_path, lists):
+    path = tmp_path / "judged.txt"
+    write_letor(lists, path)
+    return path
+
+
+def write_scores(path, scores):
+    path.write_text("".join(f"{score!r}\n" for score in scores.tolist()))
+    return path
+
+
+def test_inspect_tells_what_is_wrong(run, judged):
+    code, out, err = run("inspect", judged)
+    assert (code, err) == (0, "")
+    assert "30 queries" in out
+    assert "constant within every query" in out
+
+
+def test_inspect_finds_queries_that_two_splits_share(run, tmp_path, judged, lists):
+    write_letor(lists[:5], tmp_path / "other.txt")
+    code, out, _ = run("inspect", judged, tmp_path / "other.txt", "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert any("5 queries" in finding["what"] for finding in document["findings"]), document["findings"]
+
+
+def test_evaluate_prints_means_with_intervals_that_can_be_read_in_eighty_columns(run, tmp_path, judged, lists):
+    scores = write_scores(tmp_path / "a.scores", lists.X[:, 0])
+    code, out, _ = run("evaluate", judged, scores, "-m", "nDCG@10", "-m", "AP", "--tie-range")
+    assert code == 0
+    assert "nDCG@10" in out
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_evaluate_compares_several_files_of_scores(run, tmp_path, judged, lists):
+    first = write_scores(tmp_path / "a.scores", lists.X[:, 0])
+    second = write_scores(tmp_path / "b.scores", lists.X[:, 1])
+    code, out, _ = run("evaluate", judged, first, second, "--json", "--like", "lightgbm", "-m", "nDCG@5")
+    document = json.loads(out)
+    assert code == 0
+    assert set(document["results"]) == {str(first), str(second)}
+    assert document["results"][str(first)]["measures"]["nDCG@5"]["queries"] == 30
+    (test,) = document["tests"]
+    assert test["ranker"] == str(second)
+    assert 0 <= test["p"] <= 1
+    code, out, _ = run("evaluate", judged, first, second, "-m", "nDCG@5")
+    assert "Paired tests" in out
+    assert "…" not in out
+
+
+@pytest.mark.parametrize("target", ["x.rankwise", "x.safetensors", "x.txt", "x.letor.gz", "x.parquet", "x.csv"])
+def test_convert_there_and_back_keeps_every_bit(run, tmp_path, judged, lists, target):
+    code, out, err = run("convert", judged, tmp_path / target)
+    assert (code, err) == (0, "")
+    assert "30 queries" in out
+    assert run("convert", tmp_path / target, tmp_path / "back.rankwise")[0] == 0
+    back = load(tmp_path / "back.rankwise")
+    np.testing.assert_array_equal(back.X, lists.X)
+    np.testing.assert_array_equal(back.y, lists.y)
+    assert back.names() == lists.names()
+    assert list(back.docid) == list(lists.docid)
+
+
+def test_convert_reads_standard_input_and_gzip(tmp_path, judged):
+    target = tmp_path / "x.rankwise"
+    command = [sys.executable, "-m", "rankwise", "convert", "-", str(target), "--dtype", "float32"]
+    done = subprocess.run(command, input=gzip.compress(judged.read_bytes()), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = load(target)
+    assert found.X.dtype == np.float32
+    np.testing.assert_array_equal(found.X, read_letor(judged, dtype="float32").X)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["inspect", "nowhere.txt"], "nowhere.txt cannot be read: there is no such file"),
+        (["inspect", "."], "is a folder"),
+        (["inspect", "broken.txt"], "broken.txt, line 2, column"),
+        (["evaluate", "judged.txt", "short.scores"], "holds 1 scores for"),
+        (["evaluate", "judged.txt", "short.scores", "--like", "lucene"], "like is one of"),
+        (["evaluate", "judged.txt", "short.scores", "-m", "nDGC@10"], "no measure is called 'nDGC'"),
+        (["convert", "judged.txt", "x.docx"], "ends in '.docx', expected one of"),
+        (["convert", "judged.txt", "no/such/folder/x.rankwise"], "x.rankwise"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_two(run, judged, tmp_path, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.txt").write_text("1 qid:1 1:0.5\n1 qid:1 1:abc\n")
+    (tmp_path / "short.scores").write_text("1\n")
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("rankwise: ")
+    assert sentence in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.glob("x.*"))
+
+
+@pytest.mark.parametrize("arguments", [["frobnicate"], ["evaluate"], ["inspect", "--missing", "perhaps", "x"]])
+def test_wrong_usage_is_exit_code_two(run, arguments):
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert "Usage" in err
+
+
+def test_help_and_version(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    for command in ("demo", "inspect", "convert", "evaluate"):
+        assert command in out
+    for command in ("inspect", "convert", "evaluate", "demo"):
+        code, out, _ = run(command, "--help")
+        assert code == 0
+        assert "Example: rankwise" in out
+    code, out, _ = run("--version")
+    assert (code, out.split()[0]) == (0, "rankwise")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(judged):
+    command = f"{sys.executable} -m rankwise inspect {judged} --features | head -n 1"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_demo_prints_its_tables(run):
+    code, out, err = run("demo", "--queries", "60")
+    assert (code, err) == (0, "")
+    assert "nDCG@10" in out
+    assert "…" not in out
