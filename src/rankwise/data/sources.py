@@ -31,10 +31,15 @@ class Text:
         self.data = data
         self._mapping = mapping
 
-    def release(self) -> None:
-        """Everything has been read: the memory of the mapping can go to others."""
-        if self._mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
-            self._mapping.madvise(mmap.MADV_DONTNEED)
+    def release(self, begin: int, end: int) -> None:
+        """Bytes ``begin`` to ``end`` have been read: what their mapping holds of memory can go to others.
+
+        They can still be read, from the file again. This costs no more than giving up the mapping as a whole.
+        """
+        begin += -begin % mmap.PAGESIZE
+        end -= end % mmap.PAGESIZE
+        if self._mapping is not None and hasattr(mmap, "MADV_DONTNEED") and begin < end:
+            self._mapping.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
 
 class Stream:
