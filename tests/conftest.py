@@ -1,0 +1,28 @@
+"""What every test may rely on: the folder of real data, and how hard hypothesis tries."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A normal run tries the same examples every time, so that a failure is the change's own. A thorough run looks for
+# new ones and prints how to see a failure again. Compilation makes first calls slow: no deadlines.
+SLOW_FIRST_CALL = [HealthCheck.too_slow]
+settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=SLOW_FIRST_CALL)
+settings.register_profile(
+    "thorough", deadline=None, max_examples=2_000, print_blob=True, suppress_health_check=SLOW_FIRST_CALL
+)
+settings.load_profile("default")
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real ranking data that RANKWISE_DATA names."""
+    named = os.environ.get("RANKWISE_DATA")
+    if not named:
+        pytest.skip("needs real ranking data: RANKWISE_DATA does not name a folder")
+    folder = Path(named)
+    if not folder.is_dir():
+        pytest.fail(f"RANKWISE_DATA names {named}, which is not a folder", pytrace=False)
+    return folder

@@ -1,0 +1,193 @@
+"""The package as it is installed: its public names, what importing it costs, its metadata, its wheel, its locks."""
+
+import ast
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import rankwise
+
+ROOT = Path(__file__).parents[1]
+HEAVY = {"numba", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
+
+
+def python(*arguments: str) -> str:
+    """What a fresh interpreter prints."""
+    run = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def names_in_stub() -> dict[str, str]:
+    """name -> module it is imported from, as ``__init__.pyi`` says."""
+    tree = ast.parse((ROOT / "src" / "rankwise" / "__init__.pyi").read_text())
+    return {
+        alias.asname: f"{statement.module}.{alias.name}"
+        for statement in tree.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+        if alias.asname is not None
+    }
+
+
+# ---------------------------------------------------------------------------------------------------- public names
+
+
+@pytest.mark.parametrize("name", rankwise.__all__)
+def test_every_public_name_resolves(name: str) -> None:
+    assert getattr(rankwise, name) is not None
+
+
+def test_stub_shows_the_public_names_and_no_others() -> None:
+    assert sorted(names_in_stub()) == sorted(rankwise.__all__)
+
+
+@pytest.mark.parametrize(("name", "place"), names_in_stub().items())
+def test_stub_names_the_object_that_the_package_gives(name: str, place: str) -> None:
+    module, _, attribute = place.rpartition(".")
+    assert getattr(rankwise, name) is getattr(importlib.import_module(module), attribute)
+
+
+def test_dir_lists_the_public_names() -> None:
+    assert set(rankwise.__all__) == set(dir(rankwise))
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        _ = rankwise.no_such_name  # type: ignore[attr-defined]
+
+
+def test_api_page_documents_every_public_name() -> None:
+    documented = re.findall(r"^\.\. auto\w+:: rankwise\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    assert sorted([*documented, "__version__"]) == sorted(rankwise.__all__)
+
+
+# ------------------------------------------------------------------------------------------------- cost of importing
+
+
+def modules_after(code: str) -> set[str]:
+    """Top-level modules that a fresh process holds after running ``code``."""
+    return set(python("-c", f"{code}\nimport sys; print(*{{name.partition('.')[0] for name in sys.modules}})").split())
+
+
+def test_import_loads_no_heavy_package() -> None:
+    assert not modules_after("import rankwise") & (HEAVY | {"numpy"})
+
+
+def test_help_loads_no_heavy_package() -> None:
+    code = "import sys\nsys.argv = ['rankwise', '--help']\nfrom rankwise.cli import main\n"
+    run_it = "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code"
+    assert not modules_after(code + run_it) & HEAVY
+
+
+def test_package_runs_as_a_module() -> None:
+    assert "demo" in python("-m", "rankwise", "--help")
+
+
+# ------------------------------------------------------------------------------------------------ metadata and wheel
+
+
+def test_version_is_the_one_of_the_installed_metadata() -> None:
+    try:
+        installed = importlib.metadata.version("rankwise")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("rankwise is on the path and not installed")
+    assert installed == rankwise.__version__
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from a copy of what it needs, so that nothing else of the checkout can slip in or be missed."""
+    place = tmp_path_factory.mktemp("wheel")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, place)
+    shutil.copytree(ROOT / "src", place / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
+    run = subprocess.run(build, cwd=place, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    (built,) = (place / "dist").iterdir()
+    return built
+
+
+def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        files = {name for name in archive.namelist() if ".dist-info/" not in name}
+    package = ROOT / "src" / "rankwise"
+    sources = {path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert files == {path.relative_to(package.parent).as_posix() for path in sources}
+    assert {"rankwise/py.typed", "rankwise/__init__.pyi"} <= files
+
+
+def test_wheel_alone_in_an_empty_environment_runs_the_demo(wheel: Path, tmp_path: Path) -> None:
+    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    clean["RANKWISE_CACHE_DIR"] = str(tmp_path / "cache")
+    uv = [sys.executable, "-m", "uv", "--offline", "--quiet"]
+
+    def run(*command: str | Path, cwd: Path = tmp_path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, cwd=cwd, env=clean, capture_output=True, text=True, check=False)
+
+    made = run(*uv, "venv", "--python", sys.executable, tmp_path / "empty")
+    assert made.returncode == 0, made.stderr
+    bin_ = tmp_path / "empty" / ("Scripts" if os.name == "nt" else "bin")
+    # The versions are the lock's; the wheel says which packages it needs.
+    requirements = ["--constraints", ROOT / "requirements.lock", wheel]
+    installed = run(*uv, "pip", "install", "--python", bin_ / "python", *requirements)
+    if "network was disabled" in installed.stderr:
+        pytest.skip("uv's cache does not hold the locked packages")
+    assert installed.returncode == 0, installed.stderr
+    shown = run(bin_ / "rankwise", "demo")
+    assert shown.returncode == 0, shown.stderr
+    assert "nDCG" in shown.stdout
+
+
+# ------------------------------------------------------------------------------------------------ locks and run.py
+
+
+def locked(name: str) -> dict[str, set[str]]:
+    """package -> versions (one for each range of Pythons), as a lock file states them."""
+    versions: dict[str, set[str]] = {}
+    for package, version in re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / name).read_text(), re.MULTILINE):
+        versions.setdefault(package, set()).add(version)
+    return versions
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+def test_lock_holds_names_versions_and_hashes_only(name: str) -> None:
+    pin, hash_ = r"[a-z0-9-]+==\S+( ; .+)? \\", r"    --hash=sha256:[0-9a-f]{64}( \\)?"
+    strange = [line for line in (ROOT / name).read_text().splitlines() if not re.fullmatch(f"{pin}|{hash_}", line)]
+    assert not strange
+
+
+def test_locks_cover_pyproject_and_agree() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    core, dev = locked("requirements.lock"), locked("requirements-dev.lock")
+
+    def names(requirements: list[str | dict[str, str]]) -> set[str]:
+        return {re.split(r"[<>=!~;\[ ]", entry)[0] for entry in requirements if isinstance(entry, str)}
+
+    groups, extras = project["dependency-groups"], project["project"]["optional-dependencies"]
+    assert names(project["project"]["dependencies"]) | names(groups["setup"]) <= set(core)
+    assert names(groups["dev"]) | names([entry for extra in extras.values() for entry in extra]) <= set(dev)
+    assert core == {package: dev[package] for package in core}
+
+
+def test_run_py_can_be_read_by_old_pythons() -> None:
+    ast.parse((ROOT / "run.py").read_text(), feature_version=(3, 8))
+
+
+def test_run_py_lists_its_tasks_and_refuses_others() -> None:
+    listed = python(str(ROOT / "run.py"))
+    for task in ("demo", "test", "bench", "lint", "docs", "python", "lock"):
+        assert re.search(rf"^  {task} ", listed, re.MULTILINE)
+    refused = subprocess.run([sys.executable, ROOT / "run.py", "dance"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert refused.stderr.count("\n") == 1
+    assert "'dance'" in refused.stderr

@@ -1,0 +1,126 @@
+"""A progress bar is drawn on terminals only and leaves nothing behind."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from rankwise._progress import progress, track
+
+pty = pytest.importorskip("pty", reason="needs pseudo-terminals")
+
+
+def on_a_terminal(code: str) -> str:
+    """Run code in a new Python whose standard error is a terminal; return what the terminal was sent."""
+    reader, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        stderr=terminal,
+        stdout=subprocess.DEVNULL,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "80", "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    os.close(terminal)
+    sent = b""
+    try:
+        while part := os.read(reader, 4096):
+            sent += part
+    except OSError:  # how Linux says that the other side has closed
+        pass
+    os.close(reader)
+    process.wait()
+    return sent.decode()
+
+
+CURSOR_HIDDEN, CURSOR_SHOWN, LINE_ERASED = "\x1b[?25l", "\x1b[?25h", "\x1b[2K"
+
+
+def test_a_terminal_shows_a_bar_and_is_clean_afterwards():
+    sent = on_a_terminal("""
+        from rankwise._progress import track
+        for _ in track(range(3), "counting [sheep]"):
+            pass
+    """)
+    assert "counting [sheep]" in sent
+    assert "100%" in sent
+    assert sent.rindex(CURSOR_SHOWN) > sent.rindex(CURSOR_HIDDEN)
+    assert sent.endswith(LINE_ERASED)
+
+
+def test_the_terminal_is_clean_when_the_work_is_broken_off():
+    sent = on_a_terminal("""
+        import sys
+        from rankwise._progress import track
+        try:
+            for item in track(range(3), "counting"):
+                if item == 1:
+                    raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)  # before the interpreter has a chance to tidy up
+    """)
+    bar, _, after = sent.rpartition("stopped")
+    assert "counting" in bar
+    assert bar.rindex(CURSOR_SHOWN) > bar.rindex(CURSOR_HIDDEN)
+    assert bar.endswith(LINE_ERASED)
+    assert after.strip() == ""
+
+
+@pytest.mark.parametrize("setting", ["enabled=False", "total=None, enabled=False"])
+def test_a_bar_can_be_switched_off_on_a_terminal(setting):
+    assert (
+        on_a_terminal(f"""
+        from rankwise._progress import track
+        list(track(range(3), "counting", {setting}))
+    """)
+        == ""
+    )
+
+
+def test_a_terminal_that_cannot_redraw_gets_no_bar():
+    assert (
+        on_a_terminal("""
+        import os
+        os.environ["TERM"] = "dumb"
+        from rankwise._progress import track
+        list(track(range(3), "counting"))
+    """)
+        == ""
+    )
+
+
+def test_work_of_unknown_length_is_shown_too():
+    assert "counting" in on_a_terminal("""
+        from rankwise._progress import track
+        list(track(iter(range(3)), "counting"))
+    """)
+
+
+def test_away_from_a_terminal_nothing_is_drawn_and_nothing_imported():
+    code = """
+        import sys
+        from rankwise._progress import progress, track
+        assert list(track(range(3), "counting", enabled=True)) == [0, 1, 2]
+        with progress("counting", 3) as bar:
+            bar.advance(2)
+        print([name for name in sys.modules if name.partition(".")[0] == "rich"])
+    """
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, env=environment, text=True
+    )
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[]", "")
+
+
+def test_an_error_in_the_work_is_not_swallowed():
+    with pytest.raises(ZeroDivisionError), progress("dividing", 1):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("stream", [None, "closed"])
+def test_no_standard_error_means_no_bar(monkeypatch, tmp_path, stream):
+    if stream == "closed":
+        stream = (tmp_path / "closed").open("w")
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert list(track([1, 2], "counting")) == [1, 2]
