@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._tables import Table
-from rankwise.evaluation.significance import correct, paired_test, significance
+from rankwise.evaluation.paired import paired_test
+from rankwise.evaluation.significance import correct, significance
 
 TESTS = ("t", "randomisation", "wilcoxon", "sign")
 ALTERNATIVES = ("two-sided", "greater", "less")

@@ -63,7 +63,7 @@ class Notes(NamedTuple):
 PROBLEM, PLACE, ROWS, RUNS, LARGEST, ZERO_SEEN, MISSING, LEFT_OPEN, DOCIDS, QID = range(10)
 
 
-def expected_ids(base: int, width: int, most: int = 4096) -> Expected:
+def expected_ids(base: int, width: int, most: int = 1 << 14) -> Expected:
     """The announcements of columns 0, 1, ...; those of wide sparse data beyond ``most`` are not worth a table."""
     texts = [f" {base + column}:".encode() for column in range(min(width, most))]
     return Expected(

@@ -68,11 +68,11 @@ def read_rows(text, begin, end, row, rules, expected, table, runs, undecided, no
             break
         if with_qid:
             at = place + 4
-            place = skip_token(text, at, end)
-            length = place - at
+            length = skip_token(text, at, end) - at
             if length == 0:
                 problem = EMPTY_QID
                 break
+            place = at + length
             if not dropping and (length != known_length or not same_bytes(text, at, known_at, length)):
                 runs[notes[RUNS], 0] = row - first_row
                 runs[notes[RUNS], 1] = at

@@ -55,9 +55,9 @@ def interval(
     skewed and pile up at 0 and 1; BCa bends with the skew, is second-order correct where the plain percentile
     interval and the t interval are first-order correct, and never leaves the range of the values, so that
     nothing has to be clipped. Where it is not defined (all drawn means on one side of the mean) the plain
-    percentile interval is given. With fewer than about 20 queries every bootstrap is somewhat too short (on skewed
-    values of 10 queries a 95 % interval covers about 89 %, the t interval 92 %); from 50 on both keep their word,
-    and BCa errs about equally often on either side.
+    percentile interval is given. How well a nominal 95 % is kept depends on the skew: on strongly skewed values (a
+    beta(1, 4) distribution) BCa covered 89, 92, 93 and 94 % with 10, 20, 50 and 100 queries, and the t interval 92,
+    93, 94 and 95 %; on milder ones both covered 94 to 96 % from 10 queries on. BCa errs more evenly on both sides.
 
     ``"t"`` is :math:`\bar v \pm t_{n-1} s`, symmetric and not clipped, with
 

@@ -1,0 +1,89 @@
+"""Rankers trained directly for the measure that people report, with guarantees in numbers.
+
+Everything public is a name of this module. Names are imported when they are first used, so that ``import rankwise``
+costs nothing; ``__init__.pyi`` shows the same names to editors and type checkers.
+"""
+
+import importlib
+from typing import Any
+
+from rankwise._errors import DataError, FileFormatError, MeasureError, MissingExtraError, RankwiseError
+from rankwise._version import __version__
+
+__all__ = [
+    "DataError",
+    "Evaluation",
+    "FileFormatError",
+    "Fold",
+    "MeasureError",
+    "MissingExtraError",
+    "Queries",
+    "Query",
+    "RankwiseError",
+    "Scaler",
+    "Texts",
+    "Whole",
+    "__version__",
+    "by_group",
+    "correct",
+    "diagnose",
+    "evaluate",
+    "from_frame",
+    "from_trec",
+    "iter_letor",
+    "kfold",
+    "label_pairs",
+    "load",
+    "make_lists",
+    "measures",
+    "paired_test",
+    "read_folds",
+    "read_letor",
+    "read_qrels",
+    "read_run",
+    "read_table",
+    "significance",
+    "split",
+    "to_frame",
+    "write_letor",
+    "write_qrels",
+    "write_run",
+    "write_table",
+]
+
+# module -> the public names that live in it
+_HOMES = {
+    "_api": ["load"],
+    "data.diagnose": ["diagnose"],
+    "data.folds": ["Fold", "kfold", "read_folds", "split"],
+    "data.frames": ["from_frame", "read_table", "to_frame", "write_table"],
+    "data.letor": ["iter_letor", "read_letor"],
+    "data.letor_write": ["write_letor"],
+    "data.queries": ["Queries", "Query"],
+    "data.scaling": ["Scaler"],
+    "data.synthetic": ["make_lists"],
+    "data.texts": ["Texts"],
+    "data.trec": ["from_trec", "read_qrels", "read_run", "write_qrels", "write_run"],
+    "data.whole": ["Whole"],
+    "evaluation.analyse": ["by_group", "label_pairs"],
+    "evaluation.evaluate": ["evaluate"],
+    "evaluation.result": ["Evaluation"],
+    "evaluation.paired": ["paired_test"],
+    "evaluation.significance": ["correct", "significance"],
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_SUBMODULES = ["measures"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,119 @@
+"""What a diagnosis says: findings in order of severity, plain facts, and a table of the features."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any, Literal
+
+from rankwise._tables import Table
+
+Severity = Literal["problem", "warning", "note"]
+_ORDER = ("problem", "warning", "note")
+_NAMED_AT_MOST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing worth knowing about the data.
+
+    Attributes
+    ----------
+    severity : "problem" (results will be wrong), "warning" (they may be) or "note"
+    what : what was found, in a sentence
+    where : the features or queries concerned, at most 10 of them
+    advice : what to do about it
+    """
+
+    severity: Severity
+    what: str
+    where: tuple[Any, ...]
+    advice: str
+
+    @classmethod
+    def of(cls, severity: Severity, what: str, where: Iterable[Any], advice: str) -> "Finding":
+        """A finding that names no more than the first 10 places."""
+        named = [place for _, place in zip(range(_NAMED_AT_MOST), where, strict=False)]
+        return cls(severity, what, tuple(named), advice)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What :func:`diagnose` found.
+
+    Attributes
+    ----------
+    findings : list of :class:`Finding`, the worst first
+    facts : plain numbers: sizes, labels, counts of special queries
+    features : the table that :meth:`table` returns
+    """
+
+    findings: list[Finding]
+    facts: dict[str, Any]
+    features: Table
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding], facts: dict[str, Any], features: Table) -> "Diagnosis":
+        """A diagnosis with its findings in order of severity."""
+        return cls(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)), facts, features)
+
+    def table(self) -> Table:
+        """One row a feature: name, min, max, mean, zeros (share of documents) and constant (share of queries).
+
+        A query counts as constant in a feature when its documents, two or more, all have the same value.
+        """
+        return self.features
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, ready for JSON where the query ids are."""
+        return {
+            "facts": self.facts,
+            "findings": [asdict(finding) | {"where": list(finding.where)} for finding in self.findings],
+            "features": self.features.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        lines = [*_headline(self.facts), ""]
+        for finding in self.findings:
+            lines.append(f"{finding.severity.upper()}: {finding.what}")
+            if finding.where:
+                lines.append(f"    where: {', '.join(map(str, finding.where))}")
+            lines.append(f"    {finding.advice}")
+        return "\n".join(lines if self.findings else [*lines, "nothing to remark"])
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        head = "<br>\n".join(map(escape, _headline(self.facts)))
+        found = Table(
+            {
+                "severity": [finding.severity for finding in self.findings],
+                "what": [finding.what for finding in self.findings],
+                "where": [", ".join(map(str, finding.where)) for finding in self.findings],
+                "advice": [finding.advice for finding in self.findings],
+            }
+        )
+        return f"<p>{head}</p>\n{found._repr_html_()}\n{self.features._repr_html_()}"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number and its noun: "1 query", "2 queries"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _headline(facts: dict[str, Any]) -> list[str]:
+    """The facts that everybody asks for first."""
+    lines = [
+        f"{counted(facts['queries'], 'query', 'queries')}, {counted(facts['documents'], 'document')}, "
+        f"{counted(facts['features'], 'feature')}"
+    ]
+    sizes = facts["documents_a_query"]
+    if sizes is not None:
+        spread = f"median {sizes['median']:,.1f}, mean {sizes['mean']:,.1f}"
+        lines.append(f"documents a query: {sizes['min']:,} to {sizes['max']:,}, {spread}")
+    labels = facts["labels"]
+    if labels is None:
+        lines.append("labels: none")
+    else:
+        common = sorted(labels, key=lambda label: -labels[label])[:_NAMED_AT_MOST]
+        shares = [f"{label}: {100 * labels[label] / facts['documents']:.1f} %" for label in labels if label in common]
+        lines.append(f"labels: {', '.join(shares)}{' and others' if len(labels) > len(common) else ''}")
+    return lines

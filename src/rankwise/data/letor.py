@@ -1,0 +1,166 @@
+"""Read LETOR / SVMlight text, whole or as a stream of whole queries.
+
+::
+
+    <label> qid:<id> <feature>:<value> <feature>:<value> ... # <comment>
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from rankwise._errors import FileFormatError, RankwiseError
+from rankwise._kernels import drive
+from rankwise._kernels import letor_rules as code
+from rankwise.data.checks import Missing, fill_missing
+from rankwise.data.grouping import Grouping
+from rankwise.data.letor_groups import SIDE_FILES, find_side_file, group_runs, group_sizes
+from rankwise.data.letor_options import Reading, Unjudged, ZeroBased, as_reading
+from rankwise.data.letor_problems import Where
+from rankwise.data.letor_stream import iter_blocks, refuse_returning
+from rankwise.data.letor_table import Table, read_table
+from rankwise.data.queries import Queries
+from rankwise.data.sources import Text, name_of, open_stream, read_text
+
+
+def read_letor(
+    path: Any,
+    *,
+    dtype: Any = "float64",
+    missing: Missing = "error",
+    unjudged: Unjudged = "error",
+    zero_based: ZeroBased = "auto",
+    n_features: int | None = None,
+    feature_names: Sequence[str] | None = None,
+    query_file: Any = None,
+    n_jobs: int | None = None,
+) -> Queries:
+    """Judged lists from LETOR / SVMlight text.
+
+    Blank lines and lines that begin with ``#`` are passed over; absent features are 0; rows of a query may stand
+    anywhere. Values are bit for bit what Python's ``float`` makes of them, whatever the number of threads. A file that
+    is not gzipped is mapped, and read straight into X.
+
+    Parameters
+    ----------
+    path : path, ``-`` for standard input, or binary file object; gzip is recognised by its first bytes
+    dtype : float64, or float32 (the float64 value, rounded)
+    missing : what to do with ``NULL``, ``nan``, ``inf`` and numbers too large: "error", "zero", or "min" (the smallest
+        of that feature in the query, LETOR's rule)
+    unjudged : what to do with negative labels: "error", "drop" (leave the document out) or "zero" (label 0)
+    zero_based : whether feature ids begin at 0; "auto": yes if an id 0 occurs
+    n_features : width of X; default: as many as the largest id asks for, or as there are names
+    feature_names : one name a feature
+    query_file : for a text without qids, a file with the size of each query, one a line; default: the file beside
+        ``path`` whose name has ``.query`` (LightGBM) or ``.group`` (XGBoost) at the end, if it is there
+    n_jobs : threads; default: every core
+
+    Returns
+    -------
+    Queries
+        ``qid`` holds whole numbers if every id is written as one, else texts as they stand in the file (``007``
+        stays ``007``). ``docid`` is X where a comment says ``docid = X``, else the comment's first word; it is None
+        if no row has a comment.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = b"2 qid:7 1:0.5 2:1 # d1\\n0 qid:7 2:0.25 # d2\\n"
+    >>> queries = read_letor(io.BytesIO(text))
+    >>> queries
+    Queries(1 query, 2 documents, 2 features, labels 0 to 2)
+    >>> queries.X[1], queries.docid[1]
+    (array([0.  , 0.25]), 'd2')
+    """
+    how = as_reading(dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs)
+    text = read_text(path)
+    table = read_table(text, _first_byte(text), how)
+    if table is None:
+        raise FileFormatError(f"{text.name} holds no rows: expected lines of the form label qid:id feature:value ...")
+    if not len(table.y):
+        raise FileFormatError(f"{text.name}: every label is negative, and unjudged='drop' leaves no row")
+    if table.rules.qid == code.WITH_QID:
+        if query_file is not None:
+            raise RankwiseError(f"{text.name} has qids, so query_file={query_file!r} has nothing to say: leave it out")
+        return _queries(table, how)
+    query_file = find_side_file(path) if query_file is None else query_file
+    if query_file is None:
+        raise FileFormatError(
+            f"{text.name}: no line has a qid: put qid:<id> after each label, or give query_file=, a file with the size "
+            f"of each query ({' or '.join(name_of(path) + end for end in SIDE_FILES)} would be found by its name)"
+        )
+    return _queries(table, how, group_sizes(query_file, text.name, table.dropped, len(table.y)))
+
+
+def iter_letor(
+    path: Any,
+    *,
+    rows: int = 100_000,
+    dtype: Any = "float64",
+    missing: Missing = "error",
+    unjudged: Unjudged = "error",
+    zero_based: ZeroBased = "auto",
+    n_features: int | None = None,
+    feature_names: Sequence[str] | None = None,
+    n_jobs: int | None = None,
+    on_read: Callable[[int], object] | None = None,
+) -> Iterator[Queries]:
+    """Judged lists from LETOR / SVMlight text of any length, block after block of whole queries.
+
+    Memory holds one block and the ids of the queries that have been. The rows of a query must stand together: an
+    id that returns after its rows have ended is refused by name. The first block decides how many features there
+    are (unless ``n_features`` or ``feature_names`` does) and whether ids begin at 0 (unless ``zero_based`` does).
+
+    Parameters
+    ----------
+    path, dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs : as for :func:`read_letor`
+    rows : documents that a block has at least, unless the text ends
+    on_read : is called with the number of bytes (packed ones, if the source is gzipped) each time some are read
+
+    Yields
+    ------
+    Queries
+        Each block decides for itself whether its ids are whole numbers or texts.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = b"1 qid:a 1:5\\n0 qid:a 1:3\\n2 qid:b 1:4\\n"
+    >>> [block.names() for block in iter_letor(io.BytesIO(text), rows=1)]
+    [['a'], ['b']]
+    """
+    if rows < 1:
+        raise RankwiseError(f"rows is 1 or more: found {rows}")
+    how = as_reading(dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs, streaming=True)
+    return _iterate(path, rows, how, on_read)
+
+
+def _iterate(path: Any, rows: int, how: Reading, on_read: Callable[[int], object] | None) -> Iterator[Queries]:
+    seen: set[str] = set()
+    with open_stream(path, on_read) as stream:
+        for text, first_line in iter_blocks(stream, rows, skip_negative=how.rules.unjudged == code.DROP):
+            table = read_table(text, _first_byte(text) if first_line == 1 else 0, how, first_line)
+            if table is None:
+                continue
+            how = how.settled(table.rules)
+            if len(table.y):
+                refuse_returning(table, seen, Where(text.name, text.data, first_line))
+                yield _queries(table, how)
+
+
+def _first_byte(text: Text) -> int:
+    """Where the text begins, after the mark that some editors put before UTF-8."""
+    head = text.data[:3].tobytes()
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise FileFormatError(f"{text.name} is written in UTF-16: save it as UTF-8")
+    return 3 if head == b"\xef\xbb\xbf" else 0
+
+
+def _queries(table: Table, how: Reading, grouping: Grouping | None = None) -> Queries:
+    """The table as `Queries`, with missing values replaced in place, a few queries at a time."""
+    start, rows, qid = grouping or group_runs(table.run_row, table.run_qid, len(table.y))
+    if table.missing:
+        for first, last in drive.query_chunks(start):
+            begin, end = start[first], start[last]
+            places = slice(begin, end) if rows is None else rows[begin:end]
+            table.X[places] = fill_missing(table.X[places], start[first : last + 1] - begin, None, how.missing)
+    return Queries(table.X, table.y, start, rows, qid=qid, docid=table.docid, feature_names=how.names)

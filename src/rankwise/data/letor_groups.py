@@ -1,0 +1,83 @@
+"""Which rows of a LETOR text belong together: by their qids, or by the sizes in a file beside it."""
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import FileFormatError
+from rankwise.data.grouping import Grouping, by_size, number_by_appearance
+from rankwise.data.sources import STANDARD_INPUT, name_of, read_text
+from rankwise.data.texts import Texts
+
+SIDE_FILES = (".query", ".group")  # LightGBM's and XGBoost's names
+_LONGEST = 256  # letters of an id up to which all ids may take the room of the longest
+
+
+def group_runs(run_row: NDArray[np.int64], run_qid: Texts, n_rows: int) -> Grouping:
+    """Rows with the same qid form a query, wherever their runs stand."""
+    ids = as_written(run_qid)
+    code, _ = number_by_appearance(ids)
+    head = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))  # ranges cut runs in two: join them again
+    run_row, ids, code = run_row[head], ids[head], code[head]
+    _, first = np.unique(code, return_index=True)
+    if len(first) == len(code):
+        return Grouping(np.append(run_row, n_rows), None, ids)
+    row_code = np.repeat(code, np.diff(np.append(run_row, n_rows)))
+    start = np.concatenate([[0], np.cumsum(np.bincount(row_code))]).astype(np.int64)
+    return Grouping(start, np.argsort(row_code, kind="stable").astype(np.int64), ids[first])
+
+
+def as_written(tokens: Texts) -> NDArray[Any]:
+    """Ids as whole numbers if each is written as one is, else as the texts that they are (``007`` stays ``007``)."""
+    from rankwise._kernels.letor_lines import read_integers
+
+    data = tokens.data.view()
+    data.flags.writeable = False
+    numbers = np.empty(len(tokens), dtype=np.int64)
+    if read_integers(data, tokens.offset[:-1], np.diff(tokens.offset), numbers):
+        return numbers
+    texts = list(tokens)
+    if max(map(len, texts)) > _LONGEST or any(text.endswith("\0") for text in texts):  # NumPy drops zeros at the end
+        return np.array([*texts, None], dtype=object)[:-1]
+    return np.array(texts, dtype=str)
+
+
+def find_side_file(source: Any) -> str | None:
+    """The file of sizes that belongs to a text by its name: ``train.txt.query`` or ``train.txt.group``."""
+    if hasattr(source, "read") or name_of(source) == STANDARD_INPUT:
+        return None
+    name = name_of(source)
+    names = [name, name.removesuffix(".gz")]
+    return next((known + end for known in names for end in SIDE_FILES if os.path.isfile(known + end)), None)
+
+
+def group_sizes(query_file: Any, name: str, dropped: NDArray[np.bool_], n_rows: int) -> Grouping:
+    """Queries of the sizes that the file lists, one a line, without the rows that were dropped.
+
+    A query whose rows were all dropped is gone, as it would be from a text with qids.
+    """
+    sizes = _read_sizes(query_file)
+    n_lines = len(dropped) or n_rows
+    if int(sizes.sum()) != n_lines:
+        raise FileFormatError(
+            f"{name_of(query_file)}: the sizes add up to {int(sizes.sum()):,}, but {name} has {n_lines:,} rows"
+        )
+    if len(dropped):
+        kept_before = np.concatenate([[0], np.cumsum(~dropped)])
+        sizes = np.diff(kept_before[np.concatenate([[0], np.cumsum(sizes)])])
+        sizes = sizes[sizes > 0]
+    return by_size(sizes, n_rows)
+
+
+def _read_sizes(query_file: Any) -> NDArray[np.int64]:
+    text = read_text(query_file)
+    sizes = []
+    for number, line in enumerate(text.data.tobytes().removeprefix(b"\xef\xbb\xbf").splitlines(), start=1):
+        words = line.split()
+        if len(words) > 1 or not all(word.isdigit() and len(word) <= 18 for word in words):
+            shown = line.decode("utf-8", "replace").strip()
+            raise FileFormatError(f"{text.name}, line {number:,}: expected the size of a query, found {shown[:40]!r}")
+        sizes += [int(word) for word in words]
+    return np.array(sizes, dtype=np.int64)

@@ -1,0 +1,123 @@
+"""From a byte that cannot be read to the sentence that helps: file, line, column, what was found, what was expected."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import FileFormatError
+from rankwise._kernels import letor_rules as code
+from rankwise.data.letor_options import Reading
+
+_BLANKS = b" \t\r\v\f"
+_SHOWN = 40  # letters of what was found
+_BLOCK = 1 << 22  # bytes looked at together
+
+
+@dataclass(frozen=True)
+class Where:
+    """The text in hand and what its lines are called: ``first_line`` is the number of the line at byte 0."""
+
+    name: str
+    text: NDArray[np.uint8]
+    first_line: int = 1
+
+    def line(self, place: int) -> int:
+        """The number of the line that this byte belongs to."""
+        blocks = (self.text[first : min(place, first + _BLOCK)] for first in range(0, place, _BLOCK))
+        return self.first_line + sum(int(np.count_nonzero(block == ord("\n"))) for block in blocks)
+
+    def of(self, place: int) -> str:
+        """``train.txt, line 12, column 34``, counted in letters."""
+        before = self.text[self._line_begin(place) : place].tobytes().removeprefix(b"\xef\xbb\xbf")
+        return f"{self.name}, line {self.line(place):,}, column {len(before.decode('utf-8', 'replace')) + 1:,}"
+
+    def token(self, place: int) -> bytes:
+        """The token that begins at this byte, or its first letters if it is long."""
+        token = self.text[place : place + 4 * _SHOWN + 4].tobytes()
+        for stop in b"\n#" + _BLANKS:
+            token = token.split(bytes([stop]), 1)[0]
+        return token
+
+    def found(self, place: int) -> str:
+        """The token that begins at this byte, quoted."""
+        token = self.token(place).decode("utf-8", "replace")
+        return repr(token if len(token) <= _SHOWN else token[:_SHOWN] + "...") if token else "nothing"
+
+    def feature(self, place: int) -> int:
+        """The id of the ``id:value`` that this byte belongs to."""
+        while place > 0 and self.text[place - 1] not in b"\n" + _BLANKS:
+            place -= 1
+        return _identity(self.token(place))
+
+    def repeated(self, place: int) -> int:
+        """Where, in the line from this byte on, the first feature stands that stood before."""
+        end = place
+        while end < len(self.text) and self.text[end] not in b"\n#":
+            end += 1
+        line = self.text[place:end].tobytes()
+        seen: set[int] = set()
+        offset = 0
+        for token in line.split():
+            offset = line.index(token, offset)
+            if _identity(token) in seen:
+                return place + offset
+            seen.add(_identity(token))
+            offset += len(token)
+        return place
+
+    def _line_begin(self, place: int) -> int:
+        last = place
+        while last > 0:
+            first = max(0, last - _BLOCK)
+            found = self.text[first:last].tobytes().rfind(b"\n")
+            if found >= 0:
+                return first + found + 1
+            last = first
+        return 0
+
+
+def _identity(token: bytes) -> int:
+    """The id that leads a feature, as the reader takes it: none is larger than the largest it knows."""
+    digits = token.split(b":", 1)[0].lstrip(b"0")
+    return int(digits or b"0") if len(digits) <= 18 and (digits.isdigit() or not digits) else code.LARGEST_ID
+
+
+def problem(where: Where, reason: int, place: int, rules: code.Rules, how: Reading) -> FileFormatError:
+    """The error to raise for what the reader, following ``rules``, noted at this byte."""
+    if reason == code.ID_REPEATED:
+        place = where.repeated(place)
+    return FileFormatError(f"{where.of(place)}: {_sentence(where, reason, place, rules, how)}")
+
+
+def _sentence(where: Where, reason: int, place: int, rules: code.Rules, how: Reading) -> str:
+    found = where.found(place)
+    match reason:
+        case code.BAD_LABEL:
+            return f"expected a label, a finite number, found {found}"
+        case code.BAD_FEATURE:
+            return f"expected feature:value, found {found}"
+        case code.BAD_VALUE:
+            return f"expected a number after '{where.feature(place)}:', found {found}"
+        case code.EMPTY_QID:
+            return f"expected an id after {found}, found nothing"
+        case code.QID_LACKING:
+            why = "a stream is cut between queries" if how.streaming else "the lines before have one"
+            return f"expected qid:, because {why}, found {found}"
+        case code.QID_UNEXPECTED:
+            return f"found {found}, but the lines before have no qid"
+        case code.LABEL_NEGATIVE:
+            return f"the label is {found}, labels are 0 or more: give unjudged='drop' or 'zero'"
+        case code.VALUE_NOT_FINITE:
+            feature = where.feature(place)
+            called = f"{feature} ({how.names[feature - rules.base]})" if how.names else f"{feature}"
+            return f"feature {called} is {found}: give missing='zero' or 'min', or clean it"
+        case code.ID_TOO_LARGE:
+            feature = where.feature(place)
+            if how.width_given:
+                return f"feature {feature} is beyond n_features={rules.width} (ids begin at {rules.base})"
+            return f"feature {feature} is beyond the {rules.width} features of the first block: give n_features="
+        case code.ID_ZERO:
+            why = "zero_based=False says that ids begin" if how.base_given else "the ids of the first block begin"
+            return f"found feature 0, but {why} at 1: give zero_based=True"
+    return f"feature {where.feature(place)} stands twice in this line"

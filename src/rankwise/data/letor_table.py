@@ -1,0 +1,125 @@
+"""A whole LETOR text, or a block of one, into arrays: ranges of lines on threads, straight into the final X.
+
+The text is gone over twice. First its rows are counted, which is cheap, so that every range knows which rows are
+its own; then it is read. How wide X has to be, and whether ids begin at 0, is foreseen from samples; the rare
+text that proves the samples wrong is read once more.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import FileFormatError
+from rankwise._kernels import drive
+from rankwise._kernels import letor_rules as code
+from rankwise.data.checks import Floats, available_memory
+from rankwise.data.letor_options import Reading
+from rankwise.data.letor_problems import Where, problem
+from rankwise.data.letor_ranges import Part, Range, RangeReader, cut, foresee
+from rankwise.data.sources import Text
+from rankwise.data.texts import Texts
+
+
+class Table(NamedTuple):
+    """What a text holds: rows, the qid of every run of rows and its place, and what had to be found out.
+
+    ``dropped`` says of every row of the text whether it was left out; it is empty where no row was.
+    """
+
+    X: Floats
+    y: NDArray[np.float64]
+    docid: Texts | None
+    run_row: NDArray[np.int64]
+    run_at: NDArray[np.int64]
+    run_qid: Texts
+    dropped: NDArray[np.bool_]
+    missing: int
+    rules: code.Rules
+
+
+def read_table(text: Text, begin: int, how: Reading, first_line: int = 1) -> Table | None:
+    """Everything from byte ``begin`` on, or None where there is no row at all."""
+    from rankwise._kernels.letor_lines import count_rows
+
+    bounds = cut(text.data, begin)
+    counts = drive.run(lambda first, last: count_rows(text.data, first, last), bounds, how.n_jobs)
+    first_row = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).tolist()
+    n_rows = first_row.pop()
+    if not n_rows:
+        return None
+    ranges = [Range(*pair, row, count) for pair, row, count in zip(bounds, first_row, counts, strict=True)]
+    rules = foresee(text.data, bounds, how.rules, how.dtype)
+    y = np.zeros(n_rows)
+    dropped = np.zeros(n_rows if rules.unjudged == code.DROP else 0, dtype=bool)
+    while True:
+        X = _allocated(n_rows, rules, how.dtype, text.name)
+        parts = drive.run(RangeReader(text, rules, X, y, dropped).read, ranges, how.n_jobs)
+        for notes in (part.notes for part in parts if part.notes.problem):
+            raise problem(Where(text.name, text.data, first_line), notes.problem, notes.place, rules, how)
+        seen = _corrected(rules, parts)
+        if seen == rules:
+            break
+        rules = seen
+        del X  # its memory is needed for the wider one
+    kept = [part.notes.rows for part in parts]
+    if sum(kept) < n_rows:
+        X, y = _closed_up(X, rules.width, first_row, kept), _closed_up(y, 1, first_row, kept)
+    before = np.cumsum([0, *kept])
+    return Table(
+        X.reshape(len(y), rules.width),
+        y,
+        _all_docids(parts),
+        np.concatenate([part.run_row + row for part, row in zip(parts, before, strict=False)]),
+        np.concatenate([part.run_at for part in parts]),
+        Texts.concat(part.run_qid for part in parts),
+        dropped if sum(kept) < n_rows else dropped[:0],
+        sum(part.notes.missing for part in parts),
+        rules,
+    )
+
+
+def _allocated(n_rows: int, rules: code.Rules, dtype: Any, name: str) -> Floats:
+    """Zeros for every value, in one dimension, once it is known that they fit into memory."""
+    needed = n_rows * rules.width * dtype.itemsize
+    free = available_memory()
+    try:
+        if free is None or needed <= free:
+            return np.zeros(n_rows * rules.width, dtype=dtype)
+    except (MemoryError, ValueError):
+        pass
+    left = "that is more than there is" if free is None else f"{free / 2**30:,.1f} GiB of memory are free"
+    raise FileFormatError(
+        f"{name}: a table of {n_rows:,} x {rules.width:,} values would take {needed / 2**30:,.1f} GiB, and {left}: "
+        f"the largest feature id is {rules.base + rules.width - 1:,}"
+    )
+
+
+def _corrected(rules: code.Rules, parts: Sequence[Part]) -> code.Rules:
+    """The rules that the whole text asks for; those that were foreseen, if they were right."""
+    largest = max(rules.base + rules.width - 1, *(part.notes.largest for part in parts))
+    base = 0 if any(part.notes.zero for part in parts) else rules.base
+    return rules._replace(base=base, width=rules.width if rules.fixed_width else largest - base + 1)
+
+
+def _closed_up(values: Any, width: int, first_row: Sequence[int], kept: Sequence[int]) -> Any:
+    """Every range moved down, in place, over the rows that those before it left out."""
+    filled = 0
+    for row, count in zip(first_row, kept, strict=True):
+        if row > filled:
+            values[filled * width : (filled + count) * width] = values[row * width : (row + count) * width]
+        filled += count
+    values.resize(filled * width, refcheck=False)
+    return values
+
+
+def _all_docids(parts: Sequence[Part]) -> Texts | None:
+    """One text a row, empty where a row has none; None if no row has one."""
+    if all(part.docid is None for part in parts):
+        return None
+    none = np.zeros(0, dtype=np.uint8)
+    return Texts.concat(
+        part.docid if part.docid is not None else Texts(none, np.zeros(part.notes.rows + 1, dtype=np.int64))
+        for part in parts
+    )
