@@ -11,13 +11,11 @@ length while it is written, because its shape is put into the header at the end.
 
 import json
 import os
-import secrets
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import prod
-from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from types import TracebackType
 from typing import IO, Any
@@ -25,6 +23,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from rankwise._beside import beside, refusing
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._version import __version__
 
@@ -164,39 +163,6 @@ def _first_line(error: Exception) -> str:
 # ----------------------------------------------------------------------------------------------------------- writing
 
 
-@contextmanager
-def beside(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new path in the folder of ``path``: renamed to it when all went well, removed when not."""
-    target = Path(os.path.realpath(path))  # a link keeps pointing where it pointed
-    if not target.parent.is_dir():
-        raise RankwiseError(f"{os.fspath(path)} cannot be written: the folder {target.parent} is not there")
-    if target.is_dir():
-        raise RankwiseError(f"{os.fspath(path)} cannot be written: it is a folder")
-    part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
-    try:
-        yield part
-        with _refusing(path):
-            os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-@contextmanager
-def _refusing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn what the system refuses (no room, no permission) into a sentence that names the file."""
-    try:
-        yield
-    except OSError as error:
-        raise RankwiseError(f"{os.fspath(path)} cannot be written: {error.strerror or error}") from error
-
-
-@contextmanager
-def writing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """:func:`beside` for a body that does nothing but write: what the system refuses becomes a sentence."""
-    with _refusing(path), beside(path) as part:
-        yield part
-
-
 class _Growing:
     """An array that is appended to without knowing its length; its bytes go straight to ``file``."""
 
@@ -250,7 +216,7 @@ class StoreWriter:
         self._arrays: dict[str, _Growing] = {}
 
     def __enter__(self) -> "StoreWriter":
-        with ExitStack() as opened, _refusing(self.path):
+        with ExitStack() as opened, refusing(self.path):
             part = opened.enter_context(beside(self.path))
             self._folder = str(part.parent)
             self._file = opened.enter_context(open(part, "x+b"))
@@ -264,7 +230,7 @@ class StoreWriter:
         array = array.astype(array.dtype.newbyteorder("<"), copy=False)
         if array.dtype not in _NAMES or not array.ndim:
             raise RankwiseError(f"{name} cannot be stored: it has type {array.dtype} and {array.ndim} dimensions")
-        with _refusing(self.path):
+        with refusing(self.path):
             if name not in self._arrays:
                 self._arrays[name] = _Growing(self._spool() if self._arrays else self._file, array)
             self._arrays[name].append(array)
@@ -279,7 +245,7 @@ class StoreWriter:
         if kind is not None:
             self._opened.__exit__(kind, error, trace)
             return
-        with self._opened, _refusing(self.path):
+        with self._opened, refusing(self.path):
             self._finish()
 
     def _spool(self) -> IO[bytes]:

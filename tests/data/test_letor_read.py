@@ -339,51 +339,6 @@ def test_an_id_that_no_memory_holds_is_refused_with_the_figure(monkeypatch):
     assert "that is more than there is" in refusal(f"1 qid:1 1:1 {10**30}:1\n")
 
 
-# ------------------------------------------------------------------------------------------------- files of sizes
-
-
-@pytest.fixture
-def unnamed(tmp_path):
-    """A text without qids, as LightGBM has it."""
-    path = tmp_path / "rank.train"
-    path.write_text("1 0:1\n0 0:2\n-1 0:3\n2 0:4\n-1 0:5\n")
-    return path
-
-
-@pytest.mark.parametrize("end", [".query", ".group"])
-def test_sizes_beside_the_text_are_found(unnamed, end):
-    unnamed.with_name(unnamed.name + end).write_text("2\n3\n")
-    queries = read_letor(unnamed, unjudged="zero")
-    assert queries.sizes.tolist() == [2, 3]
-    assert queries.qid is None
-
-
-def test_sizes_may_be_named_and_lose_what_is_dropped(unnamed, tmp_path):
-    sizes = tmp_path / "sizes"
-    sizes.write_text("2\n1\n\n2\n")
-    assert read_letor(unnamed, unjudged="drop", query_file=sizes).sizes.tolist() == [2, 1]
-    packed = tmp_path / "rank.txt.gz"
-    packed.write_bytes(gzip.compress(unnamed.read_bytes()))
-    (tmp_path / "rank.txt.query").write_text("5")
-    assert read_letor(packed, unjudged="zero").sizes.tolist() == [5]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "sentence"),
-    [
-        ("2\n2\n", r"sizes: the sizes add up to 4, but .*rank.train has 5 rows"),
-        ("2\nthree\n", r"sizes, line 2: expected the size of a query, found 'three'"),
-        ("2 3\n", r"sizes, line 1: expected the size of a query, found '2 3'"),
-        ("-2\n7\n", r"sizes, line 1: expected the size of a query, found '-2'"),
-    ],
-)
-def test_sizes_that_cannot_be_right(unnamed, tmp_path, sizes, sentence):
-    path = tmp_path / "sizes"
-    path.write_text(sizes)
-    with pytest.raises(FileFormatError, match=sentence):
-        read_letor(unnamed, unjudged="zero", query_file=path)
-
-
 # ------------------------------------------------------------------------------------------------------- real data
 
 

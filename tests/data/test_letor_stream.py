@@ -17,7 +17,6 @@ from rankwise._errors import FileFormatError, RankwiseError
 from rankwise.data.letor import iter_letor, read_letor
 from rankwise.data.queries import Queries
 
-
 PLAIN = b"2 qid:10 1:0.5 2:1 # d1\n0 qid:10 1:0.125 2:0 # d2\n1 qid:11 1:7 2:1e-3 # d3\n"
 X = [[0.5, 1], [0.125, 0], [7, 1e-3]]
 
@@ -257,7 +256,7 @@ def test_the_result_does_not_need_the_file_any_more(tmp_path):
         (lambda path: path.mkdir(), "source cannot be read: Is a directory"),
         (lambda path: path.write_bytes(b""), "source holds no rows"),
         (lambda path: path.write_bytes(gzip.compress(PLAIN)[:-9]), "source is cut off: its gzip data ends before"),
-        (lambda path: path.write_bytes(gzip.compress(PLAIN)[:20] + b"junk" * 9), "source is damaged: its gzip data"),
+        (lambda path: path.write_bytes(gzip.compress(PLAIN)[:-8] + bytes(8)), "source is damaged: its gzip data"),
         (lambda path: path.write_bytes(gzip.compress(PLAIN) + b"junk"), "source is damaged: its gzip data"),
     ],
 )
@@ -273,3 +272,48 @@ def test_a_file_that_is_open_as_text_is_refused():
         read_letor(io.StringIO("1 qid:1 1:1"))
     with pytest.raises(RankwiseError, match="a path, '-' or a binary file object was expected, found 7"):
         read_letor(7)
+
+
+# ------------------------------------------------------------------------------------------------- files of sizes
+
+
+@pytest.fixture
+def unnamed(tmp_path):
+    """A text without qids, as LightGBM has it."""
+    path = tmp_path / "rank.train"
+    path.write_text("1 0:1\n0 0:2\n-1 0:3\n2 0:4\n-1 0:5\n")
+    return path
+
+
+@pytest.mark.parametrize("end", [".query", ".group"])
+def test_sizes_beside_the_text_are_found(unnamed, end):
+    unnamed.with_name(unnamed.name + end).write_text("2\n3\n")
+    queries = read_letor(unnamed, unjudged="zero")
+    assert queries.sizes.tolist() == [2, 3]
+    assert queries.qid is None
+
+
+def test_sizes_may_be_named_and_lose_what_is_dropped(unnamed, tmp_path):
+    sizes = tmp_path / "sizes"
+    sizes.write_text("2\n1\n\n2\n")
+    assert read_letor(unnamed, unjudged="drop", query_file=sizes).sizes.tolist() == [2, 1]
+    packed = tmp_path / "rank.txt.gz"
+    packed.write_bytes(gzip.compress(unnamed.read_bytes()))
+    (tmp_path / "rank.txt.query").write_text("5")
+    assert read_letor(packed, unjudged="zero").sizes.tolist() == [5]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sentence"),
+    [
+        ("2\n2\n", r"sizes: the sizes add up to 4, but .*rank.train has 5 rows"),
+        ("2\nthree\n", r"sizes, line 2: expected the size of a query, found 'three'"),
+        ("2 3\n", r"sizes, line 1: expected the size of a query, found '2 3'"),
+        ("-2\n7\n", r"sizes, line 1: expected the size of a query, found '-2'"),
+    ],
+)
+def test_sizes_that_cannot_be_right(unnamed, tmp_path, sizes, sentence):
+    path = tmp_path / "sizes"
+    path.write_text(sizes)
+    with pytest.raises(FileFormatError, match=sentence):
+        read_letor(unnamed, unjudged="zero", query_file=path)

@@ -90,7 +90,7 @@ def _stream(source: str | os.PathLike[str], target: str | os.PathLike[str], dtyp
     """A text into a rankwise file, block by block, with a bar that counts the bytes of the source."""
     from rankwise._progress import progress
     from rankwise.data.letor import iter_letor
-    from rankwise.data.stored import QueriesWriter
+    from rankwise.data.stored_writer import QueriesWriter
 
     reading = {name: value for name, value in options.items() if name not in ("qid", "label")}
     total = None if os.fspath(source) == "-" else os.path.getsize(source)

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._beside import writing
 from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise._extras import require
-from rankwise._store import FORMAT, KEY, writing
+from rankwise._store import FORMAT, KEY
 from rankwise._version import __version__
 from rankwise.data.checks import Floats, Missing, as_scores
 from rankwise.data.queries import Queries
-from rankwise.data.stored import plain_ids
+from rankwise.data.stored_writer import plain_ids
 
 if TYPE_CHECKING:
     import narwhals as nw

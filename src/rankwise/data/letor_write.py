@@ -8,9 +8,9 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._beside import writing
 from rankwise._errors import DataError
 from rankwise._kernels import drive
-from rankwise._store import writing
 from rankwise.data.queries import Queries
 from rankwise.data.texts import Texts
 

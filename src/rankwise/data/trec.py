@@ -17,8 +17,8 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._beside import writing
 from rankwise._errors import DataError, FileFormatError, RankwiseError
-from rankwise._store import writing
 from rankwise.data.checks import as_scores
 from rankwise.data.grouping import as_ids
 from rankwise.data.queries import Queries
