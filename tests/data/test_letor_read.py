@@ -335,6 +335,8 @@ def test_an_id_that_no_memory_holds_is_refused_with_the_figure(monkeypatch):
         "train.txt: a table of 1 x 99,999,999,999 values would take 745.1 GiB, and 1.0 GiB of memory are free: the "
         "largest feature id is 99,999,999,999"
     )
+    for length in range(11, 45):
+        assert "GiB of memory are free: the largest feature id is" in refusal(f"1 qid:1 {'9' * length}:1\n")
     monkeypatch.setattr(letor_table, "available_memory", lambda: None)
     assert "that is more than there is" in refusal(f"1 qid:1 1:1 {10**30}:1\n")
 

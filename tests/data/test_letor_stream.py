@@ -267,9 +267,13 @@ def test_sources_that_cannot_be_read(tmp_path, make, sentence):
         read_letor(path)
 
 
-def test_a_file_that_is_open_as_text_is_refused():
+def test_objects_that_give_no_bytes_are_refused():
     with pytest.raises(RankwiseError, match="the stream gives str, expected bytes: open it in binary mode"):
         read_letor(io.StringIO("1 qid:1 1:1"))
+    closed = io.BytesIO(PLAIN)
+    closed.close()
+    with pytest.raises(RankwiseError, match=r"the stream cannot be read: I/O operation on closed file"):
+        read_letor(closed)
     with pytest.raises(RankwiseError, match="a path, '-' or a binary file object was expected, found 7"):
         read_letor(7)
 

@@ -2,7 +2,7 @@
 
 Two speeds. In dense data each id is one more than the last and each value is a short decimal: `_steady` compares
 eight bytes with the announcement that it expects, and reads a number in two words without looking at single bytes.
-Whatever is different (gaps, other blanks, exponents, long numbers, the last bytes of the text) is read by
+Whatever is different (gaps, more blanks, exponents, long numbers, the last bytes of the text) is read by
 `read_features`, byte by byte and with every bound checked.
 """
 
@@ -28,49 +28,62 @@ from rankwise._kernels.letor_words import byte, digit_bits, digits, word
 
 U = np.uint64
 
-STEADY_REACH = 32  # a feature as _steady reads it, and the words it looks at, end within this many bytes
+REACH = 32  # bytes within which an announcement, a short value and the words that were looked at end
+
+
+@kernel(inline="always")
+def _short_value(text, place):
+    """``(value, where it ends)`` of ``[-]digits[.digits]`` with at most 7 digits a side; ends at -1 if it is longer.
+
+    What follows is not looked at: the number may go on, with an exponent for one.
+    """
+    eight = word(text, place)
+    negative = eight & U(0xFF) == U(45)
+    if negative:
+        place += 1
+        eight = word(text, place)
+    bits = digit_bits(eight)
+    if bits > U(56):
+        return 0.0, -1
+    place += np.int64(bits >> U(3))
+    w = digits(eight, bits)
+    if (eight >> bits) & U(0xFF) == U(46):
+        eight = word(text, place + 1)
+        more = digit_bits(eight)
+        if more > U(56) or bits + more == U(0):
+            return 0.0, -1
+        count = np.int64(more >> U(3))
+        place += count + 1
+        value = np.float64(np.int64(w * WHOLE_TENS[count] + digits(eight, more))) / TENS[count]
+    elif bits == U(0):
+        return 0.0, -1
+    else:
+        value = np.float64(np.int64(w))
+    return (-value if negative else value), place
 
 
 @kernel(inline="always")
 def _steady(text, place, column, expected, X, offset):
-    """Read on while each feature is the next one, written `` id:digits.digits`` with at most 7 digits a side.
+    """Read on while each feature is the next one, after a blank or a tab, and its value is short.
 
     Returns ``(place, column, pending)``: pending says that the value of ``column`` stands at ``place`` and is of
     another kind; otherwise something other than that column's announcement does.
     """
     value_at = -1
-    stop = len(text) - STEADY_REACH
+    stop = len(text) - REACH
     while column < len(expected.letters) and place < stop:
-        if (word(text, place) ^ expected.letters[column]) & expected.mask[column] != U(0):
+        eight = word(text, place)
+        before = eight & U(0xFF)
+        if (before != U(32) and before != U(9)) or (eight ^ expected.letters[column]) & expected.mask[column] != U(0):
             break
         value_at = place + expected.length[column]
-        at = value_at
-        eight = word(text, at)
-        negative = eight & U(0xFF) == U(45)
-        if negative:
-            at += 1
-            eight = word(text, at)
-        bits = digit_bits(eight)
-        if bits > U(56):
+        value, after = _short_value(text, value_at)
+        if after < 0:
             return value_at, column, True
-        at += np.int64(bits >> U(3))
-        w = digits(eight, bits)
-        if (eight >> bits) & U(0xFF) == U(46):
-            eight = word(text, at + 1)
-            more = digit_bits(eight)
-            if more > U(56) or bits + more == U(0):
-                return value_at, column, True
-            count = np.int64(more >> U(3))
-            at += count + 1
-            value = np.float64(np.int64(w * WHOLE_TENS[count] + digits(eight, more))) / TENS[count]
-        elif bits == U(0):
-            return value_at, column, True
-        else:
-            value = np.float64(np.int64(w))
-        X[offset + column] = -value if negative else value
+        X[offset + column] = value
         column += 1
-        place = at
-    if value_at >= 0 and not is_break(byte(text, place)):  # the last number went on, with an exponent for one
+        place = after
+    if value_at >= 0 and not is_break(byte(text, place)):
         return value_at, column - 1, True
     return place, column, False
 
@@ -157,7 +170,13 @@ def read_features(text, place, end, row, dropping, rules, expected, table, undec
             notes[LARGEST] = max(notes[LARGEST], identity)
             ascending = ascending and identity > previous
             place = value_at
-        value, stop, kind = read_decimal(text, place, end)
+        kind = MALFORMED
+        if not pending and place < len(text) - REACH:
+            value, stop = _short_value(text, place)
+            if stop >= 0 and is_break(byte(text, stop)):
+                kind = FINITE
+        if kind != FINITE:
+            value, stop, kind = read_decimal(text, place, end)
         if kind == MALFORMED:
             return place, BAD_VALUE
         if 0 <= column < rules.width:

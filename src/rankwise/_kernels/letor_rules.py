@@ -12,7 +12,7 @@ VALUE_NOT_FINITE, LABEL_NEGATIVE, ID_REPEATED, ID_TOO_LARGE, ID_ZERO = 7, 8, 9, 
 REFUSE, DROP, ZERO = 0, 1, 2
 WITHOUT_QID, WITH_QID, EITHER = 0, 1, 2
 
-LARGEST_ID = 10**18  # larger ids are taken for this one: no memory holds so many features
+LARGEST_ID = 10**17  # larger ids are taken for this one: no memory holds so many features
 
 
 class Rules(NamedTuple):
@@ -28,7 +28,10 @@ class Rules(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """For each column the bytes `` id:`` that announce it, as a word with a mask and its length."""
+    """For each column the ``id:`` that announces it, as bytes 1, 2, ... of a word, with a mask.
+
+    Byte 0 is for the blank before; ``length`` counts it.
+    """
 
     letters: np.ndarray
     mask: np.ndarray
@@ -65,9 +68,9 @@ PROBLEM, PLACE, ROWS, RUNS, LARGEST, ZERO_SEEN, MISSING, LEFT_OPEN, DOCIDS, QID 
 
 def expected_ids(base: int, width: int, most: int = 1 << 14) -> Expected:
     """The announcements of columns 0, 1, ...; those of wide sparse data beyond ``most`` are not worth a table."""
-    texts = [f" {base + column}:".encode() for column in range(min(width, most))]
+    texts = [f"\0{base + column}:".encode() for column in range(min(width, most))]
     return Expected(
         np.array([int.from_bytes(text, "little") for text in texts], dtype=np.uint64),
-        np.array([256 ** len(text) - 1 for text in texts], dtype=np.uint64),
+        np.array([256 ** len(text) - 256 for text in texts], dtype=np.uint64),
         np.array([len(text) for text in texts], dtype=np.int64),
     )

@@ -79,8 +79,8 @@ class Where:
 
 def _identity(token: bytes) -> int:
     """The id that leads a feature, as the reader takes it: none is larger than the largest it knows."""
-    digits = token.split(b":", 1)[0].lstrip(b"0")
-    return int(digits or b"0") if len(digits) <= 18 and (digits.isdigit() or not digits) else code.LARGEST_ID
+    digits = token.split(b":", 1)[0].lstrip(b"0") or b"0"
+    return min(int(digits), code.LARGEST_ID) if len(digits) < 20 else code.LARGEST_ID
 
 
 def problem(where: Where, reason: int, place: int, rules: code.Rules, how: Reading) -> FileFormatError:

@@ -49,8 +49,10 @@ class _Held:
 
     def append(self, block: bytes) -> int:
         """Add a block; returns where the last complete line ends."""
-        while self.filled + len(block) > len(self._bytes):
-            self._bytes = np.concatenate([self._bytes, np.empty_like(self._bytes)])
+        if self.filled + len(block) > len(self._bytes):
+            larger = np.empty(2 * len(self._bytes) + len(block), dtype=np.uint8)
+            larger[: self.filled] = self._bytes[: self.filled]
+            self._bytes = larger
         self._bytes[self.filled : self.filled + len(block)] = np.frombuffer(block, dtype=np.uint8)
         newline = block.rfind(b"\n")
         if newline >= 0:

@@ -10,7 +10,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 import numpy as np
@@ -61,8 +61,6 @@ class Stream:
             raise FileFormatError(f"{self.name} is cut off: its gzip data ends before its end mark") from error
         except (zlib.error, gzip.BadGzipFile) as error:
             raise FileFormatError(f"{self.name} is damaged: its gzip data cannot be unpacked ({error})") from error
-        except OSError as error:
-            raise RankwiseError(f"{self.name} cannot be read: {error.strerror or error}") from error
 
 
 class _Rejoined:
@@ -87,7 +85,10 @@ class _Rejoined:
         return self._next(size)
 
     def _next(self, size: int) -> bytes:
-        block = self._read(size)
+        try:
+            block = self._read(size)
+        except (OSError, ValueError) as error:  # ValueError: it is closed
+            raise RankwiseError(f"{self._name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
         if not isinstance(block, bytes):
             raise RankwiseError(f"{self._name} gives {type(block).__name__}, expected bytes: open it in binary mode")
         if self._on_read is not None:
@@ -125,8 +126,9 @@ def read_text(source: Any) -> Text:
     """The whole source: mapped if it is a plain file, else unpacked into memory."""
     name = name_of(source)
     if not hasattr(source, "read") and name != STANDARD_INPUT and os.path.isfile(name):
-        with _opened(name) as file:
-            if file.peek(len(GZIP))[: len(GZIP)] != GZIP and os.fstat(file.fileno()).st_size:
+        # some files, of the system as a rule, cannot be mapped: they are read as a stream
+        with _opened(name) as file, suppress(OSError, ValueError):
+            if file.peek(len(GZIP))[: len(GZIP)] != GZIP:
                 mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
                 return Text(name, np.frombuffer(mapping, dtype=np.uint8), mapping)
     text = bytearray()
