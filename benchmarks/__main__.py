@@ -58,18 +58,19 @@ def as_markdown(results: dict[str, list[dict[str, Any]]], where: dict[str, Any])
     ]
     for rows in results.values():
         for row in rows:
-            ratio = f"{row['ratio']:.1f} x" if row.get("ratio") is not None else ""
             lines.append(
-                f"| {row['work']} | {row['how']} | {row['peer']} | {_amount(row['peer_seconds'])} "
-                f"| {_amount(row['rankwise_seconds'])} | {ratio} | {row['target']} |"
+                f"| {row['work']} | {row['how']} | {row['peer']} | {_amount(row, 'peer')} "
+                f"| {_amount(row, 'rankwise')} | {row['ratio']:.1f} x | {row['target']} |"
             )
     return "\n".join(lines) + "\n"
 
 
-def _amount(value: float | str | None) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.1f} ms"
+def _amount(row: dict[str, Any], whose: str) -> str:
+    """Seconds or memory, in the unit that fits."""
+    if f"{whose}_mib" in row:
+        return f"{row[f'{whose}_mib']:.0f} MiB"
+    seconds = row[f"{whose}_seconds"]
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
 
 
 def main(wanted: list[str]) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Result = TypeVar("Result")
 
 # Documents a chunk: large enough that the 50 us of a call into compiled code do not show, small enough to share out.
-CHUNK = 1 << 15
+CHUNK = 1 << 16
 
 
 def threads(n_jobs: int | None = None) -> int:

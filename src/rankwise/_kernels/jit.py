@@ -1,9 +1,9 @@
 """Compile once per machine: numba with a disk cache keyed by the package's sources.
 
 numba's own cache looks only at the file of the cached function: a helper edited in another file would leave the
-old code running. The cache folder is therefore named after a hash of every source that holds a kernel and of
-numba's version, under the user's cache folder. ``RANKWISE_CACHE_DIR`` moves it; a folder that cannot be written means
-no cache.
+old code running. The cache folder is therefore named after a hash of every source that kernels are made of, and of
+numba's version, under the user's cache folder. ``RANKWISE_CACHE_DIR`` moves it; a folder that cannot be written
+means no cache.
 """
 
 import hashlib
@@ -11,7 +11,9 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,7 @@ def _cache_folder() -> str | None:
     package = Path(__file__).parents[1]
     for source in sorted(package.rglob("*.py")):
         text = source.read_bytes()
-        if b"@kernel" in text:
+        if b"@kernel" in text or source.parent.name == "_kernels":  # constants of a module are compiled in
             digest.update(source.relative_to(package).as_posix().encode() + text)
     try:
         folder = _user_cache() / f"kernels-{digest.hexdigest()[:16]}"
@@ -50,6 +52,19 @@ def _cache_folder() -> str | None:
 
 
 _FOLDER = _cache_folder()
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "cache": _FOLDER is not None}
+
+
+@contextmanager
+def _our_folder() -> Iterator[None]:
+    """numba reads its setting when a function is decorated: ours for that moment, the user's own again after it."""
+    config: Any = numba.config
+    with _decorating:
+        before, config.CACHE_DIR = config.CACHE_DIR, _FOLDER or ""
+        try:
+            yield
+        finally:
+            config.CACHE_DIR = before
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -59,24 +74,27 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """
 
     def decorate(plain: Callable[..., Any]) -> Any:
-        # The folder is read when the function is decorated, so the user's own setting is put back at once.
-        with _decorating:
-            config: Any = numba.config
-            before, config.CACHE_DIR = config.CACHE_DIR, _FOLDER or ""
-            try:
-                settings = {"nogil": True, "error_model": "numpy", "cache": _FOLDER is not None, **options}
-                return numba.njit(**settings)(plain)
-            finally:
-                config.CACHE_DIR = before
+        with _our_folder():
+            return numba.njit(nogil=True, **{**_OPTIONS, **options})(plain)
 
     return decorate if function is None else decorate(function)
 
 
 def compiled(function: Any, signature: Any) -> Any:
-    """``function`` compiled for exactly this signature, so that functions can be passed as typed arguments."""
+    """``function`` compiled for exactly this signature and no other, so that it can take typed functions."""
     if not function.signatures:
         with _decorating:
             if not function.signatures:
                 function.compile(signature)
                 function.disable_compile()
     return function
+
+
+@cache
+def typed_function(function: Any, signature: Any) -> Any:
+    """A kernel as an argument for another one that was :func:`compiled` to take functions of this signature.
+
+    A C function rather than the kernel itself, whose type would have to be worked out anew at every call (90 us).
+    """
+    with _our_folder():
+        return numba.cfunc(signature, **_OPTIONS)(function.py_func)

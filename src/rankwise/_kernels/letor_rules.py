@@ -1,4 +1,7 @@
-"""What the reader of LETOR text is told and what it tells: rules in, arrays to fill, notes out."""
+"""What the reader of LETOR text is told and what it tells: rules in, arrays to fill, notes out.
+
+The constants are compiled into every ``@kernel`` that imports them; the module itself needs no compiler.
+"""
 
 from typing import NamedTuple
 
@@ -12,7 +15,7 @@ VALUE_NOT_FINITE, LABEL_NEGATIVE, ID_REPEATED, ID_TOO_LARGE, ID_ZERO = 7, 8, 9, 
 REFUSE, DROP, ZERO = 0, 1, 2
 WITHOUT_QID, WITH_QID, EITHER = 0, 1, 2
 
-LARGEST_ID = 10**17  # larger ids are taken for this one: no memory holds so many features
+LARGEST_ID = 10**17  # larger ids are taken for this one, of which ten times still fits into 64 bits
 
 
 class Rules(NamedTuple):

@@ -1,5 +1,6 @@
 """The edge: what comes in is checked once, by name, and is trusted afterwards."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -76,6 +77,19 @@ def as_vector(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float64]:
     if vector.shape != (n_rows,):
         raise DataError(f"{name} holds one number a row: found shape {vector.shape} for {n_rows:,} rows")
     return np.ascontiguousarray(vector)
+
+
+def as_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
+    """Feature names: one a feature, no name twice."""
+    if names is None:
+        return None
+    listed = tuple(str(name) for name in names)
+    if len(listed) != n_features:
+        raise DataError(f"feature_names holds one name a feature: found {len(listed)} names for {n_features} features")
+    if len(set(listed)) != len(listed):
+        twice = next(name for place, name in enumerate(listed) if name in listed[:place])
+        raise DataError(f"feature_names holds {twice!r} twice")
+    return listed
 
 
 def first_not_finite(X: Floats) -> tuple[int, int] | None:

@@ -43,14 +43,22 @@ def by_id(qid: ArrayLike | Sequence[Any], n_rows: int) -> Grouping:
         return Grouping(np.zeros(1, dtype=np.int64), None, ids)
     # objects are compared as a dictionary compares them, by hash and equality
     comparable = number_by_appearance(ids)[0] if ids.dtype.kind == "O" else ids
-    head = np.flatnonzero(np.concatenate([[True], comparable[1:] != comparable[:-1]]))  # where a run of equals begins
-    code, first_run = number_by_appearance(comparable[head])
-    if len(first_run) == len(head):
-        return Grouping(np.append(head, n_rows).astype(np.int64), None, ids[head])
-    row_code = np.repeat(code, np.diff(np.append(head, n_rows)))
-    sizes = np.bincount(row_code, minlength=len(first_run))
-    rows = np.argsort(row_code, kind="stable").astype(np.int64)
-    return Grouping(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), rows, ids[head[first_run]])
+    head = np.flatnonzero(np.concatenate([[True], comparable[1:] != comparable[:-1]]))
+    return by_run(head, ids[head], n_rows)
+
+
+def by_run(head: NDArray[np.int64], ids: NDArray[Any], n_rows: int) -> Grouping:
+    """Runs of rows, each given by its first row and its id; runs with the same id form a query."""
+    code, _ = number_by_appearance(ids)
+    changes = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))  # neighbours may be one run in two pieces
+    head, ids, code = head[changes], ids[changes], code[changes]
+    _, first = np.unique(code, return_index=True)
+    bounds = np.append(head, n_rows).astype(np.int64)
+    if len(first) == len(code):
+        return Grouping(bounds, None, ids)
+    row_code = np.repeat(code, np.diff(bounds))
+    start = np.concatenate([[0], np.cumsum(np.bincount(row_code))]).astype(np.int64)
+    return Grouping(start, np.argsort(row_code, kind="stable").astype(np.int64), ids[first])
 
 
 def as_ids(values: ArrayLike | Sequence[Any], name: str) -> NDArray[Any]:

@@ -12,8 +12,8 @@ from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels import letor_rules as code
 from rankwise.data.checks import Missing, fill_missing
-from rankwise.data.grouping import Grouping
-from rankwise.data.letor_groups import SIDE_FILES, find_side_file, group_runs, group_sizes
+from rankwise.data.grouping import Grouping, by_run
+from rankwise.data.letor_groups import SIDE_FILES, as_written, find_side_file, group_sizes
 from rankwise.data.letor_options import Reading, Unjudged, ZeroBased, as_reading
 from rankwise.data.letor_problems import Where
 from rankwise.data.letor_stream import iter_blocks, refuse_returning
@@ -157,7 +157,7 @@ def _first_byte(text: Text) -> int:
 
 def _queries(table: Table, how: Reading, grouping: Grouping | None = None) -> Queries:
     """The table as `Queries`, with missing values replaced in place, a few queries at a time."""
-    start, rows, qid = grouping or group_runs(table.run_row, table.run_qid, len(table.y))
+    start, rows, qid = grouping or by_run(table.run_row, as_written(table.run_qid), len(table.y))
     if table.missing:
         for first, last in drive.query_chunks(start):
             begin, end = start[first], start[last]

@@ -7,26 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import FileFormatError
-from rankwise.data.grouping import Grouping, by_size, number_by_appearance
+from rankwise.data.grouping import Grouping, by_size
 from rankwise.data.sources import STANDARD_INPUT, name_of, read_text
 from rankwise.data.texts import Texts
 
 SIDE_FILES = (".query", ".group")  # LightGBM's and XGBoost's names
 _LONGEST = 256  # letters of an id up to which all ids may take the room of the longest
-
-
-def group_runs(run_row: NDArray[np.int64], run_qid: Texts, n_rows: int) -> Grouping:
-    """Rows with the same qid form a query, wherever their runs stand."""
-    ids = as_written(run_qid)
-    code, _ = number_by_appearance(ids)
-    head = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))  # ranges cut runs in two: join them again
-    run_row, ids, code = run_row[head], ids[head], code[head]
-    _, first = np.unique(code, return_index=True)
-    if len(first) == len(code):
-        return Grouping(np.append(run_row, n_rows), None, ids)
-    row_code = np.repeat(code, np.diff(np.append(run_row, n_rows)))
-    start = np.concatenate([[0], np.cumsum(np.bincount(row_code))]).astype(np.int64)
-    return Grouping(start, np.argsort(row_code, kind="stable").astype(np.int64), ids[first])
 
 
 def as_written(tokens: Texts) -> NDArray[Any]:

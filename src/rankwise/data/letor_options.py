@@ -8,8 +8,7 @@ import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels import letor_rules as code
-from rankwise.data.checks import Missing
-from rankwise.data.queries import _as_names
+from rankwise.data.checks import Missing, as_names
 
 Unjudged = Literal["error", "drop", "zero"]
 ZeroBased = bool | Literal["auto"]
@@ -73,5 +72,5 @@ def as_reading(
         unjudged=_UNJUDGED[unjudged],
         refuse_missing=missing == "error",
     )
-    names = None if feature_names is None else _as_names(feature_names, rules.width)
+    names = None if feature_names is None else as_names(feature_names, rules.width)
     return Reading(kind, missing, names, rules, streaming, rules.fixed_width, rules.fixed_base, n_jobs)

@@ -128,7 +128,7 @@ class Queries:
             found = "neither" if qid is None else "both"
             raise DataError(f"say which rows belong together by qid= (one id a row) or group= (sizes): found {found}")
         parts = grouping.by_id(qid, len(X)) if qid is not None else grouping.by_size(group, len(X))  # type: ignore[arg-type]
-        names = _as_names(feature_names, X.shape[1])
+        names = checks.as_names(feature_names, X.shape[1])
         return cls(
             checks.fill_missing(X, parts.start, parts.rows, missing, names),
             None if y is None else checks.as_labels(y, len(X)),
@@ -275,7 +275,7 @@ class Queries:
         X = checks.fill_missing(X, self.start, self._rows, "error")
         if feature_names is None and X.shape[1] == self.n_features:
             feature_names = self.feature_names
-        return self._replace(X=X, feature_names=_as_names(feature_names, X.shape[1]), scaling=None)
+        return self._replace(X=X, feature_names=checks.as_names(feature_names, X.shape[1]), scaling=None)
 
     def select_features(self, names: Sequence[str]) -> "Queries":
         """The same lists with the named features, in that order; a name that is not there is refused by name."""
@@ -289,7 +289,7 @@ class Queries:
             return self
         columns = [place[name] for name in names]
         return self._replace(
-            X=np.ascontiguousarray(self.X[:, columns]), feature_names=_as_names(names, len(columns)), scaling=None
+            X=np.ascontiguousarray(self.X[:, columns]), feature_names=checks.as_names(names, len(columns)), scaling=None
         )
 
     def save(self, path: "str | PathLike[str]") -> None:
@@ -356,18 +356,6 @@ def _read_only(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _as_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    listed = tuple(str(name) for name in names)
-    if len(listed) != n_features:
-        raise DataError(f"feature_names holds one name a feature: found {len(listed)} names for {n_features} features")
-    if len(set(listed)) != len(listed):
-        twice = next(name for place, name in enumerate(listed) if name in listed[:place])
-        raise DataError(f"feature_names holds {twice!r} twice")
-    return listed
 
 
 def _as_docid(docid: Sequence[Any], n_rows: int) -> Texts:

@@ -39,7 +39,7 @@ def measure_lists(
     values = [measure.row_values(labels) for measure in measures]
     tables = [np.ascontiguousarray(measure.table(longest)) for measure in measures]
     knobs = [measure.all_knobs() for measure in measures]
-    formulas = [_compiled(type(measure).formula) for measure in measures]
+    formulas = [_function(type(measure).formula) for measure in measures]
     no_rows = np.empty(0, dtype=np.int64) if rows is None else rows
     result = np.full((len(measures), len(start) - 1), np.nan)
 
@@ -93,8 +93,8 @@ def _drivers() -> tuple[Any, Any]:
     return order_lists, formula_lists
 
 
-def _compiled(formula: Any) -> Any:
-    from rankwise._kernels.jit import compiled
+def _function(formula: Any) -> Any:
+    from rankwise._kernels.jit import typed_function
     from rankwise.measures._driver import FORMULA
 
-    return compiled(formula, FORMULA)
+    return typed_function(formula, FORMULA)
