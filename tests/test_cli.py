@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -157,6 +159,22 @@ def test_a_reader_that_has_seen_enough_is_no_error(judged):
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_ctrl_c_is_exit_code_130_and_leaves_nothing_behind(tmp_path):
+    target = tmp_path / "x.rankwise"
+    command = [sys.executable, "-m", "rankwise", "convert", "-", str(target)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdin.write("1 qid:1 1:0.5\n" * 200_000)  # more than one block, and then the source waits
+        process.stdin.flush()
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.iterdir()):  # the file that is being written beside
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        assert process.stderr.read() == "rankwise: stopped; nothing half-written was left\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_demo_prints_its_tables(run):

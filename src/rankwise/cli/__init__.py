@@ -12,6 +12,8 @@ from rankwise._errors import RankwiseError
 from rankwise._version import __version__
 from rankwise.cli import convert, demo, evaluate, inspect
 
+_INTERRUPTED = 130  # what shells report after Ctrl-C
+
 app = typer.Typer(
     name="rankwise",
     help="Rankers trained for the measure that you report: read judged lists, measure, diagnose.",
@@ -45,7 +47,10 @@ def main() -> int:
     try:
         app(prog_name="rankwise")
     except SystemExit as done:
-        return done.code if isinstance(done.code, int) else int(done.code is not None)
+        code = done.code if isinstance(done.code, int) else int(done.code is not None)
+        return _stopped() if code == _INTERRUPTED else code
+    except KeyboardInterrupt:  # before typer could take it
+        return _stopped()
     except RankwiseError as error:
         return _complain(str(error))
     except FileNotFoundError as error:
@@ -55,10 +60,12 @@ def main() -> int:
         return 0
     except OSError as error:
         return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-    except KeyboardInterrupt:
-        print("rankwise: stopped", file=sys.stderr)
-        return 130
     return 0
+
+
+def _stopped() -> int:
+    print("rankwise: stopped; nothing half-written was left", file=sys.stderr)
+    return _INTERRUPTED
 
 
 def _complain(sentence: str) -> int:

@@ -39,21 +39,30 @@ def recall_formula(value, end, retrieved, best, table, knobs):
 
 
 @kernel
+def first_relevant_block(value, end, stop):
+    """(begin, relevant documents) of the first tie block before ``stop`` that holds a relevant one, or (-1, 0)."""
+    t = 0
+    while t < stop:
+        inside = value[t : end[t]].sum()
+        if inside > 0.0:
+            return t, inside
+        t = end[t]
+    return -1, 0.0
+
+
+@kernel
 def success_formula(value, end, retrieved, best, table, knobs):
     if best.sum() == 0.0:
         return np.nan
     stop = int(min(knobs[0], float(retrieved)))
-    t = 0
-    while t < stop:
-        e = end[t]
-        inside = value[t:e].sum()
-        if inside > 0.0:
-            missed = 1.0  # probability that the places of the block within the cut-off hold no relevant document
-            for j in range(min(e, stop) - t):
-                missed *= max(0.0, e - t - inside - j) / (e - t - j)
-            return 1.0 - missed
-        t = e
-    return 0.0
+    t, inside = first_relevant_block(value, end, stop)
+    if t < 0:
+        return 0.0
+    size = end[t] - t
+    missed = 1.0  # probability that the places of the block within the cut-off hold no relevant document
+    for j in range(min(end[t], stop) - t):
+        missed *= max(0.0, size - inside - j) / (size - j)
+    return 1.0 - missed
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

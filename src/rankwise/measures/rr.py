@@ -6,6 +6,7 @@ import numpy as np
 
 from rankwise._kernels.jit import kernel
 from rankwise.measures._base import BinaryMeasure
+from rankwise.measures.precision import first_relevant_block
 
 
 @kernel
@@ -13,21 +14,16 @@ def rr_formula(value, end, retrieved, best, table, knobs):
     if best.sum() == 0.0:
         return np.nan
     stop = int(min(knobs[0], float(retrieved)))
-    t = 0
-    while t < stop:
-        e = end[t]
-        size = e - t
-        inside = value[t:e].sum()
-        if inside > 0.0:
-            total = 0.0
-            none_yet = 1.0  # probability that the places 1..q of the block hold no relevant document
-            for q in range(min(e, stop) - t):
-                left = size - q
-                total += none_yet * (inside / left) / (t + q + 1)
-                none_yet *= (left - inside) / left
-            return total
-        t = e
-    return 0.0
+    t, inside = first_relevant_block(value, end, stop)
+    if t < 0:
+        return 0.0
+    size = end[t] - t
+    total = 0.0
+    none_yet = 1.0  # probability that the places 1..q of the block hold no relevant document
+    for q in range(min(end[t], stop) - t):
+        total += none_yet * (inside / (size - q)) / (t + q + 1)
+        none_yet *= (size - q - inside) / (size - q)
+    return total
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
