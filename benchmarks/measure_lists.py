@@ -25,7 +25,7 @@ def run() -> list[dict[str, Any]]:
 
     from rankwise.data.queries import Queries
     from rankwise.evaluation.evaluate import evaluate
-    from rankwise.measures.compute import measure_lists
+    from rankwise.measures.compute import ScoredLists, measure_lists
     from rankwise.measures.parse import parse
 
     labels, scores, qid = make()
@@ -40,8 +40,10 @@ def run() -> list[dict[str, Any]]:
     parsed = [parse(name) for name in names]
     plain = [ir_measures.nDCG @ 10, ir_measures.AP]
 
+    lists = ScoredLists(scores, labels, queries.start)
+
     def ours(jobs: int | None) -> Any:
-        return measure_lists(parsed, scores, labels, queries.start, None, n_jobs=jobs)
+        return measure_lists(parsed, lists, n_jobs=jobs)
 
     theirs_mean = ir_measures.calc_aggregate(plain, qrels, ranked)
     ours_mean = evaluate(queries, scores, names, ties="stable").mean

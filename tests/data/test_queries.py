@@ -440,3 +440,26 @@ def test_texts_keep_bytes_that_are_not_utf8():
 def test_half_a_surrogate_pair_is_no_text():
     with pytest.raises(DataError, match="surrogate"):
         Texts.of(["\ud800"])
+
+
+def test_a_data_frame_brings_the_names_of_its_features():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"bm25": [1.0, 2.0], "clicks": [3, 4]})
+    queries = Queries.from_arrays(frame, pandas.Series([0, 1]), qid=pandas.Series(["a", "a"]))
+    assert queries.feature_names == ("bm25", "clicks")
+    assert queries.X.tolist() == [[1, 3], [2, 4]]
+
+
+def test_masked_values_are_missing():
+    X = np.ma.masked_array([[1.0], [2.0]], mask=[[False], [True]])
+    with pytest.raises(DataError, match="X is nan at row 1, feature 0"):
+        Queries.from_arrays(X, group=[2])
+    assert Queries.from_arrays(X, group=[2], missing="zero").X.tolist() == [[1.0], [0.0]]
+
+
+def test_queries_do_not_change():
+    queries = Queries.from_arrays([[1.0]], [0], group=[1])
+    with pytest.raises(AttributeError, match="Queries do not change"):
+        queries.y = None
+    with pytest.raises(ValueError, match="read-only"):
+        queries.X[0, 0] = 5

@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -129,6 +130,13 @@ def test_everything_can_be_written_as_json():
     assert document["per_query"]["AP"] == [1.0, None, 1.0]
     assert "nDCG@10" in repr(found)
     assert "<table" in found._repr_html_()
+
+
+def test_a_result_can_be_sent_to_another_process():
+    found = evaluate(LABELS, SCORES, ["nDCG@10", "AP"], group=SIZES)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.mean == found.mean
+    assert again.tie_range() == found.tie_range()
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,11 @@ class Queries:
         group : sizes of consecutive queries
         weight : one number a query, in order of first appearance
         docid : one identity a row
-        feature_names : one name a feature, no name twice
+        feature_names : one name a feature, no name twice; a data frame's columns where None
         missing : what to do with NaN and infinity: "error", "zero", or "min" (smallest of the query, LETOR's rule)
         """
+        if feature_names is None and hasattr(X, "columns"):
+            feature_names = list(X.columns)  # a data frame names its features
         X = checks.as_features(X)
         if (qid is None) == (group is None):
             found = "neither" if qid is None else "both"

@@ -12,7 +12,7 @@ from rankwise.data import checks, grouping
 from rankwise.data.queries import Queries
 from rankwise.evaluation.result import Evaluation
 from rankwise.measures._base import Empty, Measure, Ties
-from rankwise.measures.compute import EMPTY, fill_empty, measure_lists
+from rankwise.measures.compute import EMPTY, ScoredLists, fill_empty, measure_lists
 from rankwise.measures.conventions import Convention, convention
 from rankwise.measures.parse import parse
 
@@ -73,10 +73,8 @@ def evaluate(
     if order == "docid":
         rows, order = _by_docid(judged, values), "stable"
 
-    def measure_all(tie_mode: Any) -> NDArray[np.float64]:
-        return measure_lists(parsed, values, labels, judged.start, rows, ties=tie_mode, n_jobs=n_jobs)
-
-    raw = measure_all(order)
+    lists = ScoredLists(values, labels, judged.start, rows)
+    raw = measure_lists(parsed, lists, ties=order, n_jobs=n_jobs)  # type: ignore[arg-type]
     stated = [empty or ("skip" if tool is None else tool.empty_value(measure)) for measure in parsed]
     for choice in stated:
         if choice not in EMPTY:
@@ -90,7 +88,7 @@ def evaluate(
         weight=judged.weight,
         unweighted_empty=tool is not None and tool.unweighted_empty,
         random_state=random_state,
-        extremes=lambda: (measure_all("pessimistic"), measure_all("optimistic")),
+        lists=lists,
     )
 
 

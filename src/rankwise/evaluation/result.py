@@ -1,8 +1,7 @@
 """What `evaluate` returns: numbers with their uncertainty, ready to print, plot and keep."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +12,7 @@ from rankwise._errors import RankwiseError
 from rankwise._tables import Table
 from rankwise.evaluation.intervals import How, interval, mean
 from rankwise.measures._base import Measure
+from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.parse import parse
 
 
@@ -38,7 +38,7 @@ class Evaluation:
     weight: NDArray[np.float64] | None = None
     unweighted_empty: bool = False
     random_state: Any = 0
-    extremes: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = field(default=None)
+    lists: ScoredLists | None = None
 
     @cached_property
     def mean(self) -> dict[str, float]:
@@ -68,9 +68,10 @@ class Evaluation:
 
     def tie_range(self) -> dict[str, tuple[float, float]]:
         """Smallest and largest mean over all orders of equal scores: a constant scorer shows a wide range."""
-        if self.extremes is None:
+        if self.lists is None:
             raise RankwiseError("the range over ties needs the scores, and this evaluation was made without them")
-        low, high = self.extremes()
+        low = measure_lists(self.measures, self.lists, ties="pessimistic")
+        high = measure_lists(self.measures, self.lists, ties="optimistic")
         fixed = self.empty  # degenerate whatever the order
         return {
             title: (

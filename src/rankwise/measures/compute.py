@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -17,15 +18,18 @@ TIES = {"expected": 0, "pessimistic": 1, "optimistic": 2, "stable": 3}
 EMPTY = {"skip": math.nan, "zero": 0.0, "one": 1.0}
 
 
+@dataclass(frozen=True)
+class ScoredLists:
+    """Scores and labels in input order; list q owns rows ``rows[start[q]:start[q+1]]`` (rows None: as they stand)."""
+
+    scores: Vector
+    labels: Vector
+    start: NDArray[np.int64]
+    rows: NDArray[np.int64] | None = None
+
+
 def measure_lists(
-    measures: Sequence[Measure],
-    scores: Vector,
-    labels: Vector,
-    start: NDArray[np.int64],
-    rows: NDArray[np.int64] | None,
-    *,
-    ties: Ties = "expected",
-    n_jobs: int | None = None,
+    measures: Sequence[Measure], lists: ScoredLists, *, ties: Ties = "expected", n_jobs: int | None = None
 ) -> NDArray[np.float64]:
     """Values of every measure on every list, measures x lists; NaN where a measure is 0/0.
 
@@ -35,12 +39,13 @@ def measure_lists(
     if ties not in TIES:
         raise RankwiseError(f"ties is one of {', '.join(map(repr, TIES))}: found {ties!r}")
     order_lists, formula_lists = _drivers()
+    scores, start = lists.scores, lists.start
     longest = int(np.diff(start).max(initial=0))
-    values = [measure.row_values(labels) for measure in measures]
+    values = [measure.row_values(lists.labels) for measure in measures]
     tables = [np.ascontiguousarray(measure.table(longest)) for measure in measures]
     knobs = [measure.all_knobs() for measure in measures]
     formulas = [_function(type(measure).formula) for measure in measures]
-    no_rows = np.empty(0, dtype=np.int64) if rows is None else rows
+    no_rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
     result = np.full((len(measures), len(start) - 1), np.nan)
 
     def work(first: int, last: int) -> None:
@@ -73,7 +78,7 @@ def one_list(measure: Measure, scores: ArrayLike, labels: ArrayLike, *, ties: Ti
     y = np.atleast_1d(np.asarray(labels, dtype=np.float64))
     y = checks.as_labels(y, len(y))
     s = checks.as_scores(np.atleast_1d(np.asarray(scores, dtype=np.float64)), len(y))
-    values = measure_lists([measure], s, y, np.array([0, len(y)]), None, ties=ties, n_jobs=1)
+    values = measure_lists([measure], ScoredLists(s, y, np.array([0, len(y)])), ties=ties, n_jobs=1)
     return float(fill_empty(values, empty)[0, 0])
 
 
