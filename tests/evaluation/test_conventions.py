@@ -133,8 +133,15 @@ def test_trec_eval_orders_equal_scores_by_descending_document_id():
 
 def test_trec_eval_without_document_ids_is_refused_only_where_it_matters():
     assert evaluate([0, 1], [1.0, 2.0], ["RR"], group=[2], like="trec_eval").mean["RR"] == 1
+    not_retrieved = [1.0, -np.inf, -np.inf]
+    assert evaluate([1, 0, 1], not_retrieved, ["AP"], group=[3], like="trec_eval").mean["AP"] == 0.5
     with pytest.raises(DataError, match="docid"):
         evaluate([0, 1], [1.0, 1.0], ["RR"], group=[2], like="trec_eval")
+
+
+def test_scores_beyond_single_precision_are_huge_and_not_absent():
+    found = evaluate([1, 0], [-1e300, 1e300], ["RR"], group=[2], like="trec_eval")
+    assert found.mean["RR"] == 0.5
 
 
 def test_the_worked_tie_example_by_descending_document_id():

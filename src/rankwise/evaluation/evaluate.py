@@ -66,8 +66,7 @@ def evaluate(
     values = checks.as_scores(scores, judged.n_documents)
     if tool is not None:
         _refuse_labels(tool, parsed, labels)
-    if tool is not None and tool.single:
-        values = values.astype(np.float32).astype(np.float64)
+        values = _in_single_precision(values) if tool.single else values
     order: Ties | str = ties or ("expected" if tool is None else tool.ties)
     rows = None if judged.is_grouped else judged.rows
     if order == "docid":
@@ -142,14 +141,22 @@ def _refuse_labels(tool: Convention, measures: Sequence[Measure], labels: NDArra
             raise DataError(f"{tool.name} cannot measure {measure.name} here: {problem}")
 
 
+def _in_single_precision(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores as the tool compares them; a huge one is a huge one there too, and never "not retrieved"."""
+    most = float(np.finfo(np.float32).max)
+    rounded = np.clip(scores, -most, most).astype(np.float32).astype(np.float64)
+    return np.where(np.isinf(scores), scores, rounded)
+
+
 def _by_docid(queries: Queries, scores: NDArray[np.float64]) -> NDArray[np.int64] | None:
     """Rows of each query by document id, descending, which is how trec_eval orders equal scores."""
     rows, owner = queries.rows, np.repeat(np.arange(len(queries)), queries.sizes)
     if queries.docid is None:
-        tied = np.lexsort((scores[rows], owner))
-        again = (np.diff(scores[rows][tied]) == 0) & (np.diff(owner[tied]) == 0)
-        if again.any():
-            query = queries.names()[int(owner[tied][1:][again][0])]
+        order = np.lexsort((scores[rows], owner))
+        ordered, owner = scores[rows][order], owner[order]
+        tied = (ordered[1:] == ordered[:-1]) & (owner[1:] == owner[:-1]) & (ordered[1:] > -np.inf)
+        if tied.any():
+            query = queries.names()[int(owner[1:][tied][0])]
             raise DataError(
                 f"trec_eval orders equal scores by document id, query {query!r} has equal scores, and these queries "
                 "carry no docid: give docid= when making them, or ties="

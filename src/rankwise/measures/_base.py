@@ -19,6 +19,9 @@ Ties = Literal["expected", "pessimistic", "optimistic", "stable"]
 Empty = Literal["skip", "zero", "one"]
 Vector = NDArray[np.float64]
 
+# How the compiled loop is told.
+TIES: dict[str, int] = {"expected": 0, "pessimistic": 1, "optimistic": 2, "stable": 3}
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Measure:

@@ -9,6 +9,9 @@ from numba import types
 
 from rankwise._kernels.jit import compiled, kernel
 from rankwise._kernels.ragged import largest, sort_blocks
+from rankwise.measures._base import TIES
+
+_EXPECTED, _OPTIMISTIC, _STABLE = (TIES[mode] for mode in ("expected", "optimistic", "stable"))
 
 _floats = types.Array(types.float64, 1, "C")
 _floats_in = types.Array(types.float64, 1, "C", readonly=True)
@@ -33,13 +36,13 @@ def _formula_lists(formula, start, order, end, retrieved, row_value, ties, needs
         blocks = end[low : low + size]
         for p in range(size):
             value[p] = row_value[order[low + p]]
-        if ties != 3:  # stable keeps the order of the input
-            sort_blocks(value, blocks, ties == 2)
+        if ties != _STABLE:
+            sort_blocks(value, blocks, ties == _OPTIMISTIC)
         best = value
         if needs_ideal:
             best = ideal_room[: int(min(float(size), knobs[0]))]
             largest(value, best)
-        if ties == 0:
+        if ties == _EXPECTED:
             out[q] = formula(value, blocks, retrieved[q], best, table, knobs)
         else:
             out[q] = formula(value, alone[:size], retrieved[q], best, table, knobs)

@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise.data import checks
-from rankwise.measures._base import Empty, Measure, Ties, Vector
+from rankwise.measures._base import TIES, Empty, Measure, Ties, Vector
 
-TIES = {"expected": 0, "pessimistic": 1, "optimistic": 2, "stable": 3}
 EMPTY = {"skip": math.nan, "zero": 0.0, "one": 1.0}
 
 
