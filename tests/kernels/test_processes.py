@@ -1,0 +1,66 @@
+"""Compiled loops from several threads at once, from a forked child, from other processes, and without a cache."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import pytest
+
+from rankwise.evaluation.evaluate import evaluate
+
+MEASURES = ["nDCG@10", "AP", "ERR@5", "Pairs"]
+
+
+def measured(seed: int = 0) -> dict[str, float]:
+    rng = np.random.default_rng(seed)
+    size = 150_000
+    qid = np.sort(rng.integers(0, 2_000, size))
+    return evaluate(rng.integers(0, 4, size), rng.normal(size=size).round(2), MEASURES, qid=qid, n_jobs=2).mean
+
+
+def test_two_threads_at_once_get_what_one_gets():
+    expected = [measured(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(measured, range(4))) == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_gets_what_its_parent_gets():
+    expected = measured()  # threads have run in the parent
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply_async(measured).get(timeout=120) == expected
+
+
+def test_joblibs_processes_get_the_same():
+    expected = [measured(seed) for seed in range(2)]
+    assert joblib.Parallel(n_jobs=2)(joblib.delayed(measured)(seed) for seed in range(2)) == expected
+
+
+def test_a_cache_folder_that_cannot_be_written_means_no_cache(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    code = "import rankwise as rw; print(rw.measures.parse('RR')([1, 2], [1, 0]))"
+    environment = {**os.environ, "RANKWISE_CACHE_DIR": str(blocked / "cache")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "0.5", done.stderr
+    assert not done.stderr
+
+
+def test_the_cache_can_be_moved_and_leaves_the_users_own_setting_alone(tmp_path):
+    code = """
+import numba
+before = numba.config.CACHE_DIR
+import rankwise as rw
+rw.measures.parse("RR")([1, 2], [1, 0])
+assert numba.config.CACHE_DIR == before
+"""
+    environment = {**os.environ, "RANKWISE_CACHE_DIR": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "users")}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    (folder,) = tmp_path.iterdir()
+    assert folder.name.startswith("kernels-")
+    assert list(folder.rglob("*.nbi"))
