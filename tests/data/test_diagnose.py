@@ -210,7 +210,7 @@ def test_labels_without_a_gain_in_the_table_are_a_problem():
 
 def test_a_feature_that_never_changes_is_noted():
     finding = the("1 feature has the same value everywhere", changed(sound(), slice(None), 1, 4.0))
-    assert (finding.severity, finding.where) == ("note", ("column 1",))
+    assert (finding.severity, finding.where) == ("note", ("X[:, 1]",))
 
 
 def test_a_feature_that_is_constant_within_every_query_is_a_warning():
@@ -223,9 +223,9 @@ def test_a_feature_that_is_constant_within_every_query_is_a_warning():
 def test_unscaled_features_are_a_warning():
     wide = sound().map_features(lambda X: X * [1.0, 2e3, 2e6])
     finding = the("the features are not scaled: ranges go from", wide)
-    assert (finding.severity, finding.where) == ("warning", ("column 2", "column 1"))
+    assert (finding.severity, finding.where) == ("warning", ("X[:, 2]", "X[:, 1]"))
     large = sound().map_features(lambda X: X + np.array([0, 0, 2e4]))
-    assert the("the features are not scaled: values reach 2e+04", large).where == ("column 2",)
+    assert the("the features are not scaled: values reach 2e+04", large).where == ("X[:, 2]",)
     assert found(sound().map_features(lambda X: X * [1.0, 100.0, 900.0])) == []
 
 
@@ -352,7 +352,7 @@ def test_a_feature_that_is_constant_only_in_the_first_split_is_a_warning():
     assert (
         the("1 feature leaves the range of 'train' by far in 'other 1'", train, sound(seed=1))
         .where[0]
-        .startswith("column 0 (")
+        .startswith("X[:, 0] (")
     )
 
 
@@ -368,7 +368,7 @@ def test_findings_come_worst_first_and_everything_is_plain():
     plain = json.loads(json.dumps(diagnosis.to_dict()))
     assert plain["facts"]["queries"] == 60
     assert plain["facts"]["others"]["other 1"]["queries"] == 3
-    assert plain["findings"][0].keys() == {"severity", "what", "where", "advice"}
+    assert plain["findings"][0].keys() == {"severity", "what", "where", "advice", "unnamed"}
     assert len(plain["features"]["name"]) == 20
 
 
@@ -435,3 +435,10 @@ def test_query_ids_of_the_lightgbm_example_begin_anew(data_folder):
     assert (
         the("50 query ids have different documents in 'train' and 'test'", train, {"test": test}).severity == "warning"
     )
+
+
+def test_places_beyond_ten_are_counted():
+    lists = Queries.from_arrays(np.arange(12.0).reshape(-1, 1), np.ones(12), group=[1] * 12)
+    (finding,) = diagnose(lists).findings
+    assert (finding.where, finding.unnamed) == (tuple(range(10)), 2)
+    assert finding.places() == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, and 2 more"

@@ -56,7 +56,7 @@ def diagnose(
     >>> train = Queries.from_arrays([[1.0, 5.0], [2.0, 5.0], [3.0, 7.0]], [0, 1, 1], group=[2, 1])
     >>> for finding in diagnose(train).findings:
     ...     print(finding.severity, "-", finding.what, finding.where)
-    warning - 1 feature is constant within every query ('column 1',)
+    warning - 1 feature is constant within every query ('X[:, 1]',)
     note - 1 query has a single document (1,)
     """
     named = _named(queries, others)

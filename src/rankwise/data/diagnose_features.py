@@ -132,8 +132,8 @@ def _joined(one: _Part, two: _Part) -> _Part:
 
 
 def feature_names(queries: Queries) -> list[str]:
-    """The names of the features; their columns in X, from 0, where they have none."""
-    return list(queries.feature_names or (f"column {number}" for number in range(queries.n_features)))
+    """The names of the features; their columns, as ``X[:, 4]``, where they have none."""
+    return list(queries.feature_names or (f"X[:, {number}]" for number in range(queries.n_features)))
 
 
 def feature_table(queries: Queries, summary: Summary) -> Table:

@@ -22,18 +22,25 @@ class Finding:
     what : what was found, in a sentence
     where : the features or queries concerned, at most 10 of them
     advice : what to do about it
+    unnamed : how many more features or queries are concerned
     """
 
     severity: Severity
     what: str
     where: tuple[Any, ...]
     advice: str
+    unnamed: int = 0
 
     @classmethod
     def of(cls, severity: Severity, what: str, where: Iterable[Any], advice: str) -> "Finding":
         """A finding that names no more than the first 10 places."""
-        named = [place for _, place in zip(range(_NAMED_AT_MOST), where, strict=False)]
-        return cls(severity, what, tuple(named), advice)
+        places = tuple(where)
+        return cls(severity, what, places[:_NAMED_AT_MOST], advice, max(0, len(places) - _NAMED_AT_MOST))
+
+    def places(self) -> str:
+        """Where, as a line: the names, and how many more there are."""
+        more = [f"and {self.unnamed:,} more"] if self.unnamed else []
+        return ", ".join([*map(str, self.where), *more])
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,7 @@ class Diagnosis:
         for finding in self.findings:
             lines.append(f"{finding.severity.upper()}: {finding.what}")
             if finding.where:
-                lines.append(f"    where: {', '.join(map(str, finding.where))}")
+                lines.append(f"    where: {finding.places()}")
             lines.append(f"    {finding.advice}")
         return "\n".join(lines if self.findings else [*lines, "nothing to remark"])
 
@@ -87,7 +94,7 @@ class Diagnosis:
             {
                 "severity": [finding.severity for finding in self.findings],
                 "what": [finding.what for finding in self.findings],
-                "where": [", ".join(map(str, finding.where)) for finding in self.findings],
+                "where": [finding.places() for finding in self.findings],
                 "advice": [finding.advice for finding in self.findings],
             }
         )
