@@ -89,6 +89,10 @@ def test_measures_are_found_again_by_any_of_their_spellings():
     for name in ("nDCG@10", "nDCG(dcg='exp-log2')@10", NDCG() @ 10):
         np.testing.assert_array_equal(found[name], found.values[0])
     np.testing.assert_array_equal(found["MAP"], found[AP()])
+    assert found.mean["MAP"] == found.mean["AP"]
+    assert found.interval()["mrr"] == found.interval()["RR"]
+    by_tool = evaluate(LABELS, SCORES, ["MAP@2"], group=SIZES, like="lightgbm")
+    assert by_tool.mean["map@2"] == by_tool.mean["AP@2"]
     with pytest.raises(RankwiseError, match=r"P@5 was not evaluated; there are: nDCG@10, AP, RR"):
         found["P@5"]
 

@@ -69,9 +69,9 @@ def evaluate(
     """
     from rankwise._progress import track
     from rankwise.evaluation.evaluate import evaluate as measure_scores
-    from rankwise.evaluation.evaluate import settle
     from rankwise.evaluation.files import open_pair
     from rankwise.evaluation.significance import significance
+    from rankwise.measures.conventions import settle
 
     settle(measure, like, rel)  # a misspelt measure is told before anything is read
     settings = reading.options(missing, unjudged, base, qid, label)

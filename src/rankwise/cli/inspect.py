@@ -32,7 +32,7 @@ def inspect(
 
     settings = reading.options(missing, unjudged, base, qid, label)
     splits = {str(path): read_any(path, **settings) for path in track(files, "reading")}
-    diagnosis = diagnose(splits)
+    diagnosis = diagnose(splits, verbose=True)
     if as_json:
         print(json.dumps(diagnosis.to_dict()))
         return

@@ -13,8 +13,7 @@ from rankwise.data.queries import Queries
 from rankwise.evaluation.result import Evaluation
 from rankwise.measures._base import Empty, Measure, Ties
 from rankwise.measures.compute import EMPTY, ScoredLists, fill_empty, measure_lists
-from rankwise.measures.conventions import Convention, convention
-from rankwise.measures.parse import parse
+from rankwise.measures.conventions import Convention, settle
 
 
 def evaluate(
@@ -85,27 +84,11 @@ def evaluate(
         empty=np.isnan(raw),
         qid=judged.names(),
         weight=judged.weight,
-        unweighted_empty=tool is not None and tool.unweighted_empty,
+        like=like,
+        rel=rel,
         random_state=random_state,
         lists=lists,
     )
-
-
-def settle(
-    measures: str | Measure | Sequence[str | Measure], like: str | None = None, rel: float | None = None
-) -> tuple[Convention | None, list[Measure], list[str]]:
-    """The convention that ``like`` names, what the measures mean under it, and the titles of their columns."""
-    wanted = (
-        [measures] if isinstance(measures, (str, Measure)) or not isinstance(measures, Sequence) else list(measures)
-    )
-    if not wanted:
-        raise RankwiseError("measures names at least one measure: found none")
-    tool = None if like is None else convention(like)
-    parsed = [parse(spelling, rel=rel) if tool is None else tool.parse(spelling, rel) for spelling in wanted]
-    titles = [measure.title if tool is None else tool.title(measure) for measure in parsed]
-    if len(set(titles)) != len(titles):
-        raise RankwiseError(f"every measure is named once: found {', '.join(titles)}")
-    return tool, parsed, titles
 
 
 def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Queries, Any]:

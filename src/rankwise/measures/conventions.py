@@ -3,13 +3,13 @@
 Each entry is proven in the tests against the tool itself where it installs, against worked examples otherwise.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from rankwise._errors import MeasureError
+from rankwise._errors import MeasureError, RankwiseError
 from rankwise.measures._base import Empty, Measure, Vector
 from rankwise.measures.parse import parse
 
@@ -159,3 +159,20 @@ def convention(like: str) -> Convention:
     if found is None:
         raise MeasureError(f"like is one of {', '.join(map(repr, CONVENTIONS))}: found {like!r}")
     return found
+
+
+def settle(
+    measures: str | Measure | Sequence[str | Measure], like: str | None = None, rel: float | None = None
+) -> tuple[Convention | None, list[Measure], list[str]]:
+    """The convention that ``like`` names, what the measures mean under it, and the titles of their columns."""
+    wanted = (
+        [measures] if isinstance(measures, (str, Measure)) or not isinstance(measures, Sequence) else list(measures)
+    )
+    if not wanted:
+        raise RankwiseError("measures names at least one measure: found none")
+    tool = None if like is None else convention(like)
+    parsed = [parse(spelling, rel=rel) if tool is None else tool.parse(spelling, rel) for spelling in wanted]
+    titles = [measure.title if tool is None else tool.title(measure) for measure in parsed]
+    if len(set(titles)) != len(titles):
+        raise RankwiseError(f"every measure is named once: found {', '.join(titles)}")
+    return tool, parsed, titles
