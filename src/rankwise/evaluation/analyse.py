@@ -13,8 +13,7 @@ from rankwise.data.checks import as_scores
 from rankwise.data.grouping import as_ids, number_by_appearance
 from rankwise.data.queries import Queries
 from rankwise.evaluation.intervals import How, interval, mean
-
-Ties = Literal["expected", "pessimistic", "optimistic", "stable"]
+from rankwise.measures._base import Ties
 
 # Pairs of labels grow with the square of the number of labels: beyond this the table would say nothing to anybody.
 _LABELS_AT_MOST = 32
