@@ -14,13 +14,13 @@ decide:
 
 import numpy as np
 
+from rankwise._kernels.bits import from_bits
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.letor_words import (
     byte,
     digit_bits,
     digits,
     eight_digits,
-    from_bits,
     leading_zeros,
     multiply_high,
     word,

@@ -81,16 +81,6 @@ def multiply_high(context, left, right):
     return types.uint64(types.uint64, types.uint64), generate
 
 
-@intrinsic
-def from_bits(context, bits):
-    """The float64 with these bits."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.uint64), generate
-
-
 @kernel(inline="always")
 def digit_bits(eight):
     """Eight times the number of digits that lead the word: 0, 8, ... 64.

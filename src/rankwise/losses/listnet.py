@@ -1,0 +1,93 @@
+"""ListNet with the top-one probabilities."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from rankwise._errors import RankwiseError
+from rankwise._kernels.exp import exp
+from rankwise._kernels.jit import kernel
+from rankwise.losses._base import Loss, Vector
+
+
+@kernel
+def softmax(x, out):
+    """Probabilities proportional to e^x into ``out``; returns log(sum e^x)."""
+    highest = x.max()
+    total = 0.0
+    for p in range(len(x)):
+        out[p] = exp(x[p] - highest)
+        total += out[p]
+    for p in range(len(x)):
+        out[p] /= total
+    return highest + np.log(total)
+
+
+@kernel
+def listnet_formula(score, label, value, grad, table, knobs):
+    size = len(score)
+    if label.max() == label.min():  # any order is as good as any other
+        return 0.0
+    target = np.empty(size)
+    log_target = softmax(value, target)
+    log_score = softmax(score, grad)
+    loss = 0.0
+    for p in range(size):
+        # -log P(s), and for the KL form the target's own -log P(y) taken off; both are differences of logarithms,
+        # so that no probability that rounds to 0 is ever divided by
+        own = log_target - value[p] if knobs[0] != 0.0 else 0.0
+        loss += target[p] * ((log_score - score[p]) - own)
+        grad[p] -= target[p]
+    return max(loss, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ListNet(Loss):
+    r"""Cross-entropy of top-one probabilities: phi = -sum_j P_j(y) log P_j(s), P(v) = softmax(v).
+
+    Parameters
+    ----------
+    target : P(y) is the softmax of the "labels" (the paper's), or of the "gains" 2^label - 1
+    form : "kl" takes the entropy of P(y) off, so that the least value is 0; "ce" does not; the gradient is the same
+
+    Notes
+    -----
+    Gradient P(s) - P(y), O(m). G1 <= 2, H1 <= 1 (attained at m = 2, s = 0). Lists whose labels are all equal count 0
+    in both forms. The KL form lies in [0, 2b + y_max - y_min] for scores in [-b, b].
+    """
+
+    target: str = "labels"
+    form: str = "kl"
+
+    name = "ListNet"
+    convex = True
+    smooth = True
+    formula = listnet_formula
+
+    def __post_init__(self) -> None:
+        if self.target not in ("labels", "gains"):
+            raise RankwiseError(f"target is 'labels' or 'gains': found {self.target!r}")
+        if self.form not in ("kl", "ce"):
+            raise RankwiseError(f"form is 'kl' or 'ce': found {self.form!r}")
+
+    def row_values(self, labels: Vector) -> Vector:
+        return labels if self.target == "labels" else np.exp2(labels) - 1.0
+
+    def knobs(self) -> tuple[float, ...]:
+        return (float(self.form == "kl"),)
+
+    def lipschitz_l1(self, m: int) -> float:
+        return 2.0 if m > 1 else 0.0
+
+    def smoothness(self, m: int) -> float:
+        return 1.0
+
+    def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
+        low, high = self.row_values(np.array(labels))
+        return 0.0, 2 * b + (high - low if self.form == "kl" else np.log(m))
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        return cls(), cls(form="ce"), cls(target="gains")

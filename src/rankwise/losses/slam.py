@@ -1,0 +1,142 @@
+"""SLAM: listwise large-margin losses that bound NDCG, NDCG@k or AP."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from rankwise._errors import RankwiseError
+from rankwise._kernels.jit import kernel
+from rankwise.losses._base import Loss, Vector
+from rankwise.losses.slam_weights import KINDS, label_order, slam_weights
+from rankwise.measures import AP, NDCG
+from rankwise.measures._base import Measure
+from rankwise.measures.gains import as_discount, as_gain, discounts, gains
+
+RULES = ("ndcg_tight_sym", "ndcg_tight", "ndcg_003", "ndcg_003_sym", "ndcg_000", "ap_sym", "ap_003", "ap_000")
+
+
+@kernel
+def slam_formula(score, label, value, grad, table, knobs):
+    """``value`` holds gains for NDCG, 0/1 relevance for AP, for which it takes the place of the label."""
+    margin, kind, symmetric, cut = knobs[0], int(knobs[1]), knobs[2] != 0.0, knobs[3]
+    size = len(score)
+    if kind >= 2:
+        label = value
+    discount = np.zeros(size)
+    for p in range(int(min(float(min(size, len(table))), cut))):
+        discount[p] = table[p]
+    order = label_order(label)
+    v = np.empty(size)
+    slam_weights(order, label, value, discount, kind, symmetric, v)
+    total = 0.0
+    below = -1  # document with the highest score among strictly lower labels; the smallest index among equals
+    t = size
+    while t > 0:  # from the lowest label up
+        e = t
+        while t > 0 and label[order[t - 1]] == label[order[e - 1]]:
+            t -= 1
+        if below >= 0:
+            for p in range(t, e):
+                i = order[p]
+                slack = margin + score[below] - score[i]
+                if v[p] > 0.0 and (slack > 0.0 or (margin == 0.0 and slack == 0.0)):
+                    total += v[p] * slack
+                    grad[below] += v[p]
+                    grad[i] -= v[p]
+        for p in range(t, e):
+            j = order[p]
+            if below < 0 or score[j] > score[below] or (score[j] == score[below] and j < below):
+                below = j
+    return total
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SLAM(Loss):
+    r"""phi = sum_i v_i [margin + max over label_j < label_i of s_j - s_i]_+, with weights v of the labels alone.
+
+    Parameters
+    ----------
+    weights : "ndcg_tight_sym" (default), "ndcg_tight", "ndcg_003", "ndcg_003_sym", "ndcg_000" bound NDCG or NDCG@k;
+        "ap_sym", "ap_003", "ap_000" bound AP; see :mod:`rankwise.losses.slam_weights`
+    k : cut-off of NDCG@k; None for the whole list
+    margin : 1 for the bound; 0 for the scale-free perceptron, whose active documents include those that tie
+    gain, discount : those of the measure that is bounded
+    rel : the smallest relevant label for AP; None: every label above 0
+
+    Notes
+    -----
+    Convex, because the weights never look at scores. O(m log m). G1 <= 2 sum v <= 2. It bounds 1 - NDCG@k (or
+    1 - AP) under pessimistic ties for margin 1; margin d < 1 gives d times that.
+
+    Examples
+    --------
+    >>> value, gradient = SLAM(weights="ndcg_003")([0.3, 0.1, 0.9, 0.3, -0.2], [2, 0, 1, 0, 3])
+    >>> round(value, 6)
+    1.908747
+    """
+
+    weights: str = "ndcg_tight_sym"
+    k: int | None = None
+    margin: float = 1.0
+    gain: Any = "exp2"
+    discount: Any = "log2"
+    rel: float | None = None
+
+    name = "SLAM"
+    convex = True
+    formula = slam_formula
+
+    def __post_init__(self) -> None:
+        if self.weights not in RULES:
+            raise RankwiseError(f"weights is one of {', '.join(map(repr, RULES))}: found {self.weights!r}")
+        if self.k is not None and (self.k < 1 or self.weights == "ndcg_000" or self.is_ap):
+            raise RankwiseError(f"a cut-off of 1 or more goes with the ndcg_tight and ndcg_003 weights: found {self!r}")
+        if not 0 <= self.margin < np.inf:
+            raise RankwiseError(f"the margin is 0 or more: found {self.margin!r}")
+        object.__setattr__(self, "gain", as_gain(self.gain))
+        object.__setattr__(self, "discount", as_discount(self.discount))
+
+    @property
+    def is_ap(self) -> bool:
+        """Whether the weights are those of average precision."""
+        return self.weights.startswith("ap_")
+
+    def row_values(self, labels: Vector) -> Vector:
+        if self.is_ap:
+            return np.asarray(labels > 0 if self.rel is None else labels >= self.rel, dtype=np.float64)
+        return gains(labels, self.gain)
+
+    def table(self, longest: int) -> Vector:
+        return discounts(longest, self.discount)
+
+    def knobs(self) -> tuple[float, ...]:
+        rule = self.weights.removesuffix("_sym")
+        kind = KINDS[{"ap": "ap_000", "ndcg_000": "ndcg_tight"}.get(rule, rule)]
+        return self.margin, kind, float(self.weights.endswith("_sym")), np.inf if self.k is None else self.k
+
+    def lipschitz_l1(self, m: int) -> float:
+        return 2.0 if m > 1 else 0.0
+
+    def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
+        return 0.0, self.margin + 2 * b
+
+    @property
+    def order_free(self) -> bool:
+        """Only weights that are the same inside a label class, which ap_003's are too."""
+        return self.weights.endswith("_sym") or self.weights == "ap_003"
+
+    @property
+    def bounds(self) -> Measure | None:
+        if self.margin < 1:
+            return None
+        if self.is_ap:
+            return AP(rel=np.nextafter(0.0, 1.0) if self.rel is None else self.rel)
+        return NDCG(gain=self.gain, discount=self.discount, cutoff=self.k)
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        whole = [cls(weights=rule) for rule in RULES]
+        cut = [cls(weights=rule, k=k) for rule in ("ndcg_tight_sym", "ndcg_tight", "ndcg_003") for k in (1, 3)]
+        return (*whole, *cut, cls(margin=0.5), cls(gain="linear", discount="letor"), cls(weights="ap_sym", rel=2))
