@@ -34,6 +34,7 @@ __all__ = [
     "kfold",
     "label_pairs",
     "load",
+    "losses",
     "make_lists",
     "measures",
     "paired_test",
@@ -72,7 +73,7 @@ _HOMES = {
     "evaluation.significance": ["correct", "significance"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_SUBMODULES = ["measures"]
+_SUBMODULES = ["losses", "measures"]
 
 
 def __getattr__(name: str) -> Any:

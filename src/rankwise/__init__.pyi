@@ -1,3 +1,4 @@
+from rankwise import losses as losses
 from rankwise import measures as measures
 from rankwise._api import load as load
 from rankwise._errors import DataError as DataError

@@ -6,40 +6,32 @@ import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
+from rankwise._kernels.levels import number_levels
 from rankwise.losses._base import Loss
-from rankwise.losses.slam_weights import label_order
+from rankwise.losses.slam_weights import best_below
 from rankwise.measures import WTA
 from rankwise.measures._base import Measure
 
 
 @kernel
 def max_pair_formula(score, label, value, grad, table, knobs):
-    order = label_order(label)
-    size = len(order)
-    largest = -np.inf  # of s_j - s_i over pairs with R_i > R_j
-    best_i, best_j = -1, -1
-    below = -1  # document with the highest score among strictly lower labels; the smallest index among equals
-    t = size
-    while t > 0:  # from the lowest label up
-        e = t
-        while t > 0 and label[order[t - 1]] == label[order[e - 1]]:
-            t -= 1
-        if below >= 0:
-            for p in range(t, e):
-                i = order[p]
-                if score[below] - score[i] > largest:
-                    largest = score[below] - score[i]
-                    best_i, best_j = i, below
-        for p in range(t, e):
-            j = order[p]
-            if below < 0 or score[j] > score[below] or (score[j] == score[below] and j < below):
-                below = j
-    loss = knobs[0] + largest
-    if best_i < 0 or loss <= 0.0:
+    grade = np.empty(len(score), np.int64)
+    n_grades = number_levels(label, grade)
+    if n_grades < 2:
         return 0.0
-    grad[best_j] += 1.0
-    grad[best_i] -= 1.0
-    return loss
+    below = best_below(score, grade, n_grades)
+    worst = -1
+    largest = -knobs[0]
+    for i in range(len(score)):
+        k = below[grade[i]]
+        if k >= 0 and score[k] - score[i] > largest:
+            largest = score[k] - score[i]
+            worst = i
+    if worst < 0:
+        return 0.0
+    grad[below[grade[worst]]] += 1.0
+    grad[worst] -= 1.0
+    return knobs[0] + largest
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -55,7 +47,7 @@ class MaxPair(Loss):
 
     Notes
     -----
-    O(m log m). The gradient is e_j - e_i of the worst pair: G1 = 2.
+    O(m log m), linear for few different labels. The gradient is e_j - e_i of the worst pair: G1 = 2.
 
     References
     ----------

@@ -7,23 +7,11 @@ from typing import Self
 import numpy as np
 
 from rankwise._kernels.jit import kernel
+from rankwise._kernels.levels import number_levels
 from rankwise._kernels.sorting import sort_carrying
 from rankwise.losses._base import Loss
 from rankwise.measures import Pairs
 from rankwise.measures._base import Measure
-
-
-@kernel
-def _grades(label):
-    """A whole number for every label, from 0 for the lowest, and how many labels there are."""
-    size = len(label)
-    key = label.copy()
-    place = np.arange(size)
-    sort_carrying(key, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
-    grade = np.zeros(size, np.int64)
-    for p in range(1, size):
-        grade[place[p]] = grade[place[p - 1]] + (key[p] != key[p - 1])
-    return grade, grade[place[size - 1]] + 1
 
 
 @kernel
@@ -73,7 +61,8 @@ def active_pairs(score, centred, place, grade, n_grades, sign, count, partner):
 def pair_hinge_formula(score, label, value, grad, table, knobs):
     squared, per_pair = knobs[0] != 0.0, knobs[1] != 0.0
     size = len(score)
-    grade, n_grades = _grades(label)
+    grade = np.empty(size, np.int64)
+    n_grades = number_levels(label, grade)
     if n_grades < 2:
         return 0.0
     centred = score - score.mean()

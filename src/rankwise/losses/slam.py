@@ -8,8 +8,9 @@ import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
+from rankwise._kernels.levels import number_levels
 from rankwise.losses._base import Loss, Vector
-from rankwise.losses.slam_weights import KINDS, label_order, slam_weights
+from rankwise.losses.slam_weights import KINDS, average_inside_classes, best_below, class_layout, position_weights
 from rankwise.measures import AP, NDCG
 from rankwise.measures._base import Measure
 from rankwise.measures.gains import as_discount, as_gain, discounts, gains
@@ -20,35 +21,35 @@ RULES = ("ndcg_tight_sym", "ndcg_tight", "ndcg_003", "ndcg_003_sym", "ndcg_000",
 @kernel
 def slam_formula(score, label, value, grad, table, knobs):
     """``value`` holds gains for NDCG, 0/1 relevance for AP, for which it takes the place of the label."""
-    margin, kind, symmetric, cut = knobs[0], int(knobs[1]), knobs[2] != 0.0, knobs[3]
+    margin, kind, symmetric = knobs[0], int(knobs[1]), knobs[2] != 0.0
     size = len(score)
-    if kind >= 2:
-        label = value
-    discount = np.zeros(size)
-    for p in range(int(min(float(min(size, len(table))), cut))):
-        discount[p] = table[p]
-    order = label_order(label)
+    cut = int(min(float(size), knobs[3]))
+    grade = np.empty(size, np.int64)
+    n_grades = number_levels(value if kind >= 2 else label, grade)
+    if n_grades < 2:  # every order is perfect
+        return 0.0
+    first, count = class_layout(grade, n_grades)
+    gain = np.zeros(n_grades)
+    for i in range(size):
+        gain[grade[i]] = value[i]
     v = np.empty(size)
-    slam_weights(order, label, value, discount, kind, symmetric, v)
+    position_weights(kind, first, count, gain, table, cut, v)
+    if symmetric:
+        average_inside_classes(first, count, v)
+    below = best_below(score, grade, n_grades)
     total = 0.0
-    below = -1  # document with the highest score among strictly lower labels; the smallest index among equals
-    t = size
-    while t > 0:  # from the lowest label up
-        e = t
-        while t > 0 and label[order[t - 1]] == label[order[e - 1]]:
-            t -= 1
-        if below >= 0:
-            for p in range(t, e):
-                i = order[p]
-                slack = margin + score[below] - score[i]
-                if v[p] > 0.0 and (slack > 0.0 or (margin == 0.0 and slack == 0.0)):
-                    total += v[p] * slack
-                    grad[below] += v[p]
-                    grad[i] -= v[p]
-        for p in range(t, e):
-            j = order[p]
-            if below < 0 or score[j] > score[below] or (score[j] == score[below] and j < below):
-                below = j
+    for i in range(size):
+        c = grade[i]
+        weight = v[first[c]]
+        first[c] += 1  # documents of a class take its positions in their own order
+        k = below[c]
+        if k < 0:
+            continue
+        slack = margin + score[k] - score[i]
+        if weight > 0.0 and (slack > 0.0 or (margin == 0.0 and slack == 0.0)):
+            total += weight * slack
+            grad[k] += weight
+            grad[i] -= weight
     return total
 
 
@@ -67,8 +68,8 @@ class SLAM(Loss):
 
     Notes
     -----
-    Convex, because the weights never look at scores. O(m log m). G1 <= 2 sum v <= 2. It bounds 1 - NDCG@k (or
-    1 - AP) under pessimistic ties for margin 1; margin d < 1 gives d times that.
+    Convex, because the weights never look at scores. O(m log m), linear for few different labels. G1 <= 2 sum v <= 2.
+    It bounds 1 - NDCG@k (or 1 - AP) under pessimistic ties for margin 1; margin d < 1 gives d times that.
 
     Examples
     --------

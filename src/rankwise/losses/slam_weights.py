@@ -22,68 +22,68 @@ outscores, which is what makes SLAM an upper bound.
 import numpy as np
 
 from rankwise._kernels.jit import kernel
-from rankwise._kernels.sorting import sort_carrying
 
 # what the compiled code is told
 KINDS = {"ndcg_003": 0, "ndcg_tight": 1, "ap_003": 2, "ap_000": 3}
 
 
 @kernel
-def label_order(label):
-    """Documents by decreasing label, equal labels by index: the order that never looks at scores."""
-    size = len(label)
-    key = -label
-    order = np.arange(size)
-    sort_carrying(key, order, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
-    return order
+def class_layout(grade, n_grades):
+    """``first``: documents ranked before each class when labels decrease; class c ends where class c - 1 begins."""
+    first = np.zeros(n_grades + 1, np.int64)  # one more: class -1, of which there is none, begins at the end
+    count = np.zeros(n_grades, np.int64)
+    for i in range(len(grade)):
+        count[grade[i]] += 1
+    for c in range(n_grades - 1, 0, -1):
+        first[c - 1] = first[c] + count[c]
+    first[n_grades] = len(grade)
+    return first, count
 
 
 @kernel
-def _ndcg_weights(order, gain, discount, kind, v):
-    """ndcg_003 or ndcg_tight in the order given; ``discount`` is 0 from the cut-off on."""
-    size = len(order)
+def position_weights(kind, first, count, gain, discount, cut, v):
+    """v by position, labels decreasing; ``gain`` by class. All 0 where nothing is relevant."""
+    n_grades, size = len(count), len(v)
+    if kind >= 2:
+        relevant = first[0]  # classes above the lowest, of which binary labels have one
+        for p in range(relevant):
+            v[p] = 1.0 / relevant if kind == 2 else (size - relevant) / (size - relevant + p + 1) / relevant
+        v[relevant:] = 0.0
+        return
     ideal = 0.0
-    for p in range(size):
-        ideal += gain[order[p]] * discount[p]
-    if ideal <= 0.0:
-        return
-    least_gain = gain[order[size - 1]]
-    least_discount = discount[size - 1]
-    for p in range(size):
-        if kind == 0:
-            v[p] = gain[order[p]] * discount[p] / ideal
-        else:
-            v[p] = (gain[order[p]] - least_gain) * (discount[p] - least_discount) / ideal
+    for c in range(n_grades - 1, -1, -1):
+        for p in range(first[c], min(first[c] + count[c], cut)):
+            ideal += gain[c] * discount[p]
+    least = discount[size - 1] if cut >= size else 0.0
+    for c in range(n_grades - 1, -1, -1):
+        over = gain[c] if kind == 0 else gain[c] - gain[0]
+        for p in range(first[c], first[c] + count[c]):
+            here = discount[p] if p < cut else 0.0
+            v[p] = over * (here - (least if kind == 1 else 0.0)) / ideal if ideal > 0.0 else 0.0
 
 
 @kernel
-def _ap_weights(relevant, size, kind, v):
-    for p in range(relevant):
-        if kind == 2:
-            v[p] = 1.0 / relevant
-        else:
-            v[p] = (size - relevant) / (size - relevant + p + 1) / relevant
+def average_inside_classes(first, count, v):
+    """The symmetric form: every document of a class is worth the same."""
+    for c in range(len(count)):
+        total = 0.0
+        for p in range(first[c], first[c] + count[c]):
+            total += v[p]
+        for p in range(first[c], first[c] + count[c]):
+            v[p] = total / count[c]
 
 
 @kernel
-def slam_weights(order, label, gain, discount, kind, symmetric, v):
-    """Fill v, in the order given (decreasing labels); 0 everywhere where no order is better than another."""
-    size = len(order)
-    v[:] = 0.0
-    if label[order[0]] == label[order[size - 1]]:
-        return
-    if kind <= 1:
-        _ndcg_weights(order, gain, discount, kind, v)
-    else:
-        relevant = 0
-        while relevant < size and label[order[relevant]] > 0.0:
-            relevant += 1
-        _ap_weights(relevant, size, kind, v)
-    if symmetric:
-        t = 0
-        while t < size:
-            e = t + 1
-            while e < size and label[order[e]] == label[order[t]]:
-                e += 1
-            v[t:e] = v[t:e].sum() / (e - t)
-            t = e
+def best_below(score, grade, n_grades):
+    """For each class the document with the highest score among lower classes, the first of equals; -1 if none."""
+    top = np.full(n_grades, -1)
+    for i in range(len(score)):
+        c = grade[i]
+        if top[c] < 0 or score[i] > score[top[c]]:
+            top[c] = i
+    below = np.full(n_grades, -1)
+    for c in range(1, n_grades):
+        rival, other = below[c - 1], top[c - 1]
+        better = rival < 0 or score[other] > score[rival] or (score[other] == score[rival] and other < rival)
+        below[c] = other if better else rival
+    return below

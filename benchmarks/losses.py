@@ -1,0 +1,78 @@
+"""Losses inside one compiled loop: against the sort of the labels that they need, and how they grow with the list.
+
+"2 x" for SLAM and the worst pair: at most twice the time of the project's own stable sort of the labels. Slopes are
+those of log time against log list length, from 1,000 to 100,000 documents.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.clock import best_of, row
+
+LISTS, DOCUMENTS = 1_000, 1_000
+LENGTHS = (1_000, 10_000, 100_000)
+
+
+def seconds(loss: Any, lists: int, documents: int, times: int = 5) -> float:
+    from rankwise.losses.compute import loss_lists
+
+    rng = np.random.default_rng(0)
+    labels = np.clip(rng.geometric(0.5, lists * documents) - 1, 0, 4).astype(float)
+    scores = rng.normal(size=len(labels))
+    start = np.arange(0, len(labels) + 1, documents)
+    loss_lists(loss, scores[:documents], labels[:documents], start[:2], None)  # compiled
+    return best_of(times, lambda: loss_lists(loss, scores, labels, start, None, n_jobs=1))
+
+
+def sort_seconds() -> float:
+    """The project's own stable sort of the labels, in the same kind of loop."""
+    from rankwise._kernels.jit import kernel
+    from rankwise._kernels.sorting import sort_carrying
+
+    @kernel(cache=False)
+    def sort_all(labels: Any, documents: int) -> int:
+        last = 0
+        key_room, places = np.empty(documents), np.empty(documents, np.int64)
+        counts = np.empty(documents + 1, np.int64)
+        for first in range(0, len(labels), documents):
+            key, place = labels[first : first + documents].copy(), np.arange(documents)
+            sort_carrying(key, place, key_room, places, counts)
+            last += place[0]
+        return last
+
+    rng = np.random.default_rng(0)
+    labels = np.clip(rng.geometric(0.5, LISTS * DOCUMENTS) - 1, 0, 4).astype(float)
+    sort_all(labels[:DOCUMENTS], DOCUMENTS)
+    return best_of(5, lambda: sort_all(labels, DOCUMENTS))
+
+
+def run() -> list[dict[str, Any]]:
+    from rankwise.losses import SLAM, MaxPair, PairHinge
+
+    rows = []
+    sort = sort_seconds()
+    for loss in (SLAM(), SLAM(weights="ap_sym"), MaxPair()):
+        took = seconds(loss, LISTS, DOCUMENTS)
+        work = f"{loss!r}, {LISTS:,} lists of {DOCUMENTS:,}"
+        rows.append(row(work, "the stable sort of the labels alone", sort, took, "1 thread", "at least 0.5 x"))
+    for loss in (PairHinge(), PairHinge(squared=True)):
+        times = [seconds(loss, 200_000 // length, length, 3) / (200_000 // length) for length in LENGTHS]
+        slope = float(np.polyfit(np.log(LENGTHS), np.log(times), 1)[0])
+        rows.append(
+            {
+                "work": f"{loss!r}, one list of {LENGTHS[0]:,} to {LENGTHS[-1]:,}",
+                "how": f"slope {slope:.2f}",
+                "peer": f"the time of {LENGTHS[0]:,} documents, times {LENGTHS[-1] // LENGTHS[0]}",
+                "peer_seconds": times[0] * (LENGTHS[-1] / LENGTHS[0]),
+                "rankwise_seconds": times[-1],
+                "ratio": times[0] * (LENGTHS[-1] / LENGTHS[0]) / times[-1],
+                "target": "slope at most 1.25",
+            }
+        )
+    return rows
+
+
+if __name__ == "__main__":
+    for line in run():
+        print(line)
