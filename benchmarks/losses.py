@@ -15,14 +15,15 @@ LENGTHS = (1_000, 10_000, 100_000)
 
 
 def seconds(loss: Any, lists: int, documents: int, times: int = 5) -> float:
-    from rankwise.losses.compute import loss_lists
+    from rankwise.losses.compute import PreparedLists, loss_lists
 
     rng = np.random.default_rng(0)
     labels = np.clip(rng.geometric(0.5, lists * documents) - 1, 0, 4).astype(float)
     scores = rng.normal(size=len(labels))
     start = np.arange(0, len(labels) + 1, documents)
-    loss_lists(loss, scores[:documents], labels[:documents], start[:2], None)  # compiled
-    return best_of(times, lambda: loss_lists(loss, scores, labels, start, None, n_jobs=1))
+    prepared = PreparedLists.of(loss, labels, start)
+    loss_lists(prepared, scores, n_jobs=1)  # compiled
+    return best_of(times, lambda: loss_lists(prepared, scores, n_jobs=1))
 
 
 def sort_seconds() -> float:

@@ -7,6 +7,7 @@ import numpy as np
 
 import tests.oracles
 from rankwise.losses import SLAM, ListNet, Loss, MaxPair, PairHinge
+from rankwise.measures.gains import discounts
 
 
 def slam_v(loss: SLAM, labels: np.ndarray) -> np.ndarray:
@@ -22,7 +23,8 @@ def slam_v(loss: SLAM, labels: np.ndarray) -> np.ndarray:
             v[i] = 1 / r if loss.weights == "ap_003" else (m - r) / (m - r + place) / r
     else:
         gain = loss.row_values(labels)
-        discount = np.array([d if loss.k is None or p < loss.k else 0.0 for p, d in enumerate(loss.table(m))])
+        discount = discounts(m, loss.discount)
+        discount[m if loss.k is None else loss.k :] = 0
         ideal = sum(gain[i] * discount[place] for place, i in enumerate(order))
         for place, i in enumerate(order):
             if ideal > 0 and loss.weights.startswith("ndcg_003"):

@@ -19,6 +19,7 @@ from rankwise.data import checks
 from rankwise.measures._base import Measure
 
 Vector = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -28,9 +29,9 @@ class Loss:
     Notes
     -----
     A formula is called as ``formula(score, label, value, grad, table, knobs)`` for one query of at least one
-    document: ``value`` holds what :meth:`row_values` made of the labels, ``table`` the numbers of :meth:`table`. It
-    adds the (sub)gradient to ``grad``, which comes in as zeros, and returns the loss. Arrays are contiguous and
-    belong to the call.
+    document: ``label`` and ``value`` are what :meth:`prepare` made of the labels (by default the labels, and what
+    :meth:`row_values` made of them), ``table`` holds the numbers of :meth:`table`. It adds the (sub)gradient to
+    ``grad``, which comes in as zeros, and returns the loss. Arrays are contiguous and belong to the call.
     """
 
     name: ClassVar[str]
@@ -74,6 +75,13 @@ class Loss:
         """What the formula needs of the labels besides themselves, such as gains."""
         return labels
 
+    def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
+        """(label, value) as the formula takes them, one a row, made once for any number of score vectors.
+
+        A loss that can work out more from the labels of a list than from each alone (classes, weights) does it here.
+        """
+        return labels, self.row_values(labels)
+
     def table(self, longest: int) -> Vector:
         """Numbers by position, such as discounts, for lists of up to ``longest`` documents."""
         return np.zeros(0)
@@ -86,7 +94,7 @@ class Loss:
 
     def __call__(self, scores: ArrayLike, labels: ArrayLike) -> tuple[float, Vector]:
         """(value, gradient with respect to the scores) on one list; both 0 where nothing can be ranked wrongly."""
-        from rankwise.losses.compute import loss_lists
+        from rankwise.losses.compute import PreparedLists, loss_lists
 
         y = np.atleast_1d(np.asarray(labels, dtype=np.float64))
         y = checks.as_labels(y, len(y))
@@ -94,7 +102,7 @@ class Loss:
         if not np.isfinite(s).all():
             place = int(np.argmin(np.isfinite(s)))
             raise RankwiseError(f"scores is {s[place]} at row {place:,}: a loss needs finite scores")
-        values, gradient = loss_lists(self, s, y, np.array([0, len(y)]), None, n_jobs=1)
+        values, gradient = loss_lists(PreparedLists.of(self, y, np.array([0, len(y)])), s, n_jobs=1)
         return float(values[0]), gradient
 
     def __repr__(self) -> str:

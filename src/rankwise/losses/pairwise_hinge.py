@@ -108,7 +108,8 @@ class PairHinge(Loss):
     -----
     O(m log m): documents sorted by score, pairs counted by a Fenwick tree over the labels. The gradient counts
     active pairs: +1 for the worse document, -1 for the better. G1 = 2 floor(m^2 / 4) for the plain sum, 2 for its
-    mean. Divided or not, it bounds the share of pairs in the wrong order.
+    mean. Divided or not, it bounds the share of pairs in the wrong order. Sums are taken of centred scores, so the
+    rounding error is a few units in the last place of the largest of them (of its square, for the squared hinge).
     """
 
     squared: bool = False

@@ -8,9 +8,8 @@ import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
-from rankwise._kernels.levels import number_levels
-from rankwise.losses._base import Loss, Vector
-from rankwise.losses.slam_weights import KINDS, average_inside_classes, best_below, class_layout, position_weights
+from rankwise.losses._base import Loss, Rows, Vector
+from rankwise.losses.slam_weights import KINDS, best_below, weigh_lists
 from rankwise.measures import AP, NDCG
 from rankwise.measures._base import Measure
 from rankwise.measures.gains import as_discount, as_gain, discounts, gains
@@ -20,36 +19,19 @@ RULES = ("ndcg_tight_sym", "ndcg_tight", "ndcg_003", "ndcg_003_sym", "ndcg_000",
 
 @kernel
 def slam_formula(score, label, value, grad, table, knobs):
-    """``value`` holds gains for NDCG, 0/1 relevance for AP, for which it takes the place of the label."""
-    margin, kind, symmetric = knobs[0], int(knobs[1]), knobs[2] != 0.0
-    size = len(score)
-    cut = int(min(float(size), knobs[3]))
-    grade = np.empty(size, np.int64)
-    n_grades = number_levels(value if kind >= 2 else label, grade)
-    if n_grades < 2:  # every order is perfect
-        return 0.0
-    first, count = class_layout(grade, n_grades)
-    gain = np.zeros(n_grades)
-    for i in range(size):
-        gain[grade[i]] = value[i]
-    v = np.empty(size)
-    position_weights(kind, first, count, gain, table, cut, v)
-    if symmetric:
-        average_inside_classes(first, count, v)
-    below = best_below(score, grade, n_grades)
+    """``label`` holds the number of each document's label class, ``value`` its weight v."""
+    margin = knobs[0]
+    below = best_below(score, label, int(label.max()) + 1)
     total = 0.0
-    for i in range(size):
-        c = grade[i]
-        weight = v[first[c]]
-        first[c] += 1  # documents of a class take its positions in their own order
-        k = below[c]
+    for i in range(len(score)):
+        k = below[int(label[i])]
         if k < 0:
             continue
         slack = margin + score[k] - score[i]
-        if weight > 0.0 and (slack > 0.0 or (margin == 0.0 and slack == 0.0)):
-            total += weight * slack
-            grad[k] += weight
-            grad[i] -= weight
+        if value[i] > 0.0 and (slack > 0.0 or (margin == 0.0 and slack == 0.0)):
+            total += value[i] * slack
+            grad[k] += value[i]
+            grad[i] -= value[i]
     return total
 
 
@@ -68,8 +50,9 @@ class SLAM(Loss):
 
     Notes
     -----
-    Convex, because the weights never look at scores. O(m log m), linear for few different labels. G1 <= 2 sum v <= 2.
-    It bounds 1 - NDCG@k (or 1 - AP) under pessimistic ties for margin 1; margin d < 1 gives d times that.
+    Convex, because the weights never look at scores. O(m) once the classes and weights of a list are known, which
+    takes a sort of its labels. G1 <= 2 sum v <= 2. It bounds 1 - NDCG@k (or 1 - AP) under pessimistic ties for
+    margin 1; margin d < 1 gives d times that.
 
     Examples
     --------
@@ -109,13 +92,22 @@ class SLAM(Loss):
             return np.asarray(labels > 0 if self.rel is None else labels >= self.rel, dtype=np.float64)
         return gains(labels, self.gain)
 
-    def table(self, longest: int) -> Vector:
-        return discounts(longest, self.discount)
-
-    def knobs(self) -> tuple[float, ...]:
+    def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
         rule = self.weights.removesuffix("_sym")
         kind = KINDS[{"ap": "ap_000", "ndcg_000": "ndcg_tight"}.get(rule, rule)]
-        return self.margin, kind, float(self.weights.endswith("_sym")), np.inf if self.k is None else self.k
+        values = self.row_values(labels)
+        longest = int(np.diff(start).max(initial=0))
+        discount = discounts(longest, self.discount)
+        if self.k is not None:
+            discount[self.k :] = 0.0
+        grade, v = np.empty(len(labels)), np.empty(len(labels))
+        every = np.arange(len(labels)) if rows is None else rows
+        classes = values if self.is_ap else labels
+        weigh_lists(start, every, classes, values, discount, kind, self.weights.endswith("_sym"), grade, v)
+        return grade, v
+
+    def knobs(self) -> tuple[float, ...]:
+        return (self.margin,)
 
     def lipschitz_l1(self, m: int) -> float:
         return 2.0 if m > 1 else 0.0

@@ -22,6 +22,7 @@ outscores, which is what makes SLAM an upper bound.
 import numpy as np
 
 from rankwise._kernels.jit import kernel
+from rankwise._kernels.levels import number_levels
 
 # what the compiled code is told
 KINDS = {"ndcg_003": 0, "ndcg_tight": 1, "ap_003": 2, "ap_000": 3}
@@ -41,8 +42,8 @@ def class_layout(grade, n_grades):
 
 
 @kernel
-def position_weights(kind, first, count, gain, discount, cut, v):
-    """v by position, labels decreasing; ``gain`` by class. All 0 where nothing is relevant."""
+def position_weights(kind, first, count, gain, discount, v):
+    """v by position, labels decreasing; ``gain`` by class, ``discount`` 0 from the cut-off on."""
     n_grades, size = len(count), len(v)
     if kind >= 2:
         relevant = first[0]  # classes above the lowest, of which binary labels have one
@@ -52,14 +53,17 @@ def position_weights(kind, first, count, gain, discount, cut, v):
         return
     ideal = 0.0
     for c in range(n_grades - 1, -1, -1):
-        for p in range(first[c], min(first[c] + count[c], cut)):
-            ideal += gain[c] * discount[p]
-    least = discount[size - 1] if cut >= size else 0.0
-    for c in range(n_grades - 1, -1, -1):
-        over = gain[c] if kind == 0 else gain[c] - gain[0]
         for p in range(first[c], first[c] + count[c]):
-            here = discount[p] if p < cut else 0.0
-            v[p] = over * (here - (least if kind == 1 else 0.0)) / ideal if ideal > 0.0 else 0.0
+            ideal += gain[c] * discount[p]
+    if ideal <= 0.0:
+        v[:] = 0.0
+        return
+    for c in range(n_grades - 1, -1, -1):
+        for p in range(first[c], first[c] + count[c]):
+            if kind == 0:
+                v[p] = gain[c] * discount[p] / ideal
+            else:
+                v[p] = (gain[c] - gain[0]) * (discount[p] - discount[size - 1]) / ideal
 
 
 @kernel
@@ -74,11 +78,39 @@ def average_inside_classes(first, count, v):
 
 
 @kernel
+def weigh_lists(start, rows, label, value, discount, kind, symmetric, grade_of_row, weight_of_row):
+    """For every row the number of its label class (0 the lowest) and its weight v; all 0 where every order is perfect.
+
+    ``value`` holds gains for NDCG and relevance for AP.
+    """
+    for q in range(len(start) - 1):
+        own = rows[start[q] : start[q + 1]]
+        size = len(own)
+        if size == 0:
+            continue
+        grade = np.empty(size, np.int64)
+        n_grades = number_levels(label[own], grade)
+        first, count = class_layout(grade, n_grades)
+        gain = np.zeros(n_grades)
+        for i in range(size):
+            gain[grade[i]] = value[own[i]]
+        v = np.zeros(size)
+        if n_grades > 1:
+            position_weights(kind, first, count, gain, discount[:size], v)
+        if symmetric:
+            average_inside_classes(first, count, v)
+        for i in range(size):
+            grade_of_row[own[i]] = grade[i]
+            weight_of_row[own[i]] = v[first[grade[i]]]
+            first[grade[i]] += 1  # documents of a class take its positions in their own order
+
+
+@kernel
 def best_below(score, grade, n_grades):
     """For each class the document with the highest score among lower classes, the first of equals; -1 if none."""
     top = np.full(n_grades, -1)
     for i in range(len(score)):
-        c = grade[i]
+        c = int(grade[i])
         if top[c] < 0 or score[i] > score[top[c]]:
             top[c] = i
     below = np.full(n_grades, -1)
@@ -87,3 +119,15 @@ def best_below(score, grade, n_grades):
         better = rival < 0 or score[other] > score[rival] or (score[other] == score[rival] and other < rival)
         below[c] = other if better else rival
     return below
+
+
+@kernel
+def number_lists(start, rows, label, grade_of_row):
+    """For every row the number of its label class in its list, 0 the lowest."""
+    for q in range(len(start) - 1):
+        own = rows[start[q] : start[q + 1]]
+        if len(own) > 0:
+            grade = np.empty(len(own), np.int64)
+            number_levels(label[own], grade)
+            for i in range(len(own)):
+                grade_of_row[own[i]] = grade[i]
