@@ -4,6 +4,24 @@ from rankwise.losses._base import Loss, registered
 from rankwise.losses.listnet import ListNet
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge
+from rankwise.losses.permutation import TypeOne, TypeTwo, permutation_score
+from rankwise.losses.permutation_oracles import best_imperfect, worst_perfect
 from rankwise.losses.slam import SLAM
+from rankwise.losses.structured import SVMMapHinge
+from rankwise.losses.structured_ndcg import NDCGHinge
 
-__all__ = ["SLAM", "ListNet", "Loss", "MaxPair", "PairHinge", "registered"]
+__all__ = [
+    "SLAM",
+    "ListNet",
+    "Loss",
+    "MaxPair",
+    "NDCGHinge",
+    "PairHinge",
+    "SVMMapHinge",
+    "TypeOne",
+    "TypeTwo",
+    "best_imperfect",
+    "permutation_score",
+    "registered",
+    "worst_perfect",
+]

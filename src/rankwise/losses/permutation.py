@@ -1,0 +1,261 @@
+"""Losses on permutations: the score of an order, and the type one and type two losses made of it.
+
+These are values for study and certificates, not :class:`~rankwise.losses.Loss` objects: a type one loss is constant
+between changes of the ranking, and a type two loss is a maximum over the orders of a list, exact only by going through
+all of them. ``loss(scores, labels)`` returns one number. Nothing to rank (one document, equal labels, nothing relevant)
+is no loss.
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise.losses._base import Vector
+from rankwise.losses.permutation_oracles import best_imperfect, checked, worst_perfect
+from rankwise.measures import AP, NDCG
+from rankwise.measures._base import Measure
+from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.measures.parse import parse
+
+MAPS = ("pairs", "relevant")
+
+# Rounding of a sum of scores, relative to the largest: closer than this is a tie, which counts against the ranker.
+_TIE = 1e-12
+# A measure is at its best within this of 1.
+_PERFECT = 1e-9
+# More patterns than this are not even tried when asked for.
+_FEASIBLE = 1_000_000
+
+
+def _position_weights(relevant: NDArray[np.bool_], mapped: str) -> Vector:
+    """What F multiplies the score at each position with, for orders given by the relevance at their positions."""
+    n = relevant.shape[-1]
+    if mapped == "pairs":
+        return np.broadcast_to((n + 1 - 2.0 * np.arange(1, n + 1)) / max(n * (n - 1), 1), relevant.shape)
+    n_relevant = relevant.sum(axis=-1, keepdims=True)
+    above: NDArray[np.int64] = np.cumsum(relevant, axis=-1) - relevant  # relevant documents above each position
+    others_above = np.arange(n) - above
+    weight = np.where(relevant, (n - n_relevant) - 2.0 * others_above, n_relevant - 2.0 * above)
+    return np.asarray(weight / np.maximum(n_relevant * (n - n_relevant), 1))
+
+
+def permutation_score(order: ArrayLike, scores: ArrayLike, labels: ArrayLike, map: str = "pairs") -> float:
+    """F of one order: how far it agrees with the scores, at most when it sorts them.
+
+    "pairs" compares all documents: F = (1 / (n (n - 1))) sum over pairs of z_kl (s_k - s_l), z_kl = 1 if k is above l
+    and -1 if not, which is (1 / (n (n - 1))) sum_k s_k (n + 1 - 2 pos_k); only the score-sorted orders reach its
+    maximum. "relevant" compares relevant documents (label above 0) with irrelevant ones:
+    F = (1 / (N1 N0)) sum over relevant k, irrelevant l of z_kl (s_k - s_l), 0 if there are none of one kind. O(n).
+
+    Examples
+    --------
+    >>> permutation_score([1, 0], scores=[0.0, 3.0], labels=[1, 0])
+    1.5
+    >>> permutation_score([1, 0], scores=[0.0, 3.0], labels=[1, 0], map="relevant")
+    3.0
+    """
+    s, y, _ = checked(scores, labels, None)
+    at = np.asarray(order)
+    if not np.array_equal(np.sort(at), np.arange(len(s))):
+        raise RankwiseError(f"an order names each of {len(s)} documents once, from 0 on: found {at.tolist()}")
+    _one_of("map", map, MAPS)
+    return float(_position_weights(y[at] > 0, map) @ s[at])
+
+
+@dataclass(frozen=True)
+class TypeOne:
+    """A decreasing function of the measure that the scores reach: exp(-E), or log2(1 + exp(-E)).
+
+    1 - E <= exp(-E) <= log2(1 + exp(-E)) for E in [0, 1]. Ties are pessimistic. A perfect ranking still costs 0.368, or
+    0.452.
+
+    Parameters
+    ----------
+    measure : a measure with values in [0, 1], or its name
+    form : "exp" or "logistic"
+
+    References
+    ----------
+    Direct optimisation of evaluation measures, where AdaRank minimises the exponential form.
+    """
+
+    measure: Any
+    form: str = "exp"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measure", parse(self.measure))
+        _one_of("form", self.form, ("exp", "logistic"))
+
+    def __call__(self, scores: ArrayLike, labels: ArrayLike) -> float:
+        s, y, _ = checked(scores, labels, None)
+        if _nothing_to_rank(self.measure, y):
+            return 0.0
+        reached = self.measure(s, y, ties="pessimistic")
+        if not 0 <= reached <= 1:
+            raise RankwiseError(f"type one losses take measures in [0, 1]: {self.measure} is {reached:g} here")
+        return math.exp(-reached) if self.form == "exp" else math.log2(1 + math.exp(-reached))
+
+
+@dataclass(frozen=True)
+class TypeTwo:
+    """max over perfect orders pi*, imperfect orders pi of (1 - E(pi)) phi(x), x = F(pi*) - F(pi).
+
+    ============= ====================== ======================================================
+    form          phi(x)
+    ============= ====================== ======================================================
+    "indicator"   1 if x <= 0, else 0    the loss itself, which all others bound
+    "exp"         exp(-x)                never below the hinge
+    "logistic"    log2(1 + exp(-x))
+    "hinge"       [1 - x]_+
+    "additive"                           [(1 - E(pi)) - x]_+ in place of the product
+    ============= ====================== ======================================================
+
+    Each is at least 1 - E of the scores, ties pessimistic; all but the indicator are convex. With the map "pairs" a
+    perfect ranker may still pay, because pi* goes through ALL perfect orders, badly sorted ones too; with "relevant"
+    the order inside a class does not matter.
+
+    Parameters
+    ----------
+    measure : a measure that counts 1 at its best order (AP, NDCG, RR, WTA, ...), or its name
+    form : as above
+    map : "pairs" or "relevant", see :func:`permutation_score`; relevant is what has a positive gain in the measure
+    by : "patterns" goes through all sequences of labels, exactly: inside a class F is largest when scores decrease, so
+        there are n! / (n_1! n_2! ...) of them; "oracles" takes the worst perfect and the best imperfect order only, in
+        O(n log n), which gives a value between 1 - E and the exact one; "auto" the first up to ``most`` patterns
+    most : how many patterns "auto" goes through
+
+    References
+    ----------
+    Direct optimisation of evaluation measures, (6) and its relaxations; PermuRank minimises the hinge.
+    """
+
+    measure: Any
+    form: str = "exp"
+    map: str = "pairs"
+    by: str = "auto"
+    most: int = 200_000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measure", parse(self.measure))
+        _one_of("form", self.form, ("indicator", "exp", "logistic", "hinge", "additive"))
+        _one_of("map", self.map, MAPS)
+        _one_of("by", self.by, ("auto", "patterns", "oracles"))
+
+    def __call__(self, scores: ArrayLike, labels: ArrayLike) -> float:
+        s, y, _ = checked(scores, labels, None)
+        if _nothing_to_rank(self.measure, y):
+            return 0.0
+        s = s - (0.5 * s.min() + 0.5 * s.max())
+        patterns = count_patterns(self.measure.row_values(y))
+        exact = self.by == "patterns" or (self.by == "auto" and patterns <= self.most)
+        if exact and patterns > _FEASIBLE:
+            raise RankwiseError(f"these labels have {patterns:.3g} patterns, more than memory holds: use by='oracles'")
+        missed, margin = self._all_patterns(s, y) if exact else self._oracle_pair(s, y)
+        return float(self._relaxed(missed, margin, _TIE * np.abs(s).max()).max(initial=0.0))
+
+    def _relaxed(self, missed: Vector, margin: Vector, tie: float) -> Vector:
+        with np.errstate(over="ignore"):
+            if self.form == "indicator":
+                return missed * (margin <= tie)
+            if self.form == "exp":
+                return missed * np.exp(-margin)
+            if self.form == "logistic":
+                return missed * (np.logaddexp(0.0, -margin) / math.log(2.0))
+            if self.form == "hinge":
+                return missed * np.maximum(1 - margin, 0.0)
+            return np.maximum(missed - margin, 0.0)
+
+    def _all_patterns(self, s: Vector, y: Vector) -> tuple[Vector, Vector]:
+        """(1 - E, smallest margin) of every imperfect sequence of classes."""
+        value = self.measure.row_values(y)
+        classes, first, code = np.unique(value, return_index=True, return_inverse=True)
+        pattern = label_patterns(np.bincount(code).tolist())
+        reached = _measured(self.measure, y[first][pattern])
+        perfect = reached >= 1 - _PERFECT
+        if not perfect.any() or (reached > 1 + _PERFECT).any():
+            raise RankwiseError(
+                f"type two losses take measures that count 1 at their best: {self.measure} is {reached.max():g} there"
+            )
+        weight = _position_weights(classes[pattern] > 0, self.map)
+        by_class = np.argsort(pattern, axis=1, kind="stable")  # positions of the first class, of the second, ...
+        at = np.empty(pattern.shape)
+        np.put_along_axis(at, by_class, s[np.lexsort((s, code))][None], axis=1)
+        worst = (weight * at)[perfect].sum(axis=1).min()
+        np.put_along_axis(at, by_class, s[np.lexsort((-s, code))][None], axis=1)
+        return 1 - reached[~perfect], worst - (weight * at)[~perfect].sum(axis=1)
+
+    def _oracle_pair(self, s: Vector, y: Vector) -> tuple[Vector, Vector]:
+        """(1 - E, margin) of the best imperfect order against the worst perfect one."""
+        value = self.measure.row_values(y)
+        self._check_oracles_know(value)
+        cutoff = self.measure.cutoff
+        worst, best = worst_perfect(s, value, cutoff), best_imperfect(s, value, cutoff)
+        if best is None:
+            return np.zeros(0), np.zeros(0)
+        margin = permutation_score(worst, s, value, self.map) - permutation_score(best, s, value, self.map)
+        return 1 - _measured(self.measure, y[best][None]), np.array([margin])
+
+    def _check_oracles_know(self, value: Vector) -> None:
+        """Whether perfect orders are those that sort the row values up to the cut-off, under this map."""
+        measure, cut = self.measure, len(value)
+        if isinstance(measure, NDCG) and measure.short == "allow":
+            cut = min(cut, measure.cutoff or cut)
+            known = bool((np.diff(np.append(measure.table(cut), [0.0] * (cut < len(value)))) < 0).all())
+        else:
+            known = isinstance(measure, AP) and measure.cutoff is None
+        if self.map == "relevant":
+            known = known and cut == len(value) and len(np.unique(value)) == 2 and value.min() == 0
+        if not known:
+            raise RankwiseError(
+                f"the oracles know AP, and NDCG with falling discounts (on two grades and the whole list for the map "
+                f"'relevant'), not {measure} with the map {self.map!r}; by='patterns' takes any measure on short lists"
+            )
+
+
+def count_patterns(values: Vector) -> int:
+    """How many different sequences these values can be put in: n! / (n_1! n_2! ...)."""
+    left, total = len(values), 1
+    for count in Counter(values.tolist()).values():
+        total *= math.comb(left, count)
+        left -= count
+    return total
+
+
+def label_patterns(counts: list[int]) -> NDArray[np.int64]:
+    """Every sequence with ``counts[c]`` entries c, one a row."""
+    pattern = np.full((1, sum(counts)), len(counts) - 1)
+    free = np.arange(sum(counts))[None]  # positions left over, by row
+    for code, count in enumerate(counts[:-1]):
+        size = free.shape[1]
+        chosen = np.array(list(combinations(range(size), count)), dtype=np.int64).reshape(-1, count)
+        kept = np.ones((len(chosen), size), dtype=bool)
+        np.put_along_axis(kept, chosen, False, axis=1)
+        others = np.nonzero(kept)[1].reshape(len(chosen), size - count)
+        pattern = np.repeat(pattern, len(chosen), axis=0)
+        np.put_along_axis(pattern, free[:, chosen].reshape(-1, count), code, axis=1)
+        free = free[:, others].reshape(-1, size - count)
+    return pattern
+
+
+def _measured(measure: Measure, labels_at: Vector) -> Vector:
+    """The measure of every order, given by the labels at its positions."""
+    many, n = labels_at.shape
+    scores = np.tile(np.arange(n, 0, -1.0), many)
+    lists = ScoredLists(scores, np.ascontiguousarray(labels_at).ravel(), np.arange(many + 1, dtype=np.int64) * n)
+    return np.asarray(measure_lists([measure], lists)[0])
+
+
+def _nothing_to_rank(measure: Measure, labels: Vector) -> bool:
+    value = measure.row_values(labels)
+    return bool(value.min() == value.max())
+
+
+def _one_of(what: str, found: str, known: tuple[str, ...]) -> None:
+    if found not in known:
+        raise RankwiseError(f"{what} is one of {', '.join(map(repr, known))}: found {found!r}")
