@@ -7,6 +7,8 @@ from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.losses.permutation import TypeOne, TypeTwo, permutation_score
 from rankwise.losses.permutation_oracles import best_imperfect, worst_perfect
 from rankwise.losses.slam import SLAM
+from rankwise.losses.smooth_ap import SmoothAP
+from rankwise.losses.soft_rank import SoftRank, SoftRankNDCG
 from rankwise.losses.structured import SVMMapHinge
 from rankwise.losses.structured_ndcg import NDCGHinge
 
@@ -18,6 +20,9 @@ __all__ = [
     "NDCGHinge",
     "PairHinge",
     "SVMMapHinge",
+    "SmoothAP",
+    "SoftRank",
+    "SoftRankNDCG",
     "TypeOne",
     "TypeTwo",
     "best_imperfect",

@@ -1,0 +1,230 @@
+"""Smooth average precision, by soft ranks or by soft indicators of positions."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankwise._errors import RankwiseError
+from rankwise._kernels.exp import exp, sigmoid
+from rankwise._kernels.jit import kernel
+from rankwise._kernels.sorting import sort_carrying
+from rankwise.losses._base import Loss, Vector
+
+
+@kernel
+def outranking(score, i, sigma, above):
+    """P_ij = sigmoid((s_j - s_i) / sigma) into ``above``: close to 1 if j is above i; 0 for i itself."""
+    own = score[i]
+    for j in range(len(score)):
+        above[j] = sigmoid((score[j] - own) / sigma)
+    above[i] = 0.0
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def _sums(above, relevant):
+    """Sums of ``above`` over the relevant and over the other documents."""
+    a, b = 0.0, 0.0
+    for j in range(len(above)):
+        a += relevant[j] * above[j]
+        b += (1.0 - relevant[j]) * above[j]
+    return a, b
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def _push(above, relevant, n, b, scale, grad):
+    """Add one relevant document's part of the loss's gradient to all others; what it must take back itself."""
+    total = 0.0
+    for j in range(len(above)):
+        # d(b / (n + b)) / dP_ij is n / (n + b)^2 for the others and -b / (n + b)^2 for a relevant j
+        w = scale * above[j] * (1.0 - above[j]) * (n - relevant[j] * (n + b))
+        grad[j] += w
+        total += w
+    return total
+
+
+@kernel
+def _by_ranks(score, relevant, grad, sigma, r):
+    size = len(score)
+    above = np.empty(size)
+    loss = 0.0
+    for i in range(size):
+        if relevant[i] > 0.0:
+            outranking(score, i, sigma, above)
+            a, b = _sums(above, relevant)
+            rank = 1.0 + a + b
+            loss += b / rank
+            grad[i] -= _push(above, relevant, 1.0 + a, b, 1.0 / (r * sigma * rank * rank), grad)
+    return loss / r
+
+
+@kernel
+def _nearness(score, place, sigma, near):
+    """e_ij = exp(-(s_i - f)^2 / sigma) for the score f = ``place`` of one position."""
+    for i in range(len(score)):
+        gap = score[i] - place
+        near[i] = exp(-gap * gap / sigma)
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def _moments(near, score, relevant, place):
+    """Sums of e, l e, (s - f) e and (s - f) l e."""
+    e, le, ge, gle = 0.0, 0.0, 0.0, 0.0
+    for i in range(len(near)):
+        moment = (score[i] - place) * near[i]
+        e += near[i]
+        le += relevant[i] * near[i]
+        ge += moment
+        gle += relevant[i] * moment
+    return e, le, ge, gle
+
+
+@kernel
+def _by_indicators(score, relevant, grad, sigma, r):
+    size = len(score)
+    ranked, order = -score, np.arange(size)
+    sort_carrying(ranked, order, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
+    near = np.empty(size)
+    mass, share, drift = np.empty(size), np.empty(size), np.empty(size)
+    for j in range(size):
+        _nearness(score, -ranked[j], sigma, near)
+        e, le, ge, gle = _moments(near, score, relevant, -ranked[j])
+        mass[j], share[j] = e, le / e
+        drift[j] = (gle - share[j] * ge) / e
+    slope = np.empty(size)  # of the gain, with respect to every position's share of relevance
+    before, gain = 0.0, 0.0
+    for j in range(size):
+        before += share[j]
+        slope[j] = before / (j + 1)
+        gain += share[j] * slope[j]
+    after = 0.0
+    for j in range(size - 1, -1, -1):
+        after += share[j] / (j + 1)
+        slope[j] += after
+    for j in range(size):
+        _nearness(score, -ranked[j], sigma, near)
+        scale = 2.0 * slope[j] / (sigma * r)
+        for i in range(size):
+            grad[i] += scale * near[i] / mass[j] * (score[i] + ranked[j]) * (relevant[i] - share[j])
+        grad[order[j]] -= scale * drift[j]
+    return 1.0 - gain / r
+
+
+@kernel
+def smooth_ap_formula(score, label, value, grad, table, knobs):
+    """``value`` holds 0/1 relevance."""
+    r = value.sum()
+    if r == 0.0 or r == len(value):  # any order is as good as any other
+        return 0.0
+    if knobs[1] != 0.0:
+        return _by_indicators(score, value, grad, knobs[0], r)
+    return _by_ranks(score, value, grad, knobs[0], r)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SmoothAP(Loss):
+    r"""1 - A, where A is average precision with soft positions.
+
+    ``form="sigmoid"``, with l_i = 1 for the r relevant documents, else 0, and P_ij = sigmoid((s_j - s_i) / sigma)::
+
+        A = (1/r) sum_i l_i n_i / rank_i,    n_i = 1 + sum_{j != i} l_j P_ij,    rank_i = 1 + sum_{j != i} P_ij
+
+    ``form="indicator"``, with f_j the j-th largest score and h_ij proportional to exp(-(s_i - f_j)^2 / sigma)::
+
+        A = (1/r) sum_j rho_j (1/j) sum_{t <= j} rho_t,    rho_j = sum_i l_i h_ij,    sum_i h_ij = 1
+
+    Parameters
+    ----------
+    form : "sigmoid" costs O(r m); "indicator" O(m^2)
+    sigma : how soft; in units of scores for "sigmoid", of squared scores for "indicator"
+    rel : the smallest relevant label; None: every label above 0
+
+    Notes
+    -----
+    Both tend to AP as sigma goes to 0, if no scores tie. Document i counts fully for itself: with the term j = i of
+    n_i as it was printed, 1/2, the limit would be AP - (1/2r) sum of 1/position over relevant documents. Not convex.
+
+    **Sigmoid form**: 0 <= 1 - A < 1 - 1/m, G1 = (m-1) / (2 m sigma), H1 <= 32 / (27 sigma^2).
+
+    Let N = m - r, and b the sum of P_ij over the N others. 1 - A is the mean over relevant i of q = b / (n + b),
+    where b <= N and n >= 1, so q <= N / (N+1) <= 1 - 1/m. Write q = sigmoid(z) with z = log b - log n, and move the
+    scores by v with |v_j| <= 1. As P' = P (1 - P) / sigma, sigma dz = B (a mean of v_j - v_i) - C (another such
+    mean), where by Cauchy and Schwarz B = sum P (1 - P) / b <= 1 - b/N, and C <= (a - a^2 / (r-1)) / (1 + a) for a =
+    n - 1. Both means lie in [-1 - v_i, 1 - v_i], an interval of length 2 around 0, so |sigma dz| <= 2 max(B, C) <= 2.
+    G1: q (1-q) 2B is at most N / (2 (N + n)) <= (m-1) / 2m, attained by r = 1 and m - 1 others of one score; q (1-q)
+    2C is less. H1: in directions u and v, d2q = q (1-q) ((1 - 2q) (du z) (dv z) + d2z). With means weighted by P / b,
+    and x = u_j - u_i, y = v_j - v_i, sigma^2 d2(log b) = Cov((1-P) x, (1-P) y) - mean(P (1-P) x y), each at most 1 in
+    size; the same holds of log n. So sigma^2 |d2q| <= 4 q (1-q) (|1 - 2q| + 1) <= 32/27.
+
+    **Indicator form**: A can exceed 1, and at ties the gradient is one limit of several. The document at position j
+    has e = 1 there and r relevant ones at most r, so rho_j <= r / (r+1) if it is not relevant:
+    0 <= A <= (1/r) sum rho_j <= (m+1) / 2. G1 <= (3m+1) sqrt(log(1 + (m-1)/e) / sigma): as for smooth NDCG, Cauchy and
+    Schwarz give ||d rho_j||_1 <= 2 sqrt(W / sigma), W e^W = (m-1)/e, so W <= log(1 + (m-1)/e); and the slopes of A in
+    the rho_j sum to at most (1/r) sum_j (1 + rho_j) <= (3m+1) / 2.
+
+    References
+    ----------
+    Equation (9) of SmoothRank, with its diagonal corrected.
+
+    Examples
+    --------
+    >>> value, gradient = SmoothAP()([0.3, 0.1, 0.9, 0.5, -0.2], [2, 0, 1, 0, 3])
+    >>> round(value, 6)
+    0.327234
+    """
+
+    form: str = "sigmoid"
+    sigma: float = 1.0
+    rel: float | None = None
+
+    name = "SmoothAP"
+    convex = False
+    formula = smooth_ap_formula
+
+    def __post_init__(self) -> None:
+        if self.form not in ("sigmoid", "indicator"):
+            raise RankwiseError(f"form is 'sigmoid' or 'indicator': found {self.form!r}")
+        if not 0 < self.sigma < np.inf:
+            raise RankwiseError(f"sigma is above 0: found {self.sigma!r}")
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """The indicator form has kinks where scores tie."""
+        return self.form == "sigmoid"
+
+    @property
+    def nonnegative(self) -> bool:  # type: ignore[override]
+        """The indicator form's A can exceed 1."""
+        return self.form == "sigmoid"
+
+    def row_values(self, labels: Vector) -> Vector:
+        return np.asarray(labels > 0 if self.rel is None else labels >= self.rel, dtype=np.float64)
+
+    def knobs(self) -> tuple[float, ...]:
+        return self.sigma, float(self.form == "indicator")
+
+    def measure_value(self, scores: ArrayLike, labels: ArrayLike) -> float:
+        """A, the smoothed average precision; 1 where nothing can be ranked wrongly."""
+        return 1.0 - self(scores, labels)[0]
+
+    def lipschitz_l1(self, m: int) -> float:
+        if m < 2:
+            return 0.0
+        if self.form == "sigmoid":
+            return (m - 1) / (2 * m * self.sigma)
+        return (3 * m + 1) * math.sqrt(math.log1p((m - 1) / math.e) / self.sigma)
+
+    def smoothness(self, m: int) -> float:
+        return 32 / 27 / self.sigma**2 if self.form == "sigmoid" else np.inf
+
+    def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
+        if m < 2:
+            return 0.0, 0.0
+        return (0.0, 1 - 1 / m) if self.form == "sigmoid" else ((1 - m) / 2, 1.0)
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        return cls(), cls(sigma=0.1, rel=2), cls(form="indicator"), cls(form="indicator", sigma=0.05, rel=3)
