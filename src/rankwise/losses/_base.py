@@ -114,6 +114,17 @@ class Loss:
         return f"{type(self).__name__}({', '.join(changed)})"
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SmoothedMeasure(Loss):
+    """A loss 1 - A, where A smooths a measure; A itself, the number that papers print, is :meth:`measure_value`."""
+
+    convex = False
+
+    def measure_value(self, scores: ArrayLike, labels: ArrayLike) -> float:
+        """A; 1 where nothing can be ranked wrongly."""
+        return 1.0 - self(scores, labels)[0]
+
+
 def registered() -> dict[str, type[Loss]]:
     """Every loss by name: those of this package and those that installed packages declare."""
     return cast("dict[str, type[Loss]]", discover("rankwise.losses", Loss, "rankwise.losses"))

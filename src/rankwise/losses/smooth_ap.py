@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp, sigmoid
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.losses._base import Loss, Vector
+from rankwise.losses._base import SmoothedMeasure, Vector
 
 
 @kernel
@@ -125,7 +124,7 @@ def smooth_ap_formula(score, label, value, grad, table, knobs):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SmoothAP(Loss):
+class SmoothAP(SmoothedMeasure):
     r"""1 - A, where A is average precision with soft positions.
 
     ``form="sigmoid"``, with l_i = 1 for the r relevant documents, else 0, and P_ij = sigmoid((s_j - s_i) / sigma)::
@@ -181,7 +180,6 @@ class SmoothAP(Loss):
     rel: float | None = None
 
     name = "SmoothAP"
-    convex = False
     formula = smooth_ap_formula
 
     def __post_init__(self) -> None:
@@ -205,10 +203,6 @@ class SmoothAP(Loss):
 
     def knobs(self) -> tuple[float, ...]:
         return self.sigma, float(self.form == "indicator")
-
-    def measure_value(self, scores: ArrayLike, labels: ArrayLike) -> float:
-        """A, the smoothed average precision; 1 where nothing can be ranked wrongly."""
-        return 1.0 - self(scores, labels)[0]
 
     def lipschitz_l1(self, m: int) -> float:
         if m < 2:

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.ragged import largest
-from rankwise.losses._base import Loss, Vector
+from rankwise.losses._base import SmoothedMeasure, Vector
 from rankwise.losses.smooth_ap import outranking
 from rankwise.measures.gains import as_discount, as_gain, discounts, gains
 
@@ -156,7 +155,7 @@ def soft_rank_formula(score, label, value, grad, table, knobs):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SoftRankNDCG(Loss):
+class SoftRankNDCG(SmoothedMeasure):
     r"""1 - A with A = (1/Z) sum_i G_i D(rank_i): the discount is taken at the expected rank.
 
     rank_i = 1 + sum_{j != i} P_ij, where P_ij is the probability that j comes out above i.
@@ -208,7 +207,6 @@ class SoftRankNDCG(Loss):
     discount: Any = "log2"
 
     name = "SoftRankNDCG"
-    convex = False
     formula = soft_rank_ndcg_formula
 
     def __post_init__(self) -> None:
@@ -237,10 +235,6 @@ class SoftRankNDCG(Loss):
     def knobs(self) -> tuple[float, ...]:
         return self.sigma, float(self.noise == "gaussian"), float(self.discount == "log2")
 
-    def measure_value(self, scores: ArrayLike, labels: ArrayLike) -> float:
-        """A, the smoothed NDCG; 1 where nothing can be ranked wrongly."""
-        return 1.0 - self(scores, labels)[0]
-
     def lipschitz_l1(self, m: int) -> float:
         if m < 2:
             return 0.0
@@ -265,7 +259,7 @@ class SoftRankNDCG(Loss):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SoftRank(Loss):
+class SoftRank(SmoothedMeasure):
     r"""1 - A with A = (1/Z_k) sum_i G_i sum_p D_k(p) P(rank_i = p): the expected discount of a random rank.
 
     rank_i is 1 plus the number of others above i, each of them above independently of the rest with probability
@@ -320,7 +314,6 @@ class SoftRank(Loss):
     discount: Any = "log2"
 
     name = "SoftRank"
-    convex = False
     smooth = True
     formula = soft_rank_formula
 
@@ -344,10 +337,6 @@ class SoftRank(Loss):
 
     def knobs(self) -> tuple[float, ...]:
         return self.sigma, np.inf if self.k is None else float(self.k), float(self.nonnegative)
-
-    def measure_value(self, scores: ArrayLike, labels: ArrayLike) -> float:
-        """A, the smoothed NDCG@k; 1 where nothing can be ranked wrongly."""
-        return 1.0 - self(scores, labels)[0]
 
     def _cut_table(self, m: int) -> Vector:
         return np.where(np.arange(m) < (m if self.k is None else self.k), self.table(m), 0.0)
