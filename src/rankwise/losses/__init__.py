@@ -1,6 +1,6 @@
 """Surrogate losses with their facts: what they bound, how steep and how curved they are."""
 
-from rankwise.losses._base import Loss, registered
+from rankwise.losses._base import Loss, SmoothedMeasure, registered
 from rankwise.losses.listnet import ListNet
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge
@@ -8,6 +8,7 @@ from rankwise.losses.permutation import TypeOne, TypeTwo, permutation_score
 from rankwise.losses.permutation_oracles import best_imperfect, worst_perfect
 from rankwise.losses.slam import SLAM
 from rankwise.losses.smooth_ap import SmoothAP
+from rankwise.losses.smooth_ndcg import SmoothDCG1, SmoothNDCG, SmoothPrecision, SmoothRR
 from rankwise.losses.soft_rank import SoftRank, SoftRankNDCG
 from rankwise.losses.structured import SVMMapHinge
 from rankwise.losses.structured_ndcg import NDCGHinge
@@ -21,6 +22,11 @@ __all__ = [
     "PairHinge",
     "SVMMapHinge",
     "SmoothAP",
+    "SmoothDCG1",
+    "SmoothNDCG",
+    "SmoothPrecision",
+    "SmoothRR",
+    "SmoothedMeasure",
     "SoftRank",
     "SoftRankNDCG",
     "TypeOne",

@@ -1,0 +1,362 @@
+"""Measures smoothed by soft indicators: NDCG@k, precision, reciprocal rank, and DCG@1 by a softmax."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from rankwise._errors import RankwiseError
+from rankwise._kernels.exp import exp
+from rankwise._kernels.gauss import gauss_means, gauss_slopes, transforms_pay
+from rankwise._kernels.gauss_rows import reach, row_means, row_slopes, windows
+from rankwise._kernels.jit import kernel
+from rankwise._kernels.ragged import largest
+from rankwise._kernels.sorting import sort_carrying
+from rankwise.losses._base import Rows, SmoothedMeasure, Vector
+from rankwise.measures.gains import as_discount, as_gain, discounts, gains
+
+
+@kernel
+def _by_score(score, value):
+    """(scores decreasing, values in the same order, documents in that order); equal scores keep their order."""
+    size = len(score)
+    f, order = -score, np.arange(size)
+    sort_carrying(f, order, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
+    ranked = np.empty(size)
+    for p in range(size):
+        f[p] = -f[p]
+        ranked[p] = value[order[p]]
+    return f, ranked, order
+
+
+@kernel
+def _means(f, ranked, positions, sigma):
+    """What soft ranks are made of, by whichever way is faster: (reach, windows, pairs, E, Gbar, own slopes)."""
+    size = len(f)
+    far = reach(f, ranked, positions, sigma)
+    stop = np.empty(positions, np.int64)
+    count = windows(f, far, stop)
+    if transforms_pay(f, positions, count, sigma):
+        total, mean, own = np.empty(positions), np.empty(positions), np.empty(positions)
+        gauss_means(f, ranked, sigma, far, total, mean, own)
+        return far, stop, np.empty(0), total, mean, own
+    pairs, total, mean = np.empty(count), np.empty(size), np.empty(size)
+    row_means(f, ranked, sigma, stop, pairs, total, mean)
+    return far, stop, pairs, total, mean, np.empty(0)
+
+
+@kernel
+def _set_gradient(f, ranked, order, weight, sigma, soft, grad):
+    """The gradient of -sum_j w_j Gbar_j, document by document."""
+    far, stop, pairs, total, mean, own = soft
+    slope = np.zeros(len(f))
+    if len(own) > 0:
+        gauss_slopes(f, ranked, weight, sigma, far, total, mean, own, slope)
+    else:
+        row_slopes(f, ranked, weight, sigma, stop, pairs, total, mean, slope)
+    for p in range(len(order)):
+        grad[order[p]] = -slope[p]
+
+
+@kernel
+def _smoothed(score, value, weight, sigma, grad):
+    """1 - sum_j w_j Gbar_j, its gradient into ``grad``."""
+    f, ranked, order = _by_score(score, value)
+    soft = _means(f, ranked, len(weight), sigma)
+    _set_gradient(f, ranked, order, weight, sigma, soft, grad)
+    return 1.0 - (weight * soft[4][: len(weight)]).sum()
+
+
+@kernel
+def _divide_by_ideal(start, rows, gain, discount, cut, value):
+    """Gains as parts of the ideal DCG@k of their list; 0 where there is nothing to gain."""
+    for q in range(len(start) - 1):
+        mine = rows[start[q] : start[q + 1]]
+        top = np.empty(min(cut, len(mine)))
+        largest(gain[mine], top)
+        ideal = (top * discount[: len(top)]).sum()
+        for row in mine:
+            value[row] = gain[row] / ideal if ideal > 0.0 else 0.0
+
+
+@kernel
+def smooth_ndcg_formula(score, label, value, grad, table, knobs):
+    if value.max() == value.min():  # any order is as good as any other
+        return 0.0
+    return _smoothed(score, value, table[: int(min(knobs[1], float(len(score))))], knobs[0], grad)
+
+
+@kernel
+def smooth_precision_formula(score, label, value, grad, table, knobs):
+    if value.max() == value.min():
+        return 0.0
+    return max(_smoothed(score, value, table[: min(len(table), len(score))], knobs[0], grad), 0.0)
+
+
+@kernel
+def smooth_rr_formula(score, label, value, grad, table, knobs):
+    """With R_j = rho_j / j + (1 - rho_j) R_(j+1) from the end up, A = R_1 and dA/drho_j = (1/j - R_(j+1)) times the
+    product of 1 - rho_t over t < j: with these as weights the gradient is that of a sum of means."""
+    if value.max() == value.min():
+        return 0.0
+    size = len(score)
+    f, ranked, order = _by_score(score, value)
+    soft = _means(f, ranked, size, knobs[0])
+    rho, weight = soft[4], np.empty(size)
+    later = 0.0
+    for j in range(size - 1, -1, -1):
+        weight[j] = 1.0 / (j + 1) - later
+        later = rho[j] / (j + 1) + (1.0 - rho[j]) * later
+    before = 1.0
+    for j in range(size):
+        weight[j] *= before
+        before *= 1.0 - rho[j]
+    _set_gradient(f, ranked, order, weight, knobs[0], soft, grad)
+    return max(1.0 - later, 0.0)
+
+
+@kernel
+def smooth_dcg1_formula(score, label, value, grad, table, knobs):
+    best = value.max()
+    if best == value.min():
+        return 0.0
+    highest = score.max()
+    total, loss = 0.0, 0.0
+    for p in range(len(score)):
+        grad[p] = exp((score[p] - highest) / knobs[0])
+        total += grad[p]
+        loss += grad[p] * (1.0 - value[p] / best)
+    loss /= total
+    for p in range(len(score)):
+        grad[p] *= ((1.0 - value[p] / best) - loss) / (total * knobs[0])
+    return loss
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SmoothMeasure(SmoothedMeasure):
+    """What the losses 1 - A of a smoothed measure A share.
+
+    Parameters
+    ----------
+    sigma : width of the smoothing, above 0; small is close to the measure, large is smooth
+    """
+
+    sigma: float = 1.0
+
+    convex = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sigma < np.inf:
+            raise RankwiseError(f"sigma is above 0: found {self.sigma!r}")
+
+    def knobs(self) -> tuple[float, ...]:
+        return (self.sigma,)
+
+    def _steepest(self, m: int, weights: float) -> float:
+        """G1 of sum_j w_j Gbar_j where the largest gain times sum_j |w_j| is at most ``weights``; see SmoothNDCG."""
+        from scipy.special import lambertw
+
+        return 2.0 * weights * math.sqrt(float(lambertw((m - 1) / math.e).real) / self.sigma)
+
+    def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
+        return 0.0, 1.0
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SmoothNDCG(SmoothMeasure):
+    r"""1 - A, A = sum over j <= k of D(j)/Z_k sum_i G_i h_ij, where h_ij is a soft "document i is at position j".
+
+    h_ij = exp(-(s_i - f_j)^2 / sigma) / sum_l exp(-(s_l - f_j)^2 / sigma), f_j the j-th largest score.
+
+    Parameters
+    ----------
+    k : cut-off of NDCG@k; None for the whole list
+    sigma : width of the soft indicators, in squared units of the scores
+    gain, discount : those of the measure that is smoothed
+
+    Notes
+    -----
+    O(m log m) for long lists, O(m k) for short ones. sigma -> 0 gives NDCG@k with expected ties, sigma -> infinity the
+    mean gain at every position. Continuous, and differentiable except at ties, where the gradient is the limit for
+    the stable order. Not convex, and constant scores are a stationary point: never start there. A position's
+    indicators sum to 1, a document's do not, so A can exceed 1 and the loss be below 0.
+
+    G1 <= 2 G_max sum_j D_j/Z sqrt(W((m-1)/e) / sigma), W Lambert's function: with q = h_.j and x_p = s_p - f_j the
+    l1 norm is at most (4/sigma) sum_j D_j/Z sum_p q_p |x_p| |G_p - Gbar_j|; Cauchy and Schwarz split the inner sum into
+    the deviation of G, at most G_max/2, and the root of sum_p q_p x_p^2, which is at most sigma W((m-1)/e).
+    Z >= G_max D(1), so G_max sum_j D_j/Z <= sum_j D_j / D(1).
+
+    References
+    ----------
+    Equations (7), (8) and (10) of gradient descent optimisation of smoothed information retrieval metrics.
+
+    Examples
+    --------
+    >>> round(SmoothNDCG().measure_value([0.3, 0.1, 0.9, 0.5, -0.2], [2, 0, 1, 0, 3]), 6)
+    0.615942
+    """
+
+    k: int | None = None
+    gain: Any = "exp2"
+    discount: Any = "log2"
+
+    name = "SmoothNDCG"
+    nonnegative = False
+    formula = smooth_ndcg_formula
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k is not None and self.k < 1:
+            raise RankwiseError(f"a cut-off is 1 or more: found {self.k!r}")
+        object.__setattr__(self, "gain", as_gain(self.gain))
+        object.__setattr__(self, "discount", as_discount(self.discount))
+
+    def row_values(self, labels: Vector) -> Vector:
+        return gains(labels, self.gain)
+
+    def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
+        """The ideal DCG does not look at scores: gains are divided by it once."""
+        gain, value = self.row_values(labels), np.zeros(len(labels))
+        longest = int(np.diff(start).max(initial=0))
+        places = np.arange(len(labels)) if rows is None else rows
+        _divide_by_ideal(start, places, gain, self.table(longest), longest if self.k is None else self.k, value)
+        return labels, value
+
+    def table(self, longest: int) -> Vector:
+        return discounts(longest, self.discount)
+
+    def knobs(self) -> tuple[float, ...]:
+        return self.sigma, np.inf if self.k is None else self.k
+
+    def _discounts(self, m: int) -> Vector:
+        return self.table(m if self.k is None else min(self.k, m))
+
+    def lipschitz_l1(self, m: int) -> float:
+        d = self._discounts(max(m, 1))
+        return self._steepest(max(m, 1), float(d.sum() / d[0]))
+
+    def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
+        """0 <= A <= G_max sum D / Z, and Z is least when one document has the largest gain, the others the least."""
+        d = self._discounts(max(m, 1))
+        low, high = self.row_values(np.array(labels))
+        if high <= 0:
+            return 0.0, 0.0
+        return min(1.0 - float(high * d.sum() / (high * d[0] + low * d[1:].sum())), 0.0), 1.0
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        return cls(), cls(k=1), cls(k=3, sigma=0.1), cls(sigma=4.0, gain="linear", discount="letor")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SmoothPrecision(SmoothMeasure):
+    r"""1 - A, A = (1/k) sum over j <= k of rho_j, rho_j = sum_i relevant_i h_ij with :class:`SmoothNDCG`'s h_ij.
+
+    Parameters
+    ----------
+    k : cut-off of P@k
+    sigma : width of the soft indicators, in squared units of the scores
+    rel : the smallest relevant label; None: every label above 0
+
+    Notes
+    -----
+    0 <= A <= 1. sigma -> 0 gives P@k with expected ties. G1 as for SmoothNDCG, with weights 1/k.
+    """
+
+    k: int
+    rel: float | None = None
+
+    name = "SmoothPrecision"
+    formula = smooth_precision_formula
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k < 1:
+            raise RankwiseError(f"a cut-off is 1 or more: found {self.k!r}")
+
+    def row_values(self, labels: Vector) -> Vector:
+        return np.asarray(labels > 0 if self.rel is None else labels >= self.rel, dtype=np.float64)
+
+    def table(self, longest: int) -> Vector:
+        return np.full(min(self.k, longest), 1.0 / self.k)
+
+    def lipschitz_l1(self, m: int) -> float:
+        return self._steepest(max(m, 1), min(m, self.k) / self.k)
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        return cls(k=1), cls(k=3, sigma=0.1), cls(k=20, rel=2)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SmoothRR(SmoothMeasure):
+    r"""1 - A, A = sum_j (1/j) rho_j prod over t < j of (1 - rho_t), rho_j = sum_i relevant_i h_ij: a soft 1/rank.
+
+    Parameters
+    ----------
+    sigma : width of the soft indicators of :class:`SmoothNDCG`, in squared units of the scores
+    rel : the smallest relevant label; None: every label above 0
+
+    Notes
+    -----
+    0 <= A <= 1; sigma -> 0 gives the reciprocal rank where no scores tie. 0 <= dA/drho_j <= 1/j, so G1 is that
+    of SmoothNDCG with the weights 1/j: 2 (1 + 1/2 + ... + 1/m) sqrt(W((m-1)/e) / sigma).
+    """
+
+    rel: float | None = None
+
+    name = "SmoothRR"
+    formula = smooth_rr_formula
+
+    def row_values(self, labels: Vector) -> Vector:
+        return np.asarray(labels > 0 if self.rel is None else labels >= self.rel, dtype=np.float64)
+
+    def lipschitz_l1(self, m: int) -> float:
+        return self._steepest(max(m, 1), math.fsum(1.0 / j for j in range(1, m + 1)))
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        return cls(), cls(sigma=0.1), cls(rel=2)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SmoothDCG1(SmoothMeasure):
+    r"""1 - A, A = sum_i G_i p_i / G_max, p = softmax(s / sigma): the gain that a soft first place earns, of the best.
+
+    Parameters
+    ----------
+    sigma : temperature of the softmax, in units of the scores
+    gain : that of DCG@1; the discount D(1) cancels
+
+    Notes
+    -----
+    O(m), and differentiable everywhere. The loss is the mean of c_i = 1 - G_i / G_max, in [0, 1], under p; its
+    gradient p_i (c_i - cbar) / sigma has an l1 norm of at most 2 cbar (1 - cbar) / sigma: G1 = 1/(2 sigma), attained.
+    The second derivative along u and v in [-1, 1]^m is E[(c - cbar)(u - ubar)(v - vbar)] / sigma^2; |c - cbar| <= 1
+    and deviations of at most 1 give H1 <= 1 / sigma^2.
+    """
+
+    gain: Any = "exp2"
+
+    name = "SmoothDCG1"
+    smooth = True
+    formula = smooth_dcg1_formula
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "gain", as_gain(self.gain))
+
+    def row_values(self, labels: Vector) -> Vector:
+        return gains(labels, self.gain)
+
+    def lipschitz_l1(self, m: int) -> float:
+        return 0.5 / self.sigma if m > 1 else 0.0
+
+    def smoothness(self, m: int) -> float:
+        return 1.0 / self.sigma**2
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        return cls(), cls(sigma=0.25, gain="linear")
