@@ -13,7 +13,7 @@ from rankwise._errors import RankwiseError
 from rankwise.losses import registered
 from rankwise.losses.compute import PreparedLists, loss_lists
 from tests.oracles.losses import DEFINITIONS, plain
-from tests.strategies import judged_lists
+from tests.strategies import few, judged_lists
 
 LOSSES = [loss for kind in registered().values() for loss in kind.examples()]
 over_all_losses = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -36,6 +36,7 @@ def test_every_loss_of_the_package_has_a_definition_to_be_held_against():
 
 
 @over_all_losses
+@few
 @given(small_lists)
 def test_fast_equals_plain(loss, judged):
     scores, labels = judged
@@ -49,6 +50,7 @@ def test_fast_equals_plain(loss, judged):
 
 
 @over_all_losses
+@few
 @given(two_score_vectors())
 def test_no_chord_falls_below_a_convex_loss(loss, case):
     labels, s, t = case
@@ -59,6 +61,7 @@ def test_no_chord_falls_below_a_convex_loss(loss, case):
 
 
 @over_all_losses
+@few
 @given(two_score_vectors())
 def test_the_gradient_is_the_slope_where_a_loss_is_smooth(loss, case):
     labels, s, _ = case
@@ -73,6 +76,7 @@ def test_the_gradient_is_the_slope_where_a_loss_is_smooth(loss, case):
 
 
 @over_all_losses
+@few
 @given(two_score_vectors())
 def test_declared_constants_are_never_exceeded(loss, case):
     labels, s, t = case
@@ -91,6 +95,7 @@ def test_declared_constants_are_never_exceeded(loss, case):
 
 
 @over_all_losses
+@few
 @given(two_score_vectors(), st.floats(-100, 100), st.randoms(use_true_random=False))
 def test_neither_a_constant_nor_the_order_of_documents_matters(loss, case, constant, random):
     labels, s, _ = case
@@ -142,6 +147,7 @@ def test_every_bound_holds_on_every_weak_order_of_short_lists(loss):
 
 
 @over_all_losses
+@few
 @given(judged_lists(min_size=2, max_size=11))
 def test_every_bound_holds_on_longer_lists(loss, judged):
     if loss.bounds is not None:
@@ -153,8 +159,8 @@ def test_every_bound_holds_on_longer_lists(loss, judged):
 @over_all_losses
 def test_threads_chunks_and_row_order_do_not_change_a_bit(loss):
     rng = np.random.default_rng(2)
-    size = 150_000
-    start = np.append(np.sort(rng.choice(size, 2_000, replace=False)), size)
+    size = 80_000  # more than one chunk
+    start = np.append(np.sort(rng.choice(size, 4_000, replace=False)), size)
     start[0] = 0
     s, y = rng.normal(size=size), rng.integers(0, 4, size).astype(float)
     lists = PreparedLists.of(loss, y, start)
