@@ -150,13 +150,13 @@ class SmoothAP(SmoothedMeasure):
 
     Let N = m - r, and b the sum of P_ij over the N others. 1 - A is the mean over relevant i of q = b / (n + b),
     where b <= N and n >= 1, so q <= N / (N+1) <= 1 - 1/m. Write q = sigmoid(z) with z = log b - log n, and move the
-    scores by v with |v_j| <= 1. As P' = P (1 - P) / sigma, sigma dz = B (a mean of v_j - v_i) - C (another such
+    scores by v with abs(v_j) <= 1. As P' = P (1 - P) / sigma, sigma dz = B (a mean of v_j - v_i) - C (another such
     mean), where by Cauchy and Schwarz B = sum P (1 - P) / b <= 1 - b/N, and C <= (a - a^2 / (r-1)) / (1 + a) for a =
-    n - 1. Both means lie in [-1 - v_i, 1 - v_i], an interval of length 2 around 0, so |sigma dz| <= 2 max(B, C) <= 2.
-    G1: q (1-q) 2B is at most N / (2 (N + n)) <= (m-1) / 2m, attained by r = 1 and m - 1 others of one score; q (1-q)
+    n - 1. Both means lie in [-1 - v_i, 1 - v_i], an interval of length 2 around 0, so abs(sigma dz) <= 2 max(B, C) <=
+    2. G1: q (1-q) 2B is at most N / (2 (N + n)) <= (m-1) / 2m, attained by r = 1 and m - 1 others of one score; q (1-q)
     2C is less. H1: in directions u and v, d2q = q (1-q) ((1 - 2q) (du z) (dv z) + d2z). With means weighted by P / b,
     and x = u_j - u_i, y = v_j - v_i, sigma^2 d2(log b) = Cov((1-P) x, (1-P) y) - mean(P (1-P) x y), each at most 1 in
-    size; the same holds of log n. So sigma^2 |d2q| <= 4 q (1-q) (|1 - 2q| + 1) <= 32/27.
+    size; the same holds of log n. So sigma^2 abs(d2q) <= 4 q (1-q) (abs(1 - 2q) + 1) <= 32/27.
 
     **Indicator form**: A can exceed 1, and at ties the gradient is one limit of several. The document at position j
     has e = 1 there and r relevant ones at most r, so rho_j <= r / (r+1) if it is not relevant:

@@ -155,7 +155,7 @@ class SmoothMeasure(SmoothedMeasure):
         return (self.sigma,)
 
     def _steepest(self, m: int, weights: float) -> float:
-        """G1 of sum_j w_j Gbar_j where the largest gain times sum_j |w_j| is at most ``weights``; see SmoothNDCG."""
+        """G1 of sum_j w_j Gbar_j where the largest gain times sum_j abs(w_j) is at most ``weights``; see SmoothNDCG."""
         from scipy.special import lambertw
 
         return 2.0 * weights * math.sqrt(float(lambertw((m - 1) / math.e).real) / self.sigma)
@@ -183,10 +183,10 @@ class SmoothNDCG(SmoothMeasure):
     the stable order. Not convex, and constant scores are a stationary point: never start there. A position's
     indicators sum to 1, a document's do not, so A can exceed 1 and the loss be below 0.
 
-    G1 <= 2 G_max sum_j D_j/Z sqrt(W((m-1)/e) / sigma), W Lambert's function: with q = h_.j and x_p = s_p - f_j the
-    l1 norm is at most (4/sigma) sum_j D_j/Z sum_p q_p |x_p| |G_p - Gbar_j|; Cauchy and Schwarz split the inner sum into
-    the deviation of G, at most G_max/2, and the root of sum_p q_p x_p^2, which is at most sigma W((m-1)/e).
-    Z >= G_max D(1), so G_max sum_j D_j/Z <= sum_j D_j / D(1).
+    G1 <= 2 G_max sum_j D_j/Z sqrt(W((m-1)/e) / sigma), W Lambert's function: with q the h of position j and x_p = s_p
+    - f_j the l1 norm is at most (4/sigma) sum_j D_j/Z sum_p q_p abs(x_p) abs(G_p - Gbar_j); Cauchy and Schwarz split
+    the inner sum into the deviation of G, at most G_max/2, and the root of sum_p q_p x_p^2, which is at most sigma
+    W((m-1)/e). Z >= G_max D(1), so G_max sum_j D_j/Z <= sum_j D_j / D(1).
 
     References
     ----------
@@ -334,7 +334,7 @@ class SmoothDCG1(SmoothMeasure):
     -----
     O(m), and differentiable everywhere. The loss is the mean of c_i = 1 - G_i / G_max, in [0, 1], under p; its
     gradient p_i (c_i - cbar) / sigma has an l1 norm of at most 2 cbar (1 - cbar) / sigma: G1 = 1/(2 sigma), attained.
-    The second derivative along u and v in [-1, 1]^m is E[(c - cbar)(u - ubar)(v - vbar)] / sigma^2; |c - cbar| <= 1
+    The second derivative along u and v in [-1, 1]^m is E[(c - cbar)(u - ubar)(v - vbar)] / sigma^2; abs(c - cbar) <= 1
     and deviations of at most 1 give H1 <= 1 / sigma^2.
     """
 

@@ -177,17 +177,17 @@ class SoftRankNDCG(SmoothedMeasure):
     "log2" is, A is therefore at most a mean of NDCGs and 0 <= 1 - A. In general A <= D(1) sum G / Z <= m D(1) / sum D
     by Chebyshev's sum inequality. And A >= D(m) / D(1).
 
-    **G1.** Scores moved by |v_j| <= 1 move A by at most (2/Z) sum_i G_i |D'(rank_i)| S_i, S_i the sum of the slopes of
-    P_ij in s_j. Let N = m - 1 and x = rank_i - 1.
+    **G1.** Scores moved by abs(v_j) <= 1 move A by at most (2/Z) sum_i G_i abs(D'(rank_i)) S_i, S_i the sum of the
+    slopes of P_ij in s_j. Let N = m - 1 and x = rank_i - 1.
 
     * sigmoid: sigma S <= min(x, N/4), because P (1 - P) <= min(P, 1/4);
     * Gaussian: S <= N / (2 sqrt(pi) sigma). Also, a normal variable has mean phi/p beyond the quantile that leaves
       probability p, which is at most sqrt(2 log(1/p)) (Donsker and Varadhan), so phi <= sqrt(2 log N) (p + 1/N) for
       N >= 2 and sqrt(2) sigma S <= sqrt(2 log N) (x + 1).
 
-    For "log2" |D'| / D = 1 / ((2+x) log(2+x)); it and its product with 1 + x are at most 1 / (2 log 2), its product
+    For "log2" abs(D') / D = 1 / ((2+x) log(2+x)); it and its product with 1 + x are at most 1 / (2 log 2), its product
     with x at most 0.3734. As A <= 1, G1 <= (2/sigma) min(0.3734, N / (8 log 2)) for the sigmoid, and for the Gaussian
-    G1 <= min(N / (2 sqrt(pi)), sqrt(log N)) / (sigma log 2). For other discounts sum G / Z <= m / sum D, and |D'| is
+    G1 <= min(N / (2 sqrt(pi)), sqrt(log N)) / (sigma log 2). For other discounts sum G / Z <= m / sum D, and abs(D') is
     the drop of D from position p to p + 1, where x <= p.
 
     References
@@ -290,7 +290,7 @@ class SoftRank(SmoothedMeasure):
     <= sum D / sum D_k for "log2" with a cut-off; by m D(1) / sum D_k, from the constant D(1), for any discount. And
     A >= D_k(m) / D(1).
 
-    **G1.** Scores moved by |v_j| <= 1 move A by at most (2/Z) sum_i G_i sum_j c_ij E[d_ij]: c the slope of P_ij, at
+    **G1.** Scores moved by abs(v_j) <= 1 move A by at most (2/Z) sum_i G_i sum_j c_ij E[d_ij]: c the slope of P_ij, at
     most 1 / (2 sqrt(pi) sigma), and d the drop of D_k from the rank without j to the next. So
     G1 <= (m / sum D_k) (m-1) max d / (sqrt(pi) sigma). For "log2" without a cut-off and N = m - 1 >= 2 also
     G1 <= 4 a sqrt(log N) / sigma, a = log2(3) - 1. Proof: sqrt(2) sigma c <= sqrt(2 log N) (P + 1/N), as in
