@@ -14,12 +14,18 @@ def _queries(store: Store) -> Any:
     return read_queries(store)
 
 
+def _ranker(store: Store) -> Any:
+    from rankwise.rankers._stored import read_ranker
+
+    return read_ranker(store)
+
+
 # kind of file -> what reads it; imported when a file of that kind is opened
-_READERS: dict[str, Callable[[Store], Any]] = {"queries": _queries}
+_READERS: dict[str, Callable[[Store], Any]] = {"queries": _queries, "ranker": _ranker}
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """What was saved under ``path``: :class:`~rankwise.Queries` with ``X`` mapped into memory.
+    """What was saved under ``path``: a ranker, or :class:`~rankwise.Queries` with ``X`` mapped into memory.
 
     Files hold numbers and texts, no code, and everything in them is checked before it is used, so that a stranger's
     file can be opened. A file that is damaged, cut short, of a newer format or no rankwise file is refused in one

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,17 @@ def measure_lists(
     Scores are sorted once, in O(m log m) a list, however many measures there are. A score of -inf says that the
     document was not retrieved: it takes no position, but counts among the documents that could have been found.
     """
-    if ties not in TIES:
-        raise RankwiseError(f"ties is one of {', '.join(map(repr, TIES))}: found {ties!r}")
+    values: NDArray[np.float64] = measure_lists_by_ties(measures, lists, [ties], n_jobs=n_jobs)[0]
+    return values
+
+
+def measure_lists_by_ties(
+    measures: Sequence[Measure], lists: ScoredLists, modes: Sequence[Ties], *, n_jobs: int | None = None
+) -> NDArray[np.float64]:
+    """As :func:`measure_lists` for several ways to order equal scores, modes x measures x lists, with one sort."""
+    for ties in modes:
+        if ties not in TIES:
+            raise RankwiseError(f"ties is one of {', '.join(map(repr, TIES))}: found {ties!r}")
     order_lists, formula_lists = _drivers()
     scores, start = lists.scores, lists.start
     longest = int(np.diff(start).max(initial=0))
@@ -45,7 +55,7 @@ def measure_lists(
     knobs = [measure.all_knobs() for measure in measures]
     formulas = [_function(type(measure).formula) for measure in measures]
     no_rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
-    result = np.full((len(measures), len(start) - 1), np.nan)
+    result = np.full((len(modes), len(measures), len(start) - 1), np.nan)
 
     def work(first: int, last: int) -> None:
         size = int(start[last] - start[first])
@@ -53,7 +63,7 @@ def measure_lists(
         end = np.empty(size, dtype=np.int64)
         retrieved = np.empty(last - first, dtype=np.int64)
         order_lists(first, last, start, no_rows, scores, order, end, retrieved)
-        for number, measure in enumerate(measures):
+        for (mode, ties), (number, measure) in product(enumerate(modes), enumerate(measures)):
             formula_lists(
                 formulas[number],
                 start[first : last + 1],
@@ -65,7 +75,7 @@ def measure_lists(
                 measure.needs_ideal,
                 tables[number],
                 knobs[number],
-                result[number, first:last],
+                result[mode, number, first:last],
             )
 
     drive.run(work, list(drive.query_chunks(start)), n_jobs)

@@ -1,0 +1,206 @@
+"""What every ranker shares: two doors for data, names of features, scores, ranks, and a safe file.
+
+A ranker is a scikit-learn estimator. It learns by ``fit(queries)``, or ``fit(X, y, group=sizes)`` and ``fit(X, y,
+qid=ids)`` as LightGBM's and XGBoost's users write it, and scores by ``predict``, which needs no groups. What a ranker
+file gives is ``_fit`` and its parameters; what it must remember to be saved is ``_state``.
+"""
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise._registry import discover
+from rankwise._store import Store
+from rankwise._tables import Table
+from rankwise.data import checks
+from rankwise.data.queries import Queries, Query
+from rankwise.data.whole import Whole
+from rankwise.measures._base import Measure
+from rankwise.measures.parse import parse
+
+Vector = NDArray[np.float64]
+
+
+class Ranker(BaseEstimator):  # type: ignore[misc]
+    """What all rankers share; see the module."""
+
+    name: ClassVar[str]
+    measure: Any
+    missing: checks.Missing = "error"
+
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+
+    # ------------------------------------------------------------------------------------------- learning
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | Sequence[Any] | None = None,
+        validation: Any = None,
+        eval_set: Sequence[tuple[Any, ArrayLike]] | None = None,
+        eval_group: Sequence[ArrayLike] | None = None,
+    ) -> Self:
+        """Learn from judged lists.
+
+        Parameters
+        ----------
+        X : `Queries`; or documents x features, with ``y`` and ``group`` or ``qid``
+        y : labels, where X is an array
+        group, qid : sizes of consecutive lists, or one id a row in any order
+        validation : `Queries` for choices that a ranker makes by a second set (``Whole(queries)`` under scikit-learn)
+        eval_set, eval_group : the same as ``[(X, y)]`` and ``[sizes]``
+        """
+        train = self._judged(X, y, group, qid)
+        if validation is not None and eval_set is not None:
+            raise DataError("validation= and eval_set= are two names for one thing: give one of them")
+        if eval_set is not None:
+            if eval_group is None or len(eval_set) != 1 or len(eval_group) != 1:
+                raise DataError("eval_set=[(X, y)] goes with eval_group=[sizes], one of each")
+            validation = self._judged(eval_set[0][0], eval_set[0][1], eval_group[0], None)
+        self._remember_features(train)
+        self._fit(train, None if validation is None else self._aligned(Whole.open(validation)))
+        return self
+
+    def _fit(self, queries: Queries, validation: Queries | None) -> None:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------- ranking
+
+    def predict(self, X: Any) -> Vector:
+        """One score a document, in the order of the input; a higher one is ranked first."""
+        self._check_fitted()
+        if isinstance(X, Query):
+            return self._scores(X.X)
+        if isinstance(X, Queries):
+            return self._scores(self._aligned(X).X)
+        if hasattr(X, "columns") and self._names() is not None:
+            X = X[list(self._names() or ())]
+        features = checks.as_features(X)
+        self._check_width(features.shape[1])
+        if self.missing == "min" and checks.first_not_finite(features) is not None:
+            raise DataError("missing='min' fills with the smallest value of a query: give Queries, which know them")
+        nowhere = np.zeros(1, dtype=np.int64)
+        return self._scores(checks.fill_missing(features, nowhere, None, self.missing, self._names()))
+
+    def _scores(self, X: checks.Floats) -> Vector:
+        raise NotImplementedError
+
+    def rank(self, queries: Queries) -> Table:
+        """The documents of every query as ranked: qid, docid (or row), rank from 1, score; equal scores as they come."""
+        scores = self.predict(queries)
+        owner = queries.query_of_row()
+        order = np.lexsort((np.arange(len(scores)), -scores, owner))
+        place = np.arange(len(order)) - np.repeat(queries.start[:-1], queries.sizes) + 1
+        names = np.array(queries.names(), dtype=object)
+        rows: Any = order if queries.docid is None else list(queries.docid[order])
+        return Table({"qid": names[owner[order]], "docid": rows, "rank": place, "score": scores[order]})
+
+    def score(self, X: Queries, y: ArrayLike | None = None) -> float:
+        """The mean of the ranker's measure on judged lists, equal scores in no order."""
+        from rankwise.measures.compute import ScoredLists, measure_lists
+
+        queries = X if y is None else X.with_labels(y)
+        rows = None if queries.is_grouped else queries.rows
+        lists = ScoredLists(self.predict(queries), queries.labels(), queries.start, rows)
+        values = measure_lists([self._measure()], lists, n_jobs=getattr(self, "n_jobs", None))[0]
+        weight = np.ones(len(values)) if queries.weight is None else queries.weight
+        counts = ~np.isnan(values)
+        total = math.fsum(weight[counts])
+        return math.fsum(weight[counts] * values[counts]) / total if total else math.nan
+
+    # ------------------------------------------------------------------------------------------- saving
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Write the fitted ranker to one safe file; :func:`rankwise.load` reads it back."""
+        from rankwise.rankers._stored import save_ranker
+
+        self._check_fitted()
+        save_ranker(self, path)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """(facts, arrays) of what was learned, as plain JSON and plain arrays."""
+        raise NotImplementedError
+
+    def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
+        """Take back what :meth:`_state` gave; the file may be a stranger's, so everything is checked."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------- checks
+
+    def _measure(self) -> Measure:
+        return parse(self.measure)
+
+    def _judged(self, X: Any, y: Any, group: Any, qid: Any) -> Queries:
+        if isinstance(X, Queries):
+            if group is not None or qid is not None:
+                raise DataError("these queries know which rows belong together: leave out group= and qid=")
+            queries = X if y is None else X.with_labels(y)
+        elif group is None and qid is None:
+            raise DataError(
+                f"{self.name}.fit(X, y) does not know which rows are one list: give group= (sizes of consecutive "
+                "lists) or qid= (one id a row), or Queries"
+            )
+        else:
+            queries = Queries.from_arrays(X, y, group=group, qid=qid, missing=self.missing)
+        queries.labels()
+        return queries
+
+    def _remember_features(self, queries: Queries) -> None:
+        self.n_features_in_ = queries.n_features
+        if queries.feature_names is not None:
+            self.feature_names_in_ = np.array(queries.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _names(self) -> tuple[str, ...] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else tuple(names)
+
+    def _aligned(self, queries: Queries) -> Queries:
+        """The queries with their features in the fitted order, by name where both have names."""
+        names = self._names()
+        if names is not None and queries.feature_names is not None and names != queries.feature_names:
+            queries = queries.select_features(names)
+        self._check_width(queries.n_features)
+        return queries
+
+    def _check_width(self, found: int) -> None:
+        if found != self.n_features_in_:
+            raise DataError(f"{self.name} was fitted on {self.n_features_in_} features: found {found}")
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "n_features_in_"):
+            raise RankwiseError(f"this {self.name} is not fitted yet: call fit(training queries) first")
+
+
+class LinearRanker(Ranker):
+    """A ranker whose score is a weighted sum of features: s = x . coef_."""
+
+    coef_: Vector
+    n_jobs: int | None = None
+
+    def _scores(self, X: checks.Floats) -> Vector:
+        from rankwise._kernels import drive
+        from rankwise._kernels.rows import score_rows
+
+        scores = np.empty(len(X))
+        features, coef = np.asarray(X), np.ascontiguousarray(self.coef_)
+        step = max(1, checks.BLOCK_VALUES // max(1, X.shape[1]))
+        parts = [(first, min(first + step, len(X))) for first in range(0, len(X), step)]
+        drive.run(lambda first, last: score_rows(features, first, last, coef, scores), parts, self.n_jobs)
+        return scores
+
+
+def registered() -> dict[str, type[Ranker]]:
+    """Every ranker by name: those of this package and those that installed packages declare."""
+    return cast("dict[str, type[Ranker]]", discover("rankwise.rankers", Ranker, "rankwise.rankers"))

@@ -1,0 +1,179 @@
+"""What online rankers share: rounds from judged lists or from a stream, an account of them, and a state that can be
+saved and continued at any round."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise._kernels import drive
+from rankwise._progress import progress
+from rankwise._store import Store
+from rankwise.data import checks
+from rankwise.data.queries import Queries, Query
+from rankwise.rankers._base import LinearRanker
+from rankwise.solvers.ledger import Ledger
+from rankwise.solvers.online import Lists, Rules, State, play
+
+# Documents of a stream of single lists that are gathered before they are presented: calls are dear, rounds are not.
+_GATHERED = 1 << 12
+
+
+class OnlineLearner(LinearRanker):
+    """The rounds of online learning as a ranker; subclasses say by which :class:`Rules`.
+
+    Attributes
+    ----------
+    coef_ : weights on the features as they come, averaged if asked for
+    ledger_ : the account of the run, with its bounds
+    state_ : all that the next round depends on
+    """
+
+    ledger_: Ledger
+    state_: State
+
+    # parameters that every online ranker has
+    epochs: int
+    shuffle: bool
+    random_state: Any
+    verbose: bool
+
+    def _rules(self, queries: Queries | None) -> Rules:
+        """The rules of a run that begins; ``queries`` are the lists of a ``fit``, None in a stream."""
+        raise NotImplementedError
+
+    def _fit(self, queries: Queries, validation: Queries | None) -> None:
+        if validation is not None:
+            raise DataError(f"{self.name} makes no choice by a validation set: leave it out")
+        if isinstance(self.epochs, bool) or not isinstance(self.epochs, (int, np.integer)) or self.epochs < 1:
+            raise RankwiseError(f"epochs is a whole number from 1 on: found {self.epochs!r}")
+        rules = self._rules(queries)
+        random = np.random.default_rng(self.random_state)
+        state, ledger, lists = State.fresh(queries.n_features), Ledger(rules), Lists.of(rules, queries)
+        with progress("learning", self.epochs * len(queries), enabled=None if self.verbose else False) as bar:
+            for _ in range(self.epochs):
+                order = random.permutation(len(queries)) if self.shuffle else np.arange(len(queries))
+                for part in _chunks(queries, order):
+                    state, played = play(rules, state, lists, part, self.n_jobs)
+                    ledger = ledger.after(played, lists, state, 0)
+                    bar.advance(len(part))
+        self._take(state, ledger)
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike | None = None, *, group: ArrayLike | None = None, qid: Any = None
+    ) -> Self:
+        """Go on with the run: predict each list, then learn from it.
+
+        Parameters
+        ----------
+        X : one list (a `Query`, or an array with ``y``), many (`Queries`, or arrays with ``group`` or ``qid``), or an
+            iterator of such, whose lists are presented some thousand documents at a time
+        y : labels, where X is an array
+
+        Notes
+        -----
+        However the same lists are divided into calls, the same bits come out, and those of ``fit``.
+        """
+        for block in self._blocks(X, y, group, qid):
+            if not hasattr(self, "ledger_"):
+                self._remember_features(block)
+                self._take(State.fresh(block.n_features), Ledger(self._rules(None)))
+            queries = self._aligned(block)
+            rules, first = self.ledger_.rules, self.ledger_.tally.length
+            state, ledger, lists = self.state_, self.ledger_, Lists.of(rules, queries)
+            for part in _chunks(queries, np.arange(len(queries))):
+                state, played = play(rules, state, lists, part, self.n_jobs)
+                ledger = ledger.after(played, lists, state, first)
+            self._take(state, ledger)
+        return self
+
+    def _take(self, state: State, ledger: Ledger) -> None:
+        self.state_, self.ledger_ = state, ledger
+        self.coef_ = state.coef(ledger.rules.averaging)
+
+    # ------------------------------------------------------------------------------------------- streams
+
+    def _blocks(self, X: Any, y: Any, group: Any, qid: Any) -> Iterator[Queries]:
+        if isinstance(X, Query):
+            yield _gather([_one_list(X)], self.missing)
+        elif isinstance(X, Queries) or group is not None or qid is not None:
+            yield self._judged(X, y, group, qid)
+        elif y is not None:
+            yield _gather([(checks.as_features(X), y, 1.0, getattr(X, "columns", None))], self.missing)
+        elif isinstance(X, Iterable) and not isinstance(X, np.ndarray):
+            yield from self._stream(X)
+        else:
+            raise DataError(f"{self.name} learns from labels as well: give y, or a Query or Queries that have them")
+
+    def _stream(self, lists: Iterable[Any]) -> Iterator[Queries]:
+        """Blocks of lists from an iterator of queries, blocks or (X, y) pairs."""
+        waiting: list[Any] = []
+        for item in lists:
+            if isinstance(item, Queries):
+                if waiting:
+                    yield _gather(waiting, self.missing)
+                    waiting = []
+                item.labels()
+                yield item
+                continue
+            waiting.append(_one_list(item))
+            if sum(len(one[0]) for one in waiting) >= _GATHERED:
+                yield _gather(waiting, self.missing)
+                waiting = []
+        if waiting:
+            yield _gather(waiting, self.missing)
+
+    # ------------------------------------------------------------------------------------------- saving
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        from rankwise.rankers._online_stored import pack
+
+        return pack(self.state_, self.ledger_)
+
+    def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
+        from rankwise.rankers._online_stored import unpack
+
+        eta = facts.get("eta")
+        if not isinstance(eta, float) or not 0 < eta < math.inf:
+            raise RankwiseError(f"its step is {eta!r:.40}")
+        self._take(*unpack(facts, store, self._resumed(eta), self.n_features_in_))
+
+    def _resumed(self, eta: float) -> Rules:
+        """The rules of a run that goes on: a step that was worked out from data is not worked out again."""
+        raise NotImplementedError
+
+
+def _chunks(queries: Queries, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """The order in parts of some ten thousand documents, between which Ctrl-C and progress get their turn."""
+    start = np.concatenate([[0], np.cumsum(queries.sizes[order])]).astype(np.int64)
+    return (np.ascontiguousarray(order[first:last]) for first, last in drive.query_chunks(start))
+
+
+def _one_list(item: Any) -> tuple[Any, Any, float, Any]:
+    """(X, y, weight, names) of a query or of a pair of arrays."""
+    if isinstance(item, Query):
+        if item.y is None:
+            raise DataError(f"query {item.qid!r} carries no labels, and labels are needed here")
+        return item.X, item.y, item.weight, item.feature_names
+    if isinstance(item, (tuple, list)) and len(item) == 2:
+        return checks.as_features(item[0]), item[1], 1.0, None
+    raise DataError(f"a stream holds queries or pairs (X, y): found {type(item).__name__}")
+
+
+def _gather(lists: list[tuple[Any, Any, float, Any]], missing: checks.Missing) -> Queries:
+    """Single lists as `Queries`."""
+    widths = {one[0].shape[1] for one in lists}
+    if len(widths) > 1:
+        raise DataError(f"the lists of a stream have the same features: found {' and '.join(map(str, sorted(widths)))}")
+    weights = [one[2] for one in lists]
+    return Queries.from_arrays(
+        lists[0][0] if len(lists) == 1 else np.concatenate([one[0] for one in lists]),
+        np.concatenate([checks.as_labels(one[1], len(one[0])) for one in lists]),
+        group=[len(one[0]) for one in lists],
+        weight=None if all(weight == 1.0 for weight in weights) else weights,
+        feature_names=lists[0][3],
+        missing=missing,
+    )

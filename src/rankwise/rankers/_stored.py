@@ -1,0 +1,103 @@
+"""A fitted ranker as one safe file: its class by name, its parameters as JSON, what it learned as arrays.
+
+No code is stored and none is run: the name is looked up among the rankers that are installed.
+"""
+
+import os
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from rankwise._errors import FileFormatError, RankwiseError
+from rankwise._store import Store, StoreWriter
+from rankwise.losses import registered as known_losses
+from rankwise.losses._base import Loss
+from rankwise.measures._base import Measure
+from rankwise.measures.parse import parse
+from rankwise.rankers._base import Ranker, registered
+
+KIND = "ranker"
+_LAYOUT = 1
+
+
+def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
+    """Write beside ``path`` and rename: the whole file is there or none of it."""
+    facts, arrays = ranker._state()
+    parameters = {name: _plain(value, name) for name, value in ranker.get_params(deep=False).items()}
+    names = ranker._names()
+    with StoreWriter(path, KIND) as file:
+        file.metadata.update(
+            {
+                "ranker": ranker.name,
+                "layout": _LAYOUT,
+                "parameters": parameters,
+                "n_features": ranker.n_features_in_,
+                "feature_names": None if names is None else list(names),
+                "learned": facts,
+            }
+        )
+        for name, array in arrays.items():
+            file.append(name, array)
+
+
+def read_ranker(store: Store) -> Ranker:
+    """The ranker in an opened file; what could not be one is refused, for the file may be a stranger's."""
+    name, layout = store.fact("ranker", str), store.fact("layout", int)
+    if layout > _LAYOUT:
+        raise FileFormatError(f"{store.path} was written by a newer rankwise (layout {layout}): install that one")
+    kind = registered().get(name)
+    if kind is None:
+        raise FileFormatError(f"{store.path} holds a ranker {name!r:.40}, which is not installed here")
+    width, names = store.fact("n_features", int), store.fact("feature_names", (list, type(None)))
+    try:
+        parameters = {key: _meant(value) for key, value in store.fact("parameters", dict).items()}
+        ranker = kind(**parameters)
+        ranker.n_features_in_ = width
+        if names is not None:
+            if len(names) != width or len(set(names)) < width or not all(isinstance(one, str) for one in names):
+                raise RankwiseError(f"it names {len(names)} features of {width}")
+            ranker.feature_names_in_ = np.array(names, dtype=object)
+        ranker._restore(store.fact("learned", dict), store)
+    except FileFormatError:
+        raise
+    except (RankwiseError, TypeError, ValueError, KeyError) as error:
+        raise FileFormatError(f"{store.path} is damaged: {str(error).splitlines()[0]}") from error
+    return ranker
+
+
+def _plain(value: Any, name: str) -> Any:
+    """A parameter as JSON."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Measure):
+        return {"measure": repr(value)}
+    if isinstance(value, Loss):
+        given = {field.name: _plain(getattr(value, field.name), name) for field in fields(value)}
+        return {"loss": value.name, "parameters": given}
+    if isinstance(value, (tuple, list, np.ndarray)):
+        return {"list": [_plain(item, name) for item in value], "tuple": isinstance(value, tuple)}
+    if isinstance(value, dict):
+        return {"pairs": [[_plain(key, name), _plain(item, name)] for key, item in value.items()]}
+    raise RankwiseError(
+        f"the parameter {name}={value!r:.60} cannot be written to a file, which holds numbers, texts, measures and losses"
+    )
+
+
+def _meant(value: Any) -> Any:
+    """The parameter that :func:`_plain` wrote."""
+    if not isinstance(value, dict):
+        return value
+    if "measure" in value:
+        return parse(value["measure"])
+    if "loss" in value:
+        kind = known_losses().get(value["loss"])
+        if kind is None:
+            raise RankwiseError(f"it needs a loss {value['loss']!r:.40}, which is not installed here")
+        return kind(**{key: _meant(item) for key, item in value["parameters"].items()})
+    if "list" in value:
+        items = [_meant(item) for item in value["list"]]
+        return tuple(items) if value["tuple"] else items
+    return {_meant(key): _meant(item) for key, item in value["pairs"]}

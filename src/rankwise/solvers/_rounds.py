@@ -1,0 +1,192 @@
+"""The compiled loop of online learning: predict a list, see its labels, compare, learn; round after round.
+
+A mistake is found by comparing scores, never by a loss above some epsilon: under pessimistic ties, the labels of the
+first k positions are not those of an ideal order.
+"""
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from rankwise._kernels.jit import compiled, kernel
+from rankwise._kernels.rows import add_moments, add_rows, dot, list_radius, onto_l1_ball
+from rankwise.losses._driver import FORMULA
+
+# places in ``rules``
+CUT, ALWAYS, ETA, STEP, BALL, BALL_RADIUS, AVERAGE, SCALE = range(8)
+# what the numbers there mean
+CONSTANT, SQRT = 0.0, 1.0
+NO_BALL, L2, L1 = 0.0, 1.0, 2.0
+LAST, UNIFORM, SUFFIX = 0.0, 1.0, 2.0
+RAW, BY_RADIUS, STANDARD = 0.0, 1.0, 2.0
+
+# places in ``counts`` and ``sizes``
+ROUNDS, DOCUMENTS = 0, 1
+SCALE_RADIUS, LARGEST = 0, 1
+
+
+@kernel
+def is_mistake(score, grade, cut):
+    """Whether the first ``cut`` positions, lower labels first among equal scores, lack a label of the ideal order.
+
+    From the highest class down, a class that takes n of these positions needs n documents that score above every
+    document of the lower classes. Exact, in O(m + classes), and without a sort.
+    """
+    classes = int(grade.max()) + 1
+    top = np.full(classes, -np.inf)
+    size = np.zeros(classes, np.int64)
+    for i in range(len(score)):
+        c = int(grade[i])
+        top[c] = max(top[c], score[i])
+        size[c] += 1
+    for c in range(1, classes):  # from here on: the highest score up to and including class c
+        top[c] = max(top[c], top[c - 1])
+    clear = np.zeros(classes, np.int64)
+    for i in range(len(score)):
+        c = int(grade[i])
+        if c > 0 and score[i] > top[c - 1]:
+            clear[c] += 1
+    left = min(cut, float(len(score)))
+    for c in range(classes - 1, 0, -1):
+        needed = min(float(size[c]), left)
+        if clear[c] < needed:
+            return True
+        left -= needed
+    return False
+
+
+@kernel
+def _set_scale(X, own, rules, moments, counts, sizes, scale, room):
+    """Bring the running scale of the features up to date; it looks at the features of this list, not at its labels."""
+    if rules[SCALE] == BY_RADIUS:
+        scale[:] = 1.0
+        sizes[SCALE_RADIUS] = max(sizes[SCALE_RADIUS], list_radius(X, own, scale, room))
+        if sizes[SCALE_RADIUS] > 0.0:
+            scale[:] = 1.0 / sizes[SCALE_RADIUS]
+    elif rules[SCALE] == STANDARD:
+        counts[DOCUMENTS] = add_moments(X, own, counts[DOCUMENTS], moments[0], moments[1])
+        for j in range(len(scale)):
+            spread = math.sqrt(moments[1, j] / counts[DOCUMENTS])
+            scale[j] = 1.0 / spread if spread > 0.0 else 0.0
+
+
+@kernel
+def _project(w, rules):
+    if rules[BALL] == L2:
+        norm = math.sqrt(dot(w, w))
+        if norm > rules[BALL_RADIUS]:
+            w *= rules[BALL_RADIUS] / norm
+    elif rules[BALL] == L1:
+        onto_l1_ball(w, rules[BALL_RADIUS])
+
+
+@kernel
+def _add_to_averages(w, t, sums, kind):
+    """Sums of the weights that rounds began with: of all of them, or of the two latest stretches [p/2, p) and [p, t].
+
+    p is the largest power of two up to the number of the round: their union holds the last half of the rounds at
+    least and the last three quarters at most, and needs no word about how many rounds there will be.
+    """
+    if kind == SUFFIX and t & (t - 1) == 0:
+        sums[0] = sums[1]
+        sums[1] = 0.0
+    if kind != LAST:
+        sums[1] += w
+
+
+def _play_rounds(
+    formula, order, start, rows, X, grade, label, value, weight, table, knobs, rules,
+    w, sums, moments, counts, sizes, scale, scores, losses, mistaken,
+):  # fmt: skip
+    """Play the lists ``order`` one after the other; returns how many were played, fewer only if a score overflowed."""
+    features, longest = X.shape[1], 0
+    for q in order:
+        longest = max(longest, start[q + 1] - start[q])
+    room, places = np.empty((5, longest)), np.empty(longest, np.int64)
+    step, center, effective = np.empty(features), np.empty(features), np.empty(features)
+    end = 0
+    for r in range(len(order)):
+        low, size = start[order[r]], start[order[r] + 1] - start[order[r]]
+        counts[ROUNDS] += 1
+        t = counts[ROUNDS]
+        _add_to_averages(w, t, sums, rules[AVERAGE])
+        own = places[:size]
+        s, y, v, g, c = room[0, :size], room[1, :size], room[2, :size], room[3, :size], room[4, :size]
+        for p in range(size):
+            own[p] = low + p if len(rows) == 0 else rows[low + p]
+        if rules[SCALE] != RAW and size > 0:
+            _set_scale(X, own, rules, moments, counts, sizes, scale, center)
+        for j in range(features):
+            effective[j] = w[j] * scale[j]
+        for p in range(size):
+            row = own[p]
+            s[p] = dot(X[row], effective)
+            y[p], v[p], c[p], g[p] = label[row], value[row], grade[row], 0.0
+            scores[end + p] = s[p]
+            if not math.isfinite(s[p]):
+                return r
+        end += size
+        mistaken[r] = size > 0 and is_mistake(s, c, rules[CUT])
+        if size == 0 or not (mistaken[r] or rules[ALWAYS] != 0.0):
+            continue
+        often = 1.0 if len(weight) == 0 else weight[order[r]]
+        losses[r] = often * formula(s, y, v, g, table, knobs)
+        sizes[LARGEST] = max(sizes[LARGEST], list_radius(X, own, scale, center))
+        step[:] = 0.0
+        add_rows(X, own, g, step)
+        eta = rules[ETA] / math.sqrt(t) if rules[STEP] == SQRT else rules[ETA]
+        for j in range(features):
+            w[j] -= eta * often * scale[j] * step[j]
+        _project(w, rules)
+    return len(order)
+
+
+@kernel
+def add_weight_facts(order, mistaken, start, rows, value, weight, facts):
+    """Extremes of the weights v of the lists with a mistake.
+
+    ``facts``: largest sum, smallest positive weight, largest ratio of two positive weights of a list, largest (sum)^2 /
+    (smallest positive), most documents with a positive weight.
+    """
+    for r in range(len(order)):
+        if not mistaken[r]:
+            continue
+        low, high = start[order[r]], start[order[r] + 1]
+        often = 1.0 if len(weight) == 0 else weight[order[r]]
+        total, least, most, count = 0.0, np.inf, 0.0, 0
+        for p in range(low, high):
+            v = often * value[p if len(rows) == 0 else rows[p]]
+            if v > 0.0:
+                total += v
+                least = min(least, v)
+                most = max(most, v)
+                count += 1
+        if count > 0:
+            facts[0] = max(facts[0], total)
+            facts[1] = min(facts[1], least)
+            facts[2] = max(facts[2], most / least)
+            facts[3] = max(facts[3], total * total / least)
+            facts[4] = max(facts[4], float(count))
+
+
+_floats, _truths = types.Array(types.float64, 1, "C"), types.Array(types.boolean, 1, "C")
+_floats_in = types.Array(types.float64, 1, "C", readonly=True)
+_ints_in = types.Array(types.int64, 1, "C", readonly=True)
+_table = types.Array(types.float64, 2, "C")
+
+
+def _signature(real: types.Type) -> Any:
+    X = types.Array(real, 2, "C", readonly=True)
+    given = (types.FunctionType(FORMULA), _ints_in, _ints_in, _ints_in, X, *(_floats_in,) * 7)
+    state = (_floats, _table, _table, types.Array(types.int64, 1, "C"), _floats, _floats)
+    return types.int64(*given, *state, _floats, _floats, _truths)
+
+
+@cache
+def rounds_on(dtype: np.dtype[Any]) -> Any:
+    """The loop compiled for this type of X."""
+    real: types.Type = {np.dtype(np.float32): types.float32, np.dtype(np.float64): types.float64}[dtype]
+    return compiled(kernel(_play_rounds), _signature(real))

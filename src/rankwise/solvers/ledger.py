@@ -1,0 +1,283 @@
+"""The account of an online run: what happened, and what theory said could happen at most."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise._tables import Table
+from rankwise.data.queries import Queries
+from rankwise.guarantees import online as bounds_of
+from rankwise.guarantees._bound import Bound
+from rankwise.guarantees.weights import WeightFacts
+from rankwise.solvers.curve import Curve, Tally
+from rankwise.solvers.objective import LossOverLists
+from rankwise.solvers.online import Lists, Played, Rules, State
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Rounds, mistakes and losses of an online run, with the bounds that apply to it.
+
+    Attributes
+    ----------
+    rounds, mistakes : rounds played; those whose ranking, equal scores in the worst order, was not ideal
+    counted : rounds that the measure says something about
+    loss : cumulative loss 1 - measure, equal scores in the worst order; what the bounds are about
+    mean : time-averaged measure of the published rankings, equal scores in no order ("expected")
+    radius : largest radius of a list that was learned from
+    weights : extremes of the weights v of the lists with a mistake
+    curve : how all this came about, at no more than two thousand rounds
+    tally : mistakes on each list, in the order of the data
+
+    Notes
+    -----
+    Weighted queries count by their weights in ``loss`` and ``mean``.
+    """
+
+    rules: Rules
+    rounds: int = 0
+    counted: float = 0.0
+    mistakes: int = 0
+    loss: float = 0.0
+    measured: float = 0.0
+    radius: float = 0.0
+    weights: WeightFacts = field(default_factory=WeightFacts)
+    curve: Curve = field(default_factory=Curve)
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def mean(self) -> float:
+        """The time-averaged measure; NaN before a round that the measure says something about."""
+        return self.measured / self.counted if self.counted else math.nan
+
+    def after(self, played: Played, lists: Lists, state: State, first: int) -> "Ledger":
+        """The account with some more rounds; ``first``: the place of ``lists[0]`` in the order of the data."""
+        often = np.ones(len(played.order)) if lists.queries.weight is None else lists.queries.weight[played.order]
+        found = np.isfinite(played.measure)
+        # running sums round by round, so that no division of the rounds into calls changes a bit
+        counted, measured, loss = (
+            np.cumsum(np.append(before, np.where(found, often * values, 0.0)))[1:]
+            for before, values in (
+                (self.counted, np.ones(len(found))),
+                (self.measured, played.measure),
+                (self.loss, 1.0 - played.worst),
+            )
+        )
+        mistakes = self.mistakes + np.cumsum(played.mistake)
+        if not len(found):
+            return self
+        return replace(
+            self,
+            rounds=state.rounds,
+            counted=float(counted[-1]),
+            mistakes=int(mistakes[-1]),
+            loss=float(loss[-1]),
+            measured=float(measured[-1]),
+            radius=state.radius,
+            weights=self.weights | self._facts(played, lists),
+            curve=self.curve.extended(self.rounds, mistakes, loss, counted, measured),
+            tally=self.tally.added(first + played.order[played.mistake], first + len(lists.queries)),
+        )
+
+    def _facts(self, played: Played, lists: Lists) -> WeightFacts:
+        from rankwise.solvers._rounds import add_weight_facts
+
+        queries, values = lists.queries, lists.prepared.value
+        facts = np.array([0.0, np.inf, 1.0, 0.0, 0.0])
+        if self.rules.loss.name == "SLAM":
+            no_rows, no_weight = np.empty(0, np.int64), np.empty(0)
+            add_weight_facts(
+                played.order,
+                played.mistake,
+                queries.start,
+                no_rows if queries.is_grouped else queries.rows,
+                values,
+                no_weight if queries.weight is None else queries.weight,
+                facts,
+            )
+        total, least, ratio, steepest, longest = facts.tolist()
+        return WeightFacts(V=total, smallest=least, v_max=ratio, longest=int(longest), steepest=steepest)
+
+    # ------------------------------------------------------------------------------------------- what theory says
+
+    def bounds(
+        self,
+        queries: Queries | Iterable[Queries] | None = None,
+        *,
+        comparator: ArrayLike | None = None,
+        gamma: float | None = None,
+        delta: float | None = None,
+    ) -> list[Bound]:
+        """What this run could lose at most, against a comparator, with every constant.
+
+        Parameters
+        ----------
+        queries : the lists that were learned from, in their order, or blocks of them; needed for a comparator
+        comparator : weights u on the features; None with ``queries``: the best one for the bound is looked for
+        gamma : a margin that is claimed: some unit vector ranks every list with all gaps of gamma or more
+        delta : also say, with probability 1 - delta, what the mean risk of the weights is, if each list was an
+            independent draw and was shown once
+        """
+        found: list[Bound] = []
+        if gamma is not None:
+            found += self._against(gamma=gamma)
+        if comparator is not None or queries is not None:
+            found += self._against(*self._comparator(queries, comparator))
+        if delta is not None:
+            found.append(self._risk(delta))
+        if not found:
+            raise RankwiseError(
+                "a bound needs something to compare with: give queries=, comparator= with queries=, gamma= or delta="
+            )
+        return found
+
+    def _against(self, F: float = 0.0, norm_u: float = 0.0, *, gamma: float | None = None) -> list[Bound]:
+        rules, facts, margin = self.rules, self.weights, getattr(self.rules.loss, "margin", None)
+        if rules.update != "mistakes" or rules.projection != "none" or rules.step != "constant" or margin is None:
+            raise RankwiseError(
+                "bounds on the loss of a run are for perceptrons: SLAM or MaxPair, learning on mistakes, with a "
+                f"constant step and no projection; this run has {rules.loss!r}, update={rules.update!r}, "
+                f"step={rules.step!r}, projection={rules.projection!r}"
+            )
+        if rules.loss.name == "MaxPair":
+            if gamma is not None:
+                return [self._settled(bounds_of.separable_worst_pair(gamma=gamma, radius=self.radius))]
+            return [self._settled(bounds_of.worst_pair_mistakes(F=F, norm_u=norm_u, radius=self.radius))]
+        run: dict[str, Any] = {"radius": self.radius, "V": facts.V, "margin": margin}
+        run["eta"] = rules.eta if margin > 0 else None
+        smallest = facts.smallest if facts.V else 1.0
+        if gamma is not None:
+            return [
+                self._settled(bounds_of.separable_loss(gamma=gamma, **run)),
+                self._settled(bounds_of.separable_mistakes(gamma=gamma, smallest=smallest, **run)),
+            ]
+        found = [
+            bounds_of.theorem_s(F=F, norm_u=norm_u, **run),
+            bounds_of.slam_mistakes(F=F, norm_u=norm_u, smallest=smallest, **run),
+        ]
+        if margin == 1 and self.radius > 0 and facts.kappa > 0:
+            step: dict[str, Any] = {"radius": self.radius, "kappa": facts.kappa, "eta": rules.eta}
+            found.append(bounds_of.fixed_step(F=F, norm_u=norm_u, **step))
+            found.append(bounds_of.theorem_5(F=F, norm_u=norm_u, **step))
+        return [self._settled(bound) for bound in found]
+
+    def _settled(self, bound: Bound) -> Bound:
+        """The bound with the preconditions that the run itself meets marked as met."""
+        known = {
+            bounds_of.RUN.sentence: True,
+            bounds_of.F_SLAM.sentence: True,
+            bounds_of.F_WORST_PAIR.sentence: True,
+            bounds_of.COVERED.sentence: covers(self.rules),
+        }
+        settled = (replace(one, met=known.get(one.sentence, one.met)) for one in bound.preconditions)
+        return replace(bound, preconditions=tuple(settled))
+
+    def _comparator(self, queries: Queries | Iterable[Queries] | None, u: ArrayLike | None) -> tuple[float, float]:
+        """(F(u), norm of u), for the u that was given or for the best one."""
+        from rankwise.solvers.comparator import best_comparator
+
+        if queries is None:
+            raise RankwiseError("the loss of a comparator is that on the lists with a mistake: give queries= as well")
+        if self.rules.scale != "none":
+            raise RankwiseError(
+                f"features were scaled as they came (scale={self.rules.scale!r}), so no comparator on the raw ones "
+                "belongs to this run: claim a margin on the scaled ones by gamma="
+            )
+        parts = list(self._mistaken(queries))
+        n_features = parts[0].queries.n_features
+
+        def total(w: Vector) -> tuple[float, Vector]:
+            found = [part(w) for part in parts]
+            return sum(value for value, _ in found), np.sum([slope for _, slope in found], axis=0)
+
+        if u is None:
+            best = best_comparator(total, n_features, self._constant())
+            return best.F, best.norm
+        vector = np.asarray(u, dtype=np.float64)
+        if vector.shape != (n_features,) or not np.isfinite(vector).all():
+            raise RankwiseError(f"a comparator has one finite weight a feature, {n_features}: found {u!r:.60}")
+        return total(vector)[0], float(np.linalg.norm(vector))
+
+    def _constant(self) -> float:
+        """c of x - F(u) <= norm(u) sqrt(c x)."""
+        margin = getattr(self.rules.loss, "margin", 0.0)
+        if self.rules.loss.name == "MaxPair":
+            return 4 * self.radius**2
+        return 4 * self.radius**2 * self.weights.V + 2 * margin / self.rules.eta
+
+    def _mistaken(self, queries: Queries | Iterable[Queries]) -> Iterator[LossOverLists]:
+        """The loss at margin 1, summed over the mistakes, block by block; only lists with a mistake are kept."""
+        loss = replace(self.rules.loss, margin=1.0)  # type: ignore[call-arg]
+        counts, first = self.tally.counts, 0
+        for block in [queries] if isinstance(queries, Queries) else queries:
+            often = counts[first : first + len(block)].astype(np.float64)
+            if len(often) < len(block):
+                break
+            first += len(block)
+            chosen = block if len(often) and often.all() else block[np.flatnonzero(often)]
+            often = often[often > 0]
+            yield LossOverLists.of(loss, chosen, often if chosen.weight is None else often * chosen.weight)
+        if first != self.tally.length:
+            raise RankwiseError(
+                f"the run has seen {self.tally.length:,} lists, and these are others: give the lists that it learned "
+                "from, all of them, in their order"
+            )
+
+    def _risk(self, delta: float) -> Bound:
+        if self.tally.length != self.rounds:
+            raise RankwiseError(
+                "the risk of online weights follows from one pass over the lists: this run showed "
+                f"{self.tally.length:,} lists in {self.rounds:,} rounds"
+            )
+        if not self.counted > 0:
+            raise RankwiseError("no round so far says anything about the measure: there is nothing to generalise from")
+        return bounds_of.online_to_batch(L=self.loss, n=round(self.counted), delta=delta)
+
+    # ------------------------------------------------------------------------------------------- looking at it
+
+    def table(self, bounds: Iterable[Bound] = ()) -> Table:
+        """The account line by line, and under it bounds that were asked for."""
+        facts = self.weights
+        lines: list[tuple[str, float, str]] = [
+            ("rounds", self.rounds, ""),
+            ("mistakes", self.mistakes, "first positions not ideal, equal scores in the worst order"),
+            (f"mean {self.rules.measure.title}", self.mean, "of the published rankings, equal scores in no order"),
+            (
+                f"cumulative loss of {self.rules.measure.title}",
+                self.loss,
+                "1 - measure, equal scores in the worst order",
+            ),
+            ("largest radius", self.radius, "of a list that was learned from"),
+        ]
+        if facts.V:
+            lines += [
+                ("largest sum of weights", facts.V, "V, over lists with a mistake"),
+                ("smallest positive weight", facts.smallest, ""),
+                ("kappa", facts.kappa, "largest (sum v)^2 / smallest v, or longest list times ratio"),
+            ]
+        for bound in bounds:
+            doubt = "" if bound.applies is not False else " (does not apply: a precondition is not met)"
+            lines.append((f"{bound.bounds} at most", bound.value, f"{bound.name}: {bound.statement}{doubt}"))
+        what, value, note = zip(*lines, strict=True)
+        return Table({"what": list(what), "value": [float(number) for number in value], "note": list(note)})
+
+    def plot(self, bounds: Iterable[Bound] = ()) -> "Figure":
+        """Time-averaged measure, and mistakes and cumulative loss with bounds as lines; needs the extra ``plot``."""
+        from rankwise.solvers.ledger_figure import draw
+
+        return draw(self, list(bounds))
+
+
+def covers(rules: Rules) -> bool:
+    """Whether the weights of the loss are made for the measure of the run, so that mistakes cost what is accounted."""
+    return replace(rules.loss, margin=1.0).bounds == rules.measure  # type: ignore[call-arg]
