@@ -1,3 +1,4 @@
+from rankwise import guarantees as guarantees
 from rankwise import losses as losses
 from rankwise import measures as measures
 from rankwise._api import load as load
@@ -30,6 +31,10 @@ from rankwise.data.trec import read_run as read_run
 from rankwise.data.trec import write_qrels as write_qrels
 from rankwise.data.trec import write_run as write_run
 from rankwise.data.whole import Whole as Whole
+from rankwise.data.worlds import World as World
+from rankwise.data.worlds import drifting_world as drifting_world
+from rankwise.data.worlds import noisy_world as noisy_world
+from rankwise.data.worlds import separable_world as separable_world
 from rankwise.evaluation.analyse import by_group as by_group
 from rankwise.evaluation.analyse import label_pairs as label_pairs
 from rankwise.evaluation.evaluate import evaluate as evaluate
@@ -37,3 +42,9 @@ from rankwise.evaluation.paired import paired_test as paired_test
 from rankwise.evaluation.result import Evaluation as Evaluation
 from rankwise.evaluation.significance import correct as correct
 from rankwise.evaluation.significance import significance as significance
+from rankwise.rankers.binary_perceptron import BinaryPerceptron as BinaryPerceptron
+from rankwise.rankers.listnet import ListNet as ListNet
+from rankwise.rankers.online import OnlineRanker as OnlineRanker
+from rankwise.rankers.perceptron import MaxPairPerceptron as MaxPairPerceptron
+from rankwise.rankers.perceptron import SLAMPerceptron as SLAMPerceptron
+from rankwise.solvers.ledger import Ledger as Ledger

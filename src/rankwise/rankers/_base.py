@@ -96,7 +96,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def rank(self, queries: Queries) -> Table:
-        """The documents of every query as ranked: qid, docid (or row), rank from 1, score; equal scores as they come."""
+        """The documents of every query as ranked: qid, docid (or row), rank from 1, score; ties as they come."""
         scores = self.predict(queries)
         owner = queries.query_of_row()
         order = np.lexsort((np.arange(len(scores)), -scores, owner))

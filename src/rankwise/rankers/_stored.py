@@ -82,7 +82,7 @@ def _plain(value: Any, name: str) -> Any:
     if isinstance(value, dict):
         return {"pairs": [[_plain(key, name), _plain(item, name)] for key, item in value.items()]}
     raise RankwiseError(
-        f"the parameter {name}={value!r:.60} cannot be written to a file, which holds numbers, texts, measures and losses"
+        f"the parameter {name}={value!r:.60} cannot be saved: a file holds numbers, texts, measures and losses"
     )
 
 

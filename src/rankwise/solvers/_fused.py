@@ -43,7 +43,7 @@ _ints_in = types.Array(types.int64, 1, "C", readonly=True)
 @cache
 def fused_on(dtype: np.dtype[Any]) -> Any:
     """The pass compiled for this type of X."""
-    real: types.Type = {np.dtype(np.float32): types.float32, np.dtype(np.float64): types.float64}[dtype]
+    real = types.float32 if dtype == np.float32 else types.float64
     X = types.Array(real, 2, "C", readonly=True)
     given = (types.FunctionType(FORMULA), types.int64, types.int64, _ints_in, _ints_in, X, *(_floats_in,) * 6)
     return compiled(kernel(_fused_lists), types.float64(*given, _floats))

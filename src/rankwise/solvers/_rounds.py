@@ -188,5 +188,5 @@ def _signature(real: types.Type) -> Any:
 @cache
 def rounds_on(dtype: np.dtype[Any]) -> Any:
     """The loop compiled for this type of X."""
-    real: types.Type = {np.dtype(np.float32): types.float32, np.dtype(np.float64): types.float64}[dtype]
+    real = types.float32 if dtype == np.float32 else types.float64
     return compiled(kernel(_play_rounds), _signature(real))
