@@ -1,0 +1,308 @@
+"""Worlds: simulated streams of judged lists whose best linear ranker is known, separable, noisy or drifting."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise.data.queries import Queries, Query
+
+Vector = NDArray[np.float64]
+Flip = Literal["labels", "queries"]
+
+# Feature values that are drawn together (2 MB): it decides the bits of a world, so it belongs to its definition.
+_BLOCK_VALUES = 1 << 18
+# How far documents lie from the line of the comparator, root mean square, in units of the radius.
+_SPREAD = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    r"""A stream of judged lists with a hidden comparator u_t, drawn block by block and never held as a whole.
+
+    A document of grade g in round t is
+
+    .. math:: x = p + a\,u_t, \qquad p \perp u_t, \qquad a \in [\,b_g,\ b_g + w\,], \qquad b_{g+1} - b_g = \gamma + w,
+
+    with normal p of root mean square length radius / 2, shortened where x would leave the ball of the radius, and a
+    uniform in the band of its grade. Bands are as wide as the margin, or narrower where that does not fit, and lie
+    symmetrically around 0. So before anything is flipped, in exact arithmetic on the numbers that are handed out,
+
+    - documents of different grades in one list differ by at least ``margin`` along u_t, the better one above;
+    - no row is longer than ``radius`` and no comparator longer than 1 (shorter only by rounding).
+
+    Make one by :func:`separable_world`, :func:`noisy_world` or :func:`drifting_world`, which say what the parameters
+    mean. The same seed gives the same bits, however the stream is read: as a whole, by blocks, or from any round on.
+
+    Examples
+    --------
+    >>> world = separable_world(1000, documents=5, features=3, margin=0.2)
+    >>> world.queries()
+    Queries(1,000 queries, 5,000 documents, 3 features, labels 0 to 4)
+    >>> query = next(iter(world))
+    >>> best = query.X @ world.comparator()
+    >>> bool((best[query.y == 4].min() - best[query.y == 2].max()) > 0.2)
+    True
+    """
+
+    n_queries: int
+    documents: tuple[int, int]
+    features: int
+    grades: int
+    margin: float
+    radius: float
+    noise: float = 0.0
+    flip: Flip = "labels"
+    angle: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        fewest, most = self.documents
+        if self.n_queries < 1 or self.features < 1 or not 1 <= fewest <= most:
+            raise RankwiseError(
+                "a world has at least one query, one feature and one document a query: "
+                f"found n_queries={self.n_queries}, features={self.features}, documents={self.documents}"
+            )
+        if self.grades < 2 or self.seed < 0:
+            raise RankwiseError(
+                f"a world has 2 grades or more and a seed of 0 or more: found grades={self.grades}, seed={self.seed}"
+            )
+        if not 0 < self.radius < math.inf or not 0 < self.margin < 2 * self.radius / (self.grades - 1) * (1 - 1e-9):
+            raise RankwiseError(
+                "the radius is above 0 and the margin between 0 and 2 radius / (grades - 1), or the grades do not fit "
+                f"into the ball: found radius={self.radius}, margin={self.margin}, grades={self.grades}"
+            )
+        if not 0 <= self.noise <= 1 or self.flip not in get_args(Flip):
+            raise RankwiseError(
+                "noise is a share of the labels or of the queries, 0 to 1, and flip says of which: "
+                f"found noise={self.noise}, flip={self.flip!r}"
+            )
+        if not math.isfinite(self.angle) or (self.angle and self.features < 2):
+            raise RankwiseError(
+                "a comparator turns by a finite angle, which takes 2 features or more: "
+                f"found angle={self.angle}, features={self.features}"
+            )
+
+    # ------------------------------------------------------------------------------------------- reading it
+
+    def __len__(self) -> int:
+        return self.n_queries
+
+    def __iter__(self) -> Iterator[Query]:
+        """The judged lists, one after the other."""
+        return (query for block in self.blocks() for query in block)
+
+    def blocks(self, *, first: int = 0) -> Iterator[Queries]:
+        """The stream from query ``first`` on, in blocks of whole queries, as :func:`rankwise.iter_letor` gives them.
+
+        A block takes about 2 MB, or one query if that takes more. The query ids are the numbers of the rounds.
+        """
+        if not 0 <= first <= self.n_queries:
+            raise RankwiseError(f"first is a round of this world, 0 to {self.n_queries:,}: found {first}")
+        return self._blocks(first)
+
+    def _blocks(self, first: int) -> Iterator[Queries]:
+        size = self._block_queries
+        for number in range(first // size, -(-self.n_queries // size)):
+            begin, end = number * size, min((number + 1) * size, self.n_queries)
+            # A whole block is drawn even where the last one is cut: the first lists of a longer world are the same.
+            block = self._draw(number)[max(first - begin, 0) : end - begin]
+            if len(block):
+                yield block
+
+    def queries(self) -> Queries:
+        """All judged lists at once."""
+        return Queries.concat(list(self.blocks()))
+
+    def comparator(self, t: int = 0) -> Vector:
+        """u_t: the unit vector that ranks round ``t`` (counted from 0) with the margin."""
+        (u,) = self._comparators(np.array([t]))
+        return np.asarray(u)
+
+    # ------------------------------------------------------------------------------------------- drawing it
+
+    @property
+    def _block_queries(self) -> int:
+        return max(1, _BLOCK_VALUES // (self.documents[1] * self.features))
+
+    @property
+    def _guard(self) -> float:
+        """More than all roundings together can take away from a difference along the comparator."""
+        return 16 * (self.features + 8) * float(np.finfo(np.float64).eps) * self.radius
+
+    @cached_property
+    def _plane(self) -> tuple[Vector, Vector]:
+        """The first comparator, and the direction into which it turns."""
+        random = np.random.default_rng([self.seed, 0])
+        first, other = random.standard_normal((2, self.features))
+        first /= math.sqrt(first @ first)
+        other -= (other @ first) * first
+        other /= math.sqrt(other @ other) or 1.0  # one feature: there is nowhere to turn
+        return first, other
+
+    def _comparators(self, rounds: NDArray[np.int64]) -> Vector:
+        first, other = self._plane
+        turned = np.cos(self.angle * rounds)[:, None] * first + np.sin(self.angle * rounds)[:, None] * other
+        longest = 1 + (self.features + 8) * np.finfo(np.float64).eps
+        return np.asarray(turned / (np.sqrt(_dots(turned, turned)) * longest)[:, None])
+
+    def _draw(self, number: int) -> Queries:
+        """Block ``number``, from a generator of its own."""
+        random = np.random.default_rng([self.seed, 1, number])
+        fewest, most = self.documents
+        count = self._block_queries
+        start = np.concatenate([[0], np.cumsum(random.integers(fewest, most + 1, size=count))])
+        rounds = np.arange(number * count, (number + 1) * count)
+        owner = np.repeat(np.arange(count), np.diff(start))
+        grade = random.integers(self.grades, size=len(owner))
+        X = self._place(
+            grade, self._comparators(rounds)[owner] if self.angle else self._comparators(rounds[:1]), random
+        )
+        # What is flipped is drawn last: noise changes labels, and nothing else.
+        hit = random.random(count)[owner] if self.flip == "queries" else random.random(len(owner))
+        another = (grade + random.integers(1, self.grades, size=len(grade))) % self.grades
+        flipped = self.grades - 1 - grade if self.flip == "queries" else another
+        labels = np.where(hit < self.noise, flipped, grade).astype(np.float64)
+        return Queries(X, labels, start, qid=rounds)
+
+    def _place(self, grade: NDArray[np.int64], u: Vector, random: np.random.Generator) -> Vector:
+        """Rows of these grades around the comparators ``u``, one of all rows or one a row."""
+        reach = self.radius - self._guard
+        gap = self.margin + self._guard
+        # Bands take half of the room that the gaps leave at most, so that the outer grades can spread, too.
+        width = min(self.margin, (2 * reach - (self.grades - 1) * gap) / (2 * self.grades))
+        lowest = -((self.grades - 1) * gap + self.grades * width) / 2
+        along = lowest + grade * (gap + width) + width * random.random(len(grade))
+        X = random.standard_normal((len(grade), self.features))
+        X *= _SPREAD * self.radius / math.sqrt(self.features)
+        X -= _dots(X, u)[:, None] * u
+        length = np.sqrt(_dots(X, X))
+        room = np.sqrt(reach**2 - along**2)
+        X *= (room / np.maximum(length, room))[:, None]
+        X += along[:, None] * u
+        return X
+
+
+def separable_world(
+    n_queries: int,
+    *,
+    documents: int | tuple[int, int] = 20,
+    features: int = 20,
+    grades: int = 5,
+    margin: float = 0.1,
+    radius: float = 1.0,
+    random_state: int | np.random.Generator = 0,
+) -> World:
+    """Judged lists that one hidden unit vector ranks perfectly, with a margin.
+
+    The simulation of the online perceptron for ranking: by default 20 documents a query, 20 features and 5 grades,
+    uniform over the documents; normal features around a centre of each grade; a comparator drawn from a normal
+    distribution and scaled to length 1. Where the text is silent the choice is ours: the centres of the grades lie on
+    the line of the comparator, along which documents are uniform in disjoint bands instead of normal, so that the
+    margin holds in every list and not just on average; across it all grades are alike; rows are bounded by a radius.
+
+    Parameters
+    ----------
+    n_queries : rounds of the stream
+    documents : documents a query, or (fewest, most), all numbers between being as likely
+    features : dimensions; with 1 there is nothing but the line of the comparator
+    grades : labels are 0 .. grades - 1, uniform, so that a short list may hold a single grade
+    margin : smallest difference along the comparator of two documents of different grades in one list
+    radius : no row is longer
+    random_state : seed, or a generator from which one is drawn
+
+    Returns
+    -------
+    world : :class:`World`
+
+    References
+    ----------
+    Section 8 and equation (21) of the online perceptron for ranking.
+    """
+    return _world(n_queries, documents, features, grades, margin, radius, random_state)
+
+
+def noisy_world(
+    n_queries: int,
+    *,
+    noise: float = 0.1,
+    flip: Flip = "labels",
+    documents: int | tuple[int, int] = 20,
+    features: int = 20,
+    grades: int = 5,
+    margin: float = 0.1,
+    radius: float = 1.0,
+    random_state: int | np.random.Generator = 0,
+) -> World:
+    """A separable world in which some judgements are wrong: the same documents as without noise, other labels.
+
+    Parameters
+    ----------
+    noise : share of what is flipped, each with this probability
+    flip : "labels": a document gets another grade, all others being as likely; "queries": all grades of a list
+        are turned around, g into grades - 1 - g, so that its comparator is the worst there is
+    n_queries, documents, features, grades, margin, radius, random_state : as for :func:`separable_world`
+    """
+    return _world(n_queries, documents, features, grades, margin, radius, random_state, noise=noise, flip=flip)
+
+
+def drifting_world(
+    n_queries: int,
+    *,
+    angle: float = 1e-3,
+    documents: int | tuple[int, int] = 20,
+    features: int = 20,
+    grades: int = 5,
+    margin: float = 0.1,
+    radius: float = 1.0,
+    random_state: int | np.random.Generator = 0,
+) -> World:
+    """A world whose comparator turns: u_t = cos(angle t) u_0 + sin(angle t) v, with a hidden unit vector v across u_0.
+
+    Every round is separable with the margin by its own comparator, ``world.comparator(t)``; a longer stream by none.
+
+    Parameters
+    ----------
+    angle : in radians a round
+    n_queries, documents, features, grades, margin, radius, random_state : as for :func:`separable_world`
+    """
+    return _world(n_queries, documents, features, grades, margin, radius, random_state, angle=angle)
+
+
+def _world(
+    n_queries: int,
+    documents: int | tuple[int, int],
+    features: int,
+    grades: int,
+    margin: float,
+    radius: float,
+    random_state: int | np.random.Generator,
+    *,
+    noise: float = 0.0,
+    flip: Flip = "labels",
+    angle: float = 0.0,
+) -> World:
+    fewest, most = (documents, documents) if isinstance(documents, int) else documents
+    seed = random_state.integers(1 << 63) if isinstance(random_state, np.random.Generator) else random_state
+    return World(
+        n_queries=n_queries,
+        documents=(fewest, most),
+        features=features,
+        grades=grades,
+        margin=margin,
+        radius=radius,
+        noise=noise,
+        flip=flip,
+        angle=angle,
+        seed=int(seed),
+    )
+
+
+def _dots(A: Vector, B: Vector) -> Vector:
+    """Products row by row, whatever the number of threads, which BLAS does not promise."""
+    return np.asarray(np.einsum("ij,ij->i", A, np.broadcast_to(B, A.shape)))

@@ -1,0 +1,223 @@
+r"""The adversary of the lower bound: it forces floor(4 R^2 / gamma^2) - 1 mistakes on any deterministic ranker.
+
+Round i shows the rows R e_{i+1}, -R e_{i+1}, and R e_1 for every further document. Whatever ranking is published, the
+only relevant document is the first one, or, where that was ranked first, the second: never the top one. Yet
+
+.. math:: u_1 = -a, \qquad u_{i+1} = \pm a \text{ (plus where document 1 was relevant)}, \qquad a = 1/\sqrt{T + 1},
+
+is a unit vector that ranks all T rounds with margin 2 R a >= gamma. Two documents do not need e_1: there T is one more,
+and a = 1/sqrt(T). Every round costs 1/2 of AP at least and 1 - 1/log2(3) = 0.369 of NDCG. Since the max-pair perceptron
+makes at most 4 R^2 / gamma^2 mistakes, neither can be improved by more than one.
+
+The paper has the construction with a quarter of the rounds, and attaches the signs to the wrong coordinates.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise.data.queries import Queries, Query
+from rankwise.guarantees._bound import refuse_unless
+
+Vector = NDArray[np.float64]
+
+
+class OnlineRanker(Protocol):
+    """What the adversary plays against: scores for rows, of which a higher one is ranked first, and learning.
+
+    Before it has learned anything, ``predict`` may refuse with a ValueError, as fitted estimators do.
+    """
+
+    def predict(self, X: Vector, /) -> ArrayLike:
+        """One score a row."""
+
+    def partial_fit(self, query: Query, /) -> Any:
+        """Learn from one judged list."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adversary:
+    """Rounds that a unit vector separates by ``gamma`` and that no deterministic ranker gets right.
+
+    Parameters
+    ----------
+    gamma : margin that the comparator will have
+    radius : length of every row
+    documents : documents a round, 2 or more
+
+    Attributes
+    ----------
+    rounds : how many mistakes are forced: floor(4 radius^2 / gamma^2), less 1 for three or more documents
+    features : dimensions of the rows
+
+    Examples
+    --------
+    >>> adversary = Adversary(gamma=0.5)
+    >>> adversary.rounds, adversary.features
+    (15, 16)
+    >>> adversary.show(0)[:, :3]
+    array([[ 0.,  1.,  0.],
+           [ 0., -1.,  0.],
+           [ 1.,  0.,  0.]])
+    """
+
+    gamma: float
+    radius: float = 1.0
+    documents: int = 3
+
+    def __post_init__(self) -> None:
+        refuse_unless("Adversary", above=0, gamma=self.gamma, radius=self.radius)
+        if self.documents < 2:
+            raise RankwiseError(f"a round of the adversary has 2 documents or more: found documents={self.documents}")
+        if self.rounds < 1:
+            raise RankwiseError(
+                f"with {self.documents} documents no mistake can be forced at so large a margin: found "
+                f"gamma={self.gamma}, radius={self.radius}"
+            )
+
+    @property
+    def rounds(self) -> int:
+        return self.features - self._fixed
+
+    @property
+    def features(self) -> int:
+        # Exactly, for the number that gamma is: 0.2 in binary is a little more than 1/5, so that 99 fit, not 100.
+        return math.floor(4 * Fraction(self.radius) ** 2 / Fraction(self.gamma) ** 2)
+
+    @property
+    def _fixed(self) -> int:
+        """Coordinates that belong to no round."""
+        return 1 if self.documents > 2 else 0
+
+    def show(self, i: int) -> Vector:
+        """The rows of round ``i``, counted from 0; they do not depend on what has been played."""
+        X = np.zeros((self.documents, self.features))
+        X[2:, 0] = self.radius
+        X[0, i + self._fixed] = self.radius
+        X[1, i + self._fixed] = -self.radius
+        return X
+
+    def answer(self, order: ArrayLike) -> Vector:
+        """Labels for a published ranking (numbers of documents, best first): its top document is never relevant."""
+        ranking = np.asarray(order)
+        if not np.array_equal(np.sort(ranking), np.arange(self.documents)):
+            raise RankwiseError(f"a ranking is an order of {self.documents} documents from 0 on: found {order!r}")
+        labels = np.zeros(self.documents)
+        labels[1 if ranking[0] == 0 else 0] = 1.0
+        return labels
+
+    def comparator(self, first_relevant: ArrayLike) -> Vector:
+        """The unit vector that ranks all rounds with the margin, given in which of them document 1 was relevant."""
+        signs = np.asarray(first_relevant, dtype=bool)
+        if signs.shape != (self.rounds,):
+            raise RankwiseError(f"one answer a round, {self.rounds:,} in all: found shape {signs.shape}")
+        u = np.full(self.features, -1.0)
+        u[self._fixed :][signs] = 1.0
+        return u / math.sqrt(self.features)
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """What was played: the rounds as judged lists, and the comparator that would have made no mistake.
+
+    Attributes
+    ----------
+    adversary : who showed the rounds
+    first_relevant : for each round whether its first document was the relevant one
+    mistakes : rounds in which the relevant document was not ranked first
+    """
+
+    adversary: Adversary
+    first_relevant: NDArray[np.bool_]
+    mistakes: int
+
+    def __len__(self) -> int:
+        return len(self.first_relevant)
+
+    def __iter__(self) -> Iterator[Query]:
+        """The judged lists of the rounds, made one by one."""
+        return (_judged(self.adversary, i, bool(first)) for i, first in enumerate(self.first_relevant))
+
+    def queries(self) -> Queries:
+        """All rounds at once: rounds x documents rows of rounds + 1 features."""
+        X, y = zip(*((query.X, query.y) for query in self), strict=True)
+        return Queries.from_arrays(np.concatenate(X), np.concatenate(y), group=[self.adversary.documents] * len(self))
+
+    @property
+    def comparator(self) -> Vector:
+        """The unit vector that ranks every round with the margin."""
+        return self.adversary.comparator(self.first_relevant)
+
+    def margin(self) -> float:
+        """The smallest gap that the comparator leaves between a relevant document and another, measured on the rows."""
+        u = self.comparator
+        scores = ((query.X @ u, query.y) for query in self)
+        return min(float(s[y == 1].min() - s[y == 0].max()) for s, y in scores)
+
+
+def play(ranker: OnlineRanker, adversary: Adversary) -> Game:
+    """Show the adversary's rounds to a ranker: it predicts, is told the labels, and learns.
+
+    A ranker that refuses to predict the first round, because it has learned nothing, publishes the documents in the
+    order in which they came, as weights of 0 would.
+
+    Parameters
+    ----------
+    ranker : has ``predict(X)``, one score a row, and ``partial_fit(query)``; must be deterministic for the bound to
+        be about it, though no randomness helps against an answer that follows the published ranking
+    adversary : see :class:`Adversary`
+
+    Returns
+    -------
+    game : :class:`Game`; its ``mistakes`` are ``adversary.rounds``
+
+    Examples
+    --------
+    >>> class Indifferent:
+    ...     def predict(self, X):
+    ...         return [0.0] * len(X)
+    ...
+    ...     def partial_fit(self, query):
+    ...         pass
+    >>> game = play(Indifferent(), Adversary(gamma=0.25))
+    >>> game.mistakes, game.margin()
+    (63, 0.25)
+    """
+    first_relevant = np.zeros(adversary.rounds, dtype=bool)
+    mistakes = 0
+    for i in range(adversary.rounds):
+        order = published(_scores(ranker, adversary.show(i), i), adversary.documents)
+        labels = adversary.answer(order)
+        first_relevant[i] = labels[0] == 1
+        mistakes += int(labels[order[0]] == 0)
+        ranker.partial_fit(_judged(adversary, i, bool(first_relevant[i])))
+    return Game(adversary, first_relevant, mistakes)
+
+
+def _scores(ranker: OnlineRanker, X: Vector, i: int) -> ArrayLike:
+    try:
+        return ranker.predict(X)
+    except ValueError:
+        if i > 0:  # by now it has learned
+            raise
+        return np.zeros(len(X))
+
+
+def published(scores: ArrayLike, documents: int) -> NDArray[np.int64]:
+    """The ranking that a user sees: higher scores first, equal ones in the order in which they were given."""
+    s = np.asarray(scores, dtype=np.float64)
+    if s.shape != (documents,) or not np.isfinite(s).all():
+        raise RankwiseError(f"predict gives one finite score a row, {documents} in all: found {scores!r}")
+    return np.argsort(-s, kind="stable")
+
+
+def _judged(adversary: Adversary, i: int, first: bool) -> Query:
+    y = np.zeros(adversary.documents)
+    y[0 if first else 1] = 1.0
+    return Query(X=adversary.show(i), y=y, qid=i, docid=None, weight=1.0, feature_names=None)
