@@ -35,6 +35,7 @@ class Ledger:
     loss : cumulative loss 1 - measure, equal scores in the worst order; what the bounds are about
     mean : time-averaged measure of the published rankings, equal scores in no order ("expected")
     radius : largest radius of a list that was learned from
+    lightest, heaviest : extremes of the weights of queries; both 1 where all count the same
     weights : extremes of the weights v of the lists with a mistake
     curve : how all this came about, at no more than two thousand rounds
     tally : mistakes on each list, in the order of the data
@@ -51,6 +52,8 @@ class Ledger:
     loss: float = 0.0
     measured: float = 0.0
     radius: float = 0.0
+    lightest: float = math.inf
+    heaviest: float = 0.0
     weights: WeightFacts = field(default_factory=WeightFacts)
     curve: Curve = field(default_factory=Curve)
     tally: Tally = field(default_factory=Tally)
@@ -84,6 +87,8 @@ class Ledger:
             loss=float(loss[-1]),
             measured=float(measured[-1]),
             radius=state.radius,
+            lightest=min(self.lightest, float(often.min())),
+            heaviest=max(self.heaviest, float(often.max())),
             weights=self.weights | self._facts(played, lists),
             curve=self.curve.extended(self.rounds, mistakes, loss, counted, measured),
             tally=self.tally.added(first + played.order[played.mistake], first + len(lists.queries)),
@@ -150,6 +155,7 @@ class Ledger:
                 f"step={rules.step!r}, projection={rules.projection!r}"
             )
         if rules.loss.name == "MaxPair":
+            self._refuse_weights("the number of mistakes of the max-pair perceptron")
             if gamma is not None:
                 return [self._settled(bounds_of.separable_worst_pair(gamma=gamma, radius=self.radius))]
             return [self._settled(bounds_of.worst_pair_mistakes(F=F, norm_u=norm_u, radius=self.radius))]
@@ -184,8 +190,6 @@ class Ledger:
 
     def _comparator(self, queries: Queries | Iterable[Queries] | None, u: ArrayLike | None) -> tuple[float, float]:
         """(F(u), norm of u), for the u that was given or for the best one."""
-        from rankwise.solvers.comparator import best_comparator
-
         if queries is None:
             raise RankwiseError("the loss of a comparator is that on the lists with a mistake: give queries= as well")
         if self.rules.scale != "none":
@@ -201,8 +205,10 @@ class Ledger:
             return sum(value for value, _ in found), np.sum([slope for _, slope in found], axis=0)
 
         if u is None:
+            from rankwise.solvers.comparator import best_comparator
+
             best = best_comparator(total, n_features, self._constant())
-            return best.F, best.norm
+            return best.value, best.norm
         vector = np.asarray(u, dtype=np.float64)
         if vector.shape != (n_features,) or not np.isfinite(vector).all():
             raise RankwiseError(f"a comparator has one finite weight a feature, {n_features}: found {u!r:.60}")
@@ -221,9 +227,9 @@ class Ledger:
         counts, first = self.tally.counts, 0
         for block in [queries] if isinstance(queries, Queries) else queries:
             often = counts[first : first + len(block)].astype(np.float64)
+            first += len(block)
             if len(often) < len(block):
                 break
-            first += len(block)
             chosen = block if len(often) and often.all() else block[np.flatnonzero(often)]
             often = often[often > 0]
             yield LossOverLists.of(loss, chosen, often if chosen.weight is None else often * chosen.weight)
@@ -233,7 +239,15 @@ class Ledger:
                 "from, all of them, in their order"
             )
 
+    def _refuse_weights(self, what: str) -> None:
+        if self.rounds and not self.lightest == self.heaviest == 1:
+            raise RankwiseError(
+                f"{what} is bounded where all lists count the same: these had weights from {self.lightest:g} to "
+                f"{self.heaviest:g}"
+            )
+
     def _risk(self, delta: float) -> Bound:
+        self._refuse_weights("the risk of online weights")
         if self.tally.length != self.rounds:
             raise RankwiseError(
                 "the risk of online weights follows from one pass over the lists: this run showed "
