@@ -46,5 +46,12 @@ def meaning_below_name(app: Any, what: str, name: str, obj: Any, options: Any, l
     lines[:] = rewritten
 
 
+def without_routing(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """scikit-learn gives every estimator methods for metadata routing, which rankers have no use for."""
+    routing = name == "get_metadata_routing" or (name.startswith("set_") and name.endswith("_request"))
+    return True if routing else None
+
+
 def setup(app: Any) -> None:
+    app.connect("autodoc-skip-member", without_routing)
     app.connect("autodoc-process-docstring", meaning_below_name, priority=400)  # before napoleon, at 500

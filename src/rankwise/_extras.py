@@ -6,7 +6,7 @@ from types import ModuleType
 from rankwise._errors import MissingExtraError
 
 # module -> the extra of pyproject.toml that installs it
-EXTRAS = {"pyarrow": "frames"}
+EXTRAS = {"PIL": "plot", "matplotlib": "plot", "pyarrow": "frames"}
 
 
 def require(module: str) -> ModuleType:

@@ -1,0 +1,275 @@
+"""The table of facts of every loss: ``python3 run.py python -m experiments.loss_facts``.
+
+Writes two parts of docs/losses.md. Whether a loss is convex or smooth and what it bounds is read from the code;
+constants are written as people write them, each beside the same in Python, and a test holds both to the code.
+"""
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from experiments.loss_costs import cases
+from experiments.pages import DOCS, code_pieces, markdown_table, write_block
+from rankwise.losses import (
+    SLAM,
+    ListNet,
+    Loss,
+    MaxPair,
+    NDCGHinge,
+    PairHinge,
+    SmoothAP,
+    SmoothDCG1,
+    SmoothedMeasure,
+    SmoothNDCG,
+    SmoothPrecision,
+    SmoothRR,
+    SoftRank,
+    SoftRankNDCG,
+    SVMMapHinge,
+)
+from rankwise.measures import AP, NDCG, WTA
+
+PAGE = DOCS / "losses.md"
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A constant in words, and as a number: of the loss and m, or of the loss, b and m."""
+
+    words: str
+    number: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One row: a loss, what it does, the measure that it is about if it bounds none, and its constants."""
+
+    loss: Loss
+    does: str
+    steepness: Stated
+    range: Stated
+    about: str = ""
+    curvature: Stated | None = None
+
+
+def lambert(m: int) -> float:
+    from scipy.special import lambertw
+
+    return float(lambertw((m - 1) / math.e).real)
+
+
+def discounted(loss: Any, m: int) -> float:
+    """The sum of discounts over the first, up to the cut-off."""
+    d = loss.table(m if loss.k is None else min(loss.k, m))
+    return float(d.sum() / d[0])
+
+
+def last_discount(loss: Any, m: int) -> float:
+    return float(loss.table(m)[-1] / loss.table(m)[0])
+
+
+TWO = Stated("2", lambda loss, m: 2.0)
+MARGIN = Stated("0 to margin + 2 b", lambda loss, b, m: (0.0, loss.margin + 2 * b))
+UNIT = Stated("0 to 1", lambda loss, b, m: (0.0, 1.0))
+BELOW_LAST = Stated("0 to 1 - D(m) / D(1)", lambda loss, b, m: (0.0, 1 - last_discount(loss, m)))
+
+FACTS = (
+    Facts(
+        SLAM(),
+        "sum over documents of a weight times the hinge against the best-scored less relevant one",
+        TWO,
+        MARGIN,
+    ),
+    Facts(MaxPair(), "hinge of the worst pair of different labels", TWO, MARGIN),
+    Facts(
+        PairHinge(),
+        "mean hinge over all pairs of different labels",
+        TWO,
+        Stated("0 to 1 + 2 b", lambda loss, b, m: (0.0, 1 + 2 * b)),
+    ),
+    Facts(
+        PairHinge(squared=True),
+        "mean squared hinge over these pairs",
+        Stated("unbounded", lambda loss, m: np.inf),
+        Stated("0 to (1 + 2 b)^2", lambda loss, b, m: (0.0, (1 + 2 * b) ** 2)),
+        curvature=Stated("8", lambda loss, m: 8.0),
+    ),
+    Facts(
+        PairHinge(per_pair=False),
+        "sum of hinges over these pairs",
+        Stated("2 floor(m^2 / 4)", lambda loss, m: 2.0 * (m * m // 4)),
+        Stated("0 to (1 + 2 b) m (m - 1) / 2", lambda loss, b, m: (0.0, (1 + 2 * b) * m * (m - 1) / 2)),
+    ),
+    Facts(
+        ListNet(),
+        "Kullback-Leibler divergence of softmax(scores) from softmax(labels)",
+        TWO,
+        Stated("0 to 2 b + largest - smallest label", lambda loss, b, m: (0.0, 2 * b + 4.0)),
+        curvature=Stated("1", lambda loss, m: 1.0),
+    ),
+    Facts(
+        SVMMapHinge(),
+        "the most, over all rankings, of 1 - AP plus how far the scores prefer it to a perfect one",
+        Stated("4", lambda loss, m: 4.0),
+        Stated("0 to 1 + 4 b", lambda loss, b, m: (0.0, 1 + 4 * b)),
+    ),
+    Facts(
+        NDCGHinge(),
+        "the same for NDCG, a preference counting positions",
+        Stated("floor(m^2 / 2)", lambda loss, m: m * m // 2),
+        Stated("0 to 1 + b floor(m^2 / 2)", lambda loss, b, m: (0.0, 1 + b * (m * m // 2))),
+    ),
+    Facts(
+        NDCGHinge(normalised=True),
+        "the same, scaled to be as steep as SLAM",
+        TWO,
+        Stated("0 to 1 + 2 b", lambda loss, b, m: (0.0, 1 + 2 * b)),
+    ),
+    Facts(
+        SmoothNDCG(),
+        "NDCG with a soft indicator of which document is at which position",
+        Stated(
+            "2 sum D / D(1) sqrt(W / sigma)",
+            lambda loss, m: 2 * discounted(loss, m) * math.sqrt(lambert(m) / loss.sigma),
+        ),
+        Stated("1 - sum D / D(1) to 1", lambda loss, b, m: (1 - discounted(loss, m), 1.0)),
+        about="NDCG@k",
+    ),
+    Facts(
+        SmoothPrecision(k=10),
+        "precision with the same indicators",
+        Stated(
+            "2 min(m / k, 1) sqrt(W / sigma)",
+            lambda loss, m: 2 * min(m / loss.k, 1) * math.sqrt(lambert(m) / loss.sigma),
+        ),
+        UNIT,
+        about="P@k",
+    ),
+    Facts(
+        SmoothRR(),
+        "reciprocal rank with the same indicators",
+        Stated(
+            "2 (1 + 1/2 + ... + 1/m) sqrt(W / sigma)",
+            lambda loss, m: 2 * sum(1 / j for j in range(1, m + 1)) * math.sqrt(lambert(m) / loss.sigma),
+        ),
+        UNIT,
+        about="RR",
+    ),
+    Facts(
+        SmoothDCG1(),
+        "gain of a softmax choice of the first document, of the best gain",
+        Stated("1 / (2 sigma)", lambda loss, m: 0.5 / loss.sigma),
+        UNIT,
+        about="NDCG@1",
+        curvature=Stated("1 / sigma^2", lambda loss, m: 1 / loss.sigma**2),
+    ),
+    Facts(
+        SmoothAP(),
+        "average precision with every comparison of two scores a sigmoid",
+        Stated("(m - 1) / (2 m sigma)", lambda loss, m: (m - 1) / (2 * m * loss.sigma)),
+        Stated("0 to 1 - 1/m", lambda loss, b, m: (0.0, 1 - 1 / m)),
+        about="AP",
+        curvature=Stated("32 / (27 sigma^2)", lambda loss, m: 32 / 27 / loss.sigma**2),
+    ),
+    Facts(
+        SmoothAP(form="indicator"),
+        "average precision with the indicators of SmoothNDCG",
+        Stated(
+            "(3 m + 1) sqrt(log(1 + (m - 1) / e) / sigma)",
+            lambda loss, m: (3 * m + 1) * math.sqrt(math.log1p((m - 1) / math.e) / loss.sigma),
+        ),
+        Stated("(1 - m) / 2 to 1", lambda loss, b, m: ((1 - m) / 2, 1.0)),
+        about="AP",
+    ),
+    Facts(
+        SoftRankNDCG(),
+        "NDCG with the discount at the expected rank",
+        Stated(
+            "(2 / sigma) min(0.3734, (m - 1) / (8 log 2))",
+            lambda loss, m: 2 / loss.sigma * min(0.3734, (m - 1) / (8 * math.log(2))),
+        ),
+        BELOW_LAST,
+        about="NDCG",
+    ),
+    Facts(
+        SoftRankNDCG(noise="gaussian"),
+        "the same, with normal noise on the scores",
+        Stated(
+            "min(sqrt(log(m - 1)), (m - 1) / (2 sqrt(pi))) / (sigma log 2)",
+            lambda loss, m: (
+                min(math.sqrt(math.log(m - 1)), (m - 1) / (2 * math.sqrt(math.pi))) / (loss.sigma * math.log(2))
+            ),
+        ),
+        BELOW_LAST,
+        about="NDCG",
+    ),
+    Facts(
+        SoftRank(),
+        "NDCG with the expected discount of a random rank",
+        Stated(
+            "min(2.340 sqrt(log(m - 1)), 0.2082 m (m - 1) / sum D) / sigma",
+            lambda loss, m: (
+                min(
+                    4 * (math.log2(3) - 1) * math.sqrt(math.log(m - 1)),
+                    (1 - 1 / math.log2(3)) / math.sqrt(math.pi) * m * (m - 1) / discounted(loss, m),
+                )
+                / loss.sigma
+            ),
+        ),
+        BELOW_LAST,
+        about="NDCG@k",
+    ),
+)
+
+
+def aim(row: Facts) -> str:
+    """What the loss is never below, or what it is a soft form of."""
+    if isinstance(row.loss, SmoothedMeasure):
+        return f"soft 1 - {row.about}"
+    if row.loss.bounds is None:
+        return "bounds nothing"
+    names = {AP: "1 - AP", NDCG: "1 - NDCG@k", WTA: "1 - WTA, NDCG, AP ..."}
+    return "bounds " + names.get(type(row.loss.bounds), f"1 - {row.loss.bounds}")
+
+
+def shape(loss: Loss) -> str:
+    """Convex or not; smooth, or at least with a continuous gradient, or not."""
+    smooth = "smooth" if loss.smooth else "once smooth" if np.isfinite(loss.smoothness(100)) else ""
+    return ", ".join(filter(None, ("convex" if loss.convex else "", smooth))) or "neither"
+
+
+def cost(loss: Loss) -> str:
+    """What the timed cases state for this variant, or else for its class."""
+    own = [case for case in cases() if type(case.work) is type(loss)]
+    return next((case.stated for case in own if case.work == loss), own[0].stated)
+
+
+def words_table() -> str:
+    """What every loss is."""
+    rows = [[code_pieces(repr(row.loss)), row.does, aim(row), shape(row.loss), cost(row.loss)] for row in FACTS]
+    return markdown_table(["loss", "what it is", "aim", "shape", "cost"], rows)
+
+
+def constants_table() -> str:
+    """How steep, how curved, how large, with the steepness of lists of 100 documents in numbers."""
+    rows = []
+    for row in FACTS:
+        steep = row.loss.lipschitz_l1(100)
+        number = "" if np.isinf(steep) else f"{steep:,.0f}" if steep >= 1_000 else f"{steep:.3g}"
+        curved = row.curvature.words if row.curvature else ""
+        rows.append([code_pieces(repr(row.loss)), row.steepness.words, number, curved, row.range.words])
+    return markdown_table(["loss", "G1", "m = 100", "H1", "range"], rows)
+
+
+def main() -> int:
+    write_block(PAGE, "facts", words_table())
+    write_block(PAGE, "constants", constants_table())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
