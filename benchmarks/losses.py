@@ -49,7 +49,7 @@ def sort_seconds() -> float:
 
 
 def run() -> list[dict[str, Any]]:
-    from rankwise.losses import SLAM, MaxPair, PairHinge
+    from rankwise.losses import SLAM, MaxPair, PairHinge, SVMMapHinge
 
     rows = []
     sort = sort_seconds()
@@ -57,7 +57,7 @@ def run() -> list[dict[str, Any]]:
         took = seconds(loss, LISTS, DOCUMENTS)
         work = f"{loss!r}, {LISTS:,} lists of {DOCUMENTS:,}"
         rows.append(row(work, "the stable sort of the labels alone", sort, took, "1 thread", "at least 0.5 x"))
-    for loss in (PairHinge(), PairHinge(squared=True)):
+    for loss in (PairHinge(), PairHinge(squared=True), SVMMapHinge()):
         times = [seconds(loss, 200_000 // length, length, 3) / (200_000 // length) for length in LENGTHS]
         slope = float(np.polyfit(np.log(LENGTHS), np.log(times), 1)[0])
         rows.append(

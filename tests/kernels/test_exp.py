@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._kernels.exp import exp, log1pexp, sigmoid
+from rankwise._kernels.exp import decay, exp, log1pexp, sigmoid
 from rankwise._kernels.jit import kernel
 
 getcontext().prec = 400  # 1 + e^-700 has 304 digits
@@ -59,3 +59,27 @@ def test_a_loop_over_them_rises():
     x = np.linspace(-40, 40, 100_001)
     for function in ("exp", "sigmoid", "log1pexp"):
         assert (np.diff(apply(function, x)) >= 0).all()
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def _decays(y, out):
+    total = 0.0
+    for i in range(len(y)):
+        out[i] = decay(y[i])
+        total += out[i]
+    return total
+
+
+@given(st.floats(0, 1021))
+def test_decay_is_a_power_of_two_inside_a_sum_that_may_be_reordered(y):
+    out = np.empty(1)
+    assert _decays(np.array([y]), out) == out[0]
+    truth = Decimal(2) ** -Decimal(y)
+    assert abs(Decimal(float(out[0])) - truth) <= 3 * Decimal(float(np.spacing(float(truth))))
+
+
+def test_decay_is_exact_on_whole_numbers_and_ends_in_zero():
+    y = np.array([0.0, 1.0, 52.0, 1021.0, 1021.5, 1e9, 1e300, np.inf])
+    out = np.empty_like(y)
+    _decays(y, out)
+    np.testing.assert_array_equal(out, [1.0, 0.5, 2.0**-52, 2.0**-1021, 0.0, 0.0, 0.0, 0.0])

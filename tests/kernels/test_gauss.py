@@ -88,13 +88,26 @@ def test_every_way_equals_the_definition(way, sigma, size):
             check(way, s, gain, sigma)
 
 
-@pytest.mark.parametrize("sigma", SIGMAS)
-def test_long_lists(sigma):
+@pytest.mark.parametrize("spread", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("sigma", [2.0**-10, 1.0, 2.0**10])
+def test_long_lists_at_every_position(sigma, spread):
     rng = np.random.default_rng(4)
-    gain = 2.0 ** rng.integers(0, 5, 4_000) - 1
-    check(by_transforms, rng.normal(size=4_000), gain, sigma, 300)
-    check(by_transforms, np.round(rng.normal(size=4_000), 2) * 1e2, gain, sigma, 300)
-    check(by_transforms, rng.normal(size=1_000), gain[:1_000], sigma)
+    gain, weight = 2.0 ** rng.integers(0, 5, 4_000) - 1, 1 / np.log2(np.arange(4_000) + 2)
+    for shape in ("normal", "tied"):
+        f = np.sort(shapes(rng, 4_000, spread)[shape])[::-1].copy()
+        mean, slope = by_transforms(f, gain, weight, sigma)
+        expected_mean, expected_slope = by_definition(f, gain, weight, sigma)
+        np.testing.assert_allclose(mean, expected_mean, rtol=0, atol=1e-10 * gain.max())
+        most = np.abs(expected_slope).max()
+        np.testing.assert_allclose(slope, expected_slope, rtol=0, atol=1e-10 * most + 1e-300)
+
+
+@both_ways
+def test_the_narrowest_kernel_sees_ties_alone(way):
+    f, gain = np.array([2.0, 1.0, 1.0, 0.5]), np.array([3.0, 1.0, 0.0, 7.0])
+    mean, slope = way(f, gain, np.ones(4), np.finfo(float).smallest_normal)
+    np.testing.assert_array_equal(mean, [3.0, 0.5, 0.5, 7.0])
+    np.testing.assert_array_equal(slope, 0.0)
 
 
 @both_ways

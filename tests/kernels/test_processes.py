@@ -5,14 +5,18 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 
 import joblib
 import numpy as np
 import pytest
 
 from rankwise.evaluation.evaluate import evaluate
+from rankwise.losses import registered
+from rankwise.losses.compute import PreparedLists, loss_lists
 
 MEASURES = ["nDCG@10", "AP", "ERR@5", "Pairs"]
+LOSSES = [loss for kind in registered().values() for loss in kind.examples()]
 
 
 def measured(seed: int = 0) -> dict[str, float]:
@@ -22,23 +26,42 @@ def measured(seed: int = 0) -> dict[str, float]:
     return evaluate(rng.integers(0, 4, size), rng.normal(size=size).round(2), MEASURES, qid=qid, n_jobs=2).mean
 
 
-def test_two_threads_at_once_get_what_one_gets():
-    expected = [measured(seed) for seed in range(4)]
+def suffered(seed: int = 0) -> list[tuple[str, str, str]]:
+    """Every loss on lists for more than one thread: its name, and the bits of its values and gradients."""
+    rng = np.random.default_rng(seed)
+    size = 70_000
+    start = np.append(np.arange(0, size, 7), size)
+    scores, labels = rng.normal(size=size).round(2), rng.integers(0, 4, size).astype(float)
+    found = []
+    for loss in LOSSES:
+        values, gradient = loss_lists(PreparedLists.of(loss, labels, start), scores, n_jobs=2)
+        found.append((repr(loss), sha256(values.tobytes()).hexdigest(), sha256(gradient.tobytes()).hexdigest()))
+    return found
+
+
+over_both = pytest.mark.parametrize("work", [measured, suffered], ids=["measures", "losses"])
+
+
+@over_both
+def test_two_threads_at_once_get_what_one_gets(work):
+    expected = [work(seed) for seed in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(measured, range(4))) == expected
+        assert list(pool.map(work, range(4))) == expected
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_forked_child_gets_what_its_parent_gets():
-    expected = measured()  # threads have run in the parent
+@over_both
+def test_a_forked_child_gets_what_its_parent_gets(work):
+    expected = work()  # threads have run in the parent
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        assert pool.apply_async(measured).get(timeout=120) == expected
+        assert pool.apply_async(work).get(timeout=120) == expected
 
 
-def test_joblibs_processes_get_the_same():
-    expected = [measured(seed) for seed in range(2)]
-    assert joblib.Parallel(n_jobs=2)(joblib.delayed(measured)(seed) for seed in range(2)) == expected
+@over_both
+def test_joblibs_processes_get_the_same(work):
+    expected = [work(seed) for seed in range(2)]
+    assert joblib.Parallel(n_jobs=2)(joblib.delayed(work)(seed) for seed in range(2)) == expected
 
 
 def test_a_cache_folder_that_cannot_be_written_means_no_cache(tmp_path):

@@ -13,6 +13,7 @@ from rankwise.losses.permutation import TypeOne, TypeTwo, count_patterns, label_
 from rankwise.losses.permutation_oracles import best_imperfect, worst_perfect
 from rankwise.losses.structured import SVMMapHinge
 from rankwise.measures import AP, DCG, NDCG, RR, WTA
+from tests.losses.lists import weak_orders
 from tests.strategies import judged_lists, tied_scores
 
 FORMS = ("indicator", "exp", "logistic", "hinge", "additive")
@@ -26,11 +27,6 @@ ordinary_lists = short_lists.map(lambda judged: (np.clip(judged[0], -4, 4), np.a
 @cache
 def orders(m):
     return np.array(list(itertools.permutations(range(m))))
-
-
-def weak_orders(m):
-    """Every way to rank m documents with ties, as whole-numbered scores."""
-    return [order for order in itertools.product(range(m), repeat=m) if set(order) == set(range(len(set(order))))]
 
 
 def pair_score(every, s):
@@ -69,7 +65,7 @@ def test_oracles_equal_all_permutations_on_every_weak_order(m):
     for order in weak_orders(m):
         for y in itertools.combinations_with_replacement((0.0, 1.0, 2.0), m):
             for k in (None, *range(1, m + 2)):
-                assert_oracles_are_exact(spread[list(order)], np.array(y), k)
+                assert_oracles_are_exact(spread[order.astype(int)], np.array(y), k)
 
 
 @given(st.data(), st.integers(5, 6), st.one_of(st.none(), st.integers(1, 6)))
@@ -120,8 +116,7 @@ def test_both_maps_equal_their_sums_over_pairs(judged):
 def test_the_orders_of_largest_score_are_exactly_those_that_sort_the_scores():
     for m in (2, 3, 4):
         every = orders(m)
-        for order in weak_orders(m):
-            s = np.array(order, dtype=float)
+        for s in weak_orders(m):
             score = pair_score(every, s)
             sorts = (np.diff(s[every], axis=1) <= 0).all(axis=1)
             np.testing.assert_array_equal(np.isclose(score, score.max(), rtol=0, atol=1e-9), sorts)

@@ -1,4 +1,4 @@
-"""Smoothed measures: golden values, limits in sigma, and the constants that are proven for them."""
+"""Smoothed measures: their limits, what their soft indicators are not, and the constants that are proven for them."""
 
 import math
 
@@ -10,20 +10,12 @@ from hypothesis import strategies as st
 from rankwise._errors import RankwiseError
 from rankwise.losses.smooth_ndcg import SmoothDCG1, SmoothNDCG, SmoothPrecision, SmoothRR
 from rankwise.measures import NDCG, RR, P
+from tests.losses.lists import on_lists
+from tests.losses.search import highest
 from tests.oracles.losses import plain
+from tests.oracles.losses_smooth import smooth_ndcg_with_more_digits, soft_indicators
 from tests.strategies import grades, judged_lists, tied_scores
 
-S2, R2 = [0.3, 0.1, 0.9, 0.5, -0.2], [2, 0, 1, 0, 3]
-GOLDEN = {
-    1.0: (
-        0.6159420771591759,
-        [-0.017625627140153567, -0.10751712697235294, -0.033199840195803285, -0.04527557258221436, 0.20361816689052412],
-    ),
-    0.1: (
-        0.5421085266408681,
-        [0.1183856787287638, -0.08088343112051449, 0.07317129687143448, -0.0872620973251104, -0.023411447154573273],
-    ),
-}
 widths = st.sampled_from([2.0**-4, 0.3, 1.0, 8.0])
 every_kind = pytest.mark.parametrize(
     "kind",
@@ -46,14 +38,6 @@ def lists_without_ties(draw, least_gap=0.05):
     labels = draw(st.lists(grades, min_size=size, max_size=size))
     assume(len({min(label, 1) for label in labels}) == 2)
     return scores, np.array(labels, dtype=float)
-
-
-@pytest.mark.parametrize("sigma", GOLDEN)
-def test_golden_values(sigma):
-    value, gradient = SmoothNDCG(sigma=sigma)(S2, R2)
-    assert 1 - value == pytest.approx(GOLDEN[sigma][0], rel=1e-14)
-    np.testing.assert_allclose(-gradient, GOLDEN[sigma][1], rtol=1e-12)
-    assert SmoothNDCG(sigma=sigma).measure_value(S2, R2) == 1 - value
 
 
 @every_kind
@@ -104,6 +88,41 @@ def test_constant_scores_are_stationary(loss, size):
     np.testing.assert_array_equal(gradient, np.zeros(size))
 
 
+@given(lists_without_ties(), widths, st.sampled_from([None, 1, 3]))
+def test_the_gain_is_the_sum_over_positions_of_soft_indicators_that_sum_to_one(judged, sigma, k):
+    s, labels = judged
+    gain, discount = 2**labels - 1, 1 / np.log2(np.arange(len(s))[:k] + 2)
+    h = soft_indicators(s, sigma)[:, : len(discount)]
+    np.testing.assert_allclose(h.sum(axis=0), 1)
+    expected = gain @ h @ discount / (np.sort(gain)[::-1][: len(discount)] @ discount)
+    assert SmoothNDCG(k=k, sigma=sigma).measure_value(s, labels) == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_soft_positions_of_a_document_do_not_sum_to_one():
+    shares = soft_indicators(np.array([1.912, 1.501, 0.127]), 1.0).sum(axis=1)
+    assert shares.sum() == pytest.approx(3)
+    assert shares[1] > 1.07  # the one in the middle is a little at each position
+    assert shares[2] < 0.94
+
+
+@pytest.mark.parametrize("loss", [SmoothNDCG(), SmoothNDCG(k=2, sigma=0.1)], ids=repr)
+@pytest.mark.parametrize("m", [2, 4, 8])
+def test_the_gain_lies_between_0_and_the_largest_gain_at_every_position(loss, m):
+    """No list of its own leaves 0 <= A <= G_max sum_j D_j / Z, which the declared range takes over all lists."""
+
+    def most(labels):
+        gain, discount = 2**labels - 1, 1 / np.log2(np.arange(m)[: loss.k] + 2)
+        ideal = -np.sort(-gain, axis=1)[:, : len(discount)] @ discount
+        return gain.max(axis=1) * discount.sum() / np.where(ideal > 0, ideal, 1)
+
+    def gain(scores, labels):
+        degenerate = labels.max(axis=1) == labels.min(axis=1)  # nothing to rank: A is 1 by convention
+        return np.where(degenerate, 0, 1 - on_lists(loss, scores, labels)[0])
+
+    assert highest(lambda s, y: gain(s, y) - most(y), m)[0] <= 1e-12
+    assert highest(lambda s, y: -gain(s, y), m)[0] <= 1e-12
+
+
 def test_a_soft_ndcg_can_exceed_one():
     assert SmoothNDCG().measure_value([1.912, 1.501, 0.127], [2, 2, 0]) == pytest.approx(1.0068, abs=5e-5)
     assert SmoothNDCG()([1.912, 1.501, 0.127], [2, 2, 0])[0] < 0
@@ -119,6 +138,46 @@ def test_the_smoothing_error_is_bounded_by_the_smallest_gap(judged, sigma, k):
     spill = min((len(s) - 1) * math.exp(-mu / sigma), series)
     error = abs(SmoothNDCG(k=k, sigma=sigma).measure_value(s, labels) - NDCG(cutoff=k)(s, labels))
     assert error <= gain.max() * weights.sum() * spill / (1 + spill) + 1e-12
+
+
+@pytest.mark.parametrize("sigma", [0.2, 1.0, 30.0])
+@pytest.mark.parametrize("b", [0.5, 2.0])
+def test_no_soft_indicator_changes_faster_than_4b_over_sigma(sigma, b):
+    """On scores in [-b, b]; twice that is in print."""
+    m, step = 4, 1e-6
+
+    def fastest(scores, _):
+        slopes = [
+            (soft_indicators(scores + step * e, sigma) - soft_indicators(scores - step * e, sigma)) / (2 * step)
+            for e in np.eye(m)
+        ]
+        return np.abs(slopes).max(axis=(0, 2, 3))
+
+    found = highest(fastest, m, box=b, rounds=100)[0]
+    assert 0.02 * 4 * b / sigma < found <= 4 * b / sigma + 1e-8
+
+
+@pytest.mark.parametrize("sigma", [0.2, 1.0, 30.0])
+@pytest.mark.parametrize("m", [2, 5])
+def test_the_printed_euclidean_constant_holds_and_is_loose(m, sigma):
+    b, loss = 1.5, SmoothNDCG(sigma=sigma)
+    longest = highest(lambda s, y: np.linalg.norm(on_lists(loss, s, y)[1], axis=1), m, box=b)[0]
+    assert longest <= 8 * b * m**1.5 / sigma / 10
+
+
+def test_a_tie_is_a_kink_in_a_list_of_three_and_none_in_a_list_of_two():
+    step = 1e-6
+
+    def slopes(scores, labels):
+        middle = SmoothNDCG()(scores, labels)[0]
+        first = step * np.eye(len(scores))[0]
+        left, right = (SmoothNDCG()(np.array(scores) + side * first, labels)[0] for side in (-1, 1))
+        return (middle - left) / step, (right - middle) / step
+
+    left, right = slopes([0.0, 0.0, -1.0], [0, 0, 1])
+    assert right > left + 0.09
+    left, right = slopes([0.0, 0.0], [0, 1])
+    assert right == pytest.approx(left, abs=1e-5)
 
 
 def test_equal_distances_come_close_to_the_second_moment_bound():
@@ -160,9 +219,50 @@ def test_lists_of_every_length_equal_the_definition(size, sigma):
             np.testing.assert_allclose(gradient, expected_gradient, rtol=0, atol=tolerance)
 
 
-def test_the_steepest_softmax_is_attained():
-    loss = SmoothDCG1(sigma=0.5)
-    assert np.abs(loss([0.0, 0.0], [1, 0])[1]).sum() == loss.lipschitz_l1(2) == 1.0
+def assert_ten_digits(loss, scores, labels):
+    """Of the largest component of the gradient; where equal gains should cancel, up to their rounding."""
+    value, gradient = loss(scores, labels)
+    expected, slope, parts = smooth_ndcg_with_more_digits(loss, scores, labels)
+    assert value == pytest.approx(expected, abs=1e-12)
+    assert np.abs(gradient - slope).max() <= 1e-10 * np.abs(slope).max() + 2**-51 * parts + 1e-300
+
+
+def judged(size, rng):
+    return np.append([0.0, 3.0], np.clip(rng.geometric(0.5, size - 2) - 1, 0, 4))
+
+
+@pytest.mark.parametrize("spread", [1e-6, 1e-3, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("size", [2, 40, 300])
+def test_ten_digits_are_right_for_every_width_and_spread(size, spread):
+    rng = np.random.default_rng(size)
+    labels, scores = judged(size, rng), rng.normal(size=size)
+    for sigma in 2.0 ** np.arange(-10, 11, 4):
+        for k in (None, 10):
+            assert_ten_digits(SmoothNDCG(sigma=sigma, k=k), spread * scores, labels)
+            assert_ten_digits(SmoothNDCG(sigma=sigma, k=k), spread * np.round(3 * scores), labels)  # ties
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("sigma", [2.0**-10, 2.0**-6, 1.0, 2.0**6, 2.0**10])
+@pytest.mark.parametrize("spread", [1e-6, 1.0, 1e6])
+def test_ten_digits_are_right_in_long_lists(spread, sigma):
+    rng = np.random.default_rng(4)
+    labels, scores = judged(4_000, rng), np.round(rng.normal(size=4_000), 4)  # some ties
+    assert_ten_digits(SmoothNDCG(sigma=sigma), spread * scores, labels)
+
+
+@pytest.mark.parametrize("sigma", [0.5, 2.0])
+@pytest.mark.parametrize("grade", [1, 3])
+def test_the_steepest_softmax_is_attained_and_a_quarter_of_what_is_in_print(sigma, grade):
+    """DCG@1, of which the loss is 1 - a share, has G1 = G_max / (2 sigma), at two documents with even chances."""
+    loss, gain = SmoothDCG1(sigma=sigma), 2**grade - 1
+    steepness = gain * np.abs(loss([0.0, 0.0], [grade, 0])[1]).sum()
+    assert steepness == pytest.approx(gain / (2 * sigma)) == gain * loss.lipschitz_l1(2)
+    in_print = 2 * gain / sigma
+    for m in (2, 5):
+        found = highest(lambda s, y: np.abs(on_lists(loss, s, np.minimum(y, grade))[1]).sum(axis=1), m)[0]
+        assert gain * found == pytest.approx(in_print / 4, rel=0.01)
+        assert gain * found <= in_print / 4 + 1e-12
 
 
 @pytest.mark.parametrize(

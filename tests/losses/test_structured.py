@@ -1,6 +1,7 @@
 """Structured hinges: the most violated ranking is the right one, and what follows from it."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -52,6 +53,38 @@ def test_both_searches_find_the_same_ranking(n_relevant, n_others, spread):
     assert values[0] == pytest.approx(values[1], rel=1e-12, abs=1e-13)
     np.testing.assert_array_equal(fast, slow)
     assert (np.diff(slow) >= 0).all()  # what makes the choices of all j one ranking
+
+
+@given(st.integers(1, 12), st.integers(1, 30), st.data())
+def test_the_harmonic_form_is_the_sum(n_relevant, j, data):
+    """sum over i >= k of i / ((i + j - 1)(i + j)), exactly."""
+    k = data.draw(st.integers(1, n_relevant))
+    total = sum(Fraction(i, (i + j - 1) * (i + j)) for i in range(k, n_relevant + 1))
+    between = sum(Fraction(1, i) for i in range(k + j, n_relevant + j + 1))
+    assert total == between - Fraction((j - 1) * (n_relevant - k + 1), (n_relevant + j) * (k + j - 1))
+
+
+@given(st.integers(1, 8), st.integers(2, 8), st.integers(0, 2**32 - 1))
+def test_what_placing_an_irrelevant_document_gains_falls_from_one_to_the_next(n_relevant, n_others, seed):
+    """delta_j(i) falls with j, so the best place k_j never does."""
+    a, b, harmonic = random_list(np.random.default_rng(seed), n_relevant, n_others)
+    i, j = np.arange(1, n_relevant + 1)[:, None], np.arange(1, n_others + 1)
+    delta = i / ((i + j - 1) * (i + j)) / n_relevant - 2 * (a[:, None] - b) / (n_relevant * n_others)
+    assert (np.diff(delta, axis=1) < 0).all()
+    gain = np.vstack([np.cumsum(delta[::-1], axis=0)[::-1], np.zeros(n_others)])  # k from 1 to N1 + 1
+    places = np.empty(n_others, np.int64)
+    assert best_places(a, b, places, harmonic) == pytest.approx(gain.max(axis=0).sum(), abs=1e-12)
+    assert (np.diff(places) >= 0).all()
+
+
+@given(judged_lists(min_size=2, max_size=6, labels=st.sampled_from([0, 1])))
+def test_all_perfect_orders_have_the_same_score(judged):
+    s, y = np.clip(judged[0], -5, 5), np.array(judged[1])
+    relevant, others = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    if len(relevant) and len(others):
+        both = itertools.product(itertools.permutations(relevant), itertools.permutations(others))
+        scores = [pair_margin(y[[*one, *two]], s[[*one, *two]]) for one, two in both]
+        np.testing.assert_allclose(scores, scores[0], atol=1e-12)
 
 
 def test_the_harmonic_form_keeps_its_digits_on_long_lists():

@@ -5,6 +5,13 @@ import numpy as np
 from rankwise.losses.smooth_ndcg import SmoothDCG1, SmoothNDCG, SmoothPrecision, SmoothRR
 
 
+def soft_indicators(s: np.ndarray, sigma: float) -> np.ndarray:
+    """h[..., i, j]: how far document i is at position j, for one list or many."""
+    f = -np.sort(-s, axis=-1)
+    e = np.exp(-((s[..., :, None] - f[..., None, :]) ** 2) / sigma)
+    return e / e.sum(axis=-2, keepdims=True)
+
+
 def soft_positions(s: np.ndarray, gain: np.ndarray, sigma: float) -> tuple[np.ndarray, np.ndarray]:
     """(mean gain of every position, its Jacobian [position, document]); ties in stable order."""
     m = len(s)
@@ -28,6 +35,31 @@ def smooth_ndcg(loss: SmoothNDCG, s: np.ndarray, labels: np.ndarray) -> tuple[fl
         return 0.0, np.zeros(len(s))
     mean, jacobian = soft_positions(s, gain, loss.sigma)
     return 1 - discount @ mean / ideal, -discount @ jacobian / ideal
+
+
+def smooth_ndcg_with_more_digits(
+    loss: SmoothNDCG, s: np.ndarray, labels: np.ndarray
+) -> tuple[float, np.ndarray, float]:
+    """(value, gradient, largest part of it if no gains were alike), in extended precision where the machine has it.
+
+    Gains are compared with that of the position's own document, so that equal ones cancel exactly; room O(m).
+    """
+    s, gain = s.astype(np.longdouble), loss.row_values(labels).astype(np.longdouble)
+    k = len(s) if loss.k is None else min(loss.k, len(s))
+    discount = loss.table(len(s))[:k].astype(np.longdouble)
+    discount /= discount @ np.sort(gain)[::-1][:k]
+    order = np.argsort(-s, kind="stable")
+    value, gradient, largest = np.longdouble(1), np.zeros(len(s), np.longdouble), 0.0
+    for weight, at in zip(discount, order, strict=False):
+        x, more = s - s[at], gain - gain[at]
+        h = np.exp(-(x**2) / loss.sigma)
+        h /= h.sum()
+        value -= weight * (gain[at] + h @ more)
+        pull = weight * h * (x * 2 / loss.sigma)
+        gradient += pull * (more - h @ more)
+        gradient[at] -= (pull * (more - h @ more)).sum()
+        largest = max(largest, float(np.abs(pull).max() * gain.max()))
+    return float(value), gradient, largest
 
 
 def smooth_precision(loss: SmoothPrecision, s: np.ndarray, labels: np.ndarray) -> tuple[float, np.ndarray]:

@@ -1,10 +1,10 @@
 """exp, sigmoid and log(1 + exp x) that a loop can vectorise, to two units in the last place.
 
 numba has no vectorised ``exp`` of its own, and a call into the C library for every value costs five times as much. Here
-x = k ln 2 + r with k whole and |r| <= ln(2)/2; exp(r) is a polynomial and 2^k is put together from its bits.
+x = k ln 2 + r with k whole and abs(r) <= ln(2)/2; exp(r) is a polynomial and 2^k is put together from its bits.
 
-Fastmath must stay off in this file: reassociation would delete the rounding trick. Loops that call these functions
-may use it.
+Sums must not be reassociated in this file: that would delete the rounding trick. ``exp``, ``sigmoid`` and ``log1pexp``
+become part of the function that calls them, which must not allow it either; a loop around ``decay`` may.
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy as np
 from rankwise._kernels.bits import from_bits, to_bits
 from rankwise._kernels.jit import kernel
 
-_LOG2_E = 1.0 / math.log(2.0)
+LOG2_E = 1.0 / math.log(2.0)
 # ln 2 in two parts: the first has zeros at its end, so that k times it is exact for every k here
 _LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
 _LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
@@ -31,7 +31,7 @@ _LOWEST, _HIGHEST = -746.0, 710.0
 def exp(x):
     """e^x; 0 below -745.13 and infinity above 709.78, with gradual underflow between."""
     x = min(max(x, _LOWEST), _HIGHEST)
-    rounded = x * _LOG2_E + _ROUND
+    rounded = x * LOG2_E + _ROUND
     k = rounded - _ROUND
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
     tail = _C9 + r * (_C10 + r * (_C11 + r * (_C12 + r * _C13)))
@@ -40,6 +40,40 @@ def exp(x):
     whole = to_bits(rounded) - _ROUND_BITS
     half = whole >> 1  # in two steps, so that neither 2^half nor 2^(whole - half) leaves the normal range
     return value * from_bits((half + 1023) << 52) * from_bits((whole - half + 1023) << 52)
+
+
+# 2^r = 1 + r (d_1 + d_2 r + ... + d_10 r^9) to 3e-16 for abs(r) <= 1/2, by Remez's exchange; exact at r = 0
+(_D1, _D2, _D3, _D4, _D5, _D6, _D7, _D8, _D9, _D10) = (
+    float.fromhex(digits)
+    for digits in (
+        "0x1.62e42fefa3a28p-1",
+        "0x1.ebfbdff82c61fp-3",
+        "0x1.c6b08d7039559p-5",
+        "0x1.3b2ab6fb82097p-7",
+        "0x1.5d87fea4a75dep-10",
+        "0x1.43091387c59dfp-13",
+        "0x1.ffcb3f1b0bd1fp-17",
+        "0x1.62be6867472a4p-20",
+        "0x1.b689b4b8cd52ap-24",
+        "0x1.e8b75cc7d42fap-28",
+    )
+)
+# the largest y whose 2^-y is put together without leaving the normal range
+_FADED = 1021.0
+
+
+@kernel(fastmath={"contract"})
+def decay(y):
+    """2^-y for y >= 0, to three units in the last place; 0 where that is below 2^-1021.
+
+    Half the work of :func:`exp`: nothing to clamp, no product with ln 2, and 2^k is added to the exponent at once.
+    """
+    rounded = _ROUND - y
+    r = (_ROUND - rounded) - y
+    tail = _D5 + r * (_D6 + r * (_D7 + r * (_D8 + r * (_D9 + r * _D10))))
+    value = 1.0 + r * (_D1 + r * (_D2 + r * (_D3 + r * (_D4 + r * tail))))
+    # the lowest bits of ``rounded`` hold the whole number k; shifted up, they are what the exponent grows by
+    return from_bits(to_bits(value) + (to_bits(rounded) << 52)) if y <= _FADED else 0.0
 
 
 @kernel(inline="always")

@@ -11,18 +11,19 @@ h_(n+1) = 2 t h_n - 2 n h_(n-1),
 
     exp(-(t + u - v)^2) = sum over a, b >= 0 of h_(a+b)(t) v^a / a! (-u)^b / b!
 
-For |u|, |v| <= 1/2 and |h_n(t)| <= 1.09 2^(n/2) sqrt(n!) a term is at most 1.09 / sqrt(a! b!): what lies beyond the
-first TERMS powers is below 2e-11 of the weights at the very worst, and below 1e-14 wherever it was measured. A box of
-sources becomes TERMS moments, and these a polynomial about the centre of the other box. Pairs of boxes with few
-documents are cheaper to sum as they are, and pairs too far apart count nothing. Narrow kernels thus become sums over
-windows, wide ones a few polynomials.
+For abs(u), abs(v) <= 1/2 and abs(h_n(t)) <= 1.09 2^(n/2) sqrt(n!) a term is at most 1.09 / sqrt(a! b!): what lies
+beyond the first TERMS powers is below 2e-11 of the weights at the very worst, and below 1e-14 wherever it was measured.
+A box of sources becomes TERMS moments, and these a polynomial about the centre of the other box. Pairs of boxes with
+few documents are cheaper to sum as they are, and pairs too far apart count nothing. Narrow kernels thus become sums
+over windows, wide ones a few polynomials.
 """
 
 import math
 
 import numpy as np
 
-from rankwise._kernels.gauss_rows import FAR, bells
+from rankwise._kernels.exp import LOG2_E, decay
+from rankwise._kernels.gauss_rows import FAR
 from rankwise._kernels.jit import kernel
 
 TERMS = 24
@@ -49,61 +50,97 @@ def _cut_into_boxes(f, width, start, centre):
     return count
 
 
+# As in gauss_rows, loops take whole arrays and unsigned indices; and what a pass over memory brings in is used for four
+# terms at once, since loads and stores would otherwise take longer than the arithmetic.
+
+
 @kernel(fastmath={"reassoc", "contract"})
-def _moments(f, low, high, centre, inverse, w0, w1, moment, room):
-    """sum_i w_i v_i^a / a! for both weights."""
-    size = high - low
-    v, p0, p1 = room[0, :size], room[1, :size], room[2, :size]
+def _moments(low, size, f, centre, inverse, w0, w1, room, moment):
+    """sum_i w_i v_i^a / a! for both weights, over ``size`` sources from ``low`` on."""
+    v, p0, p1, _, _ = room
     for i in range(size):
         v[i] = (f[low + i] - centre) * inverse
         p0[i] = w0[low + i]
         p1[i] = w1[low + i]
-    for a in range(TERMS):
-        sum0, sum1 = 0.0, 0.0
+    for a in range(0, TERMS, 4):
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
         for i in range(size):
-            sum0 += p0[i]
-            sum1 += p1[i]
-            p0[i] *= v[i]
-            p1[i] *= v[i]
-        moment[0, a] = sum0 * _INVERSE_FACTORIAL[a]
-        moment[1, a] = sum1 * _INVERSE_FACTORIAL[a]
-
-
-@kernel(fastmath={"contract"})
-def _hermite(t, h):
-    """h_0(t), h_1(t), ..."""
-    twice = 2.0 * t
-    h[0] = np.exp(-t * t)
-    h[1] = twice * h[0]
-    for n in range(1, len(h) - 1):
-        h[n + 1] = twice * h[n] - (2.0 * n) * h[n - 1]
-
-
-@kernel(fastmath={"contract"})
-def _translate(h, moment, local):
-    """Add a box of sources to the polynomials of a box of targets, whose signs and factorials wait until the end."""
+            x, p, q = v[i], p0[i], p1[i]
+            s0 += p
+            t0 += q
+            p *= x
+            q *= x
+            s1 += p
+            t1 += q
+            p *= x
+            q *= x
+            s2 += p
+            t2 += q
+            p *= x
+            q *= x
+            s3 += p
+            t3 += q
+            p0[i] = p * x
+            p1[i] = q * x
+        moment[0, a], moment[0, a + 1], moment[0, a + 2], moment[0, a + 3] = s0, s1, s2, s3
+        moment[1, a], moment[1, a + 1], moment[1, a + 2], moment[1, a + 3] = t0, t1, t2, t3
     for a in range(TERMS):
-        m0, m1 = moment[0, a], moment[1, a]
-        for b in range(TERMS):
-            local[0, b] += m0 * h[a + b]
-            local[1, b] += m1 * h[a + b]
+        moment[0, a] *= _INVERSE_FACTORIAL[a]
+        moment[1, a] *= _INVERSE_FACTORIAL[a]
 
 
 @kernel(fastmath={"contract"})
-def _evaluate(f, low, high, centre, inverse, local, room, sums):
-    """Add the polynomials and their derivatives at the scores of a box to ``sums``."""
-    size = high - low
-    u, v0, d0, v1, d1 = room[0, :size], room[1, :size], room[2, :size], room[3, :size], room[4, :size]
+def _hermite(count, twice, room, h):
+    """h_0(t), h_1(t), ... into a row for each of ``count`` numbers 2 t.
+
+    All at once: one after the other, every step would wait for the product of the step before.
+    """
+    last, lately = room[0], room[1]
+    for i in range(count):
+        lately[i] = decay(0.25 * LOG2_E * (twice[i] * twice[i]))
+        last[i] = twice[i] * lately[i]
+        h[i, 0] = lately[i]
+        h[i, 1] = last[i]
+    for n in range(1, 2 * TERMS - 2):
+        for i in range(count):
+            new = twice[i] * last[i] - (2.0 * n) * lately[i]
+            lately[i] = last[i]
+            last[i] = new
+            h[i, n + 1] = new
+
+
+@kernel(fastmath={"contract"})
+def _translate(i, s, h, moment, local):
+    """Add box s of sources to the polynomials of a box of targets, whose signs and factorials wait until the end."""
+    for a in range(0, TERMS, 4):
+        m0, m1, m2, m3 = moment[s, 0, a], moment[s, 0, a + 1], moment[s, 0, a + 2], moment[s, 0, a + 3]
+        n0, n1, n2, n3 = moment[s, 1, a], moment[s, 1, a + 1], moment[s, 1, a + 2], moment[s, 1, a + 3]
+        for b in range(TERMS):
+            h0, h1, h2, h3 = h[i, a + b], h[i, a + b + 1], h[i, a + b + 2], h[i, a + b + 3]
+            local[0, b] += m0 * h0 + m1 * h1 + m2 * h2 + m3 * h3
+            local[1, b] += n0 * h0 + n1 * h1 + n2 * h2 + n3 * h3
+
+
+@kernel(fastmath={"contract"})
+def _evaluate(low, size, f, centre, inverse, local, room, sums):
+    """Add the polynomials and their derivatives at ``size`` targets from ``low`` on to ``sums``."""
+    for b in range(TERMS):
+        local[0, b] *= _SIGNED[b]
+        local[1, b] *= _SIGNED[b]
+    u, v0, d0, v1, d1 = room
     for i in range(size):
         u[i] = (f[low + i] - centre) * inverse
         v0[i], d0[i], v1[i], d1[i] = 0.0, 0.0, 0.0, 0.0
-    for b in range(TERMS - 1, -1, -1):
-        c0, c1 = local[0, b] * _SIGNED[b], local[1, b] * _SIGNED[b]
+    for b in range(TERMS - 1, 0, -2):
+        a0, b0, a1, b1 = local[0, b], local[0, b - 1], local[1, b], local[1, b - 1]
         for i in range(size):
-            d0[i] = d0[i] * u[i] + v0[i]
-            v0[i] = v0[i] * u[i] + c0
-            d1[i] = d1[i] * u[i] + v1[i]
-            v1[i] = v1[i] * u[i] + c1
+            x, v, d = u[i], v0[i], d0[i]
+            d, v = d * x + v, v * x + a0
+            d0[i], v0[i] = d * x + v, v * x + b0
+            v, d = v1[i], d1[i]
+            d, v = d * x + v, v * x + a1
+            d1[i], v1[i] = d * x + v, v * x + b1
     for i in range(size):
         sums[0, low + i] += v0[i]
         sums[1, low + i] += d0[i] * inverse
@@ -112,11 +149,13 @@ def _evaluate(f, low, high, centre, inverse, local, room, sums):
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _row(f, x, w0, w1, e):
-    """Both sums and first moments of one target, as they are."""
+def _row(low, high, x, f, scale, w0, w1):
+    """Both sums and first moments at one target x of the sources low .. high-1, as they are."""
     v0, d0, v1, d1 = 0.0, 0.0, 0.0, 0.0
-    for i in range(len(f)):
-        e0, e1, y = e[i] * w0[i], e[i] * w1[i], f[i] - x
+    for i in range(low, high):
+        y = f[i] - x
+        e = decay(y * y * scale)
+        e0, e1 = e * w0[i], e * w1[i]
         v0 += e0
         d0 += e0 * y
         v1 += e1
@@ -125,11 +164,10 @@ def _row(f, x, w0, w1, e):
 
 
 @kernel
-def _add_rows(f, low, high, from_, to, sigma, w0, w1, e, sums):
+def _add_rows(f, low, high, from_, to, sigma, w0, w1, sums):
     """Add the sources from_ .. to-1 to the sums at the targets low .. high-1."""
     for at in range(low, high):
-        bells(f[from_:to], f[at], 1.0 / sigma, e)
-        v0, d0, v1, d1 = _row(f[from_:to], f[at], w0[from_:to], w1[from_:to], e)
+        v0, d0, v1, d1 = _row(np.uint64(from_), np.uint64(to), f[at], f, LOG2_E / sigma, w0, w1)
         sums[0, at] += v0
         sums[1, at] += 2.0 / sigma * d0
         sums[2, at] += v1
@@ -146,8 +184,10 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
     radius, inverse = math.sqrt(reach), 1.0 / math.sqrt(sigma)
     start, centre = np.empty(size + 1, np.int64), np.empty(size)
     count = _cut_into_boxes(f, math.sqrt(sigma), start, centre)
-    room, h, local = np.empty((5, size)), np.empty(2 * TERMS), np.empty((2, TERMS))
+    room = (np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size))
     moment, ready = np.empty((count, 2, TERMS)), np.zeros(count, np.bool_)
+    h, local = np.empty((count, 2 * TERMS)), np.empty((2, TERMS))
+    chosen, twice = np.empty(count, np.int64), np.empty(count)
     first = 0  # the first box within reach, which only moves down
     for t in range(count):
         low, high = start[t], min(start[t + 1], targets)
@@ -155,29 +195,30 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
             break
         while f[start[first + 1] - 1] - f[low] > radius:
             first += 1
-        expanded = False
+        expanded = 0
         waiting = start[first]  # the sources from here to the current box are to be summed as they are
         s = first
         while s < count and start[s] < sources and (s <= t or f[high - 1] - f[start[s]] <= radius):
             from_, to = start[s], min(start[s + 1], sources)
             if (high - low) * (to - from_ + _ROW) > _MANY:
                 if waiting < from_:
-                    _add_rows(f, low, high, waiting, from_, sigma, w0, w1, room[0], sums)
+                    _add_rows(f, low, high, waiting, from_, sigma, w0, w1, sums)
                 waiting = to
-                if not expanded:
-                    local[:] = 0.0
-                    expanded = True
                 if not ready[s]:
-                    _moments(f, from_, to, centre[s], inverse, w0, w1, moment[s], room)
+                    _moments(np.uint64(from_), np.uint64(to - from_), f, centre[s], inverse, w0, w1, room, moment[s])
                     ready[s] = True
-                _hermite((centre[t] - centre[s]) * inverse, h)
-                _translate(h, moment[s], local)
+                chosen[expanded], twice[expanded] = s, 2.0 * (centre[t] - centre[s]) * inverse
+                expanded += 1
             s += 1
         to = min(start[s], sources)
         if waiting < to:
-            _add_rows(f, low, high, waiting, to, sigma, w0, w1, room[0], sums)
-        if expanded:
-            _evaluate(f, low, high, centre[t], inverse, local, room, sums)
+            _add_rows(f, low, high, waiting, to, sigma, w0, w1, sums)
+        if expanded > 0:
+            local[:] = 0.0
+            _hermite(expanded, twice, room, h)
+            for i in range(expanded):
+                _translate(i, chosen[i], h, moment, local)
+            _evaluate(np.uint64(low), np.uint64(high - low), f, centre[t], inverse, local, room, sums)
 
 
 @kernel
@@ -192,8 +233,8 @@ def transforms_pay(f, positions, pairs, sigma):
     boxes = min((f[0] - f[size - 1]) / math.sqrt(sigma) + 1.0, float(size))
     crowd = size / boxes
     near = boxes * min(boxes, 2.0 * math.sqrt(FAR) + 1.0)
-    by_boxes = 2.0 * (near * min(150.0, 3.0 * crowd * (crowd + _ROW)) + 400.0 * boxes + 25.0 * size)
-    return 2.7 * pairs + 100.0 * positions > by_boxes
+    by_boxes = 2.0 * (near * min(90.0, 0.9 * crowd * (crowd + _ROW)) + 250.0 * boxes + 15.0 * size + 900.0)
+    return 1.65 * pairs + 35.0 * positions > by_boxes
 
 
 @kernel

@@ -12,13 +12,13 @@ import math
 
 import numpy as np
 
-from rankwise._kernels.exp import exp
+from rankwise._kernels.exp import LOG2_E, decay
 from rankwise._kernels.jit import kernel
 
 # exp(-36) = 2e-16: a document that far away is not seen beside the one that stands at the position itself
 FAR = 36.0
-# below exp(-746) = 0 there is nothing to be seen
-_FARTHEST = 746.0
+# exp(-707) = 1e-307: whatever is smaller is taken for nothing
+_FARTHEST = 707.0
 
 
 @kernel
@@ -36,49 +36,49 @@ def reach(f, gain, positions, sigma):
     return min(FAR + closest, _FARTHEST) * sigma
 
 
-# exp must not be reassociated, so that its loop is one of its own; fusing its products and sums does no harm
+# Whole arrays and unsigned indices instead of slices: a slice counts references, and a signed index may have to wrap
+# around, which keeps a loop from being vectorised. Either costs as much as a short row itself.
+_ONE = np.uint64(1)
+
+
 @kernel(fastmath={"contract"})
-def bells(f, x, scale, e):
-    """exp(-(f_i - x)^2 scale) of every score."""
-    for i in range(len(f)):
+def _square_row(j, stop, base, f, scale, pairs):
+    """(f_i - f_j)^2 scale of the pairs of document j with those after it; pair i stands at ``base + i``."""
+    x = f[j]
+    for i in range(j + _ONE, stop):
         d = f[i] - x
-        e[i] = exp(-(d * d * scale))
+        pairs[base + i] = d * d * scale
 
 
 @kernel(fastmath={"contract"})
-def _squares(f, x, scale, out):
-    for i in range(len(f)):
-        d = f[i] - x
-        out[i] = -(d * d * scale)
-
-
-@kernel(fastmath={"contract"})
-def _exp_all(x):
-    for i in range(len(x)):
-        x[i] = exp(x[i])
+def _decay_all(pairs):
+    for i in range(len(pairs)):
+        pairs[i] = decay(pairs[i])
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _add_pairs(e, mine, gain, total, weighted):
-    """Add the pairs of one document with those after it, whose E and E Gbar are given; returns what is its own."""
-    own_total, own_weighted = 0.0, 0.0
-    for i in range(len(e)):
-        own_total += e[i]
-        own_weighted += e[i] * gain[i]
-        total[i] += e[i]
-        weighted[i] += e[i] * mine
-    return own_total, own_weighted
+def _add_row(j, stop, base, gain, pairs, total, weighted):
+    """Add the pairs of document j with those after it to E and E Gbar of all of them."""
+    own_total, own_weighted, mine = 0.0, 0.0, gain[j]
+    for i in range(j + _ONE, stop):
+        e = pairs[base + i]
+        own_total += e
+        own_weighted += e * gain[i]
+        total[i] += e
+        weighted[i] += e * mine
+    total[j] += own_total
+    weighted[j] += own_weighted
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _add_slopes(e, x, mine, my_factor, my_mean, f, gain, factor, mean, slope):
-    """Add the derivatives that the pairs of one document with those after it contribute; returns its own."""
-    own = 0.0
-    for i in range(len(e)):
-        t = e[i] * (f[i] - x) * (my_factor * (gain[i] - my_mean) + factor[i] * (mine - mean[i]))
+def _slope_row(j, stop, base, f, gain, factor, mean, pairs, slope):
+    """Add the derivatives that the pairs of document j with those after it contribute."""
+    own, x, mine, my_factor, my_mean = 0.0, f[j], gain[j], factor[j], mean[j]
+    for i in range(j + _ONE, stop):
+        t = pairs[base + i] * (f[i] - x) * (my_factor * (gain[i] - my_mean) + factor[i] * (mine - mean[i]))
         slope[i] -= t
         own += t
-    return own
+    slope[j] += own
 
 
 @kernel
@@ -105,20 +105,15 @@ def row_means(f, gain, sigma, stop, pairs, total, mean):
     """
     at = 0
     for j in range(len(stop)):
-        a, b = j + 1, stop[j]
-        _squares(f[a:b], f[j], 1.0 / sigma, pairs[at : at + b - a])
-        at += b - a
-    _exp_all(pairs)  # in one go: what is left over at the end of a short row costs more than the row
+        _square_row(np.uint64(j), np.uint64(stop[j]), np.uint64(at - j - 1), f, LOG2_E / sigma, pairs)
+        at += stop[j] - j - 1
+    _decay_all(pairs)  # in one go: what is left over at the end of a short row costs more than the row
     total[:] = 1.0
     mean[:] = gain
     at = 0
     for j in range(len(stop)):
-        a, b = j + 1, stop[j]
-        e = pairs[at : at + b - a]
-        own_total, own_weighted = _add_pairs(e, gain[j], gain[a:b], total[a:b], mean[a:b])
-        total[j] += own_total
-        mean[j] += own_weighted
-        at += len(e)
+        _add_row(np.uint64(j), np.uint64(stop[j]), np.uint64(at - j - 1), gain, pairs, total, mean)
+        at += stop[j] - j - 1
     mean /= total
 
 
@@ -130,9 +125,6 @@ def row_slopes(f, gain, weight, sigma, stop, pairs, total, mean, slope):
         factor[j] = 2.0 / sigma * weight[j] / total[j]
     at = 0
     for j in range(len(stop)):
-        a, b = j + 1, stop[j]
-        e = pairs[at : at + b - a]
-        slope[j] += _add_slopes(
-            e, f[j], gain[j], factor[j], mean[j], f[a:b], gain[a:b], factor[a:b], mean[a:b], slope[a:b]
-        )
-        at += len(e)
+        row, end, base = np.uint64(j), np.uint64(stop[j]), np.uint64(at - j - 1)
+        _slope_row(row, end, base, f, gain, factor, mean, pairs, slope)
+        at += stop[j] - j - 1

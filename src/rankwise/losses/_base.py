@@ -31,7 +31,7 @@ class Loss:
     A formula is called as ``formula(score, label, value, grad, table, knobs)`` for one query of at least one
     document: ``label`` and ``value`` are what :meth:`prepare` made of the labels (by default the labels, and what
     :meth:`row_values` made of them), ``table`` holds the numbers of :meth:`table`. It adds the (sub)gradient to
-    ``grad``, which comes in as zeros, and returns the loss. Arrays are contiguous and belong to the call.
+    ``grad``, which comes in as zeros, and returns the loss. Arrays are contiguous, and only ``grad`` may be written to.
     """
 
     name: ClassVar[str]

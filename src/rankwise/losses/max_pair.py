@@ -7,25 +7,36 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
 from rankwise.losses._base import Loss, Rows, Vector
-from rankwise.losses.slam_weights import best_below, number_lists
+from rankwise.losses.slam_weights import class_end, first_with, lay_out_lists
 from rankwise.measures import WTA
 from rankwise.measures._base import Measure
 
 
 @kernel
 def max_pair_formula(score, label, value, grad, table, knobs):
-    """``label`` holds the number of each document's label class."""
-    below = best_below(score, label, int(label.max()) + 1)
-    worst = -1
-    largest = -knobs[0]
-    for i in range(len(score)):
-        k = below[int(label[i])]
-        if k >= 0 and score[k] - score[i] > largest:
-            largest = score[k] - score[i]
-            worst = i
+    """``label`` holds the way through the list from the lowest class up."""
+    size = len(score)
+    best, rival = -np.inf, -1  # the highest score of lower classes, and the first document that has it
+    largest, worst, winner = -knobs[0], -1, -1
+    p = 0
+    while p < size:
+        end = class_end(label, p)
+        highest, lowest = -np.inf, np.inf
+        for t in range(p, end):
+            s = score[int(label[t])]
+            highest = max(highest, s)
+            lowest = min(lowest, s)
+        if rival >= 0 and best - lowest > largest:
+            largest = best - lowest
+            worst, winner = first_with(lowest, score, label, p, end), rival
+        if highest >= best and end < size:
+            document = first_with(highest, score, label, p, end)
+            rival = document if highest > best else min(document, rival)
+            best = highest
+        p = end
     if worst < 0:
         return 0.0
-    grad[below[int(label[worst])]] += 1.0
+    grad[winner] += 1.0
     grad[worst] -= 1.0
     return knobs[0] + largest
 
@@ -62,9 +73,9 @@ class MaxPair(Loss):
             raise RankwiseError(f"the margin is above 0: found {self.margin!r}")
 
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
-        grade = np.empty(len(labels))
-        number_lists(start, np.arange(len(labels)) if rows is None else rows, labels, grade)
-        return grade, labels
+        way = np.empty(len(labels))
+        lay_out_lists(start, np.arange(len(labels)) if rows is None else rows, labels, way)
+        return way, labels
 
     def knobs(self) -> tuple[float, ...]:
         return (self.margin,)

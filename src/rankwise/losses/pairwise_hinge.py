@@ -13,48 +13,59 @@ from rankwise.losses._base import Loss
 from rankwise.measures import Pairs
 from rankwise.measures._base import Measure
 
+# A node of the tree sums over documents that came in from the highest score down: their number, the lowest of their
+# scores, and how far they are above it, as a sum and as a sum of squares. Everything is a sum of numbers that are not
+# negative, so that no digit is lost to cancellation, however far scores are apart.
+_NUMBER, _LOWEST, _ABOVE, _SQUARES = range(4)
+
 
 @kernel
-def _add(tree, at, amount):
-    """Add to one place of a Fenwick tree."""
+def _enter(tree, at, score):
+    """Add a document of class ``at``, whose score is not above any before, to a Fenwick tree over the classes."""
     at += 1
     while at < len(tree):
-        tree[at] += amount
+        node = tree[at]
+        drop = node[_LOWEST] - score
+        node[_SQUARES] += drop * (2.0 * node[_ABOVE] + node[_NUMBER] * drop)
+        node[_ABOVE] += node[_NUMBER] * drop
+        node[_NUMBER] += 1.0
+        node[_LOWEST] = score
         at += at & -at
 
 
 @kernel
-def _sum_below(tree, at):
-    """Sum of the places before ``at``."""
-    total = 0.0
+def _slacks_below(tree, at, score):
+    """Over all documents j of classes below ``at``: their number, and sums of 1 + s_j - score and of its square."""
+    number, slack, squares = 0.0, 0.0, 0.0
     while at > 0:
-        total += tree[at]
+        node = tree[at]
+        least = 1.0 + (node[_LOWEST] - score)
+        number += node[_NUMBER]
+        slack += node[_ABOVE] + node[_NUMBER] * least
+        squares += node[_SQUARES] + least * (2.0 * node[_ABOVE] + node[_NUMBER] * least)
         at -= at & -at
-    return total
+    return number, slack, squares
 
 
 @kernel
-def active_pairs(score, centred, place, grade, n_grades, sign, count, partner):
-    """For each document, its active pairs with lower-graded ones (sign +1) or higher-graded ones (sign -1).
+def active_pairs(score, place, grade, n_grades, count, slack):
+    """For each document i its active pairs with lower-graded documents j, those where 1 + s_j - s_i is above 0.
 
-    ``place`` lists the documents by decreasing ``sign * score``. A pair is active when the better document leads by
-    less than 1. ``count`` gets how many, ``partner`` the sum of the others' scores, centred. Others only ever come in,
-    never leave, so that no sum suffers from cancellation.
+    ``place`` lists the documents by decreasing score. ``count`` gets how many, ``slack`` the sum of 1 + s_j - s_i;
+    returns the sum of their squares over all pairs.
     """
     size = len(score)
-    number, total = np.zeros(n_grades + 1), np.zeros(n_grades + 1)
-    entered = 0
+    tree = np.zeros((n_grades + 1, 4))
+    entered, total = 0, 0.0
     for p in range(size):
         i = place[p]
-        while entered < size and 1.0 + sign * (score[place[entered]] - score[i]) > 0.0:
+        while entered < size and 1.0 + (score[place[entered]] - score[i]) > 0.0:
             j = place[entered]
-            own = grade[j] if sign > 0 else n_grades - 1 - grade[j]
-            _add(number, own, 1.0)
-            _add(total, own, centred[j])
+            _enter(tree, grade[j], score[j])
             entered += 1
-        mine = grade[i] if sign > 0 else n_grades - 1 - grade[i]
-        count[i] = _sum_below(number, mine)
-        partner[i] = _sum_below(total, mine)
+        count[i], slack[i], squares = _slacks_below(tree, grade[i], score[i])
+        total += squares
+    return total
 
 
 @kernel
@@ -65,25 +76,16 @@ def pair_hinge_formula(score, label, value, grad, table, knobs):
     n_grades = number_levels(label, grade)
     if n_grades < 2:
         return 0.0
-    centred = score - score.mean()
-    key = -score
-    place = np.arange(size)
+    turned = -score
+    key, place = turned.copy(), np.arange(size)
     sort_carrying(key, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
-    below, below_sum, above, above_sum = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    active_pairs(score, centred, place, grade, n_grades, 1.0, below, below_sum)
-    active_pairs(score, centred, place[::-1].copy(), grade, n_grades, -1.0, above, above_sum)
-    loss = 0.0
+    # pairs in which a document is the better, and in which it is the worse: the same with all scores and grades turned
+    below, better, above, worse = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    squares = active_pairs(score, place, grade, n_grades, below, better)
+    active_pairs(turned, place[::-1].copy(), n_grades - 1 - grade, n_grades, above, worse)
+    loss = squares if squared else better.sum()
     for i in range(size):
-        # slack of all pairs in which i is the better, and in which it is the worse document
-        better = below[i] * (1.0 - centred[i]) + below_sum[i]
-        worse = above[i] * (1.0 + centred[i]) - above_sum[i]
-        if squared:
-            grad[i] = 2.0 * (worse - better)
-            # the sum of squares is half of sum g s plus the sum of slacks: (1 + d)^2 = (1 + d) d + (1 + d)
-            loss += 0.5 * grad[i] * centred[i] + better
-        else:
-            grad[i] = above[i] - below[i]
-            loss += better
+        grad[i] = 2.0 * (worse[i] - better[i]) if squared else above[i] - below[i]
     if per_pair:
         members = np.zeros(n_grades)
         for i in range(size):
@@ -92,7 +94,7 @@ def pair_hinge_formula(score, label, value, grad, table, knobs):
         for i in range(size):
             grad[i] /= pairs
         loss /= pairs
-    return max(loss, 0.0)
+    return loss
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

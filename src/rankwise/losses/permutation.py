@@ -152,7 +152,7 @@ class TypeTwo:
         if _nothing_to_rank(self.measure, y):
             return 0.0
         s = s - (0.5 * s.min() + 0.5 * s.max())
-        patterns = count_patterns(self.measure.row_values(y))
+        patterns = math.inf if self.by == "oracles" else count_patterns(self.measure.row_values(y))
         exact = self.by == "patterns" or (self.by == "auto" and patterns <= self.most)
         if exact and patterns > _FEASIBLE:
             raise RankwiseError(f"these labels have {patterns:.3g} patterns, more than memory holds: use by='oracles'")

@@ -9,29 +9,44 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
 from rankwise.losses._base import Loss, Rows, Vector
-from rankwise.losses.slam_weights import KINDS, best_below, weigh_lists
+from rankwise.losses.slam_weights import KINDS, class_end, first_with, weigh_lists
 from rankwise.measures import AP, NDCG
 from rankwise.measures._base import Measure
 from rankwise.measures.gains import as_discount, as_gain, discounts, gains
 
 RULES = ("ndcg_tight_sym", "ndcg_tight", "ndcg_003", "ndcg_003_sym", "ndcg_000", "ap_sym", "ap_003", "ap_000")
+_SMALLEST = np.nextafter(0.0, 1.0)
 
 
 @kernel
 def slam_formula(score, label, value, grad, table, knobs):
-    """``label`` holds the number of each document's label class, ``value`` its weight v."""
-    margin = knobs[0]
-    below = best_below(score, label, int(label.max()) + 1)
-    total = 0.0
-    for i in range(len(score)):
-        k = below[int(label[i])]
-        if k < 0:
-            continue
-        slack = margin + score[k] - score[i]
-        if value[i] > 0.0 and (slack > 0.0 or (margin == 0.0 and slack == 0.0)):
-            total += value[i] * slack
-            grad[k] += value[i]
-            grad[i] -= value[i]
+    """``label`` holds the way through the list from the lowest class up, ``value`` the weights v."""
+    margin, size = knobs[0], len(score)
+    least = -_SMALLEST if margin == 0.0 else 0.0  # what slack must exceed: without a margin, ties are active
+    total, best, rival = 0.0, -np.inf, -1  # the highest score of lower classes, and the first document that has it
+    p = 0
+    while p < size:
+        end = class_end(label, p)
+        highest, active = -np.inf, 0.0
+        if rival >= 0:
+            for t in range(p, end):
+                i = int(label[t])
+                s, v = score[i], value[i]
+                slack = margin + best - s
+                v = v if slack > least else 0.0  # chosen, not branched on: nobody can predict it
+                total += v * slack
+                active += v
+                grad[i] = 0.0 - v
+                highest = max(highest, s)
+            grad[rival] += active
+        else:
+            for t in range(p, end):
+                highest = max(highest, score[int(label[t])])
+        if highest >= best and end < size:
+            document = first_with(highest, score, label, p, end)
+            rival = document if highest > best else min(document, rival)
+            best = highest
+        p = end
     return total
 
 
@@ -100,11 +115,11 @@ class SLAM(Loss):
         discount = discounts(longest, self.discount)
         if self.k is not None:
             discount[self.k :] = 0.0
-        grade, v = np.empty(len(labels)), np.empty(len(labels))
+        way, v = np.empty(len(labels)), np.empty(len(labels))
         every = np.arange(len(labels)) if rows is None else rows
         classes = values if self.is_ap else labels
-        weigh_lists(start, every, classes, values, discount, kind, self.weights.endswith("_sym"), grade, v)
-        return grade, v
+        weigh_lists(start, every, classes, values, discount, kind, self.weights.endswith("_sym"), way, v)
+        return way, v
 
     def knobs(self) -> tuple[float, ...]:
         return (self.margin,)

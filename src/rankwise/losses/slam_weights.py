@@ -17,6 +17,10 @@ ndcg_*_sym         averaged inside each label class
 The rule must not look at scores: weights that follow the scores inside a class would make the loss non-convex. With
 any of them the pessimistic loss of the measure is at most the sum of v over documents that a less relevant one
 outscores, which is what makes SLAM an upper bound.
+
+Losses that compare a document with the best of the lower classes walk through a list from its lowest class up. Labels
+alone tell that way, so it is laid out once, as one number a document: its place in the list, and a half more where a
+class begins.
 """
 
 import numpy as np
@@ -78,8 +82,19 @@ def average_inside_classes(first, count, v):
 
 
 @kernel
-def weigh_lists(start, rows, label, value, discount, kind, symmetric, grade_of_row, weight_of_row):
-    """For every row the number of its label class (0 the lowest) and its weight v; all 0 where every order is perfect.
+def lay_out(own, grade, first, count, way_of_row):
+    """The way through one list of the rows ``own``; inside a class documents keep their order."""
+    seen = np.zeros(len(count), np.int64)
+    for i in range(len(own)):
+        c = grade[i]
+        p = len(own) - first[c] - count[c] + seen[c]
+        way_of_row[own[p]] = i if seen[c] > 0 else i + 0.5
+        seen[c] += 1
+
+
+@kernel
+def weigh_lists(start, rows, label, value, discount, kind, symmetric, way_of_row, weight_of_row):
+    """The way through every list, and every row's weight v; all 0 where every order is perfect.
 
     ``value`` holds gains for NDCG and relevance for AP.
     """
@@ -99,26 +114,21 @@ def weigh_lists(start, rows, label, value, discount, kind, symmetric, grade_of_r
             position_weights(kind, first, count, gain, discount[:size], v)
         if symmetric:
             average_inside_classes(first, count, v)
+        lay_out(own, grade, first, count, way_of_row)
         for i in range(size):
-            grade_of_row[own[i]] = grade[i]
             weight_of_row[own[i]] = v[first[grade[i]]]
             first[grade[i]] += 1  # documents of a class take its positions in their own order
 
 
 @kernel
-def best_below(score, grade, n_grades):
-    """For each class the document with the highest score among lower classes, the first of equals; -1 if none."""
-    top = np.full(n_grades, -1)
-    for i in range(len(score)):
-        c = int(grade[i])
-        if top[c] < 0 or score[i] > score[top[c]]:
-            top[c] = i
-    below = np.full(n_grades, -1)
-    for c in range(1, n_grades):
-        rival, other = below[c - 1], top[c - 1]
-        better = rival < 0 or score[other] > score[rival] or (score[other] == score[rival] and other < rival)
-        below[c] = other if better else rival
-    return below
+def lay_out_lists(start, rows, label, way_of_row):
+    """The way through every list."""
+    for q in range(len(start) - 1):
+        own = rows[start[q] : start[q + 1]]
+        if len(own) > 0:
+            grade = np.empty(len(own), np.int64)
+            first, count = class_layout(grade, number_levels(label[own], grade))
+            lay_out(own, grade, first, count, way_of_row)
 
 
 @kernel
@@ -131,3 +141,20 @@ def number_lists(start, rows, label, grade_of_row):
             number_levels(label[own], grade)
             for i in range(len(own)):
                 grade_of_row[own[i]] = grade[i]
+
+
+@kernel
+def class_end(way, p):
+    """Where the class ends that begins at ``p``."""
+    p += 1
+    while p < len(way) and way[p] == np.floor(way[p]):
+        p += 1
+    return p
+
+
+@kernel
+def first_with(wanted, score, way, p, end):
+    """The first document of a class, ``way[p:end]``, that has this score."""
+    while p < end - 1 and score[int(way[p])] != wanted:
+        p += 1
+    return int(way[p])

@@ -17,6 +17,9 @@ from rankwise._kernels.sorting import sort_carrying
 from rankwise.losses._base import Rows, SmoothedMeasure, Vector
 from rankwise.measures.gains import as_discount, as_gain, discounts, gains
 
+# below the smallest normal number 1/sigma is no number any more
+_LEAST_SIGMA = float(np.finfo(np.float64).smallest_normal)
+
 
 @kernel
 def _by_score(score, value):
@@ -140,7 +143,7 @@ class SmoothMeasure(SmoothedMeasure):
 
     Parameters
     ----------
-    sigma : width of the smoothing, above 0; small is close to the measure, large is smooth
+    sigma : width of the smoothing, above 0 (at least 2^-1022); small is close to the measure, large is smooth
     """
 
     sigma: float = 1.0
@@ -148,8 +151,8 @@ class SmoothMeasure(SmoothedMeasure):
     convex = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.sigma < np.inf:
-            raise RankwiseError(f"sigma is above 0: found {self.sigma!r}")
+        if not _LEAST_SIGMA <= self.sigma < np.inf:
+            raise RankwiseError(f"sigma is a finite number of at least {_LEAST_SIGMA:.4g}: found {self.sigma!r}")
 
     def knobs(self) -> tuple[float, ...]:
         return (self.sigma,)
@@ -355,7 +358,7 @@ class SmoothDCG1(SmoothMeasure):
         return 0.5 / self.sigma if m > 1 else 0.0
 
     def smoothness(self, m: int) -> float:
-        return 1.0 / self.sigma**2
+        return (1.0 / self.sigma) * (1.0 / self.sigma)  # sigma^2 may be too small for a number
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

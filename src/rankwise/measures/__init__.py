@@ -1,15 +1,20 @@
 """Measures as values: ``NDCG() @ 10``, ``AP(rel=2)``, or parsed from their spelling, ``parse("nDCG@10")``."""
 
-from rankwise.measures._base import BinaryMeasure, Measure
-from rankwise.measures.ap import AP
-from rankwise.measures.err import ERR
-from rankwise.measures.ndcg import DCG, NDCG, MeanNDCG
-from rankwise.measures.pairs import Pairs
-from rankwise.measures.parse import parse, registered
-from rankwise.measures.precision import P, R, Success
-from rankwise.measures.rbp import RBP
-from rankwise.measures.rr import RR
-from rankwise.measures.wta import WTA
+from typing import TYPE_CHECKING
+
+from rankwise._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from rankwise.measures._base import BinaryMeasure, Measure
+    from rankwise.measures.ap import AP
+    from rankwise.measures.err import ERR
+    from rankwise.measures.ndcg import DCG, NDCG, MeanNDCG
+    from rankwise.measures.pairs import Pairs
+    from rankwise.measures.parse import parse, registered
+    from rankwise.measures.precision import P, R, Success
+    from rankwise.measures.rbp import RBP
+    from rankwise.measures.rr import RR
+    from rankwise.measures.wta import WTA
 
 __all__ = [
     "AP",
@@ -29,3 +34,20 @@ __all__ = [
     "parse",
     "registered",
 ]
+
+# module -> the public names that live in it; one is imported, and its kernels declared, when it is asked for
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "_base": ["BinaryMeasure", "Measure"],
+        "ap": ["AP"],
+        "err": ["ERR"],
+        "ndcg": ["DCG", "NDCG", "MeanNDCG"],
+        "pairs": ["Pairs"],
+        "parse": ["parse", "registered"],
+        "precision": ["P", "R", "Success"],
+        "rbp": ["RBP"],
+        "rr": ["RR"],
+        "wta": ["WTA"],
+    },
+)

@@ -1,0 +1,50 @@
+"""Many short lists of one length in a single call into compiled code, and all lists there are of a length."""
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+
+from rankwise.losses import Loss
+from rankwise.losses.compute import PreparedLists, loss_lists
+from rankwise.measures import Measure
+from rankwise.measures.compute import ScoredLists, measure_lists
+
+
+def on_lists(loss: Loss, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(values, gradients) of a loss on every row of ``scores``; one row of labels each, or one for all."""
+    n, m = scores.shape
+    start = np.arange(n + 1, dtype=np.int64) * m
+    judged = np.ascontiguousarray(np.broadcast_to(labels, scores.shape), dtype=float).ravel()
+    values, gradients = loss_lists(
+        PreparedLists.of(loss, judged, start), np.ascontiguousarray(scores).ravel(), n_jobs=1
+    )
+    return values, gradients.reshape(n, m)
+
+
+def missed(measure: Measure, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """1 - measure of every row under pessimistic ties; 0 where the measure is 0/0."""
+    n, m = scores.shape
+    start = np.arange(n + 1, dtype=np.int64) * m
+    judged = np.ascontiguousarray(np.broadcast_to(labels, scores.shape), dtype=float).ravel()
+    lists = ScoredLists(np.ascontiguousarray(scores).ravel(), judged, start)
+    return np.nan_to_num(1 - measure_lists([measure], lists, ties="pessimistic", n_jobs=1)[0])
+
+
+@cache
+def weak_orders(m: int) -> np.ndarray:
+    """Every way to rank m documents, ties allowed, as whole-numbered scores without gaps."""
+    every = [order for order in product(range(m), repeat=m) if set(order) == set(range(len(set(order))))]
+    return np.array(every, dtype=float)
+
+
+@cache
+def labellings(m: int, grades: int) -> np.ndarray:
+    """Every way to judge m documents on so many grades."""
+    return np.array(list(product(range(grades), repeat=m)), dtype=float)
+
+
+def all_lists(m: int, grades: int) -> tuple[np.ndarray, np.ndarray]:
+    """(scores, labels), a list a row: every weak order of m documents with every way to judge them."""
+    orders, judged = weak_orders(m), labellings(m, grades)
+    return np.tile(orders, (len(judged), 1)), np.repeat(judged, len(orders), axis=0)
