@@ -16,7 +16,7 @@ import pytest
 import rankwise
 
 ROOT = Path(__file__).parents[1]
-HEAVY = {"numba", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
+HEAVY = {"matplotlib", "numba", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
 
 
 def python(*arguments: str) -> str:

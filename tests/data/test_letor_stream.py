@@ -2,10 +2,12 @@
 
 import gzip
 import io
+import itertools
 import os
 import re
 import sys
 import threading
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -131,6 +133,44 @@ def test_a_query_that_returns_is_refused_by_name():
         )
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from(["7", "8", "x"]), st.integers(1, 4)), min_size=1, max_size=40),
+    st.integers(1, 30),
+    st.sampled_from([3, 40, 1_000]),
+)
+def test_a_query_that_returns_may_begin_a_list_of_its_own_wherever_blocks_end(runs, rows, drip):
+    lines = [(qid, number) for number, (qid, size) in enumerate(runs) for _ in range(size)]
+    text = b"".join(b"1 qid:%s 1:%d\n" % (qid.encode(), number) for qid, number in lines)
+    expected = [(qid, len(list(group))) for qid, group in itertools.groupby(qid for qid, _ in lines)]
+    parts = blocks(text, rows, drip, returning="new")
+    found = [pair for part in parts for pair in zip(part.names(), part.sizes.tolist(), strict=True)]
+    assert [(str(qid), size) for qid, size in found] == expected
+    assert np.concatenate([part.X[:, 0] for part in parts]).tolist() == [number for _, number in lines]
+
+
+def test_a_run_that_is_read_in_several_ranges_is_one_list():
+    parts = blocks(text_of([3, 200_000, 4]), rows=1 << 20, drip=1 << 20, returning="new")
+    assert [part.sizes.tolist() for part in parts] == [[3, 200_000, 4]]
+
+
+def test_nothing_is_remembered_of_lists_that_may_return():
+    stream = Endless()
+    parts = iter_letor(stream, rows=1_000, returning="new")
+    latest = next(parts)
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            latest = next(parts)
+        early, _ = tracemalloc.get_traced_memory()
+        for _ in range(100):
+            latest = next(parts)
+        late, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert late < early + 200_000  # the ids of the further lists would take more than 600,000 bytes
+    assert latest.n_documents < 5_000
+
+
 def test_problems_in_later_blocks_are_named_by_their_line_in_the_file():
     text = text_of([50, 50, 50]) + b"1 qid:z 1:oops\n"
     for drip in (64, 1 << 16):
@@ -205,6 +245,8 @@ def test_what_cannot_be_asked_for():
         iter_letor("train.txt", rows=0)
     with pytest.raises(RankwiseError, match="missing is 'error', 'zero' or 'min': found 'x'"):
         iter_letor("train.txt", missing="x")
+    with pytest.raises(RankwiseError, match="returning is 'error' or 'new': found 'old'"):
+        iter_letor("train.txt", returning="old")
     with pytest.raises(RankwiseError, match="there is no such file"):
         next(iter_letor("nowhere.txt"))
     packed = gzip.compress(text_of([3]))

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from rankwise._kernels.rows import add_moments, add_rows, dot, list_radius, onto_l1_ball, raised_radius, score_rows
 from rankwise.data.queries import Queries
 from rankwise.losses import MaxPair
-from rankwise.measures import parse
+from rankwise.measures.parse import parse
 from rankwise.solvers.objective import LossOverLists
 from rankwise.solvers.online import Lists, Rules, State, play
 from rankwise.solvers.radius import largest_radius

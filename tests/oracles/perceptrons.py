@@ -49,15 +49,11 @@ def slam_gradient(X: np.ndarray, labels: np.ndarray, scores: np.ndarray, loss: S
     return z
 
 
-def worst_pair_gradient(X: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """x_j - x_i for the pair with label_i > label_j whose gap s_j - s_i is largest, the first of equals."""
-    worst, pair = -math.inf, None
-    for i in range(len(labels)):
-        j = best_lower(i, scores, list(labels))
-        if j is not None and scores[j] - scores[i] > worst:
-            worst, pair = scores[j] - scores[i], (i, j)
-    assert pair is not None
-    return X[pair[1]] - X[pair[0]]
+def worst_pair_gradients(X: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
+    """x_j - x_i for each pair with label_i > label_j whose gap s_j - s_i is the largest: any of equals will do."""
+    pairs = [(i, j) for i in range(len(labels)) for j in range(len(labels)) if labels[i] > labels[j]]
+    worst = max(scores[j] - scores[i] for i, j in pairs)
+    return [X[j] - X[i] for i, j in pairs if scores[j] - scores[i] == worst]
 
 
 def listnet_gradient(X: np.ndarray, targets: np.ndarray, scores: np.ndarray) -> np.ndarray:

@@ -35,51 +35,99 @@ def add_row(x, factor, out):
         out[j] += x[j] * factor
 
 
+@kernel(fastmath={"contract"})
+def _add_four(a, in_a, b, in_b, c, in_c, d, in_d, out):
+    for j in range(len(out)):
+        out[j] += (a[j] * in_a + b[j] * in_b) + (c[j] * in_c + d[j] * in_d)
+
+
 @kernel
 def add_rows(X, rows, factors, out):
     """Add X' g for the given rows; rows with g = 0 are not touched."""
+    waiting, count = np.empty(4, np.int64), 0
     for p in range(len(rows)):
         if factors[p] != 0.0:
-            add_row(X[rows[p]], factors[p], out)
-
-
-@kernel(fastmath={"contract"})
-def _add_four(a, b, c, d, out):
-    for j in range(len(out)):
-        out[j] += (a[j] + b[j]) + (c[j] + d[j])
+            waiting[count] = p
+            count += 1
+        if count == 4:  # four at a time: the sum is read and written a quarter as often
+            a, b, c, d = waiting
+            _add_four(
+                X[rows[a]], factors[a], X[rows[b]], factors[b], X[rows[c]], factors[c], X[rows[d]], factors[d], out
+            )
+            count = 0
+    for p in waiting[:count]:
+        add_row(X[rows[p]], factors[p], out)
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _distances(x, center, scale):
-    """Squared distances from 0 and from the center, features times ``scale``."""
-    far, around = 0.0, 0.0
+def _distance(x, center):
+    """Squared distance of a row from the center."""
+    total = 0.0
     for j in range(len(center)):
-        a = x[j] * scale[j]
-        b = (x[j] - center[j]) * scale[j]
-        far += a * a
-        around += b * b
-    return far, around
+        a = x[j] - center[j]
+        total += a * a
+    return total
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def _scaled_distance(x, center, scale):
+    """Squared distance of a row from the center, features times ``scale``."""
+    total = 0.0
+    for j in range(len(center)):
+        a = (x[j] - center[j]) * scale[j]
+        total += a * a
+    return total
+
+
+@kernel
+def _reach(X, rows, scale, center):
+    """The largest distance of a row from the center, features times ``scale``."""
+    far = 0.0
+    if (scale == 1.0).all():
+        for row in rows:
+            far = max(far, _distance(X[row], center))
+    else:
+        for row in rows:
+            far = max(far, _scaled_distance(X[row], center, scale))
+    return math.sqrt(far)
+
+
+@kernel
+def _reach_from_zero(X, rows, scale, center):
+    center[:] = 0.0
+    return _reach(X, rows, scale, center)
+
+
+@kernel
+def _reach_from_mean(X, rows, scale, center):
+    center[:] = 0.0
+    add_rows(X, rows, np.ones(len(rows)), center)
+    center /= len(rows)
+    return _reach(X, rows, scale, center)
+
+
+@kernel
+def raised_radius(X, rows, scale, center, radius, mean_first):
+    """The larger of ``radius`` and the radius of these rows; and which of its two sides to look at first next time.
+
+    The radius of rows is their largest distance, features times ``scale``, from 0 or from their mean row, whichever is
+    smaller: either bounds that of the smallest ball around them, which is at least half of the second. So one of the
+    two, if it is small enough, shows that nothing is raised, and the order in which they are tried changes no result.
+    ``center`` is overwritten.
+    """
+    first = _reach_from_mean(X, rows, scale, center) if mean_first else _reach_from_zero(X, rows, scale, center)
+    if first <= radius:
+        return radius, mean_first
+    other = _reach_from_zero(X, rows, scale, center) if mean_first else _reach_from_mean(X, rows, scale, center)
+    if other <= radius:
+        return radius, not mean_first
+    return min(first, other), mean_first
 
 
 @kernel
 def list_radius(X, rows, scale, center):
-    """The largest distance of a row, its features times ``scale``, from 0 or from the mean row, whichever is smaller.
-
-    Either bounds the radius of the smallest ball around the rows, which is at least half of the second. ``center`` is
-    overwritten.
-    """
-    size = len(rows)
-    center[:] = 0.0
-    for p in range(0, size - 3, 4):  # four at a time: the sum is read and written a quarter as often
-        _add_four(X[rows[p]], X[rows[p + 1]], X[rows[p + 2]], X[rows[p + 3]], center)
-    for p in range(size - size % 4, size):
-        add_row(X[rows[p]], 1.0, center)
-    center /= size
-    far, around = 0.0, 0.0
-    for row in rows:
-        a, b = _distances(X[row], center, scale)
-        far, around = max(far, a), max(around, b)
-    return math.sqrt(min(far, around))
+    """The radius of these rows alone; see :func:`raised_radius`."""
+    return raised_radius(X, rows, scale, center, 0.0, False)[0]
 
 
 @kernel

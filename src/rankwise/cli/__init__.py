@@ -10,13 +10,13 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise._version import __version__
-from rankwise.cli import convert, demo, evaluate, inspect
+from rankwise.cli import convert, demo, evaluate, inspect, simulate, train
 
 _INTERRUPTED = 130  # what shells report after Ctrl-C
 
 app = typer.Typer(
     name="rankwise",
-    help="Rankers trained for the measure that you report: read judged lists, measure, diagnose.",
+    help="Rankers trained for the measure that you report: read judged lists, learn, measure, diagnose.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -25,6 +25,8 @@ app.command("demo")(demo.demo)
 app.command("inspect")(inspect.inspect)
 app.command("convert")(convert.convert)
 app.command("evaluate")(evaluate.evaluate)
+app.command("train")(train.train)
+app.command("simulate")(simulate.simulate)
 
 
 def _print_version(wanted: bool) -> None:

@@ -16,7 +16,7 @@ from rankwise.data.grouping import Grouping, by_run
 from rankwise.data.letor_groups import SIDE_FILES, as_written, find_side_file, group_sizes
 from rankwise.data.letor_options import Reading, Unjudged, ZeroBased, as_reading
 from rankwise.data.letor_problems import Where
-from rankwise.data.letor_stream import iter_blocks, refuse_returning
+from rankwise.data.letor_stream import Returning, iter_blocks, refuse_returning, runs_as_lists
 from rankwise.data.letor_table import Table, read_table
 from rankwise.data.queries import Queries
 from rankwise.data.sources import Text, name_of, open_stream, read_text
@@ -102,6 +102,7 @@ def iter_letor(
     n_features: int | None = None,
     feature_names: Sequence[str] | None = None,
     n_jobs: int | None = None,
+    returning: Returning = "error",
     on_read: Callable[[int], object] | None = None,
 ) -> Iterator[Queries]:
     """Judged lists from LETOR / SVMlight text of any length, block after block of whole queries.
@@ -114,6 +115,9 @@ def iter_letor(
     ----------
     path, dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs : as for :func:`read_letor`
     rows : documents that a block has at least, unless the text ends
+    returning : what to do with an id that returns after its rows have ended: "error", or "new": it begins another
+        list. With "new" no id is remembered, and a stream of any length takes the memory of one block; a block may
+        then hold an id more than once
     on_read : is called with the number of bytes (packed ones, if the source is gzipped) each time some are read
 
     Yields
@@ -130,19 +134,27 @@ def iter_letor(
     """
     if rows < 1:
         raise RankwiseError(f"rows is 1 or more: found {rows}")
+    if returning not in ("error", "new"):
+        raise RankwiseError(f"returning is 'error' or 'new': found {returning!r}")
     how = as_reading(dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs, streaming=True)
-    return _iterate(path, rows, how, on_read)
+    return _iterate(path, rows, how, None if returning == "new" else set(), on_read)
 
 
-def _iterate(path: Any, rows: int, how: Reading, on_read: Callable[[int], object] | None) -> Iterator[Queries]:
-    seen: set[str] = set()
+def _iterate(
+    path: Any, rows: int, how: Reading, seen: set[str] | None, on_read: Callable[[int], object] | None
+) -> Iterator[Queries]:
+    """The blocks; ``seen`` collects the ids that may not return, None: each run of rows with one id is a list."""
     with open_stream(path, on_read) as stream:
         for text, first_line in iter_blocks(stream, rows, skip_negative=how.rules.unjudged == code.DROP):
             table = read_table(text, _first_byte(text) if first_line == 1 else 0, how, first_line)
             if table is None:
                 continue
             how = how.settled(table.rules)
-            if len(table.y):
+            if not len(table.y):
+                continue
+            if seen is None:
+                yield _queries(table, how, runs_as_lists(table))
+            else:
                 refuse_returning(table, seen, Where(text.name, text.data, first_line))
                 yield _queries(table, how)
 

@@ -1,13 +1,18 @@
 """A LETOR text of any length as blocks of whole queries, cut where one run of a qid ends and the next begins."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 
 from rankwise._errors import FileFormatError
+from rankwise.data.grouping import Grouping
+from rankwise.data.letor_groups import as_written
 from rankwise.data.letor_problems import Where
 from rankwise.data.letor_table import Table
 from rankwise.data.sources import Stream, Text
+
+Returning = Literal["error", "new"]
 
 
 def iter_blocks(stream: Stream, rows: int, skip_negative: bool) -> Iterator[tuple[Text, int]]:
@@ -85,3 +90,10 @@ def refuse_returning(table: Table, seen: set[str], where: Where) -> None:
             )
         seen.add(qid)
         last = qid
+
+
+def runs_as_lists(table: Table) -> Grouping:
+    """Every run of rows with one qid is a list of its own, whatever stood before; memory of nothing is needed."""
+    qid = as_written(table.run_qid)
+    begins = np.concatenate([[True], qid[1:] != qid[:-1]])  # neighbours with one id are a run that was read in pieces
+    return Grouping(np.append(table.run_row[begins], len(table.y)).astype(np.int64), None, qid[begins])

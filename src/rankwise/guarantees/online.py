@@ -35,7 +35,7 @@ from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
 
 RUN = Precondition("the weights w start at 0 and are neither averaged nor projected")
 F_SLAM = Precondition("F adds up the SLAM loss of u at margin 1 over the rounds with a mistake")
-_MARGIN_1 = Precondition("the perceptron runs with margin 1")
+MARGIN_1 = Precondition("the perceptron runs with margin 1")
 F_WORST_PAIR = Precondition("F adds up the worst pair's hinge of u at margin 1 over the rounds with a mistake")
 COVERED = Precondition("the weights v follow a rule that covers the measure, whatever the scores")
 
@@ -126,7 +126,7 @@ def fixed_step(*, F: float, norm_u: float, radius: float, kappa: float, eta: flo
         statement="(F + norm_u^2/(2 eta)) / (1 - 2 eta radius^2 kappa)",
         value=(F + norm_u**2 / (2 * eta)) / left if left > 0 else math.inf,
         terms={"F": F, "norm_u": norm_u, "radius": radius, "kappa": kappa, "eta": eta},
-        preconditions=(RUN, COVERED, F_SLAM, _MARGIN_1, Precondition("eta < 1/(2 radius^2 kappa)", left > 0)),
+        preconditions=(RUN, COVERED, F_SLAM, MARGIN_1, Precondition("eta < 1/(2 radius^2 kappa)", left > 0)),
         source="online gradient descent with the self-bounding gradient of SLAM",
     )
 
@@ -152,7 +152,7 @@ def theorem_5(*, F: float, norm_u: float, radius: float, kappa: float, eta: floa
             RUN,
             COVERED,
             F_SLAM,
-            _MARGIN_1,
+            MARGIN_1,
             Precondition(f"eta = 1/(4 radius^2 kappa) = {only:g}", right),
         ),
         source="Theorem 5 of the perceptron of 2014, with its step",

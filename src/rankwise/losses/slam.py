@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from rankwise._errors import RankwiseError
+from rankwise._kernels import drive
 from rankwise._kernels.jit import kernel
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.losses.slam_weights import KINDS, class_end, first_with, weigh_lists
@@ -118,7 +119,13 @@ class SLAM(Loss):
         way, v = np.empty(len(labels)), np.empty(len(labels))
         every = np.arange(len(labels)) if rows is None else rows
         classes = values if self.is_ap else labels
-        weigh_lists(start, every, classes, values, discount, kind, self.weights.endswith("_sym"), way, v)
+        symmetric = self.weights.endswith("_sym")
+
+        def weigh(first: int, last: int) -> None:
+            own = start[first : last + 1]
+            weigh_lists(own, every, classes, values, discount, kind, symmetric, way, v)
+
+        drive.run(weigh, list(drive.query_chunks(start)))
         return way, v
 
     def knobs(self) -> tuple[float, ...]:

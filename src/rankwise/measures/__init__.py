@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from rankwise._lazy import lazy_names
+from rankwise.measures.parse import parse, registered  # now: later, the module of that name would take its place
 
 if TYPE_CHECKING:
     from rankwise.measures._base import BinaryMeasure, Measure
@@ -10,7 +11,6 @@ if TYPE_CHECKING:
     from rankwise.measures.err import ERR
     from rankwise.measures.ndcg import DCG, NDCG, MeanNDCG
     from rankwise.measures.pairs import Pairs
-    from rankwise.measures.parse import parse, registered
     from rankwise.measures.precision import P, R, Success
     from rankwise.measures.rbp import RBP
     from rankwise.measures.rr import RR
@@ -44,7 +44,6 @@ __getattr__, __dir__ = lazy_names(
         "err": ["ERR"],
         "ndcg": ["DCG", "NDCG", "MeanNDCG"],
         "pairs": ["Pairs"],
-        "parse": ["parse", "registered"],
         "precision": ["P", "R", "Success"],
         "rbp": ["RBP"],
         "rr": ["RR"],

@@ -7,12 +7,14 @@ file gives is ``_fit`` and its parameters; what it must remember to be saved is 
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._registry import discover
@@ -27,6 +29,10 @@ from rankwise.measures.parse import parse
 Vector = NDArray[np.float64]
 
 
+class RankerNotFittedError(RankwiseError, NotFittedError):  # type: ignore[misc]
+    """A ranker was asked for something before it had learned; scikit-learn knows it by its own name."""
+
+
 class Ranker(BaseEstimator):  # type: ignore[misc]
     """What all rankers share; see the module."""
 
@@ -36,6 +42,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        """The variants that the common tests run on."""
+        return (cls(),)
 
     # ------------------------------------------------------------------------------------------- learning
 
@@ -67,8 +78,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             if eval_group is None or len(eval_set) != 1 or len(eval_group) != 1:
                 raise DataError("eval_set=[(X, y)] goes with eval_group=[sizes], one of each")
             validation = self._judged(eval_set[0][0], eval_set[0][1], eval_group[0], None)
-        self._remember_features(train)
-        self._fit(train, None if validation is None else self._aligned(Whole.open(validation)))
+        with self._all_or_nothing():
+            self._remember_features(train)
+            self._fit(train, None if validation is None else self._aligned(Whole.open(validation)))
         return self
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
@@ -80,12 +92,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """One score a document, in the order of the input; a higher one is ranked first."""
         self._check_fitted()
         if isinstance(X, Query):
-            return self._scores(X.X)
+            X = Queries(X.X, None, np.array([0, len(X.X)]), feature_names=X.feature_names)
         if isinstance(X, Queries):
             return self._scores(self._aligned(X).X)
-        if hasattr(X, "columns") and self._names() is not None:
-            X = X[list(self._names() or ())]
-        features = checks.as_features(X)
+        features = checks.as_features(self._frame_in_order(X) if hasattr(X, "columns") else X)
         self._check_width(features.shape[1])
         if self.missing == "min" and checks.first_not_finite(features) is not None:
             raise DataError("missing='min' fills with the smallest value of a query: give Queries, which know them")
@@ -101,9 +111,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         owner = queries.query_of_row()
         order = np.lexsort((np.arange(len(scores)), -scores, owner))
         place = np.arange(len(order)) - np.repeat(queries.start[:-1], queries.sizes) + 1
-        names = np.array(queries.names(), dtype=object)
+        names = queries.names()
         rows: Any = order if queries.docid is None else list(queries.docid[order])
-        return Table({"qid": names[owner[order]], "docid": rows, "rank": place, "score": scores[order]})
+        qid = [names[number] for number in owner[order].tolist()]
+        return Table({"qid": qid, "docid": rows, "rank": place, "score": scores[order]})
 
     def score(self, X: Queries, y: ArrayLike | None = None) -> float:
         """The mean of the ranker's measure on judged lists, equal scores in no order."""
@@ -174,13 +185,36 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._check_width(queries.n_features)
         return queries
 
+    def _frame_in_order(self, frame: Any) -> Any:
+        """A data frame with its columns in the fitted order; other columns are left out."""
+        names = self._names()
+        if names is None:
+            return frame
+        called = {str(column): column for column in frame.columns}
+        lacking = [name for name in names if name not in called]
+        if lacking:
+            raise DataError(
+                f"{self.name} was fitted on a feature {lacking[0]!r}, and this data frame has no such column"
+            )
+        return frame[[called[name] for name in names]]
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """What fails, or is stopped by Ctrl-C, leaves the ranker as it was."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
     def _check_width(self, found: int) -> None:
         if found != self.n_features_in_:
             raise DataError(f"{self.name} was fitted on {self.n_features_in_} features: found {found}")
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
-            raise RankwiseError(f"this {self.name} is not fitted yet: call fit(training queries) first")
+            raise RankerNotFittedError(f"this {self.name} is not fitted yet: call fit(training queries) first")
 
 
 class LinearRanker(Ranker):

@@ -15,6 +15,7 @@ from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.queries import Queries, Query
 from rankwise.rankers._base import LinearRanker
+from rankwise.solvers.curve import MOST_TIMES
 from rankwise.solvers.ledger import Ledger
 from rankwise.solvers.online import Lists, Rules, State, play
 
@@ -48,8 +49,9 @@ class OnlineLearner(LinearRanker):
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         if validation is not None:
             raise DataError(f"{self.name} makes no choice by a validation set: leave it out")
-        if isinstance(self.epochs, bool) or not isinstance(self.epochs, (int, np.integer)) or self.epochs < 1:
-            raise RankwiseError(f"epochs is a whole number from 1 on: found {self.epochs!r}")
+        whole = isinstance(self.epochs, (int, np.integer)) and not isinstance(self.epochs, bool)
+        if not whole or not 1 <= self.epochs <= MOST_TIMES:  # the account counts mistakes on a list up to there
+            raise RankwiseError(f"epochs is a whole number from 1 to {MOST_TIMES:,}: found {self.epochs!r}")
         rules = self._rules(queries)
         random = np.random.default_rng(self.random_state)
         state, ledger, lists = State.fresh(queries.n_features), Ledger(rules), Lists.of(rules, queries)
@@ -78,16 +80,17 @@ class OnlineLearner(LinearRanker):
         However the same lists are divided into calls, the same bits come out, and those of ``fit``.
         """
         for block in self._blocks(X, y, group, qid):
-            if not hasattr(self, "ledger_"):
-                self._remember_features(block)
-                self._take(State.fresh(block.n_features), Ledger(self._rules(None)))
-            queries = self._aligned(block)
-            rules, first = self.ledger_.rules, self.ledger_.tally.length
-            state, ledger, lists = self.state_, self.ledger_, Lists.of(rules, queries)
-            for part in _chunks(queries, np.arange(len(queries))):
-                state, played = play(rules, state, lists, part, self.n_jobs)
-                ledger = ledger.after(played, lists, state, first)
-            self._take(state, ledger)
+            with self._all_or_nothing():
+                if not hasattr(self, "ledger_"):
+                    self._remember_features(block)
+                    self._take(State.fresh(block.n_features), Ledger(self._rules(None)))
+                queries = self._aligned(block)
+                rules, first = self.ledger_.rules, self.ledger_.tally.length
+                state, ledger, lists = self.state_, self.ledger_, Lists.of(rules, queries)
+                for part in _chunks(queries, np.arange(len(queries))):
+                    state, played = play(rules, state, lists, part, self.n_jobs)
+                    ledger = ledger.after(played, lists, state, first)
+                self._take(state, ledger)
         return self
 
     def _take(self, state: State, ledger: Ledger) -> None:
@@ -102,7 +105,7 @@ class OnlineLearner(LinearRanker):
         elif isinstance(X, Queries) or group is not None or qid is not None:
             yield self._judged(X, y, group, qid)
         elif y is not None:
-            yield _gather([(checks.as_features(X), y, 1.0, getattr(X, "columns", None))], self.missing)
+            yield _gather([_one_list((X, y))], self.missing)
         elif isinstance(X, Iterable) and not isinstance(X, np.ndarray):
             yield from self._stream(X)
         else:
@@ -111,18 +114,21 @@ class OnlineLearner(LinearRanker):
     def _stream(self, lists: Iterable[Any]) -> Iterator[Queries]:
         """Blocks of lists from an iterator of queries, blocks or (X, y) pairs."""
         waiting: list[Any] = []
+        documents = 0
         for item in lists:
-            if isinstance(item, Queries):
-                if waiting:
-                    yield _gather(waiting, self.missing)
-                    waiting = []
+            one = None if isinstance(item, Queries) else _one_list(item)
+            if waiting and (one is None or one[3] != waiting[0][3]):  # other names of features: a block of its own
+                yield _gather(waiting, self.missing)
+                waiting, documents = [], 0
+            if one is None:
                 item.labels()
                 yield item
                 continue
-            waiting.append(_one_list(item))
-            if sum(len(one[0]) for one in waiting) >= _GATHERED:
+            waiting.append(one)
+            documents += len(one[0])
+            if documents >= _GATHERED:
                 yield _gather(waiting, self.missing)
-                waiting = []
+                waiting, documents = [], 0
         if waiting:
             yield _gather(waiting, self.missing)
 
@@ -159,7 +165,8 @@ def _one_list(item: Any) -> tuple[Any, Any, float, Any]:
             raise DataError(f"query {item.qid!r} carries no labels, and labels are needed here")
         return item.X, item.y, item.weight, item.feature_names
     if isinstance(item, (tuple, list)) and len(item) == 2:
-        return checks.as_features(item[0]), item[1], 1.0, None
+        names = getattr(item[0], "columns", None)  # a data frame names its features
+        return checks.as_features(item[0]), item[1], 1.0, None if names is None else tuple(map(str, names))
     raise DataError(f"a stream holds queries or pairs (X, y): found {type(item).__name__}")
 
 
@@ -168,12 +175,15 @@ def _gather(lists: list[tuple[Any, Any, float, Any]], missing: checks.Missing) -
     widths = {one[0].shape[1] for one in lists}
     if len(widths) > 1:
         raise DataError(f"the lists of a stream have the same features: found {' and '.join(map(str, sorted(widths)))}")
-    weights = [one[2] for one in lists]
-    return Queries.from_arrays(
+    gathered = Queries.from_arrays(
         lists[0][0] if len(lists) == 1 else np.concatenate([one[0] for one in lists]),
         np.concatenate([checks.as_labels(one[1], len(one[0])) for one in lists]),
         group=[len(one[0]) for one in lists],
-        weight=None if all(weight == 1.0 for weight in weights) else weights,
         feature_names=lists[0][3],
         missing=missing,
     )
+    weights = np.array([one[2] for one in lists])
+    if (weights == 1.0).all():
+        return gathered
+    # checked where the lists came from: that none of them counts is no fault of a part of a stream
+    return Queries(gathered.X, gathered.y, gathered.start, weight=weights, feature_names=gathered.feature_names)

@@ -15,7 +15,7 @@ from rankwise.solvers.curve import Curve, Tally
 from rankwise.solvers.ledger import Ledger
 from rankwise.solvers.online import Rules, State
 
-_NUMBERS = ("rounds", "counted", "mistakes", "loss", "measured", "radius")
+_NUMBERS = ("rounds", "counted", "mistakes", "loss", "measured", "radius", "lightest", "heaviest")
 _FACTS = tuple(field.name for field in fields(WeightFacts))
 
 

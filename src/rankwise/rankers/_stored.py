@@ -61,8 +61,9 @@ def read_ranker(store: Store) -> Ranker:
         ranker._restore(store.fact("learned", dict), store)
     except FileFormatError:
         raise
-    except (RankwiseError, TypeError, ValueError, KeyError) as error:
-        raise FileFormatError(f"{store.path} is damaged: {str(error).splitlines()[0]}") from error
+    except Exception as error:  # whatever a hostile file provokes
+        about = (str(error).splitlines() or [type(error).__name__])[0]
+        raise FileFormatError(f"{store.path} is damaged: {about}") from error
     return ranker
 
 

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise._errors import DataError
 from rankwise.data import checks
+from rankwise.rankers._base import RankerNotFittedError
 
 Vector = NDArray[np.float64]
 
@@ -33,59 +34,70 @@ class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([1])
     """
 
+    classes_: NDArray[Any]
+    coef_: Vector
+    mistakes_: int
+    rounds_: int
+    radius_: float
+
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """One pass over the rows in their order, from w = 0."""
-        for name in ("classes_", "coef_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        return self.partial_fit(X, y)
+        return self._learn(X, y, None, fresh=True)
 
     def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Go on with more rows; ``classes`` names both labels if the first rows might have one of them alone."""
-        rows = self._rows(X)
-        labels = np.asarray(y)
+        return self._learn(X, y, classes, fresh=not hasattr(self, "classes_"))
+
+    def _learn(self, X: Any, y: ArrayLike, classes: ArrayLike | None, *, fresh: bool) -> Self:
+        rows, labels = self._rows(X), np.asarray(y)
         if labels.shape != (len(rows),):
             raise DataError(f"y holds one label a row: found shape {labels.shape} for {len(rows):,} rows")
-        if not hasattr(self, "classes_"):
+        if fresh:
             known = np.unique(labels if classes is None else np.asarray(classes))
+            w, mistakes, rounds, radius = np.zeros(rows.shape[1]), 0, 0, 0.0
             if len(known) != 2:
                 raise DataError(
                     f"a binary perceptron tells two classes apart: found {len(known)}, {known.tolist()!r:.60}"
                 )
-            self.classes_, self.coef_ = known, np.zeros(rows.shape[1])
-            self.n_features_in_ = rows.shape[1]
-            self.mistakes_, self.rounds_, self.radius_ = 0, 0, 0.0
-        if not np.isin(labels, self.classes_).all():
-            raise DataError(f"the classes are {self.classes_.tolist()}: found another label in y")
-        self._check_width(rows)
-        signs = np.where(labels == self.classes_[1], 1.0, -1.0)
-        for x, sign in zip(rows, signs, strict=True):
-            self.rounds_ += 1
-            if sign * float(x @ self.coef_) <= 0:
-                self.coef_ = self.coef_ + sign * x
-                self.mistakes_ += 1
-                self.radius_ = max(self.radius_, float(np.linalg.norm(x)))
+        else:
+            known, w = self.classes_, self.coef_
+            mistakes, rounds, radius = self.mistakes_, self.rounds_, self.radius_
+            self._check_width(rows)
+        if not np.isin(labels, known).all():
+            raise DataError(f"the classes are {known.tolist()}: found another label in y")
+        for x, sign in zip(rows, np.where(labels == known[1], 1.0, -1.0), strict=True):
+            if sign * float(x @ w) <= 0:
+                w = w + sign * x
+                mistakes += 1
+                radius = max(radius, float(np.linalg.norm(x)))
+        self.classes_, self.coef_, self.n_features_in_ = known, w, len(w)
+        self.mistakes_, self.rounds_, self.radius_ = mistakes, rounds + len(rows), radius
         return self
 
     def decision_function(self, X: Any) -> Vector:
         """w . x of every row."""
-        if not hasattr(self, "coef_"):
-            raise RankwiseError("this BinaryPerceptron is not fitted yet: call fit(X, y) first")
+        self._check_fitted()
         rows = self._rows(X)
         self._check_width(rows)
         return np.asarray(rows @ self.coef_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of every row; the smaller one where w . x is 0."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
+        above = self.decision_function(X) > 0
+        return np.asarray(self.classes_[above.astype(int)])
 
     def mistake_bound(self, X: Any, y: ArrayLike, u: ArrayLike) -> float:
         """F + norm(u) R sqrt(F) + norm(u)^2 R^2 over all these rows, which is at least that over the mistakes alone."""
+        self._check_fitted()
         signs = np.where(np.asarray(y) == self.classes_[1], 1.0, -1.0)
         vector = np.asarray(u, dtype=np.float64)
         F = math.fsum(np.maximum(0.0, 1.0 - signs * (self._rows(X) @ vector)))
         b = float(np.linalg.norm(vector)) * self.radius_
         return F + b * math.sqrt(F) + b**2
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "coef_"):
+            raise RankerNotFittedError("this BinaryPerceptron is not fitted yet: call fit(X, y) first")
 
     @staticmethod
     def _rows(X: Any) -> Vector:

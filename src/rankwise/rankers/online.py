@@ -1,12 +1,15 @@
 """Online learning with any loss: the general round loop as a ranker."""
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 from rankwise._errors import RankwiseError
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss
+from rankwise.losses.max_pair import MaxPair
+from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.losses.slam import SLAM
 from rankwise.rankers._online import OnlineLearner
 from rankwise.solvers.online import Averaging, Ball, Rules, Scaling, Step, Update
@@ -73,6 +76,14 @@ class OnlineRanker(OnlineLearner):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.missing = missing
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        return (
+            cls(),
+            cls(PairHinge(), measure="AP", projection="l2", ball=0.5, scale="radius"),
+            cls(MaxPair(), update="mistakes", step="constant", projection="l1", ball=2.0, averaging="suffix"),
+        )
 
     def _loss(self) -> Loss:
         return SLAM() if self.loss is None else self.loss

@@ -1,7 +1,10 @@
 """Perceptrons for ranking: they learn from mistakes alone, and what they can lose is bounded."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise.data import checks
@@ -93,6 +96,14 @@ class SLAMPerceptron(OnlineLearner):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.missing = missing
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        return (
+            cls(),
+            cls("AP", margin=1.0, eta=0.25, averaging="uniform", epochs=2, shuffle=True),
+            cls("nDCG", weights="ndcg_003", scale="standard", averaging="suffix"),
+        )
 
     def _rules(self, queries: Queries | None) -> Rules:
         if self.eta != "theory":
@@ -186,6 +197,8 @@ def _step_of_theorem_5(rules: Rules, queries: Queries) -> float:
     """1/(4 R^2 kappa), with the largest radius and the weights of all these lists."""
     radius = largest_radius(queries)
     v = PreparedLists.of(rules.loss, queries.labels(), queries.start, queries.rows).value[queries.rows]
+    if queries.weight is not None:  # a list of weight 2 is a step twice as long
+        v = v * np.repeat(queries.weight, queries.sizes)
     kappa = WeightFacts.of(v, queries.start).kappa
     if radius == 0 or kappa == 0:
         raise RankwiseError("eta='theory' is 1/(4 R^2 kappa), and these lists have nothing to learn: R or kappa is 0")

@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 
 from rankwise._kernels.jit import compiled, kernel
-from rankwise._kernels.rows import add_moments, add_rows, dot, list_radius, onto_l1_ball
+from rankwise._kernels.rows import add_moments, add_rows, dot, onto_l1_ball, raised_radius
 from rankwise.losses._driver import FORMULA
 
 # places in ``rules``
@@ -63,7 +63,7 @@ def _set_scale(X, own, rules, moments, counts, sizes, scale, room):
     """Bring the running scale of the features up to date; it looks at the features of this list, not at its labels."""
     if rules[SCALE] == BY_RADIUS:
         scale[:] = 1.0
-        sizes[SCALE_RADIUS] = max(sizes[SCALE_RADIUS], list_radius(X, own, scale, room))
+        sizes[SCALE_RADIUS] = raised_radius(X, own, scale, room, sizes[SCALE_RADIUS], False)[0]
         if sizes[SCALE_RADIUS] > 0.0:
             scale[:] = 1.0 / sizes[SCALE_RADIUS]
     elif rules[SCALE] == STANDARD:
@@ -107,7 +107,7 @@ def _play_rounds(
         longest = max(longest, start[q + 1] - start[q])
     room, places = np.empty((5, longest)), np.empty(longest, np.int64)
     step, center, effective = np.empty(features), np.empty(features), np.empty(features)
-    end = 0
+    end, mean_first = 0, False
     for r in range(len(order)):
         low, size = start[order[r]], start[order[r] + 1] - start[order[r]]
         counts[ROUNDS] += 1
@@ -134,7 +134,8 @@ def _play_rounds(
             continue
         often = 1.0 if len(weight) == 0 else weight[order[r]]
         losses[r] = often * formula(s, y, v, g, table, knobs)
-        sizes[LARGEST] = max(sizes[LARGEST], list_radius(X, own, scale, center))
+        if rules[SCALE] != RAW:  # on raw features it is worked out beside the rounds, by :func:`largest_radius`
+            sizes[LARGEST], mean_first = raised_radius(X, own, scale, center, sizes[LARGEST], mean_first)
         step[:] = 0.0
         add_rows(X, own, g, step)
         eta = rules[ETA] / math.sqrt(t) if rules[STEP] == SQRT else rules[ETA]
@@ -142,6 +143,18 @@ def _play_rounds(
             w[j] -= eta * often * scale[j] * step[j]
         _project(w, rules)
     return len(order)
+
+
+@kernel
+def largest_radius(order, learned, start, rows, X, radius):
+    """The largest radius of the lists that were learned from, or ``radius`` if that is larger."""
+    scale, center, mean_first = np.ones(X.shape[1]), np.empty(X.shape[1]), False
+    for r in range(len(order)):
+        low, high = start[order[r]], start[order[r] + 1]
+        if learned[r] and high > low:
+            own = np.arange(low, high) if len(rows) == 0 else rows[low:high]
+            radius, mean_first = raised_radius(X, own, scale, center, radius, mean_first)
+    return radius
 
 
 @kernel

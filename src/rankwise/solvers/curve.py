@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 _MOST = 2048
+# How often something can happen on a list, in two bytes.
+MOST_TIMES = 65_535
 
 
 def _empty() -> Vector:
@@ -63,21 +65,24 @@ class Curve:
 class Tally:
     """How often something happened on each list, in memory that grows by doubling.
 
-    Tallies of one run share their memory: only what lies before ``length`` is theirs.
+    Tallies of one run share their memory: only what lies before ``length`` is theirs. ``filled`` says how far anybody
+    went on; where two runs part, the second one gets memory of its own.
     """
 
     length: int = 0
     room: NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16), repr=False)
+    filled: list[int] = field(default_factory=lambda: [0], repr=False)
 
     def added(self, places: NDArray[np.int64], length: int) -> "Tally":
         """One more for each of the places, after which there are ``length`` lists."""
-        room = self.room
-        if length > len(room):
+        room, filled = self.room, self.filled
+        if length > len(room) or filled[0] > self.length:
             room = np.zeros(max(length, 2 * len(room)), np.uint16)
             room[: self.length] = self.room[: self.length]
-        room[self.length : length] = 0
+            filled = [0]
         np.add.at(room, places, 1)
-        return Tally(max(length, self.length), room)
+        filled[0] = max(length, self.length)
+        return Tally(filled[0], room, filled)
 
     @property
     def counts(self) -> NDArray[np.uint16]:

@@ -184,6 +184,7 @@ class Ledger:
             bounds_of.F_SLAM.sentence: True,
             bounds_of.F_WORST_PAIR.sentence: True,
             bounds_of.COVERED.sentence: covers(self.rules),
+            bounds_of.MARGIN_1.sentence: getattr(self.rules.loss, "margin", None) == 1,
         }
         settled = (replace(one, met=known.get(one.sentence, one.met)) for one in bound.preconditions)
         return replace(bound, preconditions=tuple(settled))

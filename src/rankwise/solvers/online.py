@@ -5,6 +5,9 @@ saved and continued at any round, and any division of the same rounds into calls
 """
 
 import math
+import numbers
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -12,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise._kernels import drive
 from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists
@@ -24,6 +28,9 @@ Step = Literal["constant", "sqrt"]
 Ball = Literal["none", "l2", "l1"]
 Averaging = Literal["none", "uniform", "suffix"]
 Scaling = Literal["none", "radius", "standard"]
+
+# Documents that are accounted for together, beside the rounds that follow: some megabytes of rows.
+_TOGETHER = 1 << 13
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "update": ("mistakes", "always"),
@@ -65,9 +72,10 @@ class Rules:
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise RankwiseError(f"{name} is one of {', '.join(map(repr, known))}: found {getattr(self, name)!r}")
-        if not 0 < self.eta < math.inf:
+        if not isinstance(self.eta, numbers.Real) or not 0 < self.eta < math.inf:
             raise RankwiseError(f"eta, the size of a step, is a number above 0: found {self.eta!r}")
-        if (self.projection == "none") != (self.ball == math.inf) or not self.ball > 0:
+        ball = self.ball if isinstance(self.ball, numbers.Real) else 0.0
+        if (self.projection == "none") != (ball == math.inf) or not ball > 0:
             raise RankwiseError(
                 f"a projection goes onto a ball of a radius above 0: found projection={self.projection!r} and "
                 f"radius {self.ball!r}"
@@ -160,8 +168,12 @@ class Lists:
         labels = queries.labels()
         rows = None if queries.is_grouped else queries.rows
         classes = rules.measure.row_values(labels) if isinstance(rules.measure, BinaryMeasure) else labels
-        grade = np.empty(len(labels))
-        number_lists(queries.start, queries.rows, classes, grade)
+        grade, every = np.empty(len(labels)), queries.rows
+
+        def number(first: int, last: int) -> None:
+            number_lists(queries.start[first : last + 1], every, classes, grade)
+
+        drive.run(number, list(drive.query_chunks(queries.start)))
         return cls(queries, PreparedLists.of(rules.loss, labels, queries.start, rows), grade)
 
 
@@ -186,47 +198,71 @@ def play(
     """Present the lists ``order`` one after the other, from a state; the state after the last, and what happened."""
     from rankwise._kernels.jit import typed_function
     from rankwise.losses._driver import FORMULA
-    from rankwise.solvers._rounds import rounds_on
+    from rankwise.solvers._rounds import largest_radius, rounds_on
 
     queries, prepared = lists.queries, lists.prepared
     after = state.copy()
-    sizes = queries.sizes[order]
-    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    start = np.concatenate([[0], np.cumsum(queries.sizes[order])]).astype(np.int64)
     scores, loss = np.empty(int(start[-1])), np.zeros(len(order))
     mistake = np.zeros(len(order), dtype=bool)
+    labels = _labels_in_order(queries, order, start)
     no_rows, no_weight = np.empty(0, np.int64), np.empty(0)
-    done = rounds_on(queries.X.dtype)(
-        typed_function(type(rules.loss).formula, FORMULA),
-        order,
-        queries.start,
-        no_rows if queries.is_grouped else queries.rows,
-        np.asarray(queries.X),
-        lists.grade,
-        prepared.label,
-        prepared.value,
-        no_weight if queries.weight is None else queries.weight,
-        prepared.table,
-        np.array(rules.loss.knobs(), dtype=np.float64),
-        rules.as_numbers(),
-        after.w,
-        after.sums,
-        after.moments,
-        after.counts,
-        after.sizes,
-        after.scale,
-        scores,
-        loss,
-        mistake,
-    )
-    if done < len(order):
-        query = queries.names()[int(order[done])]
+    X, rows = np.asarray(queries.X), no_rows if queries.is_grouped else queries.rows
+    weight = no_weight if queries.weight is None else queries.weight
+    given = (queries.start, rows, X, lists.grade, prepared.label, prepared.value, weight, prepared.table)
+    told = (np.array(rules.loss.knobs(), dtype=np.float64), rules.as_numbers())
+    formula, rounds = typed_function(type(rules.loss).formula, FORMULA), rounds_on(queries.X.dtype)
+
+    def present(first: int, last: int) -> None:
+        room = (scores[start[first] : start[last]], loss[first:last], mistake[first:last])
+        done = first + rounds(formula, order[first:last], *given, *told, *vars(after).values(), *room)
+        if done < last:
+            query = queries.names()[int(order[done])]
+            raise RankwiseError(
+                f"a score of query {query!r} in round {state.rounds + done + 1:,} is too large for float64: scale the "
+                "features, or take a smaller eta"
+            )
+
+    def account(first: int, last: int) -> tuple[Vector, float]:
+        """Measures with equal scores in no order and in the worst one, and the largest radius."""
+        places = slice(start[first], start[last])
+        shown = ScoredLists(scores[places], labels[places], start[first : last + 1] - start[first])
+        found = measure_lists_by_ties([rules.measure], shown, ["expected", "pessimistic"], n_jobs=1)[:, 0]
+        if rules.scale != "none":
+            return found, 0.0
+        learned = mistake[first:last] | (rules.update == "always")
+        return found, largest_radius(order[first:last], learned, queries.start, rows, X, 0.0)
+
+    accounts = _beside(present, account, list(drive.query_chunks(start, _TOGETHER)), drive.threads(n_jobs))
+    after.sizes[1] = max([after.sizes[1], *(radius for _, radius in accounts)])
+    if not all(np.isfinite(getattr(after, name)).all() for name in ("w", "sums", "moments", "sizes")):
         raise RankwiseError(
-            f"a score of query {query!r} in round {state.rounds + done + 1:,} is too large for float64: scale the "
-            "features, or take a smaller eta"
+            f"weights or radii after round {after.rounds:,} are too large for float64: scale the features, or take a "
+            "smaller eta"
         )
-    shown = ScoredLists(scores, _labels_in_order(queries, order, start), start)
-    expected, worst = measure_lists_by_ties([rules.measure], shown, ["expected", "pessimistic"], n_jobs=n_jobs)[:, 0]
+    expected, worst = np.concatenate([np.empty((2, 0)), *(found for found, _ in accounts)], axis=1)
     return after, Played(order, mistake, loss, expected, worst)
+
+
+def _beside(
+    present: Callable[[int, int], None],
+    account: Callable[[int, int], tuple[Vector, float]],
+    parts: list[tuple[int, int]],
+    threads: int,
+) -> list[tuple[Vector, float]]:
+    """Rounds follow one another, but what was shown is measured beside them, while its rows are still in the cache."""
+    if threads == 1 or len(parts) == 1:
+        found = []
+        for part in parts:
+            present(*part)
+            found.append(account(*part))
+        return found
+    with ThreadPoolExecutor(1) as beside:
+        waiting = []
+        for part in parts:
+            present(*part)
+            waiting.append(beside.submit(account, *part))
+        return [future.result() for future in waiting]
 
 
 def _labels_in_order(queries: Queries, order: NDArray[np.int64], start: NDArray[np.int64]) -> Vector:

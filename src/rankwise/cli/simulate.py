@@ -1,0 +1,137 @@
+"""``rankwise simulate``: online rankers on a stream whose best ranker is known, beside what theory promises."""
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankwise._errors import RankwiseError
+from rankwise.cli import reading
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_WIDTH, _HEIGHT = 64, 12
+_MARKS = ("●", "▲", "○")
+_COLOURS = ("blue", "red", "green")
+
+
+def simulate(
+    rounds: Annotated[int, typer.Option(min=1, help="Lists of the stream.")] = 10_000,
+    documents: Annotated[int, typer.Option(min=1, help="Documents a list.")] = 20,
+    features: Annotated[int, typer.Option(min=1, help="Features a document.")] = 20,
+    margin: Annotated[float, typer.Option(help="Smallest gap of two grades along the hidden ranker.")] = 0.05,
+    grades: Annotated[int, typer.Option(min=2, help="Grades of relevance.")] = 5,
+    noise: Annotated[float, typer.Option(min=0, max=1, help="Share of labels that are wrong.")] = 0.0,
+    drift: Annotated[float, typer.Option(help="Angle by which the hidden ranker turns each round.")] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the stream; tuning takes the next one.")] = 0,
+    png: Annotated[Path | None, typer.Option(help="Also draw the curves into this PNG (extra: plot).")] = None,
+    as_json: reading.JsonOption = False,
+) -> None:
+    """Two perceptrons and online ListNet on simulated lists: how fast they learn, and what is guaranteed.
+
+    A hidden vector ranks every list with a margin. The table shows the time-averaged nDCG@10 after 10, 100, 1,000 ...
+    rounds, the mistakes so far, and the largest cumulative loss that theory allows for that margin. ListNet's step is
+    chosen on a stream of its own.
+
+    Example: rankwise simulate --rounds 100000 --margin 0.02 --png online.png
+    """
+    from rankwise._progress import progress
+    from rankwise.data.worlds import World
+    from rankwise.evaluation import simulation
+
+    if png is not None:
+        from rankwise._extras import require
+
+        require("matplotlib")  # told before the work, not after it
+        if not png.resolve().parent.is_dir() or png.is_dir():
+            raise RankwiseError(f"{png} cannot be written: expected a file name in a folder that is there")
+    world = World(
+        n_queries=rounds, documents=(documents, documents), features=features, grades=grades, margin=margin,
+        radius=1.0, noise=noise, angle=drift, seed=seed,
+    )  # fmt: skip
+    with progress("simulating", simulation.total_rounds(world)) as bar:
+        found = simulation.simulate(world, on_rounds=bar.advance)
+    if png is not None:
+        from rankwise._figures import save_png
+        from rankwise.evaluation.simulation_figure import draw_simulation
+
+        save_png(draw_simulation(found), png)
+    if as_json:
+        print(json.dumps(found))
+        return
+    _show(found, png)
+
+
+def _show(found: dict[str, Any], png: Path | None) -> None:
+    from rich.console import Console
+
+    from rankwise._tables import Table
+
+    console = Console(highlight=False)
+    console.print(f"Time-averaged {found['measure']}, rounds on a logarithmic scale")
+    console.print(_chart(found))
+    console.print(Table(_columns(found)).rich())
+    console.print(_note(found))
+    if png is not None:
+        console.print(f"The curves are drawn in {png}", markup=False, soft_wrap=True)
+
+
+def _columns(found: dict[str, Any]) -> dict[str, list[Any]]:
+    """The account of every ranker after 10, 100, 1,000 ... rounds and after the last."""
+    last = found["rounds"][-1]
+    shown = [10**power for power in range(1, 20) if 10**power < last] + [last]
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("ranker", "round", "mean", "mistakes", "loss", "bound", "floor")
+    }
+    for name, run in found["rankers"].items():
+        most = min((bound["value"] for bound in run["bounds"]), default=None)
+        for number in shown:
+            at = found["rounds"].index(number)
+            floor = None if run["floor"] is None else run["floor"][at]
+            line = (name, number, run["mean"][at], run["mistakes"][at], run["loss"][at], most, floor)
+            for column, value in zip(columns.values(), line, strict=True):
+                column.append(value)
+    return columns
+
+
+def _note(found: dict[str, Any]) -> str:
+    """How ListNet got its step, and where bounds are missing."""
+    tuning, tried = found["tuning"], [line["eta"] for line in found["tuning"]["grid"]]
+    about = (
+        "bound: the largest loss that theory allows for this margin; floor: 1 - bound / round, under the mean. "
+        f"ListNet's step {tuning['eta']:g} is the best of {tried[0]:g} to {tried[-1]:g} on {tuning['rounds']:,} rounds "
+        f"of another stream (seed {tuning['seed']}); it has no such bound."
+    )
+    return about + (" The hidden ranker turns, so the perceptrons have none either." if found["world"]["angle"] else "")
+
+
+def _chart(found: dict[str, Any]) -> "Text":
+    """The curves in characters: a column for some rounds, a row for some values of the measure."""
+    from rich.text import Text
+
+    rounds, runs = found["rounds"], found["rankers"]
+    low = min(mean for run in runs.values() for mean in run["mean"] if mean is not None)
+    span = (1.0 - low) or 1.0
+    wide = math.log(rounds[-1]) or 1.0
+    cells: dict[tuple[int, int], tuple[str, str]] = {}
+    for run, mark, colour in zip(runs.values(), _MARKS, _COLOURS, strict=True):
+        for number, mean in zip(rounds, run["mean"], strict=True):
+            if mean is not None:
+                column = round(math.log(number) / wide * (_WIDTH - 1))
+                row = round((1.0 - mean) / span * (_HEIGHT - 1))
+                cells.setdefault((row, column), (mark, colour))
+    chart = Text(no_wrap=True)
+    for row in range(_HEIGHT):
+        value = 1.0 - span * row / (_HEIGHT - 1)
+        chart.append(f"{value:6.3f} ┤" if row % 3 == 2 or row == 0 else "       │", style="dim")
+        for column in range(_WIDTH):
+            mark, colour = cells.get((row, column), (" ", ""))
+            chart.append(mark, style=colour)
+        chart.append("\n")
+    chart.append(f"       └{'─' * _WIDTH}\n        1{rounds[-1]:>{_WIDTH - 1},}\n        ", style="dim")
+    for name, mark, colour in zip(runs, _MARKS, _COLOURS, strict=True):
+        chart.append(f"{mark} {name}   ", style=colour)
+    return chart

@@ -1,0 +1,195 @@
+"""``rankwise train``: learn a ranker from judged lists; ``--online`` from a stream of any length, round by round."""
+
+import json
+import math
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankwise._errors import DataError, FileFormatError, RankwiseError
+from rankwise.cli import reading
+from rankwise.cli.reading import Base, Missing, Unjudged
+
+if TYPE_CHECKING:
+    from rankwise.rankers._online import OnlineLearner
+
+_SHORT = {"slam": "SLAMPerceptron", "max-pair": "MaxPairPerceptron", "listnet": "ListNet"}
+_MODEL = Path("model.rankwise")
+
+
+class Average(StrEnum):
+    """Which weights a run ends with."""
+
+    none = "none"
+    uniform = "uniform"
+    suffix = "suffix"
+
+
+class Scale(StrEnum):
+    """What features are divided by as they come."""
+
+    none = "none"
+    radius = "radius"
+    standard = "standard"
+
+
+def train(
+    data: Annotated[
+        Path, typer.Argument(help="Judged lists: LETOR text (.gz too, - for standard input), table, or rankwise file.")
+    ],
+    online: Annotated[
+        bool, typer.Option("--online", help="Predict each list, then learn from it; a text is never loaded as a whole.")
+    ] = False,
+    ranker: Annotated[
+        str | None, typer.Option(help="slam (default), max-pair, listnet, or the name of a class of online rankers.")
+    ] = None,
+    measure: Annotated[
+        str | None,
+        typer.Option("--measure", "-m", help="What is learned for, and accounted: nDCG@10 (default), AP ..."),
+    ] = None,
+    margin: Annotated[
+        float | None, typer.Option(help="slam: 0, scale-free (default), or the margin of a pair.")
+    ] = None,
+    eta: Annotated[float | None, typer.Option(help="Size of a step (default 1).")] = None,
+    weights: Annotated[str | None, typer.Option(help="slam: the rule for the weights of documents.")] = None,
+    averaging: Annotated[
+        Average | None, typer.Option(help="Keep the last weights, the mean over all rounds, or over the later ones.")
+    ] = None,
+    scale: Annotated[
+        Scale | None, typer.Option(help="Divide features by the largest radius so far, or by their own deviation.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="How often a file is read from beginning to end.")] = 1,
+    features: Annotated[
+        int | None, typer.Option(min=1, help="Features of a text (default: those of its first lists, or the model's).")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help=f"The model (default {_MODEL}, which must be new, or the one resumed)."),
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the run of this model, to the same bits.")] = None,
+    skip: Annotated[int, typer.Option(min=0, help="Lists to pass over first, as those that a model has seen.")] = 0,
+    checkpoint: Annotated[int | None, typer.Option(min=1, help="Also save the model after every N rounds.")] = None,
+    as_json: reading.JsonOption = False,
+    missing: reading.MissingOption = Missing.error,
+    unjudged: reading.UnjudgedOption = Unjudged.error,
+    base: reading.BaseOption = Base.auto,
+    qid: reading.QidOption = "qid",
+    label: reading.LabelOption = "label",
+) -> None:
+    """Learn a ranker from judged lists, and say what it did and where it is.
+
+    Online, rows with one qid that stand together are a list, and a qid may return later: memory does not grow with the
+    stream. Ctrl-C saves what was learned. A run that is resumed ends with the bits of one that was never stopped.
+
+    Example: zcat clicks.txt.gz | rankwise train - --online --out clicks.rankwise
+    """
+    if not online:
+        raise RankwiseError(
+            "rankwise train learns online so far, batch training comes with the batch rankers: give --online"
+        )
+    from rankwise.cli.online_run import OnlineRun, judged_blocks
+
+    given = {"measure": measure, "margin": margin, "eta": eta, "weights": weights}
+    given |= {"averaging": averaging and averaging.value, "scale": scale and scale.value}
+    given = {name: value for name, value in given.items() if value is not None}
+    if resume is None:
+        model = _fresh(ranker or "slam", {**given, "epochs": epochs, "missing": missing.value})
+    else:
+        model = _resumed(resume, [*(["ranker"] if ranker else []), *given])
+    _check_source(data, epochs)
+    target = _target(out, resume)
+    width = getattr(model, "n_features_in_", features)
+    blocks = judged_blocks(data, epochs, skip, width, reading.options(missing, unjudged, base, qid, label))
+    run = OnlineRun(model, target, checkpoint)
+    try:
+        run.over(blocks, epochs * os.path.getsize(data) if data.is_file() else 0)
+    except KeyboardInterrupt:
+        print(f"rankwise: {run.stopped(skip)}", file=sys.stderr)
+        raise
+    if not run.learned:
+        what = f"nothing after the first {skip:,} lists" if skip else "no judged lists"
+        raise FileFormatError(f"{'standard input' if os.fspath(data) == '-' else data} holds {what}")
+    run.save()
+    if as_json:
+        print(json.dumps(_document(run.model, target)))
+        return
+    _show(run.model, target)
+
+
+def _fresh(ranker: str, parameters: dict[str, Any]) -> "OnlineLearner":
+    """The ranker that was asked for; what it cannot learn by is told before anything is read."""
+    from rankwise.rankers._base import registered
+    from rankwise.rankers._online import OnlineLearner
+
+    kinds = {name: kind for name, kind in registered().items() if issubclass(kind, OnlineLearner)}
+    wanted = _SHORT.get(ranker.lower(), ranker)
+    kind = {name.lower(): kind for name, kind in kinds.items()}.get(wanted.lower())
+    if kind is None:
+        known = ", ".join([*_SHORT, *kinds])
+        raise RankwiseError(f"--ranker is one of {known}: found {ranker!r}")
+    unknown = [name for name in parameters if name not in kind._get_param_names()]
+    if unknown:
+        raise RankwiseError(f"{kind.name} has nothing that --{unknown[0]} could say: leave it out")
+    model: OnlineLearner = kind(**parameters)
+    model._rules(None)
+    return model
+
+
+def _resumed(path: Path, given: list[str]) -> "OnlineLearner":
+    from rankwise._api import load
+    from rankwise.rankers._online import OnlineLearner
+
+    if given:
+        raise RankwiseError(f"--resume goes on by the rules of the saved run: leave out --{given[0]}")
+    model = load(path)
+    if not isinstance(model, OnlineLearner):
+        raise DataError(f"{path} holds {type(model).__name__}, and --resume goes on with a run of an online ranker")
+    return model
+
+
+def _check_source(data: Path, epochs: int) -> None:
+    if epochs > 1 and (os.fspath(data) == "-" or (data.exists() and not data.is_file())):
+        name = "standard input" if os.fspath(data) == "-" else os.fspath(data)
+        raise RankwiseError(f"{name} can be read once: --epochs {epochs} needs a file")
+
+
+def _target(out: Path | None, resumed: Path | None) -> Path:
+    """Where the model goes; that it can go there is clear before the first round."""
+    target = out or resumed or _MODEL
+    if out is None and resumed is None and target.exists():
+        raise RankwiseError(f"{target} is there already: name the model by --out, or go on with it by --resume")
+    folder = Path(os.path.realpath(target)).parent
+    if not folder.is_dir():
+        raise RankwiseError(f"{target} cannot be written: the folder {folder} is not there")
+    if target.is_dir() or not os.access(folder, os.W_OK):
+        raise RankwiseError(f"{target} cannot be written: {'it is a folder' if target.is_dir() else 'no permission'}")
+    return target
+
+
+def _document(model: "OnlineLearner", target: Path) -> dict[str, Any]:
+    """The run as plain numbers."""
+    ledger = model.ledger_
+    mean = ledger.mean
+    return {
+        "model": str(target),
+        "ranker": model.name,
+        "features": model.n_features_in_,
+        "rounds": ledger.rounds,
+        "mistakes": ledger.mistakes,
+        "measure": ledger.rules.measure.title,
+        "mean": mean if math.isfinite(mean) else None,
+        "loss": ledger.loss,
+        "radius": ledger.radius,
+    }
+
+
+def _show(model: "OnlineLearner", target: Path) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.print(model.ledger_.table().rich())
+    console.print(f"{model.name} on {model.n_features_in_:,} features: {target}", markup=False, soft_wrap=True)

@@ -1,0 +1,143 @@
+"""Online rankers on a simulated stream: time-averaged measure, mistakes and bounds, collected as one plain dict.
+
+The experiment of the online perceptron for ranking: lists that a hidden unit vector ranks perfectly with a margin, two
+perceptrons, and online ListNet, whose step is chosen on a stream of its own.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankwise.data.queries import Queries
+from rankwise.data.worlds import World
+
+if TYPE_CHECKING:
+    from rankwise.guarantees._bound import Bound
+    from rankwise.rankers._online import OnlineLearner
+
+MEASURE = "nDCG@10"
+GRID = tuple(4.0**power for power in range(-2, 6))
+_TUNING_ROUNDS = 2_000
+_POINTS = 160  # rounds at which the account is read, at equal steps of the logarithm
+
+
+def simulate(
+    world: World, measure: str = MEASURE, on_rounds: Callable[[int], object] = lambda rounds: None
+) -> dict[str, Any]:
+    """Run the two perceptrons and online ListNet over one stream.
+
+    Parameters
+    ----------
+    world : the stream; see :func:`rankwise.separable_world`, :func:`rankwise.noisy_world`
+    measure : what is accounted, and what the SLAM perceptron learns for
+    on_rounds : is told how many rounds were played since the last time; all of them are :func:`total_rounds`
+
+    Returns
+    -------
+    dict
+        Plain numbers, lists and texts: the ``world``; how ListNet was tuned (``tuning``); the ``rounds`` at which the
+        account was read; for each of the ``rankers`` its ``mean`` measure (None before there is one), ``mistakes`` and
+        cumulative ``loss`` there, what is known to bound its loss (``bounds``), and the ``floor`` that the smallest of
+        these puts under the mean.
+
+    Examples
+    --------
+    >>> from rankwise import separable_world
+    >>> found = simulate(separable_world(50, documents=5, features=3))
+    >>> list(found["rankers"])
+    ['SLAMPerceptron', 'MaxPairPerceptron', 'ListNet']
+    """
+    from rankwise.rankers.listnet import ListNet
+    from rankwise.rankers.perceptron import MaxPairPerceptron, SLAMPerceptron
+
+    tuning = _tune(world, measure, on_rounds)
+    at = reading_rounds(world.n_queries)
+    rankers = (SLAMPerceptron(measure), MaxPairPerceptron(measure), ListNet(measure, eta=tuning["eta"]))
+    return {
+        "world": asdict(world),
+        "measure": measure,
+        "tuning": tuning,
+        "rounds": at,
+        "rankers": {ranker.name: _account(ranker, world, at, on_rounds) for ranker in rankers},
+    }
+
+
+def total_rounds(world: World) -> int:
+    """Rounds that :func:`simulate` plays, tuning included."""
+    return 3 * world.n_queries + len(GRID) * _tuning_world(world).n_queries
+
+
+def reading_rounds(rounds: int) -> list[int]:
+    """Rounds at equal steps of the logarithm, the powers of ten and the last one among them."""
+    steps = np.unique(np.geomspace(1, rounds, _POINTS).round().astype(np.int64)).tolist()
+    tens = [10**power for power in range(20) if 10**power <= rounds]
+    return sorted({*steps, *tens, rounds})
+
+
+def _tuning_world(world: World) -> World:
+    """A shorter stream with a comparator and lists of its own."""
+    return replace(world, n_queries=min(world.n_queries, _TUNING_ROUNDS), seed=world.seed + 1)
+
+
+def _tune(world: World, measure: str, on_rounds: Callable[[int], object]) -> dict[str, Any]:
+    """The step of ListNet with the best time-averaged measure on a stream of its own."""
+    from rankwise.rankers.listnet import ListNet
+
+    own = _tuning_world(world)
+    queries = own.queries()
+    means = {}
+    for eta in GRID:
+        means[eta] = ListNet(measure, eta=eta).fit(queries).ledger_.mean
+        on_rounds(len(queries))
+    best = max(means, key=lambda eta: means[eta])
+    grid = [{"eta": eta, "mean": mean} for eta, mean in means.items()]
+    return {"ranker": "ListNet", "seed": own.seed, "rounds": own.n_queries, "grid": grid, "eta": best}
+
+
+def _account(
+    ranker: "OnlineLearner", world: World, at: list[int], on_rounds: Callable[[int], object]
+) -> dict[str, Any]:
+    """What the ranker's ledger says after each of the rounds ``at``."""
+    read: list[tuple[float | None, int, float, float]] = []
+    for part in _cut(world.blocks(), at):
+        ledger = ranker.partial_fit(part).ledger_
+        on_rounds(len(part))
+        if ledger.rounds == at[len(read)]:
+            mean = ledger.mean if ledger.counted else None  # nothing to find in any list so far
+            read.append((mean, ledger.mistakes, ledger.loss, ledger.counted))
+    means, mistakes, losses, counted = (list(column) for column in zip(*read, strict=True))
+    bounds = _bounds(ranker, world)
+    most = min((bound.value for bound in bounds), default=None)
+    floor = None if most is None else [max(0.0, 1.0 - most / rounds) if rounds else 0.0 for rounds in counted]
+    return {
+        "mean": means,
+        "mistakes": mistakes,
+        "loss": losses,
+        "bounds": [bound.to_dict() for bound in bounds],
+        "floor": floor,
+    }
+
+
+def _cut(blocks: Iterator[Queries], at: list[int]) -> Iterator[Queries]:
+    """The stream in parts that end with its blocks and with the rounds ``at``."""
+    done = 0
+    for block in blocks:
+        ends = [rounds - done for rounds in at if 0 < rounds - done < len(block)]
+        for first, last in zip([0, *ends], [*ends, len(block)], strict=True):
+            yield block[first:last]
+        done += len(block)
+
+
+def _bounds(ranker: "OnlineLearner", world: World) -> "list[Bound]":
+    """What bounds the cumulative loss: by the margin of a separable world, by its comparator in a noisy one.
+
+    A mistake costs at most 1, so that a bound on mistakes bounds the loss as well. ListNet has no bound of this kind,
+    and in a world that drifts no single comparator is a good one.
+    """
+    if ranker.ledger_.rules.update != "mistakes" or world.angle:
+        return []
+    if world.noise:
+        return ranker.ledger_.bounds(world.blocks(), comparator=world.comparator() / world.margin)
+    return ranker.ledger_.bounds(gamma=world.margin)

@@ -1,0 +1,203 @@
+"""Saved rankers: the same after loading, refused in a sentence when damaged, never a way to run a stranger's code."""
+
+import json
+import struct
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import rankwise as rw
+from rankwise._errors import FileFormatError, RankwiseError
+from rankwise.losses import registered as losses
+from rankwise.measures.parse import parse
+from rankwise.rankers.online import OnlineRanker
+from rankwise.rankers.perceptron import SLAMPerceptron
+from tests.rankers.test_every_ranker import learned, lists, over_all_kinds, over_all_rankers
+
+
+def saved(ranker, path):
+    ranker.save(path)
+    return path.read_bytes()
+
+
+@over_all_rankers
+@pytest.mark.parametrize("names", [None, ("é", "b c", "漢", "d")])
+def test_a_saved_ranker_is_the_same_ranker(ranker, names, tmp_path):
+    queries = lists(names=names)
+    model = clone(ranker).fit(queries)
+    first = saved(model, tmp_path / "one.rankwise")
+    loaded = rw.load(tmp_path / "one.rankwise")
+    assert type(loaded) is type(model)
+    assert repr(loaded) == repr(model)
+    assert loaded.get_params() == model.get_params()
+    assert learned(loaded) == learned(model)
+    np.testing.assert_array_equal(loaded.predict(queries), model.predict(queries))
+    assert loaded.score(queries) == model.score(queries)
+    assert loaded.n_features_in_ == 4
+    assert getattr(loaded, "feature_names_in_", None) is None or tuple(loaded.feature_names_in_) == names
+    assert hasattr(loaded, "feature_names_in_") == (names is not None)
+    assert saved(loaded, tmp_path / "two.rankwise") == first
+    assert learned(clone(loaded).fit(queries)) == learned(model)
+
+
+@over_all_rankers
+def test_a_file_that_is_cut_short_is_refused(ranker, tmp_path):
+    path = tmp_path / "model.rankwise"
+    whole = saved(clone(ranker).fit(lists()), path)
+    places = {0, 1, 7, 8, 9, len(whole) - 1, *np.linspace(2, len(whole) - 2, 30).astype(int).tolist()}
+    for place in sorted(places):
+        path.write_bytes(whole[:place])
+        with pytest.raises(FileFormatError) as error:
+            rw.load(path)
+        assert "\n" not in str(error.value)
+
+
+@cache
+def file_of(kind):
+    """The file of a fitted ranker, and what it learned: fitted once, for all that can happen to a file."""
+    model = clone(kind.examples()[0]).fit(lists())
+    with TemporaryDirectory() as folder:
+        return saved(model, Path(folder) / "model.rankwise"), learned(model)
+
+
+@over_all_kinds
+def test_flipped_bytes_give_a_ranker_or_a_sentence(kind, tmp_path):
+    """Numbers are numbers, and a flipped bit may give another one; anything else is refused as a damaged file."""
+    path = tmp_path / "model.rankwise"
+    whole, _ = file_of(kind)
+    header = 8 + int.from_bytes(whole[:8], "little")
+    text = len(whole[8:header].rstrip())
+    rng = np.random.default_rng(0)
+    places = [*range(8), *rng.integers(8, 8 + text, 150), *rng.integers(header, len(whole), 60)]
+    refused = 0
+    for place in places:
+        damaged = bytearray(whole)
+        damaged[place] ^= int(rng.integers(1, 256))
+        path.write_bytes(bytes(damaged))
+        try:
+            loaded = rw.load(path)
+        except FileFormatError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+            refused += 1
+        else:
+            loaded.predict(np.zeros((1, loaded.n_features_in_)))
+    assert refused > 50
+
+
+def rewritten(whole, change):
+    """The file with its facts changed."""
+    length = int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8 : 8 + length])
+    about = json.loads(header["__metadata__"]["rankwise"])
+    change(about["facts"], header)
+    header["__metadata__"]["rankwise"] = json.dumps(about)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + whole[8 + length :]
+
+
+HOSTILE = {
+    "another ranker": lambda facts, _: facts.update(ranker="os.system"),
+    "no ranker": lambda facts, _: facts.pop("ranker"),
+    "a newer layout": lambda facts, _: facts.update(layout=99),
+    "a parameter that it has not": lambda facts, _: facts["parameters"].update(shell="rm"),
+    "parameters that are none": lambda facts, _: facts.update(parameters=[1, 2]),
+    "a measure that is none": lambda facts, _: facts["parameters"].update(measure="nDCG(dcg=__import__('os'))"),
+    "a measure that is a number": lambda facts, _: facts["parameters"].update(measure={"measure": 5}),
+    "a loss that is none": lambda facts, _: facts["parameters"].update(measure={"loss": "eval", "parameters": {}}),
+    "a loss without parameters": lambda facts, _: facts["parameters"].update(measure={"loss": "SLAM", "parameters": 3}),
+    "a dictionary of nothing": lambda facts, _: facts["parameters"].update(measure={}),
+    "a list for a measure": lambda facts, _: facts["parameters"].update(measure={"list": 4, "tuple": True}),
+    "no features": lambda facts, _: facts.update(n_features=-1),
+    "too many features": lambda facts, _: facts.update(n_features=10**12),
+    "features by another type": lambda facts, _: facts.update(n_features="4"),
+    "names of other features": lambda facts, _: facts.update(feature_names=["a"]),
+    "names that are lists": lambda facts, _: facts.update(feature_names=[[], [], [], []]),
+    "a name twice": lambda facts, _: facts.update(feature_names=["a", "a", "b", "c"]),
+    "nothing learned": lambda facts, _: facts.update(learned=None),
+    "an array by another name": lambda _, header: header.update(
+        {"x": header.pop(next(name for name in header if name != "__metadata__"))}
+    ),
+}
+
+
+@over_all_kinds
+@pytest.mark.parametrize("case", HOSTILE)
+def test_what_no_ranker_would_have_written_is_refused(kind, case, tmp_path):
+    path = tmp_path / "model.rankwise"
+    whole, own = file_of(kind)
+    path.write_bytes(rewritten(whole, lambda facts, header: None))
+    assert learned(rw.load(path)) == own
+    path.write_bytes(rewritten(whole, HOSTILE[case]))
+    with pytest.raises(FileFormatError) as error:
+        rw.load(path)
+    assert "\n" not in str(error.value)
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda facts, _: facts["learned"].update(eta=0),
+        lambda facts, _: facts["learned"].update(eta="big"),
+        lambda facts, _: facts["learned"].update(stride=0),
+        lambda facts, _: facts["learned"].update(stride=1.5),
+        lambda facts, _: facts["parameters"].update(averaging="all"),
+        lambda facts, _: facts["parameters"].update(averaging={"pairs": []}),
+        lambda facts, _: facts["parameters"].update(weights=["ndcg_003"]),
+        lambda facts, _: facts["parameters"].update(margin="wide"),
+    ],
+)
+def test_a_run_that_could_not_be_is_refused(change, tmp_path):
+    path = tmp_path / "model.rankwise"
+    whole = saved(SLAMPerceptron().fit(lists()), path)
+    path.write_bytes(rewritten(whole, change))
+    with pytest.raises(FileFormatError) as error:
+        rw.load(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["state.w", "state.sums", "state.counts", "state.sizes", "account"])
+def test_numbers_that_no_run_has_are_refused(name, tmp_path):
+    path = tmp_path / "model.rankwise"
+    whole = bytearray(saved(SLAMPerceptron(averaging="uniform").fit(lists()), path))
+    length = int.from_bytes(whole[:8], "little")
+    first = 8 + length + json.loads(whole[8 : 8 + length])[name]["data_offsets"][0]
+    whole[first : first + 8] = struct.pack("<q", -5) if name == "state.counts" else struct.pack("<d", np.nan)
+    path.write_bytes(bytes(whole))
+    with pytest.raises(FileFormatError, match="not one that a run can be in"):
+        rw.load(path)
+
+
+@pytest.mark.parametrize("loss", [loss for kind in losses().values() for loss in kind.examples()], ids=repr)
+def test_losses_and_measures_are_parameters_like_any_other(loss, tmp_path):
+    model = OnlineRanker(loss, measure=parse("nDCG(dcg='log2')@3"), eta=np.float64(0.01)).fit(lists())
+    model.save(tmp_path / "model.rankwise")
+    loaded = rw.load(tmp_path / "model.rankwise")
+    assert loaded.loss == loss
+    assert loaded.measure == model.measure
+    assert learned(loaded) == learned(model)
+
+
+def test_what_is_no_number_text_measure_or_loss_cannot_be_saved(tmp_path):
+    path = tmp_path / "model.rankwise"
+    SLAMPerceptron().fit(lists()).save(path)
+    before = path.read_bytes()
+    model = SLAMPerceptron(random_state=np.random.default_rng(0)).fit(lists())
+    with pytest.raises(RankwiseError, match=r"the parameter random_state=Generator.* cannot be saved"):
+        model.save(path)
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["model.rankwise"]
+
+
+def test_other_files_are_no_rankers(tmp_path):
+    path = tmp_path / "lists.rankwise"
+    lists().save(path)
+    assert isinstance(rw.load(path), rw.Queries)
+    for name, content in {"empty": b"", "text": b"1 qid:1 1:0.5\n" * 50, "pickle": b"\x80\x04\x95" * 40}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(FileFormatError):
+            rw.load(tmp_path / name)
