@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.clock import row
 
-LISTS, DOCUMENTS, FEATURES = 600, 120, 136
+LISTS, DOCUMENTS, FEATURES = 2_400, 120, 136
 ROUNDS, SHORT, LENGTH, WIDTH = 1_000_000, 100_000, 5, 10
 
 
@@ -49,7 +49,7 @@ def rounds(dtype: str, labels: str) -> list[dict[str, Any]]:
         assert ranker.ledger_.rounds == LISTS
         assert (ranker.ledger_.mistakes == LISTS) == (labels == "random")
     works: list[Callable[[], Any]] = [lambda: X @ w, *(lambda ranker=ranker: ranker.fit(queries) for ranker in rankers)]
-    product, *learning = interleaved(25, works)
+    product, *learning = interleaved(9, works)
     work = f"{LISTS} rounds, {DOCUMENTS} documents, {FEATURES} features, {dtype}, {labels} labels"
     target = "0.5 x" if dtype == "float64" else "-"
     return [

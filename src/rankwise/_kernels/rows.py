@@ -21,6 +21,17 @@ def dot(x, w):
     return total
 
 
+@kernel(fastmath={"reassoc", "contract"})
+def dot_and_square(x, w):
+    """(sum_j x_j w_j in the bits of :func:`dot`, sum_j x_j^2), in one reading of the row."""
+    total, square = 0.0, 0.0
+    for j in range(len(w)):
+        value = np.float64(x[j])
+        total += value * w[j]
+        square += value * value
+    return total, square
+
+
 @kernel
 def score_rows(X, first, last, w, out):
     """Scores of rows first..last-1, at their own places."""
@@ -99,7 +110,8 @@ def _reach_from_zero(X, rows, scale, center):
 
 
 @kernel
-def _reach_from_mean(X, rows, scale, center):
+def reach_from_mean(X, rows, scale, center):
+    """The largest distance of a row from the mean row, features times ``scale``; ``center`` is overwritten."""
     center[:] = 0.0
     add_rows(X, rows, np.ones(len(rows)), center)
     center /= len(rows)
@@ -115,10 +127,10 @@ def raised_radius(X, rows, scale, center, radius, mean_first):
     two, if it is small enough, shows that nothing is raised, and the order in which they are tried changes no result.
     ``center`` is overwritten.
     """
-    first = _reach_from_mean(X, rows, scale, center) if mean_first else _reach_from_zero(X, rows, scale, center)
+    first = reach_from_mean(X, rows, scale, center) if mean_first else _reach_from_zero(X, rows, scale, center)
     if first <= radius:
         return radius, mean_first
-    other = _reach_from_zero(X, rows, scale, center) if mean_first else _reach_from_mean(X, rows, scale, center)
+    other = _reach_from_zero(X, rows, scale, center) if mean_first else reach_from_mean(X, rows, scale, center)
     if other <= radius:
         return radius, not mean_first
     return min(first, other), mean_first

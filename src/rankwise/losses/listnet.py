@@ -9,37 +9,49 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp
 from rankwise._kernels.jit import kernel
-from rankwise.losses._base import Loss, Vector
+from rankwise.losses._base import Loss, Rows, Vector
 
 
 @kernel
 def softmax(x, out):
     """Probabilities proportional to e^x into ``out``; returns log(sum e^x)."""
     highest = x.max()
-    total = 0.0
-    for p in range(len(x)):
+    for p in range(len(x)):  # a loop of its own: beside a sum it would not be vectorised
         out[p] = exp(x[p] - highest)
-        total += out[p]
-    for p in range(len(x)):
-        out[p] /= total
+    total = out.sum()
+    out /= total
     return highest + np.log(total)
 
 
 @kernel
+def target_lists(start, rows, label, value, target, log_target):
+    """P(y) and log P(y) of every list, by row; P is 0 throughout where any order is as good as any other."""
+    for q in range(len(start) - 1):
+        own = rows[start[q] : start[q + 1]]
+        if len(own) == 0:
+            continue
+        classes, x, room = label[own], value[own], np.zeros(len(own))
+        log_total = softmax(x, room)
+        if classes.max() == classes.min():
+            room[:] = 0.0
+        for p in range(len(own)):
+            target[own[p]] = room[p]
+            log_target[own[p]] = x[p] - log_total
+
+
+@kernel
 def listnet_formula(score, label, value, grad, table, knobs):
-    size = len(score)
-    if label.max() == label.min():  # any order is as good as any other
+    """``label`` holds P(y), ``value`` its logarithm."""
+    if label.max() == 0.0:
         return 0.0
-    target = np.empty(size)
-    log_target = softmax(value, target)
     log_score = softmax(score, grad)
     loss = 0.0
-    for p in range(size):
+    for p in range(len(score)):
         # -log P(s), and for the KL form the target's own -log P(y) taken off; both are differences of logarithms,
         # so that no probability that rounds to 0 is ever divided by
-        own = log_target - value[p] if knobs[0] != 0.0 else 0.0
-        loss += target[p] * ((log_score - score[p]) - own)
-        grad[p] -= target[p]
+        own = value[p] if knobs[0] != 0.0 else 0.0
+        loss += label[p] * ((log_score - score[p]) + own)
+        grad[p] -= label[p]
     return max(loss, 0.0)
 
 
@@ -74,6 +86,12 @@ class ListNet(Loss):
 
     def row_values(self, labels: Vector) -> Vector:
         return labels if self.target == "labels" else np.exp2(labels) - 1.0
+
+    def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
+        every = np.arange(len(labels)) if rows is None else rows
+        target, log_target = np.zeros(len(labels)), np.zeros(len(labels))
+        target_lists(start, every, labels, self.row_values(labels), target, log_target)
+        return target, log_target
 
     def knobs(self) -> tuple[float, ...]:
         return (float(self.form == "kl"),)

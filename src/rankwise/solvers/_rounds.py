@@ -12,7 +12,15 @@ import numpy as np
 from numba import types
 
 from rankwise._kernels.jit import compiled, kernel
-from rankwise._kernels.rows import add_moments, add_rows, dot, onto_l1_ball, raised_radius
+from rankwise._kernels.rows import (
+    add_moments,
+    add_rows,
+    dot,
+    dot_and_square,
+    onto_l1_ball,
+    raised_radius,
+    reach_from_mean,
+)
 from rankwise.losses._driver import FORMULA
 
 # places in ``rules``
@@ -121,9 +129,11 @@ def _play_rounds(
             _set_scale(X, own, rules, moments, counts, sizes, scale, center)
         for j in range(features):
             effective[j] = w[j] * scale[j]
+        far = 0.0
         for p in range(size):
             row = own[p]
-            s[p] = dot(X[row], effective)
+            s[p], square = dot_and_square(X[row], effective)
+            far = max(far, square)
             y[p], v[p], c[p], g[p] = label[row], value[row], grade[row], 0.0
             scores[end + p] = s[p]
             if not math.isfinite(s[p]):
@@ -134,8 +144,11 @@ def _play_rounds(
             continue
         often = 1.0 if len(weight) == 0 else weight[order[r]]
         losses[r] = often * formula(s, y, v, g, table, knobs)
-        if rules[SCALE] != RAW:  # on raw features it is worked out beside the rounds, by :func:`largest_radius`
+        if rules[SCALE] != RAW:
             sizes[LARGEST], mean_first = raised_radius(X, own, scale, center, sizes[LARGEST], mean_first)
+        elif math.sqrt(far) > sizes[LARGEST]:  # rows that lie close enough to 0 raise nothing
+            around = reach_from_mean(X, own, scale, center)
+            sizes[LARGEST] = max(sizes[LARGEST], min(math.sqrt(far), around))
         step[:] = 0.0
         add_rows(X, own, g, step)
         eta = rules[ETA] / math.sqrt(t) if rules[STEP] == SQRT else rules[ETA]
@@ -143,18 +156,6 @@ def _play_rounds(
             w[j] -= eta * often * scale[j] * step[j]
         _project(w, rules)
     return len(order)
-
-
-@kernel
-def largest_radius(order, learned, start, rows, X, radius):
-    """The largest radius of the lists that were learned from, or ``radius`` if that is larger."""
-    scale, center, mean_first = np.ones(X.shape[1]), np.empty(X.shape[1]), False
-    for r in range(len(order)):
-        low, high = start[order[r]], start[order[r] + 1]
-        if learned[r] and high > low:
-            own = np.arange(low, high) if len(rows) == 0 else rows[low:high]
-            radius, mean_first = raised_radius(X, own, scale, center, radius, mean_first)
-    return radius
 
 
 @kernel

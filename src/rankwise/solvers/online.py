@@ -29,8 +29,8 @@ Ball = Literal["none", "l2", "l1"]
 Averaging = Literal["none", "uniform", "suffix"]
 Scaling = Literal["none", "radius", "standard"]
 
-# Documents that are accounted for together, beside the rounds that follow: some megabytes of rows.
-_TOGETHER = 1 << 13
+# Documents that are measured together, beside the rounds that follow: enough that handing them over does not show.
+_TOGETHER = 1 << 14
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "update": ("mistakes", "always"),
@@ -198,7 +198,7 @@ def play(
     """Present the lists ``order`` one after the other, from a state; the state after the last, and what happened."""
     from rankwise._kernels.jit import typed_function
     from rankwise.losses._driver import FORMULA
-    from rankwise.solvers._rounds import largest_radius, rounds_on
+    from rankwise.solvers._rounds import rounds_on
 
     queries, prepared = lists.queries, lists.prepared
     after = state.copy()
@@ -223,45 +223,40 @@ def play(
                 "features, or take a smaller eta"
             )
 
-    def account(first: int, last: int) -> tuple[Vector, float]:
-        """Measures with equal scores in no order and in the worst one, and the largest radius."""
+    def measured(first: int, last: int) -> Vector:
+        """What was shown, with equal scores in no order and in the worst one."""
         places = slice(start[first], start[last])
         shown = ScoredLists(scores[places], labels[places], start[first : last + 1] - start[first])
-        found = measure_lists_by_ties([rules.measure], shown, ["expected", "pessimistic"], n_jobs=1)[:, 0]
-        if rules.scale != "none":
-            return found, 0.0
-        learned = mistake[first:last] | (rules.update == "always")
-        return found, largest_radius(order[first:last], learned, queries.start, rows, X, 0.0)
+        return np.asarray(measure_lists_by_ties([rules.measure], shown, ["expected", "pessimistic"], n_jobs=1)[:, 0])
 
-    accounts = _beside(present, account, list(drive.query_chunks(start, _TOGETHER)), drive.threads(n_jobs))
-    after.sizes[1] = max([after.sizes[1], *(radius for _, radius in accounts)])
+    values = _beside(present, measured, list(drive.query_chunks(start, _TOGETHER)), drive.threads(n_jobs))
     if not all(np.isfinite(getattr(after, name)).all() for name in ("w", "sums", "moments", "sizes")):
         raise RankwiseError(
             f"weights or radii after round {after.rounds:,} are too large for float64: scale the features, or take a "
             "smaller eta"
         )
-    expected, worst = np.concatenate([np.empty((2, 0)), *(found for found, _ in accounts)], axis=1)
+    expected, worst = np.concatenate([np.empty((2, 0)), *values], axis=1)
     return after, Played(order, mistake, loss, expected, worst)
 
 
 def _beside(
     present: Callable[[int, int], None],
-    account: Callable[[int, int], tuple[Vector, float]],
+    measured: Callable[[int, int], Vector],
     parts: list[tuple[int, int]],
     threads: int,
-) -> list[tuple[Vector, float]]:
-    """Rounds follow one another, but what was shown is measured beside them, while its rows are still in the cache."""
+) -> list[Vector]:
+    """Rounds follow one another, but what was shown is measured beside them."""
     if threads == 1 or len(parts) == 1:
         found = []
         for part in parts:
             present(*part)
-            found.append(account(*part))
+            found.append(measured(*part))
         return found
     with ThreadPoolExecutor(1) as beside:
         waiting = []
         for part in parts:
             present(*part)
-            waiting.append(beside.submit(account, *part))
+            waiting.append(beside.submit(measured, *part))
         return [future.result() for future in waiting]
 
 
