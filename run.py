@@ -284,9 +284,11 @@ def demo(environment: Environment, arguments: list[str]) -> int:
 
 def test(environment: Environment, arguments: list[str]) -> int:
     """run the tests; --thorough adds the long ones, the rest goes to pytest"""
-    if "--thorough" in arguments:
-        rest = [argument for argument in arguments if argument != "--thorough"]
+    rest = [argument for argument in arguments if argument != "--thorough"]
+    if rest != arguments:
         arguments = ["-m", "thorough or not thorough", "--hypothesis-profile=thorough", *rest]
+    if not rest:  # all of them: on every core, file by file
+        arguments = ["--numprocesses=auto", "--dist=loadfile", *arguments]
     return environment.run("python", "-m", "pytest", *arguments, cwd=ROOT)
 
 
