@@ -1,9 +1,9 @@
 """SmoothRank on OHSUMED and MQ2008, five official folds: ``python3 run.py python -m experiments.smoothrank``.
 
 The protocol, fixed before its result: features as they are (``scale="none"``), training on nDCG@k (k = 50, and 1, 5, 10
-for the paper's Table 3), start from balanced ridge regression on gains, lambda of 10^-6, ..., 10^3 and the strength of the
-start chosen on the validation part by nDCG@k, sigma from 2^6 to 2^-6 by halves, conjugate gradients, at most 50 steps a
-stage; the test part of every fold is scored once. Reads the folder that RANKWISE_DATA names; writes
+for the paper's Table 3), start from balanced ridge regression on gains, lambda of 10^-6, ..., 10^3 and the strength of
+the start chosen on the validation part by nDCG@k, sigma from 2^6 to 2^-6 by halves, conjugate gradients, at most 50
+steps a stage; the test part of every fold is scored once. Reads the folder that RANKWISE_DATA names; writes
 docs/smoothrank_results.json, the tables of docs/smoothrank.md and its figures.
 """
 

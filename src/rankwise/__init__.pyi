@@ -40,6 +40,8 @@ from rankwise.evaluation.analyse import label_pairs as label_pairs
 from rankwise.evaluation.evaluate import evaluate as evaluate
 from rankwise.evaluation.paired import paired_test as paired_test
 from rankwise.evaluation.result import Evaluation as Evaluation
+from rankwise.evaluation.select import Selection as Selection
+from rankwise.evaluation.select import select as select
 from rankwise.evaluation.significance import correct as correct
 from rankwise.evaluation.significance import significance as significance
 from rankwise.rankers.binary_perceptron import BinaryPerceptron as BinaryPerceptron
@@ -47,4 +49,6 @@ from rankwise.rankers.listnet import ListNet as ListNet
 from rankwise.rankers.online import OnlineRanker as OnlineRanker
 from rankwise.rankers.perceptron import MaxPairPerceptron as MaxPairPerceptron
 from rankwise.rankers.perceptron import SLAMPerceptron as SLAMPerceptron
+from rankwise.rankers.ridge import RidgeRanker as RidgeRanker
+from rankwise.rankers.smoothrank import SmoothRank as SmoothRank
 from rankwise.solvers.ledger import Ledger as Ledger

@@ -65,7 +65,7 @@ class Scaler:
         _refuse_scaled(queries)
         if self.per == "set" and not queries.n_documents:
             raise DataError("a scaler is fitted on documents: found none")
-        facts = _facts(queries.X, list(_blocks(queries.X)), self.how) if self.per == "set" else (None, None)
+        facts = center_and_scale(queries.X, list(_blocks(queries.X)), self.how) if self.per == "set" else (None, None)
         self.center_, self.scale_ = facts
         self.n_features_in_ = queries.n_features
         self.feature_names_in_ = queries.feature_names
@@ -83,7 +83,7 @@ class Scaler:
         else:
             for query in map(int, np.flatnonzero(queries.sizes)):
                 rows = queries.rows_of(query)
-                X[rows] = _scaled(_shaped(queries.X[rows], self.how), *_facts(queries.X, [rows], self.how))
+                X[rows] = _scaled(_shaped(queries.X[rows], self.how), *center_and_scale(queries.X, [rows], self.how))
         # a copy, so that fitting this scaler again does not rewrite the history of these queries
         return queries._replace(X=X, scaling=copy(self))
 
@@ -229,7 +229,7 @@ def _scaled(values: Array, center: Array, scale: Array) -> Array:
     return scaled
 
 
-def _facts(X: Floats, parts: list[Any], how: How) -> tuple[Array, Array]:
+def center_and_scale(X: Floats, parts: list[Any], how: How) -> tuple[Array, Array]:
     """(center, scale) of the rows of X in all the parts together, which are read one after the other."""
     least = np.full(X.shape[1], np.inf)
     most = np.full(X.shape[1], -np.inf)

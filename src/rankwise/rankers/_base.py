@@ -37,6 +37,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     """What all rankers share; see the module."""
 
     name: ClassVar[str]
+    takes_validation: ClassVar[bool] = False  # whether ``fit`` makes choices by a second set
     measure: Any
     missing: checks.Missing = "error"
 

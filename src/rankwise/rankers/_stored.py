@@ -82,6 +82,8 @@ def _plain(value: Any, name: str) -> Any:
         return {"list": [_plain(item, name) for item in value], "tuple": isinstance(value, tuple)}
     if isinstance(value, dict):
         return {"pairs": [[_plain(key, name), _plain(item, name)] for key, item in value.items()]}
+    if isinstance(value, Ranker) and hasattr(value, "coef_"):  # a start: its weights are all that is needed of it
+        return _plain(value.coef_, name)
     raise RankwiseError(
         f"the parameter {name}={value!r:.60} cannot be saved: a file holds numbers, texts, measures and losses"
     )

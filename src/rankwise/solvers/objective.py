@@ -1,6 +1,8 @@
 """The sum of a loss over judged lists as a function of linear weights, with its gradient, in one pass over X."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -36,26 +38,39 @@ class LossOverLists:
 
     def __call__(self, w: Vector, *, n_jobs: int | None = None) -> tuple[float, Vector]:
         """(f(w), gradient)."""
+        weights = np.ascontiguousarray(w, dtype=np.float64)
+
+        def part(first: int, last: int) -> tuple[float, Vector]:
+            return self._over_chunk(first, last, weights)
+
+        total, slope = 0.0, np.zeros(self.queries.n_features)
+        for value, gradient in drive.run(part, self._chunks, n_jobs):
+            total += value
+            slope += gradient
+        return total, slope
+
+    # What follows is the same at every call: on short lists looking it up takes as long as the work itself.
+
+    @cached_property
+    def _chunks(self) -> list[tuple[int, int]]:
+        return list(drive.query_chunks(self.queries.start))
+
+    @cached_property
+    def _over_chunk(self) -> Callable[[int, int, Vector], tuple[float, Vector]]:
         from rankwise._kernels.jit import typed_function
         from rankwise.losses._driver import FORMULA
         from rankwise.solvers._fused import fused_on
 
-        queries, prepared = self.queries, self.prepared
+        start, prepared, weight = self.queries.start, self.prepared, self.weight
         formula = typed_function(type(prepared.loss).formula, FORMULA)
         rows = np.empty(0, np.int64) if prepared.rows is None else prepared.rows
+        label, value, table = prepared.label, prepared.value, prepared.table
         knobs = np.array(prepared.loss.knobs(), dtype=np.float64)
-        fused, X = fused_on(queries.X.dtype), np.asarray(queries.X)
+        X, features, fused = np.asarray(self.queries.X), self.queries.n_features, fused_on(self.queries.X.dtype)
 
-        def part(first: int, last: int) -> tuple[float, Vector]:
-            gradient = np.zeros(queries.n_features)
-            value = fused(
-                formula, first, last, queries.start, rows, X, prepared.label, prepared.value, self.weight,
-                prepared.table, knobs, w, gradient,
-            )  # fmt: skip
-            return value, gradient
+        def over_chunk(first: int, last: int, w: Vector) -> tuple[float, Vector]:
+            gradient = np.zeros(features)
+            total = fused(formula, first, last, start, rows, X, label, value, weight, table, knobs, w, gradient)
+            return total, gradient
 
-        total, slope = 0.0, np.zeros(queries.n_features)
-        for value, gradient in drive.run(part, list(drive.query_chunks(queries.start)), n_jobs):
-            total += value
-            slope += gradient
-        return total, slope
+        return over_chunk

@@ -1,0 +1,162 @@
+"""Strengths and starts tried on the same lists, side by side: the stages of each, and what they are worth."""
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._kernels import drive
+from rankwise._progress import progress
+from rankwise.data.queries import Queries
+from rankwise.measures._base import Measure
+from rankwise.rankers._annealing_history import AnnealingHistory
+from rankwise.rankers._choosing import linear_scores, mean_measure
+from rankwise.rankers._smoothed import largest_gain, list_weights
+from rankwise.rankers._start import Beginnings, Start
+from rankwise.solvers.anneal import Annealing, Stage
+from rankwise.solvers.descent import Function
+from rankwise.solvers.objective import LossOverLists
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One strength with one start."""
+
+    strength: float
+    start: Start
+
+
+@dataclass(frozen=True)
+class Run:
+    """The stages of a plan, the measure on train and held-out lists after each, and the mean smoothed measure."""
+
+    stages: list[Stage]
+    train: Vector
+    held: Vector
+    smoothed: Vector
+
+    def history(self, measure: Measure, factor: Vector) -> AnnealingHistory:
+        """The stages as a table, with the weights on raw features."""
+        columns = {
+            "sigma": [stage.sigma for stage in self.stages],
+            "objective": [stage.objective for stage in self.stages],
+            "smoothed": self.smoothed,
+            "train": self.train,
+            "validation": self.held,
+            "steps": [stage.steps for stage in self.stages],
+            "evaluations": [stage.evaluations for stage in self.stages],
+        }
+        return AnnealingHistory(columns, measure, np.array([stage.w * factor for stage in self.stages]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trials:
+    """Every start with every strength, on any lists, in the same way.
+
+    ``given`` are the starts as the user names them, ``descent`` what :class:`Annealing` is told about steps.
+    """
+
+    given: list[Any]
+    strengths: tuple[float, ...]
+    begin: Beginnings
+    measure: Measure
+    factor: Vector
+    descent: Mapping[str, Any]
+    n_jobs: int | None
+    bar: progress
+
+    def plans(self, train: Queries, validation: Queries | None) -> list[Plan]:
+        """Start after start, each with all strengths; a regression among them is fitted on these lists."""
+        starts = [self.begin.start(one, train, validation, self.factor) for one in self.given]
+        return [Plan(strength, start) for start in starts for strength in self.strengths]
+
+    def run(self, plans: list[Plan], train: Queries, held: Queries | None) -> list[Run]:
+        """The plans on these lists, judged on others; several share the threads, one has them all."""
+        lists = LossOverLists.of(self.begin.loss, train, list_weights(self.measure, train))
+        most, often = largest_gain(self.measure, lists)
+        inside = 1 if len(plans) > 1 else self.n_jobs
+        stopped = threading.Event()
+
+        def anneal(plan: Plan) -> Run:
+            worth: list[tuple[float, float]] = []
+
+            def after(stage: Stage) -> None:
+                worth.append((self._worth(train, stage.w, inside), self._worth(held, stage.w, inside)))
+                self.bar.advance(1)
+
+            annealing = _Stoppable(
+                lists=lists,
+                factor=self.factor,
+                centre=plan.start.w,
+                strength=plan.strength,
+                n_jobs=inside,
+                stopped=stopped,
+                **self.descent,
+            )
+            stages = annealing.run(plan.start.w, plan.start.sigmas, after)
+            smoothed = [(most - stage.loss) / often if often else math.nan for stage in stages]
+            on_train, on_held = np.array(worth).T
+            return Run(stages, on_train, on_held, np.array(smoothed))
+
+        return _side_by_side(anneal, plans, min(drive.threads(self.n_jobs), len(plans)), stopped)
+
+    def _worth(self, queries: Queries | None, w: Vector, n_jobs: int | None) -> float:
+        if queries is None:
+            return math.nan
+        return mean_measure(queries, linear_scores(queries, w * self.factor, n_jobs), self.measure, n_jobs)
+
+
+def _side_by_side(
+    anneal: Callable[[Plan], Run], plans: list[Plan], workers: int, stopped: threading.Event
+) -> list[Run]:
+    """Every plan annealed, on threads; where one fails, or Ctrl-C is hit, nobody waits for the others."""
+
+    def guarded(plan: Plan) -> Run:
+        try:
+            return anneal(plan)
+        except BaseException:
+            stopped.set()
+            raise
+
+    if workers <= 1:
+        return [anneal(plan) for plan in plans]
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(guarded, plan) for plan in plans]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        finally:
+            stopped.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+    errors = [future.exception() for future in futures if not future.cancelled()]
+    for error in errors:
+        if error is not None and not isinstance(error, _StoppedError):
+            raise error
+    return [future.result() for future in futures]
+
+
+class _StoppedError(Exception):
+    """Another plan failed, or the user has had enough."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stoppable(Annealing):
+    """An annealing that looks before every evaluation whether it is still wanted."""
+
+    stopped: threading.Event
+
+    def objective(self, sigma: float) -> Function:
+        evaluate = super().objective(sigma)
+
+        def wanted(w: Vector) -> tuple[float, Vector]:
+            if self.stopped.is_set():
+                raise _StoppedError
+            return evaluate(w)
+
+        return wanted

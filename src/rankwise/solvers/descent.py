@@ -1,0 +1,103 @@
+"""Minimise a function with a gradient by SciPy: conjugate gradients (Polak and Ribiere) or L-BFGS, with bounds."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import RankwiseError
+
+Vector = NDArray[np.float64]
+Solver = Literal["cg", "lbfgs"]
+Function = Callable[[Vector], tuple[float, Vector]]
+Bounds = list[tuple[float | None, float | None]]
+
+# A descent is over when this many steps together improve the value by less than the tolerance.
+_STALE = 3
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """Where the descent ended: the point, its value, and what it took."""
+
+    w: Vector
+    value: float
+    steps: int
+    evaluations: int
+
+
+def descend(
+    function: Function,
+    start: Vector,
+    *,
+    solver: Solver = "cg",
+    steps: int = 50,
+    tolerance: float = 1e-6,
+    bounds: Bounds | None = None,
+) -> Minimum:
+    """The best point that the descent has seen, never worse than the start.
+
+    Stops after ``steps`` steps, when the largest slope is below tolerance (1 + abs(value)), or when three steps improve
+    the value by less than tolerance times its size. Bounds on single weights need "lbfgs"; a start outside of them is
+    moved to the nearest point within.
+
+    A function that is not smooth everywhere can lead a line search nowhere: what was found so far counts then.
+    """
+    from scipy.optimize import minimize
+
+    if solver not in ("cg", "lbfgs"):
+        raise RankwiseError(f"solver is 'cg' or 'lbfgs': found {solver!r}")
+    if bounds is not None and solver != "lbfgs":
+        raise RankwiseError("weights with a fixed sign are found by solver='lbfgs'; conjugate gradients know no bounds")
+    start = within(start, bounds)
+    seen = _Seen(function)
+    value, _ = seen(start)
+    recent = [value]
+
+    def after_step(_: Any) -> None:
+        recent.append(seen.value)
+        if len(recent) > _STALE and recent[-1 - _STALE] - recent[-1] <= tolerance * abs(recent[-1]):
+            raise StopIteration
+
+    options: dict[str, Any] = {"maxiter": steps, "gtol": tolerance * (1 + abs(value))}
+    minimize(
+        seen,
+        start,
+        jac=True,
+        method="CG" if solver == "cg" else "L-BFGS-B",
+        bounds=bounds,
+        callback=after_step,
+        options=options if solver == "cg" else options | {"ftol": 0.0, "maxfun": 20 * steps},
+    )
+    return Minimum(seen.w, seen.value, len(recent) - 1, seen.count)
+
+
+def within(w: Vector, bounds: Bounds | None) -> Vector:
+    """The nearest point within the bounds."""
+    if bounds is None:
+        return w
+    low, high = np.array([(-np.inf if a is None else a, np.inf if b is None else b) for a, b in bounds]).T
+    return np.asarray(np.clip(w, low, high))
+
+
+class _Seen:
+    """The function, which remembers the best point that it was asked for, and answers a question put twice at once."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._asked: Vector | None = None
+        self._answer: tuple[float, Vector] = (np.inf, np.zeros(0))
+        self.value = np.inf
+        self.w: Vector = np.zeros(0)
+        self.count = 0
+
+    def __call__(self, w: Vector) -> tuple[float, Vector]:
+        if self._asked is None or not np.array_equal(w, self._asked):
+            value, slope = self._function(w)
+            self._asked, self._answer = w.copy(), (value, slope)
+            self.count += 1
+            if value < self.value or self.count == 1:
+                self.value, self.w = value, self._asked
+        return self._answer
