@@ -244,7 +244,7 @@ def test_a_step_that_was_worked_out_from_data_is_kept(ranker, tmp_path):
 
 def interrupted(ranker, monkeypatch, chunk):
     """Ctrl-C arrives while the second part of a call is played."""
-    monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (chunk,))
+    monkeypatch.setattr(_online, "_PRESENTED", chunk)
     original, calls = _online.play, []
 
     def stopped(*arguments):

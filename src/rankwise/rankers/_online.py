@@ -21,6 +21,8 @@ from rankwise.solvers.online import Lists, Rules, State, play
 
 # Documents of a stream of single lists that are gathered before they are presented: calls are dear, rounds are not.
 _GATHERED = 1 << 12
+# Documents that are presented in one go.
+_PRESENTED = 1 << 18
 
 
 class OnlineLearner(LinearRanker):
@@ -153,9 +155,9 @@ class OnlineLearner(LinearRanker):
 
 
 def _chunks(queries: Queries, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """The order in parts of some ten thousand documents, between which Ctrl-C and progress get their turn."""
+    """The order in parts of a fraction of a second, between which Ctrl-C and progress get their turn."""
     start = np.concatenate([[0], np.cumsum(queries.sizes[order])]).astype(np.int64)
-    return (np.ascontiguousarray(order[first:last]) for first, last in drive.query_chunks(start))
+    return (np.ascontiguousarray(order[first:last]) for first, last in drive.query_chunks(start, _PRESENTED))
 
 
 def _one_list(item: Any) -> tuple[Any, Any, float, Any]:
