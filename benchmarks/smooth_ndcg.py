@@ -80,8 +80,8 @@ def against_direct(documents: int, target: str) -> dict[str, Any]:
         expected = direct(sigma)
         assert np.abs(fast(sigma) - expected).max() < 1e-10 * np.abs(expected).max()
         work = f"smooth NDCG, one list of {documents:,}, sigma {sigma:g}"
-        slow = best_of(3, lambda sigma=sigma: direct(sigma))
-        quick = best_of(7, lambda sigma=sigma: fast(sigma))
+        slow = best_of(30, lambda sigma=sigma: direct(sigma))  # often: a busy moment is longer than a run
+        quick = best_of(60, lambda sigma=sigma: fast(sigma))
         rows.append(row(work, "direct sums", slow, quick, "Gauss transforms, 1 thread", target))
     return min(rows, key=lambda line: line["ratio"])
 
