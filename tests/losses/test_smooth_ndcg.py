@@ -227,6 +227,13 @@ def assert_ten_digits(loss, scores, labels):
     assert np.abs(gradient - slope).max() <= 1e-10 * np.abs(slope).max() + 2**-51 * parts + 1e-300
 
 
+def test_equal_gains_cancel_exactly_where_all_others_are_far_away():
+    rng = np.random.default_rng(40)
+    labels = np.append([0, 3], np.clip(rng.geometric(0.5, 38) - 1, 0, 4))
+    _, gradient = SmoothNDCG(sigma=2.0**-10)(1e3 * rng.normal(size=40), labels)
+    assert np.abs(gradient).max() <= 1e-300
+
+
 def judged(size, rng):
     return np.append([0.0, 3.0], np.clip(rng.geometric(0.5, size - 2) - 1, 0, 4))
 

@@ -57,17 +57,18 @@ def _decay_all(pairs):
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _add_row(j, stop, base, gain, pairs, total, weighted):
-    """Add the pairs of document j with those after it to E and E Gbar of all of them."""
-    own_total, own_weighted, mine = 0.0, 0.0, gain[j]
+def _add_row(j, stop, base, gain, pairs, total, away):
+    """Add the pairs of document j with those after it to E and E (Gbar - G) of all of them."""
+    own_total, own_away, mine = 0.0, 0.0, gain[j]
     for i in range(j + _ONE, stop):
         e = pairs[base + i]
+        more = e * (gain[i] - mine)
         own_total += e
-        own_weighted += e * gain[i]
+        own_away += more
         total[i] += e
-        weighted[i] += e * mine
+        away[i] -= more
     total[j] += own_total
-    weighted[j] += own_weighted
+    away[j] += own_away
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -109,12 +110,13 @@ def row_means(f, gain, sigma, stop, pairs, total, mean):
         at += stop[j] - j - 1
     _decay_all(pairs)  # in one go: what is left over at the end of a short row costs more than the row
     total[:] = 1.0
-    mean[:] = gain
+    mean[:] = 0.0  # as a difference from the gain of the document at the position: equal gains leave exactly 0
     at = 0
     for j in range(len(stop)):
         _add_row(np.uint64(j), np.uint64(stop[j]), np.uint64(at - j - 1), gain, pairs, total, mean)
         at += stop[j] - j - 1
-    mean /= total
+    for j in range(len(mean)):
+        mean[j] = gain[j] + mean[j] / total[j]
 
 
 @kernel
