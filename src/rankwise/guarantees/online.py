@@ -47,7 +47,7 @@ def largest_root(*, F: float, b: float) -> float:
     9.0
     """
     refuse_unless("largest_root", least=0, F=F, b=b)
-    return (b / 2 + math.sqrt(F + b * b / 4)) ** 2
+    return F + b * (b + math.hypot(b, 2 * math.sqrt(F))) / 2  # the same, and exactly F for b = 0
 
 
 def theorem_s(

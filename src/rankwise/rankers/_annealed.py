@@ -110,7 +110,7 @@ class Trials:
     def _worth(self, queries: Queries | None, w: Vector, n_jobs: int | None) -> float:
         if queries is None:
             return math.nan
-        return mean_measure(queries, linear_scores(queries, w * self.factor, n_jobs), self.measure, n_jobs)
+        return mean_measure(queries, linear_scores(queries.X, w * self.factor, n_jobs), self.measure, n_jobs)
 
 
 def _side_by_side(

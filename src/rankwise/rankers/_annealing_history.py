@@ -49,7 +49,7 @@ class AnnealingHistory(Table):
             if np.isfinite(self["validation"]).any():
                 axes.plot(sigma, self["validation"], color=COLOURS[1], marker="o", label="validation")
             if test is not None:
-                values = [mean_measure(test, linear_scores(test, w, None), parse(self.measure)) for w in self.coefs]
+                values = [mean_measure(test, linear_scores(test.X, w, None), parse(self.measure)) for w in self.coefs]
                 axes.plot(sigma, values, color=COLOURS[2], marker="o", label="test")
             axes.set_xscale("log", base=2)
             axes.invert_xaxis()

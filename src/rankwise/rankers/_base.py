@@ -5,8 +5,8 @@ qid=ids)`` as LightGBM's and XGBoost's users write it, and scores by ``predict``
 file gives is ``_fit`` and its parameters; what it must remember to be saved is ``_state``.
 """
 
-import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self, cast
@@ -33,7 +33,7 @@ class RankerNotFittedError(RankwiseError, NotFittedError):  # type: ignore[misc]
     """A ranker was asked for something before it had learned; scikit-learn knows it by its own name."""
 
 
-class Ranker(BaseEstimator):  # type: ignore[misc]
+class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     """What all rankers share; see the module."""
 
     name: ClassVar[str]
@@ -84,8 +84,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             self._fit(train, None if validation is None else self._aligned(Whole.open(validation)))
         return self
 
+    @abstractmethod
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        raise NotImplementedError
+        """Learn from lists that were checked; ``validation`` is None where the caller gave none."""
 
     # ------------------------------------------------------------------------------------------- ranking
 
@@ -103,8 +104,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         nowhere = np.zeros(1, dtype=np.int64)
         return self._scores(checks.fill_missing(features, nowhere, None, self.missing, self._names()))
 
+    @abstractmethod
     def _scores(self, X: checks.Floats) -> Vector:
-        raise NotImplementedError
+        """One score a row of features that were checked."""
 
     def rank(self, queries: Queries) -> Table:
         """The documents of every query as ranked: qid, docid (or row), rank from 1, score; ties as they come."""
@@ -119,16 +121,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Queries, y: ArrayLike | None = None) -> float:
         """The mean of the ranker's measure on judged lists, equal scores in no order."""
-        from rankwise.measures.compute import ScoredLists, measure_lists
+        from rankwise.rankers._choosing import mean_measure
 
         queries = X if y is None else X.with_labels(y)
-        rows = None if queries.is_grouped else queries.rows
-        lists = ScoredLists(self.predict(queries), queries.labels(), queries.start, rows)
-        values = measure_lists([self._measure()], lists, n_jobs=getattr(self, "n_jobs", None))[0]
-        weight = np.ones(len(values)) if queries.weight is None else queries.weight
-        counts = ~np.isnan(values)
-        total = math.fsum(weight[counts])
-        return math.fsum(weight[counts] * values[counts]) / total if total else math.nan
+        return mean_measure(queries, self.predict(queries), self._measure(), getattr(self, "n_jobs", None))
 
     # ------------------------------------------------------------------------------------------- saving
 
@@ -139,13 +135,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         save_ranker(self, path)
 
+    @abstractmethod
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """(facts, arrays) of what was learned, as plain JSON and plain arrays."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         """Take back what :meth:`_state` gave; the file may be a stranger's, so everything is checked."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------- checks
 
@@ -225,15 +221,9 @@ class LinearRanker(Ranker):
     n_jobs: int | None = None
 
     def _scores(self, X: checks.Floats) -> Vector:
-        from rankwise._kernels import drive
-        from rankwise._kernels.rows import score_rows
+        from rankwise.rankers._choosing import linear_scores
 
-        scores = np.empty(len(X))
-        features, coef = np.asarray(X), np.ascontiguousarray(self.coef_)
-        step = max(1, checks.BLOCK_VALUES // max(1, X.shape[1]))
-        parts = [(first, min(first + step, len(X))) for first in range(0, len(X), step)]
-        drive.run(lambda first, last: score_rows(features, first, last, coef, scores), parts, self.n_jobs)
-        return scores
+        return linear_scores(X, self.coef_, self.n_jobs)
 
 
 def registered() -> dict[str, type[Ranker]]:

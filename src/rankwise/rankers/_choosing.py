@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.rows import score_rows
+from rankwise.data.checks import Floats
 from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
@@ -16,11 +17,11 @@ from rankwise.solvers._row_blocks import lists_that_count
 Vector = NDArray[np.float64]
 
 
-def linear_scores(queries: Queries, coef: Vector, n_jobs: int | None) -> Vector:
-    """X coef, row by row, in the bits that predictions have."""
-    X, scores, weights = np.asarray(queries.X), np.empty(queries.n_documents), np.ascontiguousarray(coef)
+def linear_scores(X: Floats, coef: Vector, n_jobs: int | None) -> Vector:
+    """X coef, row by row: every linear prediction, so that candidates are judged by the bits that will be published."""
+    rows, scores, weights = np.asarray(X), np.empty(len(X)), np.ascontiguousarray(coef)
     parts = [(first, min(first + drive.CHUNK, len(X))) for first in range(0, len(X), drive.CHUNK)]
-    drive.run(lambda first, last: score_rows(X, first, last, weights, scores), parts, n_jobs)
+    drive.run(lambda first, last: score_rows(rows, first, last, weights, scores), parts, n_jobs)
     return scores
 
 

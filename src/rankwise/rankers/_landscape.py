@@ -54,14 +54,14 @@ class Landscape(Table):
     ) -> Self:
         """Walk from -1 to 1 along a Gaussian direction, its components in units of the features' deviations."""
         direction = np.random.default_rng(random_state).normal(size=len(coef)) * scale_factors(queries, "auto")[0]
-        own, other = (_spread(queries, linear_scores(queries, w, n_jobs)) for w in (coef, direction))
+        own, other = (_spread(queries, linear_scores(queries.X, w, n_jobs)) for w in (coef, direction))
         direction *= own / other if other else 0.0
         steps = np.linspace(-1.0, 1.0, points)
         walk = [coef + step * direction for step in steps]
 
         def columns(lists: Queries) -> dict[str, Any]:
             found: dict[str, Any] = {"step": steps}
-            found[measure.title] = [mean_measure(lists, linear_scores(lists, w, n_jobs), measure) for w in walk]
+            found[measure.title] = [mean_measure(lists, linear_scores(lists.X, w, n_jobs), measure) for w in walk]
             over = LossOverLists.of(loss, lists, list_weights(measure, lists))
             most, often = largest_gain(measure, over)
             for sigma in sigmas:

@@ -2,6 +2,7 @@
 saved and continued at any round."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
@@ -44,9 +45,9 @@ class OnlineLearner(LinearRanker):
     random_state: Any
     verbose: bool
 
+    @abstractmethod
     def _rules(self, queries: Queries | None) -> Rules:
         """The rules of a run that begins; ``queries`` are the lists of a ``fit``, None in a stream."""
-        raise NotImplementedError
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         if validation is not None:
@@ -149,9 +150,9 @@ class OnlineLearner(LinearRanker):
             raise RankwiseError(f"its step is {eta!r:.40}")
         self._take(*unpack(facts, store, self._resumed(eta), self.n_features_in_))
 
+    @abstractmethod
     def _resumed(self, eta: float) -> Rules:
         """The rules of a run that goes on: a step that was worked out from data is not worked out again."""
-        raise NotImplementedError
 
 
 def _chunks(queries: Queries, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

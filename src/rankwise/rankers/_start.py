@@ -53,7 +53,7 @@ class Beginnings:
         if self.sigmas is not None:
             return Start(w, self.sigmas)
         if unit is None:
-            unit = score_unit(queries, linear_scores(queries, w * factor, self.ridge.n_jobs))
+            unit = score_unit(queries, linear_scores(queries.X, w * factor, self.ridge.n_jobs))
         return Start(w, tuple(stage_sigmas(self.loss, unit)))
 
 

@@ -109,7 +109,7 @@ class RidgeRanker(LinearRanker):
     def _judge(self, alphas: Sequence[float], moments: Moments, held: Queries, factor: Vector) -> Vector:
         """The measure of every strength on lists that were held out."""
         measure, paths = self._measure(), moments.ridge(alphas, self.balanced)
-        scores = (linear_scores(held, w * factor, self.n_jobs) for w in paths)
+        scores = (linear_scores(held.X, w * factor, self.n_jobs) for w in paths)
         return np.array([mean_measure(held, own, measure, self.n_jobs) for own in scores])
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise.guarantees.online import largest_root
 from rankwise.solvers.bundle import Bundle, Oracle
 
 Vector = NDArray[np.float64]
@@ -62,9 +63,7 @@ class Comparator:
 
 def larger_root(value: float, norm: float, c: float) -> float:
     """The larger root x of x - value = norm sqrt(c x), which is at least value and at least c norm^2."""
-    value = max(value, 0.0)  # a sum of hinges may round to -1e-17
-    b = norm * math.sqrt(c)
-    return value + b * (b + math.hypot(b, 2 * math.sqrt(value))) / 2
+    return largest_root(F=max(value, 0.0), b=norm * math.sqrt(c))  # a sum of hinges may round to -1e-17
 
 
 def best_comparator(
