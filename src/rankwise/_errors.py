@@ -19,3 +19,7 @@ class MeasureError(RankwiseError):
 
 class MissingExtraError(RankwiseError, ImportError):
     """An optional package is needed; the text names the extra that installs it."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in the middle of learning, after a first round: the ranker holds what it had learned by the last one."""

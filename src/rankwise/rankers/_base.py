@@ -2,12 +2,13 @@
 
 A ranker is a scikit-learn estimator. It learns by ``fit(queries)``, or ``fit(X, y, group=sizes)`` and ``fit(X, y,
 qid=ids)`` as LightGBM's and XGBoost's users write it, and scores by ``predict``, which needs no groups. What a ranker
-file gives is ``_fit`` and its parameters; what it must remember to be saved is ``_state``.
+file gives is ``_fit`` and its parameters; what it must remember to be saved is ``_state``. Ctrl-C in a ``fit`` reaches
+the caller as KeyboardInterrupt, and where a round had finished the ranker holds what was learned by then.
 """
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self, cast
 
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise._errors import DataError, Interrupted, RankwiseError
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -197,13 +198,25 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """What fails, or is stopped by Ctrl-C, leaves the ranker as it was."""
+        """What fails, or is stopped before a first round, leaves the ranker as it was."""
         before = self.__dict__.copy()
         try:
             yield
+        except Interrupted:
+            raise
         except BaseException:
             self.__dict__ = before
             raise
+
+    @contextmanager
+    def _kept_on_ctrl_c(self, keep: Callable[[], bool]) -> Iterator[None]:
+        """On Ctrl-C ``keep()`` sets the fitted state of the last finished round, or says False where there is none."""
+        try:
+            yield
+        except KeyboardInterrupt as stop:
+            if not keep():
+                raise
+            raise Interrupted(f"{self.name} was stopped, and holds what it had learned by then") from stop
 
     def _check_width(self, found: int) -> None:
         if found != self.n_features_in_:
