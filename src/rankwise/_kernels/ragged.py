@@ -19,8 +19,9 @@ def order_lists(first, last, start, rows, key, order, end, finite):
 
     ``rows`` may have length 0: then list q owns rows start[q] .. start[q+1]-1. ``order`` and ``end`` hold the
     documents of these lists alone, the first of them at place 0; ``end`` counts from each list's own beginning.
-    ``finite`` receives, for each list, how many keys are above -inf.
+    ``finite`` receives, for each list, how many keys are above -inf. Returns whether any two keys of a list are equal.
     """
+    tied = False
     longest = 0
     for q in range(first, last):
         longest = max(longest, start[q + 1] - start[q])
@@ -44,6 +45,7 @@ def order_lists(first, last, start, rows, key, order, end, finite):
         block = 0
         for p in range(1, size + 1):
             if p == size or negated[p] != negated[p - 1]:
+                tied |= p - block > 1
                 for t in range(block, p):
                     end[out + t] = p
                 block = p
@@ -51,6 +53,7 @@ def order_lists(first, last, start, rows, key, order, end, finite):
         while present > 0 and negated[present - 1] == np.inf:
             present -= 1
         finite[q - first] = present
+    return tied
 
 
 @kernel

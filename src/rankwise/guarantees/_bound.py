@@ -12,6 +12,13 @@ from rankwise._errors import RankwiseError
 # for comparison although the text around it does not hold; or it rests on an imported constant that nobody checked.
 Status = Literal["proved here", "as printed", "unverified"]
 
+# Whether what is bounded is at most the number, or at least.
+Side = Literal["at most", "at least"]
+
+# What a bound is about: lists that a model learned from, lists to come (through the sample that it learned from, or
+# through lists that it never saw), a run over a stream, or how far a solver is from the best.
+Kind = Literal["training", "generalisation", "hold-out", "online", "optimality gap"]
+
 
 @dataclass(frozen=True)
 class Precondition:
@@ -26,12 +33,12 @@ class Precondition:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Bound:
-    """An upper bound with everything it was made of.
+    """A bound from above, or from below, with everything it was made of.
 
     Parameters
     ----------
     name : what it is called
-    bounds : what is at most ``value``, in words
+    bounds : what is at most, or at least, ``value``, in words
     statement : the formula, in the names of ``terms``
     value : the number; infinite where the formula says nothing
     terms : the numbers that stand in the formula, by name
@@ -39,11 +46,16 @@ class Bound:
     status : "proved here", "as printed" or "unverified"
     source : where the statement is from
     ceiling : what is bounded never exceeds this anyway
+    floor : what is bounded is never below this anyway
+    side : "at most" or "at least"
+    kind : "training", "generalisation", "hold-out", "online" or "optimality gap"; None where nobody has said
 
     Examples
     --------
     >>> Bound(name="Markov", bounds="chance", statement="mean / a", value=0.25, terms={"mean": 1.0, "a": 4.0})
     Markov: chance <= 0.25 [mean / a; mean=1, a=4; proved here]
+    >>> Bound(name="Jensen", bounds="mean square", statement="mean^2", value=4.0, terms={"mean": 2.0}, side="at least")
+    Jensen: mean square >= 4 [mean^2; mean=2; proved here]
     """
 
     name: str
@@ -55,6 +67,9 @@ class Bound:
     status: Status = "proved here"
     source: str = ""
     ceiling: float = math.inf
+    floor: float = -math.inf
+    side: Side = "at most"
+    kind: Kind | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
@@ -68,16 +83,19 @@ class Bound:
     @property
     def vacuous(self) -> bool:
         """Whether it says nothing that was not clear before."""
-        return self.value >= self.ceiling
+        return self.value >= self.ceiling if self.side == "at most" else self.value <= self.floor
 
     def allows(self, found: float) -> bool:
-        """Whether a number that was ``found`` is at most the bound, up to rounding (1e-9 of the bound)."""
-        return found <= self.value + 1e-9 * abs(self.value)
+        """Whether a number that was ``found`` is on the bound's side of it, up to rounding (1e-9 of the bound)."""
+        rounding = 1e-9 * abs(self.value)
+        return found <= self.value + rounding if self.side == "at most" else found >= self.value - rounding
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and texts, for tables and reports."""
         return {
             "name": self.name,
+            "kind": self.kind,
+            "side": self.side,
             "bounds": self.bounds,
             "statement": self.statement,
             "value": self.value,
@@ -93,7 +111,9 @@ class Bound:
         terms = ", ".join(f"{name}={number:g}" for name, number in self.terms.items())
         broken = "".join(f"; DOES NOT APPLY: {one.sentence}" for one in self.preconditions if one.met is False)
         empty = "; vacuous" if self.vacuous else ""
-        return f"{self.name}: {self.bounds} <= {self.value:g} [{self.statement}; {terms}; {self.status}{empty}{broken}]"
+        sign = "<=" if self.side == "at most" else ">="
+        made_of = f"{self.statement}; {terms}; {self.status}{empty}{broken}"
+        return f"{self.name}: {self.bounds} {sign} {self.value:g} [{made_of}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -113,3 +133,10 @@ def refuse_unless(where: str, *, above: float | None = None, least: float | None
                 f"above {above:g}" if above is not None else f"{least:g} or more" if least is not None else "a number"
             )
             raise RankwiseError(f"{where}: {name} is finite and {limit}: found {number!r}")
+
+
+def refuse_unless_chance(where: str, **chances: float) -> None:
+    """One sentence for the first number that is not a probability strictly between 0 and 1."""
+    for name, chance in chances.items():
+        if not 0 < chance < 1:
+            raise RankwiseError(f"{where}: {name} is between 0 and 1: found {chance!r}")

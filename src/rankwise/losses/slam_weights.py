@@ -55,19 +55,20 @@ def position_weights(kind, first, count, gain, discount, v):
             v[p] = 1.0 / relevant if kind == 2 else (size - relevant) / (size - relevant + p + 1) / relevant
         v[relevant:] = 0.0
         return
+    v[:] = 0.0
+    depth = size
+    while depth > 0 and discount[depth - 1] == 0.0:  # nothing below the cut-off counts
+        depth -= 1
     ideal = 0.0
     for c in range(n_grades - 1, -1, -1):
-        for p in range(first[c], first[c] + count[c]):
+        for p in range(first[c], min(first[c] + count[c], depth)):
             ideal += gain[c] * discount[p]
     if ideal <= 0.0:
-        v[:] = 0.0
         return
+    lost, last = (0.0, 0.0) if kind == 0 else (gain[0], discount[size - 1])
     for c in range(n_grades - 1, -1, -1):
-        for p in range(first[c], first[c] + count[c]):
-            if kind == 0:
-                v[p] = gain[c] * discount[p] / ideal
-            else:
-                v[p] = (gain[c] - gain[0]) * (discount[p] - discount[size - 1]) / ideal
+        for p in range(first[c], min(first[c] + count[c], depth)):
+            v[p] = (gain[c] - lost) * (discount[p] - last) / ideal
 
 
 @kernel
@@ -77,8 +78,7 @@ def average_inside_classes(first, count, v):
         total = 0.0
         for p in range(first[c], first[c] + count[c]):
             total += v[p]
-        for p in range(first[c], first[c] + count[c]):
-            v[p] = total / count[c]
+        v[first[c] : first[c] + count[c]] = total / count[c]
 
 
 @kernel

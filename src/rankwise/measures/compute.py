@@ -62,8 +62,8 @@ def measure_lists_by_ties(
         order = np.empty(size, dtype=np.int64)
         end = np.empty(size, dtype=np.int64)
         retrieved = np.empty(last - first, dtype=np.int64)
-        order_lists(first, last, start, no_rows, scores, order, end, retrieved)
-        for (mode, ties), (number, measure) in product(enumerate(modes), enumerate(measures)):
+        tied = order_lists(first, last, start, no_rows, scores, order, end, retrieved)
+        for (mode, ties), (number, measure) in product(enumerate(modes if tied else modes[:1]), enumerate(measures)):
             formula_lists(
                 formulas[number],
                 start[first : last + 1],
@@ -77,6 +77,8 @@ def measure_lists_by_ties(
                 knobs[number],
                 result[mode, number, first:last],
             )
+        if not tied:  # all ways to order equal scores are one
+            result[1:, :, first:last] = result[0, :, first:last]
 
     drive.run(work, list(drive.query_chunks(start)), n_jobs)
     return result

