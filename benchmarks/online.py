@@ -1,8 +1,10 @@
 """Online learning: rounds against one product X w over the same rows, and the memory of a long stream.
 
 A round scores a list, compares, measures, and learns on mistakes. Labels by chance make every round a mistake, labels
-that follow a hidden ranker make few. The product is NumPy's, with the threads that its BLAS takes. Memory is the peak
-of ``rankwise train --online`` in a process of its own, compiled code loaded from the cache.
+that follow a hidden ranker make few. The product is NumPy's: on one thread beside a ``fit`` on one, and on all threads
+beside a ``fit`` that has them. Rounds follow one another, so that threads help the product more: only measuring and
+preparing can go beside the rounds. Memory is the peak of ``rankwise train --online`` in a process of its own, compiled
+code loaded from the cache.
 """
 
 import subprocess
@@ -32,8 +34,10 @@ def interleaved(times: int, works: list[Callable[[], Any]]) -> list[float]:
     return fastest
 
 
-def rounds(dtype: str, labels: str) -> list[dict[str, Any]]:
-    """``fit`` of each online ranker beside ``X @ w``."""
+def rounds(dtype: str, labels: str, threads: int | None) -> list[dict[str, Any]]:
+    """``fit`` of each online ranker beside ``X @ w``, both on so many threads."""
+    from threadpoolctl import threadpool_limits
+
     from rankwise import ListNet, MaxPairPerceptron, Queries, SLAMPerceptron
 
     rng = np.random.default_rng(0)
@@ -43,14 +47,16 @@ def rounds(dtype: str, labels: str) -> list[dict[str, Any]]:
     follow = (place * 5 // DOCUMENTS).ravel().astype(float)
     y = follow if labels == "separable" else rng.integers(0, 5, len(X)).astype(float)
     queries = Queries.from_arrays(X, y, group=np.full(LISTS, DOCUMENTS))
-    rankers = [SLAMPerceptron(), MaxPairPerceptron(), ListNet(eta=0.1)]
+    rankers = [SLAMPerceptron(n_jobs=threads), MaxPairPerceptron(n_jobs=threads), ListNet(eta=0.1, n_jobs=threads)]
     for ranker in rankers:  # compiled, and known to have learned
         ranker.fit(queries)
         assert ranker.ledger_.rounds == LISTS
         assert (ranker.ledger_.mistakes == LISTS) == (labels == "random")
     works: list[Callable[[], Any]] = [lambda: X @ w, *(lambda ranker=ranker: ranker.fit(queries) for ranker in rankers)]
-    product, *learning = interleaved(9, works)
+    with threadpool_limits(threads):
+        product, *learning = interleaved(9, works)
     work = f"{LISTS} rounds, {DOCUMENTS} documents, {FEATURES} features, {dtype}, {labels} labels"
+    work += f", {threads or 'all'} thread{'' if threads == 1 else 's'}"
     target = "0.5 x" if dtype == "float64" else "-"
     return [
         row(work, "X @ w", product, seconds, f"{ranker.name}.fit", target)
@@ -114,7 +120,7 @@ def memory() -> dict[str, Any]:
 
 def run() -> list[dict[str, Any]]:
     cases = [(dtype, labels) for dtype in ("float64", "float32") for labels in ("random", "separable")]
-    return [line for case in cases for line in rounds(*case)] + [memory()]
+    return [line for case in cases for threads in (1, None) for line in rounds(*case, threads)] + [memory()]
 
 
 if __name__ == "__main__":

@@ -219,7 +219,6 @@ def test_on_a_terminal_a_live_line_counts_rounds_and_mistakes(text, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["lists.txt"], "batch training comes with the batch rankers: give --online"),
         (["nowhere.txt", "--online"], "nowhere.txt cannot be read: there is no such file"),
         (["broken.txt", "--online"], "broken.txt, line 2, column"),
         (["empty.txt", "--online"], "empty.txt holds no judged lists"),

@@ -157,3 +157,20 @@ def test_what_it_cannot_do_is_refused_in_a_sentence():
         descend(rastrigin, np.ones(2), solver="newton")
     with pytest.raises(RankwiseError, match="conjugate gradients know no bounds"):
         descend(rastrigin, np.ones(2), solver="cg", bounds=[(0, None)] * 2)
+
+
+@over_both_solvers
+def test_a_callback_sees_the_best_point_after_every_step_and_can_end_the_descent(solver):
+    function, _ = quadratic(5)
+    seen = []
+    whole = descend(
+        function, np.zeros(6), solver=solver, callback=lambda w, value, slope: seen.append((w, value, slope))
+    )
+    assert len(seen) == whole.steps
+    for w, value, slope in seen:
+        assert function(w)[0] == value
+        np.testing.assert_array_equal(function(w)[1], slope)
+    assert np.all(np.diff([value for _, value, _ in seen]) <= 0)
+    two = descend(function, np.zeros(6), solver=solver, callback=lambda w, value, slope: value <= seen[1][1])
+    assert two.steps == 2
+    np.testing.assert_array_equal(two.w, seen[1][0])

@@ -45,7 +45,8 @@ def train(
         bool, typer.Option("--online", help="Predict each list, then learn from it; a text is never loaded as a whole.")
     ] = False,
     ranker: Annotated[
-        str | None, typer.Option(help="slam (default), max-pair, listnet, or the name of a class of online rankers.")
+        str | None,
+        typer.Option(help="The name of a ranker (default SmoothRank); online slam (default), max-pair, listnet ..."),
     ] = None,
     measure: Annotated[
         str | None,
@@ -62,7 +63,17 @@ def train(
     scale: Annotated[
         Scale | None, typer.Option(help="Divide features by the largest radius so far, or by their own deviation.")
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="How often a file is read from beginning to end.")] = 1,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE: any parameter of the ranker; may be repeated.")
+    ] = None,
+    validation: Annotated[
+        Path | None, typer.Option(help="Judged lists that the ranker makes its choices by; nothing is held out then.")
+    ] = None,
+    share: Annotated[
+        float, typer.Option("--test-share", min=0, max=0.9, help="Queries held out to test on; 0: learn from all.")
+    ] = 0.2,
+    seed: Annotated[int, typer.Option(help="Seed of the split and of the ranker.")] = 0,
+    epochs: Annotated[int, typer.Option(min=1, help="Online: how often a file is read from beginning to end.")] = 1,
     features: Annotated[
         int | None, typer.Option(min=1, help="Features of a text (default: those of its first lists, or the model's).")
     ] = None,
@@ -82,20 +93,33 @@ def train(
 ) -> None:
     """Learn a ranker from judged lists, and say what it did and where it is.
 
+    A fifth of the queries is held out by chance, and the model is measured on them; --validation or --test-share 0
+    learn from all. Ctrl-C saves what was learned by the last finished round.
+
     Online, rows with one qid that stand together are a list, and a qid may return later: memory does not grow with the
     stream. Ctrl-C saves what was learned. A run that is resumed ends with the bits of one that was never stopped.
 
+    Example: rankwise train judged.txt --out model.rankwise
+
     Example: zcat clicks.txt.gz | rankwise train - --online --out clicks.rankwise
     """
-    if not online:
-        raise RankwiseError(
-            "rankwise train learns online so far, batch training comes with the batch rankers: give --online"
-        )
+    from rankwise.cli.batch_run import DEFAULT, BatchRun, as_settings, parts_of_file, ranker_named
     from rankwise.cli.online_run import OnlineRun, judged_blocks
 
     given = {"measure": measure, "margin": margin, "eta": eta, "weights": weights}
     given |= {"averaging": averaging and averaging.value, "scale": scale and scale.value}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name, value in given.items() if value is not None} | as_settings(settings or [])
+    if not online:
+        _refuse_online_only({"--resume": resume, "--checkpoint": checkpoint, "--skip": skip or None})
+        batch = ranker_named(ranker or DEFAULT, {"measure": "nDCG@10", **given, "missing": missing.value})
+        known = {"verbose": not as_json, "random_state": seed}
+        batch.set_params(**{name: value for name, value in known.items() if name in batch._get_param_names()})
+        target = _target(out, None)
+        parts = parts_of_file(data, validation, share, seed, reading.options(missing, unjudged, base, qid, label))
+        learning = BatchRun(batch, *parts, target)
+        learning.learn()
+        learning.show(as_json)
+        return
     if resume is None:
         model = _fresh(ranker or "slam", {**given, "epochs": epochs, "missing": missing.value})
     else:
@@ -118,6 +142,12 @@ def train(
         print(json.dumps(_document(run.model, target)))
         return
     _show(run.model, target)
+
+
+def _refuse_online_only(given: dict[str, Any]) -> None:
+    for option, value in given.items():
+        if value is not None:
+            raise RankwiseError(f"{option} belongs to a run that learns list by list: give --online as well")
 
 
 def _fresh(ranker: str, parameters: dict[str, Any]) -> "OnlineLearner":

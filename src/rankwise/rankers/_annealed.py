@@ -4,7 +4,7 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -56,11 +56,28 @@ class Run:
         return AnnealingHistory(columns, measure, np.array([stage.w * factor for stage in self.stages]))
 
 
+@dataclass(frozen=True)
+class _Running:
+    """A plan on its way: its finished stages, each with what it is worth; rows are added and never changed."""
+
+    plan: Plan
+    largest: tuple[float, float]
+    rows: list[tuple[Stage, float, float]] = field(default_factory=list)
+
+    def run(self) -> Run:
+        """The stages so far."""
+        most, often = self.largest
+        stages, train, held = zip(*self.rows, strict=True)
+        smoothed = [(most - stage.loss) / often if often else math.nan for stage in stages]
+        return Run(list(stages), np.array(train), np.array(held), np.array(smoothed))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Trials:
     """Every start with every strength, on any lists, in the same way.
 
-    ``given`` are the starts as the user names them, ``descent`` what :class:`Annealing` is told about steps.
+    ``given`` are the starts as the user names them, ``descent`` what :class:`Annealing` is told about steps. ``begun``
+    holds all plans that were begun, for the case that the user has had enough.
     """
 
     given: list[Any]
@@ -71,6 +88,12 @@ class Trials:
     descent: Mapping[str, Any]
     n_jobs: int | None
     bar: progress
+    begun: list[_Running] = field(default_factory=list)
+
+    def best_so_far(self) -> tuple[Plan, Run] | None:
+        """Of the plans with a finished stage, that whose last one is worth most, by held-out lists where there are."""
+        runs = [(one.plan, one.run()) for one in self.begun if one.rows]
+        return max(runs, key=lambda run: np.nan_to_num([run[1].held[-1], run[1].train[-1]]).tolist(), default=None)
 
     def plans(self, train: Queries, validation: Queries | None) -> list[Plan]:
         """Start after start, each with all strengths; a regression among them is fitted on these lists."""
@@ -80,15 +103,16 @@ class Trials:
     def run(self, plans: list[Plan], train: Queries, held: Queries | None) -> list[Run]:
         """The plans on these lists, judged on others; several share the threads, one has them all."""
         lists = LossOverLists.of(self.begin.loss, train, list_weights(self.measure, train))
-        most, often = largest_gain(self.measure, lists)
+        largest = largest_gain(self.measure, lists)
         inside = 1 if len(plans) > 1 else self.n_jobs
         stopped = threading.Event()
 
         def anneal(plan: Plan) -> Run:
-            worth: list[tuple[float, float]] = []
+            running = _Running(plan, largest)
+            self.begun.append(running)
 
             def after(stage: Stage) -> None:
-                worth.append((self._worth(train, stage.w, inside), self._worth(held, stage.w, inside)))
+                running.rows.append((stage, self._worth(train, stage.w, inside), self._worth(held, stage.w, inside)))
                 self.bar.advance(1)
 
             annealing = _Stoppable(
@@ -100,10 +124,8 @@ class Trials:
                 stopped=stopped,
                 **self.descent,
             )
-            stages = annealing.run(plan.start.w, plan.start.sigmas, after)
-            smoothed = [(most - stage.loss) / often if often else math.nan for stage in stages]
-            on_train, on_held = np.array(worth).T
-            return Run(stages, on_train, on_held, np.array(smoothed))
+            annealing.run(plan.start.w, plan.start.sigmas, after)
+            return running.run()
 
         return _side_by_side(anneal, plans, min(drive.threads(self.n_jobs), len(plans)), stopped)
 

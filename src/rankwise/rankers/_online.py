@@ -57,15 +57,23 @@ class OnlineLearner(LinearRanker):
             raise RankwiseError(f"epochs is a whole number from 1 to {MOST_TIMES:,}: found {self.epochs!r}")
         rules = self._rules(queries)
         random = np.random.default_rng(self.random_state)
-        state, ledger, lists = State.fresh(queries.n_features), Ledger(rules), Lists.of(rules, queries)
-        with progress("learning", self.epochs * len(queries), enabled=None if self.verbose else False) as bar:
+        run, lists = (State.fresh(queries.n_features), Ledger(rules)), Lists.of(rules, queries)
+
+        def keep() -> bool:
+            self._take(*run)
+            return run[0].rounds > 0
+
+        with (
+            progress("learning", self.epochs * len(queries), enabled=None if self.verbose else False) as bar,
+            self._kept_on_ctrl_c(keep),
+        ):
             for _ in range(self.epochs):
                 order = random.permutation(len(queries)) if self.shuffle else np.arange(len(queries))
                 for part in _chunks(queries, order):
-                    state, played = play(rules, state, lists, part, self.n_jobs)
-                    ledger = ledger.after(played, lists, state, 0)
+                    state, played = play(rules, run[0], lists, part, self.n_jobs)
+                    run = state, run[1].after(played, lists, state, 0)
                     bar.advance(len(part))
-        self._take(state, ledger)
+        self._take(*run)
 
     def partial_fit(
         self, X: Any, y: ArrayLike | None = None, *, group: ArrayLike | None = None, qid: Any = None

@@ -12,7 +12,7 @@ from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
-from rankwise.rankers._annealed import Trials
+from rankwise.rankers._annealed import Plan, Run, Trials
 from rankwise.rankers._annealing_history import COLUMNS, AnnealingHistory
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._choosing import held_out, mean_over_parts, parts_of
@@ -133,26 +133,40 @@ class SmoothRank(LinearRanker):
             parts = parts_of(queries, self.folds, self.random_state)
         passes = tried * len(parts) + 1 if parts else tried
         stages = len(as_sigmas(self.sigmas) or SIGMAS)
+        grid = np.tile(strengths, len(given))
         with progress("annealing", stages * passes, enabled=None if self.verbose else False) as bar:
             trials = self._trials(queries, given, strengths, bar)
-            if parts:
-                worth = mean_over_parts([self._judged_on(part, queries, trials) for part in parts])
-                best, place = self._choose(worth, strengths)
-                plan = trials.plans(queries, None)[best]
-                (run,) = trials.run([plan], queries, None)
-            else:
-                plans = trials.plans(queries, validation)
-                runs = trials.run(plans, queries, validation)
-                worth = np.array([run.held for run in runs])
-                best, place = self._choose(worth, strengths)
-                plan, run = plans[best], runs[best]
+
+            def keep() -> bool:
+                if (found := trials.best_so_far()) is None:
+                    return False
+                self._take(*found, -1, trials, grid, np.full(tried, np.nan))
+                return True
+
+            with self._kept_on_ctrl_c(keep):
+                if parts:
+                    worth = mean_over_parts([self._judged_on(part, queries, trials) for part in parts])
+                    best, place = self._choose(worth, strengths)
+                    plan = trials.plans(queries, None)[best]
+                    (run,) = trials.run([plan], queries, None)
+                else:
+                    plans = trials.plans(queries, validation)
+                    runs = trials.run(plans, queries, validation)
+                    worth = np.array([run.held for run in runs])
+                    best, place = self._choose(worth, strengths)
+                    plan, run = plans[best], runs[best]
+        self._take(
+            plan, run, place, trials, grid, worth[:, -1] if self.stop == "last" else np.fmax.reduce(worth, axis=1)
+        )
+
+    def _take(self, plan: Plan, run: Run, place: int, trials: Trials, grid: Vector, judged: Vector) -> None:
+        """Hold one stage of one plan, and what was known of all plans when it was chosen."""
         self.strength_ = plan.strength
         self.start_ = plan.start.w * trials.factor
         self.history_ = run.history(trials.measure, trials.factor)
         self.coef_ = self.history_.coefs[place].copy()
-        numbers, grid = np.repeat(np.arange(len(given)), len(strengths)), np.tile(strengths, len(given))
-        judged = worth[:, -1] if self.stop == "last" else np.fmax.reduce(worth, axis=1)
-        self.path_ = Table({"start": numbers, "strength": grid, trials.measure.title: judged})
+        number = np.repeat(np.arange(len(trials.given)), len(trials.strengths))
+        self.path_ = Table({"start": number, "strength": grid, trials.measure.title: judged})
 
     def _trials(self, queries: Queries, given: list[Any], strengths: tuple[float, ...], bar: progress) -> Trials:
         measure, bounds = self._measure(), as_bounds(self.sign, queries)

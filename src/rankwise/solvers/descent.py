@@ -13,6 +13,8 @@ Vector = NDArray[np.float64]
 Solver = Literal["cg", "lbfgs"]
 Function = Callable[[Vector], tuple[float, Vector]]
 Bounds = list[tuple[float | None, float | None]]
+# (best point so far, its value, its gradient) after a step; True ends the descent
+AfterStep = Callable[[Vector, float, Vector], Any]
 
 # A descent is over when this many steps together improve the value by less than the tolerance.
 _STALE = 3
@@ -36,12 +38,14 @@ def descend(
     steps: int = 50,
     tolerance: float = 1e-6,
     bounds: Bounds | None = None,
+    callback: AfterStep | None = None,
 ) -> Minimum:
     """The best point that the descent has seen, never worse than the start.
 
     Stops after ``steps`` steps, when the largest slope is below tolerance (1 + abs(value)), or when three steps improve
     the value by less than tolerance times its size. Bounds on single weights need "lbfgs"; a start outside of them is
-    moved to the nearest point within.
+    moved to the nearest point within. ``callback`` is called after every step with the best point so far, its value and
+    its gradient; True ends the descent.
 
     A function that is not smooth everywhere can lead a line search nowhere: what was found so far counts then.
     """
@@ -58,6 +62,8 @@ def descend(
 
     def after_step(_: Any) -> None:
         recent.append(seen.value)
+        if callback is not None and callback(seen.w, seen.value, seen.slope):
+            raise StopIteration
         if len(recent) > _STALE and recent[-1 - _STALE] - recent[-1] <= tolerance * abs(recent[-1]):
             raise StopIteration
 
@@ -91,6 +97,7 @@ class _Seen:
         self._answer: tuple[float, Vector] = (np.inf, np.zeros(0))
         self.value = np.inf
         self.w: Vector = np.zeros(0)
+        self.slope: Vector = np.zeros(0)
         self.count = 0
 
     def __call__(self, w: Vector) -> tuple[float, Vector]:
@@ -99,5 +106,5 @@ class _Seen:
             self._asked, self._answer = w.copy(), (value, slope)
             self.count += 1
             if value < self.value or self.count == 1:
-                self.value, self.w = value, self._asked
+                self.value, self.w, self.slope = value, self._asked, slope
         return self._answer

@@ -1,0 +1,114 @@
+"""Learning curves: what every round of a fit was worth, on the training set and on others, for several rankers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError
+from rankwise._figures import COLOURS, FAINT
+from rankwise._tables import Table
+from rankwise.evaluation.drawn_table import DrawnTable, in_order
+
+_STYLES = ("-", (0, (4, 1.4)), (0, (1, 1.4)), (0, (5, 1, 1, 1)))
+_FEW = 25  # rounds up to which each has its mark
+
+
+def learning_curves(
+    rankers: Mapping[str, Any], parts: Sequence[str] = ("train", "validation"), *, measure: str = "the measure"
+) -> "LearningCurves":
+    """The measure against the rounds, for one or several fitted rankers.
+
+    Parameters
+    ----------
+    rankers : name -> fitted ranker with ``history_``, or any table of rounds. The rounds are its first column where
+        this increases, else (such as the sigma of an annealing) the rows are numbered from 1
+    parts : the columns to compare; what a history does not have, or has no number in, is left out
+    measure : what these columns hold
+
+    Returns
+    -------
+    curves : a row for each ranker, part and round: ranker, part, round, value; ``plot()`` draws a colour a ranker, a
+        kind of line a part, and a dot at the best round of every part but the first
+
+    Examples
+    --------
+    >>> history = Table({"round": [1, 2], "train": [0.4, 0.5], "validation": [0.4, 0.3]})
+    >>> learning_curves({"boosted": history}, ["validation"])
+    ranker   part        round   value
+    boosted  validation      1  0.4000
+    boosted  validation      2  0.3000
+    """
+    if not rankers:
+        raise DataError("rankers maps names to fitted rankers or tables of rounds: found none")
+    if isinstance(parts, str) or not parts:
+        raise DataError(f"parts names columns of the histories, such as ('train', 'validation'): found {parts!r}")
+    columns: dict[str, list[Any]] = {"ranker": [], "part": [], "round": [], "value": []}
+    for name, ranker in rankers.items():
+        history = _history(name, ranker)
+        rounds = _rounds(history)
+        known = [part for part in parts if part in history and np.isfinite(history[part].astype(np.float64)).any()]
+        if not known:
+            raise DataError(
+                f"the history of {name!r} has the columns {', '.join(history.columns)}: expected numbers in one of "
+                f"{', '.join(parts)}"
+            )
+        for part in known:
+            columns["ranker"] += [name] * len(history)
+            columns["part"] += [part] * len(history)
+            columns["round"] += rounds.tolist()
+            columns["value"] += history[part].astype(np.float64).tolist()
+    return LearningCurves(columns, f"{measure} against rounds")
+
+
+class LearningCurves(DrawnTable):
+    """ranker, part, round, value; what :func:`learning_curves` returns."""
+
+    __slots__ = ()
+
+    def _inches(self) -> tuple[float, float]:
+        return 6.8, 3.2  # the legend stands beside the curves
+
+    def curve(self, ranker: str, part: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Rounds and values of one curve; both empty where there is none."""
+        chosen = (self["ranker"] == ranker) & (self["part"] == part)
+        return self["round"][chosen], self["value"][chosen]
+
+    def _draw(self, axes: Any) -> None:
+        rankers, parts = in_order(self["ranker"]), in_order(self["part"])
+        for number, ranker in enumerate(rankers):
+            colour = COLOURS[number % len(COLOURS)]
+            axes.plot([], [], color=colour, label=ranker)
+            for place, part in enumerate(parts):
+                rounds, values = self.curve(ranker, part)
+                if len(rounds) == 0:
+                    continue
+                mark = "." if len(rounds) <= _FEW else ""
+                axes.plot(rounds, values, color=colour, linestyle=_STYLES[place % len(_STYLES)], marker=mark)
+                if place > 0:
+                    best = int(np.nanargmax(values))
+                    axes.plot(rounds[best], values[best], "o", color=colour, markersize=5)
+        if len(parts) > 1:
+            for place, part in enumerate(parts):
+                text = part if place == 0 else f"{part} (dot: best)"
+                axes.plot([], [], color=FAINT, linestyle=_STYLES[place % len(_STYLES)], label=text)
+        axes.set_xlabel("round")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+
+
+def _history(name: str, ranker: Any) -> Table:
+    history = ranker if isinstance(ranker, Table) else getattr(ranker, "history_", None)
+    if not isinstance(history, Table) or not history.columns or len(history) == 0:
+        raise DataError(
+            f"{name!r} is {type(ranker).__name__}, without a history: expected a fitted ranker that has one"
+        )
+    return history
+
+
+def _rounds(history: Table) -> NDArray[Any]:
+    first = history[history.columns[0]]
+    if first.dtype.kind in "iuf" and bool((np.diff(first) > 0).all()):
+        return first
+    return np.arange(1, len(history) + 1)

@@ -1,0 +1,131 @@
+"""An interval for a mean over queries to come, as a value: both ends, what they were made of, what they rest on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from rankwise.guarantees._bound import Bound, Precondition
+
+# Which ends of an interval say something: both together, or one of them alone, which then is tighter.
+Ends = Literal["both", "low", "high"]
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Interval:
+    """Where a mean is, with probability 1 - delta.
+
+    Parameters
+    ----------
+    name : what it is called
+    of : the mean that is in it, in words
+    low, high : its ends
+    mean : that of the values that it was made from
+    n : how many they were
+    delta : how often it may miss
+    ends : "both", or the one end that says something ("low", "high")
+    span : the smallest and the largest value possible
+    statement : how the ends were found
+    terms : the numbers that stand in the statement, by name
+    preconditions : what must be true
+    source : where the statement is from
+
+    Examples
+    --------
+    >>> Interval(name="Wide", of="mean", low=0.0, high=1.0, mean=0.4, n=3, delta=0.05, statement="[0, 1]", terms={})
+    Wide: mean between 0 and 1 with probability 0.95 [[0, 1]; mean=0.4, n=3; vacuous]
+    """
+
+    name: str
+    of: str
+    low: float
+    high: float
+    mean: float
+    n: int
+    delta: float
+    ends: Ends = "both"
+    span: tuple[float, float] = (0.0, 1.0)
+    statement: str
+    terms: Mapping[str, float] = field(hash=False)
+    preconditions: tuple[Precondition, ...] = ()
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
+
+    @property
+    def width(self) -> float:
+        """From end to end; 0 if it is empty."""
+        return max(0.0, self.high - self.low)
+
+    @property
+    def empty(self) -> bool:
+        """Whether the ends have crossed: the sample contradicts what the interval rests on, or is among the delta."""
+        return self.low > self.high
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether every possible mean is in it."""
+        return self.low <= self.span[0] and self.high >= self.span[1]
+
+    def __contains__(self, mean: float) -> bool:
+        return self.low <= mean <= self.high
+
+    def bounds(self) -> tuple[Bound, ...]:
+        """The ends that say something as bounds, which hold together with probability 1 - delta."""
+        common: dict[str, Any] = {
+            "name": self.name,
+            "bounds": self.of,
+            "statement": self.statement,
+            "terms": {"mean": self.mean, "n": float(self.n), "delta": self.delta} | dict(self.terms),
+            "preconditions": self.preconditions,
+            "source": self.source,
+            "floor": self.span[0],
+            "ceiling": self.span[1],
+            "kind": "hold-out",
+        }
+        found = []
+        if self.ends != "high":
+            found.append(Bound(value=self.low, side="at least", **common))
+        if self.ends != "low":
+            found.append(Bound(value=self.high, side="at most", **common))
+        return tuple(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and texts, for tables and reports."""
+        return {
+            "name": self.name,
+            "of": self.of,
+            "low": self.low,
+            "high": self.high,
+            "mean": self.mean,
+            "n": self.n,
+            "delta": self.delta,
+            "ends": self.ends,
+            "span": list(self.span),
+            "empty": self.empty,
+            "vacuous": self.vacuous,
+            "statement": self.statement,
+            "terms": dict(self.terms),
+            "preconditions": [{"sentence": one.sentence, "met": one.met} for one in self.preconditions],
+            "source": self.source,
+        }
+
+    def __repr__(self) -> str:
+        where = {
+            "both": f"between {self.low:g} and {self.high:g}",
+            "low": f">= {self.low:g}",
+            "high": f"<= {self.high:g}",
+        }[self.ends]
+        terms = "".join(f", {name}={number:g}" for name, number in self.terms.items())
+        note = "; EMPTY" if self.empty else "; vacuous" if self.vacuous else ""
+        made_of = f"{self.statement}; mean={self.mean:g}, n={self.n:,}{terms}{note}"
+        return f"{self.name}: {self.of} {where} with probability {1 - self.delta:g} [{made_of}]"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return _rebuild, (state | {"terms": dict(self.terms)},)
+
+
+def _rebuild(state: dict[str, Any]) -> Interval:
+    return Interval(**state)

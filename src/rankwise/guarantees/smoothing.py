@@ -1,0 +1,172 @@
+r"""From what is optimised to what is measured: the smoothing error of NDCG, surrogates above losses, types one and two.
+
+All of it is about the lists at hand, not about lists to come.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import DataError
+from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
+
+Floats = NDArray[np.float64]
+
+
+def smoothing_error(
+    scores: ArrayLike,
+    gains: ArrayLike,
+    *,
+    sigma: float,
+    k: int | None = None,
+    discounts: ArrayLike | None = None,
+) -> Bound:
+    r"""How far smooth NDCG is from NDCG on one list: abs(A - NDCG) <= G_max (sum D_j / Z) S/(1 + S).
+
+    .. math:: S = \min\Big((m-1) e^{-\mu/\sigma}, \; 2 \sum_{t=1}^{m-1} e^{-t^2 \mu/\sigma}\Big),
+
+    with mu the smallest squared gap between two scores. Where scores are tied mu is 0, and the bound is about NDCG with
+    the tied documents in any order.
+
+    Parameters
+    ----------
+    scores : of the documents of one list
+    gains : theirs, 0 or more
+    sigma : how smooth
+    k : cut-off; the whole list by default
+    discounts : of positions 1, 2, ...; 1/log2(1 + position) by default
+
+    Notes
+    -----
+    Position j averages gains with weights exp(-(s_i - s_(j))^2/sigma), in which its own document has at least the share
+    1/(1 + S): the others are (m - 1) at most, at gaps sqrt(mu), 2 sqrt(mu), ... on either side.
+
+    Examples
+    --------
+    >>> bound = smoothing_error([0.3, 0.1, 0.9, 0.5, -0.2], [3, 0, 1, 0, 7], sigma=0.01)
+    >>> round(bound.terms["mu"], 3), round(bound.value, 4)
+    (0.04, 0.0776)
+    """
+    s, gain = _list(scores, gains)
+    refuse_unless("smoothing_error", above=0, sigma=sigma)
+    m = len(s)
+    discount = _discounts(m, k, discounts)
+    ideal = math.fsum((np.sort(gain)[::-1] * discount).tolist())
+    share = math.fsum(discount.tolist()) / ideal if ideal > 0 else 0.0  # a list without gain has the value 0 for both
+    gap = float(np.diff(np.sort(s)).min()) if m > 1 else math.inf
+    mu = gap**2
+    S = min((m - 1) * math.exp(-mu / sigma), 2 * float(np.exp(-(np.arange(1, m) ** 2) * mu / sigma).sum()))
+    largest = float(gain.max(initial=0.0))
+    return Bound(
+        name="Smoothing error",
+        bounds="abs(smooth NDCG - NDCG)",
+        statement="G_max share S/(1 + S), share = sum of discounts / ideal DCG",
+        value=largest * share * S / (1 + S),
+        terms={"G_max": largest, "share": share, "S": S, "mu": mu, "sigma": sigma, "m": float(m)},
+        source="the explicit constant of SmoothRank's order exp(-mu/sigma)",
+        # both numbers are 0 or more, NDCG is 1 at most and A is G_max share at most
+        ceiling=max(1.0, largest * share),
+        kind="training",
+    )
+
+
+def surrogate_above_loss(surrogate: ArrayLike, losses: ArrayLike | None = None) -> Bound:
+    """Mean loss of the measure <= mean surrogate, over the same lists: what a low training loss certifies.
+
+    For the SLAM loss with weights that cover the measure, the worst pair's hinge, the SVMmap hinge and the type two
+    losses it holds list by list, equal scores in the worst order, whatever made the scores.
+
+    Parameters
+    ----------
+    surrogate : one value a list
+    losses : 1 - measure of the same lists, pessimistic, to have the inequality checked on each
+
+    Examples
+    --------
+    >>> bound = surrogate_above_loss([0.5, 0.0, 0.25, 0.05], losses=[0.4, 0.0, 0.0, 0.05])
+    >>> bound.value, bound.applies, bound.terms["mean_loss"]
+    (0.2, True, 0.1125)
+    """
+    phi = _values("surrogate_above_loss", surrogate)
+    terms = {"n": float(len(phi))}
+    below: bool | None = None
+    if losses is not None:
+        measured = _values("surrogate_above_loss", losses)
+        if len(measured) != len(phi):
+            raise DataError(f"a surrogate and a loss for each list: found {len(phi):,} and {len(measured):,}")
+        below = bool((measured <= phi + 1e-9).all())
+        terms["mean_loss"] = math.fsum(measured.tolist()) / len(measured)
+    return Bound(
+        name="Surrogate above loss",
+        bounds="mean of 1 - measure on these lists, ties in the worst order",
+        statement="mean surrogate",
+        value=math.fsum(phi.tolist()) / len(phi),
+        terms=terms,
+        preconditions=(Precondition("on every list the surrogate is at least 1 - measure", below),),
+        ceiling=1.0,
+        kind="training",
+    )
+
+
+def type_two_below_type_one(type_one: ArrayLike, *, margin: ArrayLike, achieved: ArrayLike) -> Bound:
+    """Mean type two loss <= mean type one loss, if on every list the margin is at least the measure achieved.
+
+    Theorem 3 of direct optimisation, true for any nondecreasing function that is 0 or more. But its condition is hardly
+    ever met: with a measure above 0 it says that every perfect order beats every other order by that much.
+
+    Parameters
+    ----------
+    type_one : loss of each list, phi(-measure)
+    margin : of each list, the smallest F(perfect) - F(imperfect) over all pairs of orders
+    achieved : measure of each list, by the order that its scores give
+
+    Examples
+    --------
+    >>> type_two_below_type_one([0.37, 0.37], margin=[1.2, 0.4], achieved=[1.0, 1.0]).applies
+    False
+    """
+    phi, gaps, measure = (_values("type_two_below_type_one", one) for one in (type_one, margin, achieved))
+    if not len(phi) == len(gaps) == len(measure):
+        raise DataError(
+            f"a loss, a margin and a measure for each list: found {len(phi):,}, {len(gaps):,} and {len(measure):,}"
+        )
+    met = gaps >= measure
+    return Bound(
+        name="Type two below type one",
+        bounds="mean type two loss",
+        statement="mean type one loss",
+        value=math.fsum(phi.tolist()) / len(phi),
+        terms={"n": float(len(phi)), "lists_with_the_margin": float(met.sum())},
+        preconditions=(
+            Precondition("on every list each perfect order beats each other one by the measure", bool(met.all())),
+            Precondition("both losses are made of the same nondecreasing function, which is 0 or more"),
+        ),
+        source="Theorem 3 of direct optimisation",
+        kind="training",
+    )
+
+
+def _list(scores: ArrayLike, gains: ArrayLike) -> tuple[Floats, Floats]:
+    s, gain = (_values("smoothing_error", one) for one in (scores, gains))
+    if len(s) != len(gain):
+        raise DataError(f"smoothing_error: a score and a gain for each document: found {len(s):,} and {len(gain):,}")
+    if (gain < 0).any():
+        raise DataError(f"smoothing_error: gains are 0 or more: found {gain.min():g}")
+    return s, gain
+
+
+def _values(where: str, values: ArrayLike) -> Floats:
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
+        raise DataError(f"{where}: takes one finite number each, one or more of them: found {values!r:.80}")
+    return found
+
+
+def _discounts(m: int, k: int | None, discounts: ArrayLike | None) -> Floats:
+    if k is not None:
+        refuse_unless("smoothing_error", least=1, k=k)
+    found = 1 / np.log2(np.arange(2, m + 2)) if discounts is None else _values("smoothing_error", discounts)
+    if len(found) < m or (found < 0).any() or (np.diff(found) > 0).any():
+        raise DataError(f"smoothing_error: discounts are {m:,}, falling and 0 or more: found {found!r:.80}")
+    return np.where(np.arange(m) < (m if k is None else k), found[:m], 0.0)

@@ -1,0 +1,212 @@
+"""In expectation what is learned from n lists is as near the best as the bounds say, on a known distribution."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankwise._errors import RankwiseError
+from rankwise.guarantees.batch import (
+    best_lambda,
+    equation_8,
+    gap_cost,
+    ogd_average,
+    ogd_smooth,
+    rerm,
+    rerm_best,
+    theorem_6,
+    theorem_6_lambda,
+)
+from rankwise.guarantees.printed import printed_lambda_2014, printed_lambda_2015
+from tests.guarantees.few_lists import H1, RADIUS, FewLists, G
+
+REPETITIONS = 2_000
+# lists, documents, features
+WORLDS = [(3, 2, 2), (5, 6, 3), pytest.param((12, 20, 6), marks=pytest.mark.thorough)]
+
+
+def below(values, bound):
+    """The mean is below the bound, up to three standard errors."""
+    error = values.std(ddof=1) / math.sqrt(len(values))
+    return values.mean() - 3 * error <= bound.value
+
+
+@pytest.mark.parametrize("shape", WORLDS)
+@pytest.mark.parametrize("n", [3, 30])
+@pytest.mark.parametrize("W", [0.5, 3.0])
+def test_one_pass_of_gradient_descent(shape, n, W):
+    world = FewLists.random(*shape, seed=n)
+    bound = ogd_average(G=G, W=W, radius=RADIUS, n=n)
+    w = world.descend(world.draw(REPETITIONS, n, seed=1), bound.terms["eta"])
+    excess = world.risk(w) - world.risk(world.best(W)[None])
+    assert below(excess, bound)
+
+
+@pytest.mark.parametrize("shape", WORLDS)
+@pytest.mark.parametrize("n", [5, pytest.param(50, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("W", [0.5, 3.0])
+def test_regularised_minimisation_solved_well_or_badly(shape, n, W):
+    world = FewLists.random(*shape, seed=n)
+    drawn = world.draw(REPETITIONS, n, seed=2)
+    best = world.risk(world.best(W)[None])
+    known = {"G": G, "W": W, "radius": RADIUS, "n": n}
+    right = best_lambda(**known)
+    for lambda_ in (right / 10, right, 10 * right, theorem_6_lambda(**known)):
+        for steps in (100, 3):  # three steps leave a gap that the bound has to pay for
+            w, gap = world.regularised(drawn, lambda_, steps)
+            excess = world.risk(w) - best
+            assert below(excess, rerm(lambda_=lambda_, gap=float(gap.max()), **known))
+            if steps > 3:
+                assert gap.max() < 1e-3
+                if lambda_ == right:
+                    assert below(excess, rerm_best(gap=float(gap.max()), **known))
+                if lambda_ == theorem_6_lambda(**known):
+                    assert below(excess, theorem_6(lambda_=lambda_, **known))
+
+
+@pytest.mark.parametrize("shape", WORLDS)
+@pytest.mark.parametrize("n", [3, 100])
+@pytest.mark.parametrize("W", [0.5, 5.0])
+def test_smooth_losses_are_learned_faster_the_smaller_they_can_get(shape, n, W):
+    world = FewLists.random(*shape, seed=n)
+    drawn = world.draw(REPETITIONS, n, seed=3)
+    best = float(world.risk(world.best(W)[None])[0])
+    for make in (ogd_smooth, equation_8):
+        for L_star in (best, 1.5 * best):  # an upper bound on it will do
+            bound = make(L_star=L_star, H=RADIUS**2 * H1, W=W, n=n)
+            assert below(world.risk(world.descend(drawn, bound.terms["eta"])), bound)
+
+
+@given(st.integers(0, 10_000), st.sampled_from([(3, 2, 2), (5, 6, 3), (12, 20, 6)]))
+def test_the_lists_have_the_constants_that_the_bounds_are_given(seed, shape):
+    world = FewLists.random(*shape, seed=seed)
+    w = np.random.default_rng(seed).standard_normal((4, shape[2])) * 3
+    v = w + np.random.default_rng(seed + 1).standard_normal(w.shape)
+    at_w, at_v = world.gradients(w), world.gradients(v)
+    assert (world.losses(w) >= -1e-12).all()
+    assert (np.linalg.norm(at_w, axis=2) <= G * RADIUS * (1 + 1e-12)).all()
+    moved = np.linalg.norm(w - v, axis=1)[:, None]
+    assert (np.linalg.norm(at_w - at_v, axis=2) <= H1 * RADIUS**2 * moved * (1 + 1e-9)).all()
+
+
+# ------------------------------------------------------------------------------------------ the printed lambdas
+
+
+def linear_excess(lambda_, W):
+    """f(w, z) = -w: the regularised minimiser within [-W, W] is min(W, 1/lambda), the best w is W."""
+    return W - min(W, 1 / lambda_)
+
+
+def test_the_lambda_of_theorem_18_lacks_a_factor_of_1_over_n():
+    known = {"G": 1.0, "W": 1.0, "radius": 1.0, "n": 100}
+    printed, right = printed_lambda_2015(**known), theorem_6_lambda(**known)
+    assert printed == pytest.approx(right * 10)
+    assert linear_excess(printed, 1.0) == pytest.approx(0.633, abs=5e-4)
+    assert theorem_6(lambda_=printed, **known).value == pytest.approx(0.443, abs=5e-4)
+    assert theorem_6(lambda_=printed, **known).applies is False
+    assert not theorem_6(**known).allows(linear_excess(printed, 1.0))
+    assert theorem_6(lambda_=right, **known).allows(linear_excess(right, 1.0))
+    assert rerm(lambda_=printed, **known).allows(linear_excess(printed, 1.0))  # any lambda
+    assert rerm_best(**known).allows(linear_excess(best_lambda(**known), 1.0))
+
+
+def test_the_lambda_of_theorem_11_does_not_know_the_ball():
+    known = {"G": 1.0, "W": 100.0, "radius": 1.0, "n": 100}
+    printed, right = printed_lambda_2014(G=1.0, radius=1.0, n=100), theorem_6_lambda(**known)
+    assert printed == 0.2
+    assert linear_excess(printed, 100.0) == pytest.approx(95)
+    assert theorem_6(**known).value == pytest.approx(44.3, abs=0.05)
+    assert not theorem_6(**known).allows(linear_excess(printed, 100.0))
+    assert theorem_6(lambda_=right, **known).allows(linear_excess(right, 100.0))
+    assert rerm(lambda_=printed, **known).allows(linear_excess(printed, 100.0))
+    assert rerm_best(**known).allows(linear_excess(best_lambda(**known), 100.0))
+
+
+@given(st.floats(0.01, 10), st.integers(2, 1_000), st.integers(0, 1_000))
+def test_replacing_one_list_moves_the_minimiser_by_no_more_than_the_proof_says(lambda_, n, seed):
+    """f(w, z) = z w with z = +1 or -1: the minimiser is -mean(z)/lambda, and the limit is attained."""
+    z = np.random.default_rng(seed).choice([-1.0, 1.0], size=n)
+    other = z.copy()
+    other[0] = -z[0]
+    moved = abs(z.mean() - other.mean()) / lambda_
+    assert moved == pytest.approx(2 * 1.0 / (lambda_ * n))  # 2 G R/(lambda n) with G R = 1
+
+
+def test_the_step_without_one_half_and_the_gradient_bound_are_tight():
+    """norm(grad)^2 <= 2 H f is attained by f = H w^2/2, where the papers have 4 H f."""
+    H, w = 3.0, 0.7
+    assert (H * w) ** 2 == pytest.approx(2 * H * (H * w**2 / 2))
+
+
+# ------------------------------------------------------------------------------------------ numbers
+
+constants = st.floats(0.01, 100)
+
+
+@given(constants, constants, constants, st.integers(1, 10**6), constants)
+def test_the_best_lambda_is_best(G, W, radius, n, factor):
+    known = {"G": G, "W": W, "radius": radius, "n": n}
+    best = rerm_best(**known).value
+    assert best == pytest.approx(rerm(lambda_=best_lambda(**known), **known).value)
+    assert best <= rerm(lambda_=factor * best_lambda(**known), **known).value * (1 + 1e-12)
+    assert ogd_average(**known).value == pytest.approx(best / 2)
+    assert best <= theorem_6(**known).value
+    # the papers' own proof, with the papers' lambda
+    lambda_ = theorem_6_lambda(**known)
+    proved = lambda_ * W**2 / 2 + 4 * (lambda_ * W + G * radius) ** 2 / (lambda_ * n)
+    assert proved <= theorem_6(**known).value * (1 + 1e-9)
+
+
+@given(st.floats(0, 10), constants, constants, st.integers(1, 10**6))
+def test_our_constants_for_smooth_losses_are_never_larger(L_star, H, W, n):
+    ours, papers = (make(L_star=L_star, H=H, W=W, n=n) for make in (ogd_smooth, equation_8))
+    assert ours.terms["sharp"] <= ours.value * (1 + 1e-12)
+    assert ours.value <= papers.value
+    assert ours.terms["eta"] >= papers.terms["eta"]
+    for bound, h in ((ours, H), (papers, 4 * H)):  # what each step gives, from its own regret
+        eta = bound.terms["eta"]
+        assert eta * h < 1
+        reached = (L_star + W**2 / (2 * eta * n)) / (1 - eta * h)
+        assert reached <= bound.value * (1 + 1e-9)
+        if h == H:
+            assert reached == pytest.approx(bound.terms["sharp"])
+
+
+def test_each_formula_at_numbers_that_can_be_checked_by_hand():
+    known = {"G": 2.0, "W": 3.0, "radius": 0.5, "n": 100}
+    assert ogd_average(**known).value == 0.3
+    assert ogd_average(**known).terms["eta"] == 0.3
+    assert rerm(lambda_=0.1, **known).value == pytest.approx(0.45 + 0.2)
+    assert rerm(lambda_=0.1, gap=0.0005, **known).value == pytest.approx(0.45 + 0.2 + 0.1)
+    assert gap_cost(G=2.0, radius=0.5, lambda_=0.1, gap=0.0005) == pytest.approx(0.1)
+    assert rerm_best(**known).value == 0.6
+    assert theorem_6(**known).value == pytest.approx(6 * (0.08 + math.sqrt(0.02)))
+    assert ogd_smooth(L_star=0.5, H=1.0, W=1.0, n=100).value == pytest.approx(0.5 + 0.1 + 0.02)
+    assert equation_8(L_star=0.5, H=1.0, W=1.0, n=100).value == pytest.approx(0.5 + 0.2 + 0.08)
+
+
+def test_a_validated_lambda_is_a_precondition_that_is_not_met():
+    known = {"G": 2.0, "W": 3.0, "radius": 0.5, "n": 100, "lambda_": 0.1}
+    assert rerm(**known).applies is None
+    assert rerm(fixed=True, **known).applies is None  # the rest stays assumed
+    assert rerm(fixed=False, **known).applies is False
+    assert "DOES NOT APPLY: lambda was fixed before the data were seen" in repr(rerm(fixed=False, **known))
+    assert rerm(**known).kind == "generalisation"
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: ogd_average(G=0.0, W=1.0, radius=1.0, n=1), "ogd_average: G is finite and above 0: found 0.0"),
+        (lambda: rerm(G=1.0, W=1.0, radius=1.0, n=1, lambda_=-1.0), "rerm: lambda_ is finite and above 0: found -1.0"),
+        (lambda: rerm(G=1.0, W=1.0, radius=1.0, n=1, lambda_=1.0, gap=-1.0), "gap is finite and 0 or more"),
+        (lambda: rerm_best(G=1.0, W=1.0, radius=1.0, n=0), "n is finite and 1 or more: found 0"),
+        (lambda: theorem_6(G=1.0, W=math.nan, radius=1.0, n=1), "W is finite and above 0: found nan"),
+        (lambda: ogd_smooth(L_star=-0.1, H=1.0, W=1.0, n=1), "L_star is finite and 0 or more: found -0.1"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused_in_one_sentence(call, sentence):
+    with pytest.raises(RankwiseError, match=sentence):
+        call()

@@ -1,0 +1,117 @@
+"""Ctrl-C in the middle of a fit: it reaches the caller, and leaves a usable ranker or the one that was there before."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import rankwise
+import rankwise as rw
+from rankwise._errors import Interrupted
+from rankwise.rankers import _annealed, _online
+from tests.rankers.test_every_ranker import learned, lists, over_all_rankers
+
+ROOMS = tuple(str(Path(rankwise.__file__).parent / room) for room in ("rankers", "solvers"))
+SHARED = str(Path(rankwise.__file__).parent / "rankers" / "_base.py")
+
+
+class AtLine:
+    """Ctrl-C at the n-th line of rankers and solvers that is run; counts them all where n is never reached."""
+
+    def __init__(self, line=None):
+        self.line, self.count = line, 0
+
+    def __enter__(self):
+        sys.settrace(self._enter)
+        return self
+
+    def _enter(self, frame, event, argument):
+        name = frame.f_code.co_filename
+        return self._line if name.startswith(ROOMS) and name != SHARED else None
+
+    def _line(self, frame, event, argument):
+        self.count += event == "line"
+        if self.count == self.line:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return self._line
+
+    def __exit__(self, *error):
+        sys.settrace(None)
+
+
+@over_all_rankers
+def test_ctrl_c_at_any_line_leaves_a_usable_ranker_or_the_one_before(ranker, tmp_path):
+    queries, ranker = lists(8), clone(ranker).set_params(n_jobs=1)
+    before = learned(clone(ranker).fit(lists(6, seed=3)))
+    model = clone(ranker).fit(lists(6, seed=3))
+    with AtLine() as whole:
+        model.fit(queries)
+    assert whole.count > 5
+    rounds, usable = len(getattr(model, "history_", ())), 0
+    for line in np.unique(np.linspace(1, whole.count, 17).astype(int)):
+        model = clone(ranker).fit(lists(6, seed=3))
+        with pytest.raises(KeyboardInterrupt) as stopped, AtLine(line):
+            model.fit(queries)
+        if not isinstance(stopped.value, Interrupted):
+            assert learned(model) == before, "stopped before a first round: nothing has changed"
+            continue
+        usable += 1
+        model.save(tmp_path / "model.rankwise")
+        assert learned(rw.load(tmp_path / "model.rankwise")) == learned(model)
+        assert np.isfinite(model.predict(queries)).all()
+    assert usable or rounds < 3, "a ranker with rounds holds those that were finished"
+
+
+class Count:
+    """Ctrl-C at the n-th call."""
+
+    def __init__(self, function, calls):
+        self.function, self.left = function, calls
+
+    def __call__(self, *arguments, **options):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return self.function(*arguments, **options)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_stopped_perceptron_holds_the_rounds_that_were_played(monkeypatch, parts):
+    queries = lists(40)
+    monkeypatch.setattr(_online, "_PRESENTED", int(queries.start[8]))
+    played = rw.SLAMPerceptron().fit(queries)
+    monkeypatch.setattr(_online, "play", Count(_online.play, parts + 1))
+    model = rw.SLAMPerceptron()
+    with pytest.raises(KeyboardInterrupt, match="was stopped, and holds what it had learned by then"):
+        model.fit(queries)
+    done = model.ledger_.rounds
+    assert 0 < done < played.ledger_.rounds
+    monkeypatch.undo()
+    assert learned(model) == learned(rw.SLAMPerceptron().fit(queries[:done]))
+
+
+def test_a_stopped_annealing_holds_the_stage_that_was_worth_most(monkeypatch):
+    train, held = lists(30), lists(30, seed=1)
+    whole = rw.SmoothRank("nDCG@5", strength=1.0, sigmas=(4.0, 1.0, 0.25), n_jobs=1).fit(train, validation=held)
+    model = rw.SmoothRank("nDCG@5", strength=1.0, sigmas=(4.0, 1.0, 0.25), n_jobs=1)
+    monkeypatch.setattr(_annealed, "mean_measure", Count(_annealed.mean_measure, 5))  # two a stage: in the third one
+    with pytest.raises(Interrupted):
+        model.fit(train, validation=held)
+    np.testing.assert_array_equal(model.history_["sigma"], [4.0, 1.0])
+    np.testing.assert_array_equal(model.history_["validation"], whole.history_["validation"][:2])
+    np.testing.assert_array_equal(model.coef_, whole.history_.coefs[1])
+    assert model.strength_ == 1.0
+
+
+def test_folds_that_are_stopped_leave_the_best_weights_that_they_had_found(monkeypatch):
+    train = lists(30)
+    monkeypatch.setattr(_annealed, "mean_measure", Count(_annealed.mean_measure, 20))
+    model = rw.SmoothRank("nDCG@5", strength=(0.1, 1.0), sigmas=(4.0, 0.25), folds=5, n_jobs=1)
+    with pytest.raises(Interrupted):
+        model.fit(train)
+    assert model.strength_ in (0.1, 1.0)
+    assert len(model.history_) in (1, 2)
+    assert np.isnan(model.path_["nDCG@5"]).all(), "nothing was chosen"

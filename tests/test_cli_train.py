@@ -1,0 +1,143 @@
+"""``rankwise train`` in batch: with no option at all, with every choice named, stopped, and given nonsense."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import rankwise as rw
+from rankwise.cli import main
+
+QUICK = ("--set", "strength=1.0", "--set", "steps=3", "--set", "sigmas=(4.0, 0.25)")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run the command in a folder of its own: (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def command(*arguments):
+        monkeypatch.setattr(sys, "argv", ["rankwise", *map(str, arguments)])
+        code = main()
+        return code, *capsys.readouterr()
+
+    return command
+
+
+@pytest.fixture
+def lists(tmp_path):
+    made = rw.make_lists(40, documents=8, features=4, random_state=2)
+    rw.write_letor(made, tmp_path / "lists.txt")
+    return made
+
+
+def test_no_option_is_needed(run, lists):
+    code, out, err = run("train", "lists.txt")
+    assert (code, err) == (0, "")
+    assert "SmoothRank on 4 features, strength" in out
+    assert "nDCG@10" in out
+    assert out.count("test") == 1
+    assert out.count("train") == 1
+    model = rw.load("model.rankwise")
+    assert isinstance(model, rw.SmoothRank)
+    assert model.measure == "nDCG@10"
+
+
+def test_what_is_said_is_what_the_model_does(run, lists):
+    code, out, _ = run("train", "lists.txt", "--json", "--seed", "5", "--test-share", "0.25", "-m", "AP", *QUICK)
+    assert code == 0
+    said = json.loads(out)
+    model, read = rw.load("model.rankwise"), rw.read_letor("lists.txt")
+    train, test = rw.split(read, (0.75, 0.25), random_state=5)
+    assert [said["parts"][name]["queries"] for name in ("train", "test")] == [len(train), len(test)] == [30, 10]
+    again = rw.SmoothRank("AP", strength=1.0, steps=3, sigmas=(4.0, 0.25), random_state=5).fit(train)
+    np.testing.assert_array_equal(model.coef_, again.coef_)
+    found = rw.evaluate(test, model.predict(test), "AP")
+    assert said["parts"]["test"]["mean"] == found.mean["AP"]
+    assert (said["parts"]["test"]["low"], said["parts"]["test"]["high"]) == found.interval(0.95)["AP"]
+    assert said["chosen"]["strength"] == 1.0
+
+
+def test_a_validation_file_makes_the_choices_and_nothing_is_held_out(run, lists, tmp_path):
+    held = rw.make_lists(15, documents=8, features=4, random_state=3)
+    rw.write_letor(held, tmp_path / "vali.txt")
+    code, out, _ = run("train", "lists.txt", "--validation", "vali.txt", "--ranker", "ridgeranker", "-o", "r", "--json")
+    assert code == 0
+    said = json.loads(out)
+    assert {name: part["queries"] for name, part in said["parts"].items()} == {"train": 40, "validation": 15}
+    train, vali = rw.read_letor("lists.txt"), rw.read_letor("vali.txt")
+    assert said["chosen"] == {"alpha": rw.RidgeRanker("nDCG@10").fit(train, validation=vali).alpha_}
+
+
+@pytest.mark.parametrize("name", ["AdaRank", "rank-boost", "RANKSVM", "svmmap"])
+def test_every_ranker_is_a_name(run, lists, name):
+    code, out, err = run("train", "lists.txt", "--ranker", name, "--test-share", "0", "--json")
+    assert (code, err) == (0, "")
+    said = json.loads(out)
+    assert said["ranker"].lower() == name.replace("-", "").lower()
+    assert list(said["parts"]) == ["train"]
+    assert said["parts"]["train"]["queries"] == 40
+
+
+STOPPED = """
+import sys
+from rankwise.cli import main
+from rankwise.rankers import _annealed
+
+measure, calls, last = _annealed.mean_measure, [0], int(sys.argv[1])
+
+def stopping(*arguments):
+    calls[0] += 1
+    if calls[0] == last:
+        raise KeyboardInterrupt
+    return measure(*arguments)
+
+_annealed.mean_measure = stopping
+sys.argv = ["rankwise", "train", "lists.txt", "--set", "strength=1.0", "--set", "n_jobs=1"]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(("calls", "kept"), [(1, False), (5, True)])
+def test_ctrl_c_saves_what_was_learned_and_exits_with_130(lists, tmp_path, calls, kept):
+    command = [sys.executable, "-c", STOPPED, str(calls)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=os.environ, check=False)
+    assert done.returncode == 130
+    assert done.stdout == ""
+    assert (tmp_path / "model.rankwise").exists() == kept
+    if kept:
+        assert "stopped early; what SmoothRank had learned is in model.rankwise" in done.stderr
+        model = rw.load(tmp_path / "model.rankwise")
+        assert 0 < len(model.history_) < 13
+        assert np.isfinite(model.predict(lists)).all()
+    assert sorted(os.listdir(tmp_path)) == sorted(["lists.txt", *(["model.rankwise"] if kept else [])])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nowhere.txt"], "nowhere.txt cannot be read: there is no such file"),
+        (["lists.txt", "--ranker", "forest"], "--ranker is one of AdaRank, FRank, ListNet"),
+        (["lists.txt", "--set", "rounds=3"], "SmoothRank has no parameter 'rounds': it has folds, measure"),
+        (["lists.txt", "--set", "rounds"], "--set takes NAME=VALUE, such as --set rounds=100: found 'rounds'"),
+        (["lists.txt", "--margin", "1"], "SmoothRank has no parameter 'margin'"),
+        (["lists.txt", "--checkpoint", "5"], "--checkpoint belongs to a run that learns list by list: give --online"),
+        (["lists.txt", "--measure", "nDGC"], "no measure is called 'nDGC'"),
+        (["one.txt"], "one.txt holds 1 list, too few to hold some out: give --test-share 0"),
+        (["lists.txt", "--out", "no/folder/x"], "no/folder/x cannot be written: the folder"),
+        (["lists.txt", "--validation", "narrow.txt"], "4 features: found 2"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_two(run, lists, tmp_path, arguments, sentence):
+    (tmp_path / "one.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.25\n")
+    (tmp_path / "narrow.txt").write_text("1 qid:1 1:0.5 2:1\n0 qid:1 1:0.25 2:3\n")
+    before = sorted(os.listdir(tmp_path))
+    code, out, err = run("train", *arguments)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert err.count("\n") == 1
+    assert sorted(os.listdir(tmp_path)) == before
