@@ -64,9 +64,13 @@ def memorised_fully(samples: Samples) -> np.ndarray:
     return 0.5 * np.sign(samples.totals())
 
 
-def most_often(samples: Samples, W1: float) -> np.ndarray:
-    """All the weight on the list with the clearest majority: the sample's choice from the l1 ball, or nearly."""
-    totals = samples.totals()
+def steepest(totals: np.ndarray, W: float) -> np.ndarray:
+    """The minimiser over the l2 ball for W <= 1/2, where the loss is linear: along the sum of signs of each list."""
+    return W * totals / np.maximum(np.sqrt((totals**2).sum(axis=1, keepdims=True)), 1e-300)
+
+
+def most_often(totals: np.ndarray, W1: float) -> np.ndarray:
+    """All the weight on the list with the clearest majority: the minimiser over the l1 ball for W1 <= 1/2."""
     best = np.abs(totals).argmax(axis=1)
     w = np.zeros_like(totals)
     rows = np.arange(len(totals))

@@ -71,6 +71,7 @@ def test_both_ways_to_count_the_neighbours(sigma, m):
 def test_lists_of_one_document_and_lists_without_gain_have_no_error():
     assert smoothing_error([0.3], [7.0], sigma=1.0).value == 0
     assert smoothing_error([0.3, 0.1], [0.0, 0.0], sigma=1.0).value == 0
+    assert smoothing_error([1e200, -1e200], [1.0, 0.0], sigma=1.0).value == 0  # nor those that are this clear
 
 
 def test_discounts_of_ones_own():

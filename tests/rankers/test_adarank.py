@@ -222,7 +222,7 @@ def test_a_feature_that_comes_again_and_changes_nothing_ends_it():
     best = Queries.from_arrays(np.c_[queries.y, queries.X], queries.y, group=queries.sizes)
     best = best.map_features(lambda block: block * [1, -1, 1, 1, 1, 1])
     noisy = best.with_labels(np.where(np.arange(len(best.X)) % 7 == 0, 1 - best.y.clip(0, 1), best.y))
-    model = AdaRank("nDCG", rounds=200).fit(noisy)
+    model = AdaRank("nDCG", rounds=200, repeats=True, ties="pessimistic").fit(noisy)
     assert model.history_["feature"].tolist() == [0, 0]
     assert model.history_["train"][0] == model.history_["train"][1] < 1
     for_ever = adarank(pairs(noisy), lambda s, y: parse("nDCG")(s, y, ties="pessimistic"), rounds=30, freezes=False)
@@ -230,7 +230,9 @@ def test_a_feature_that_comes_again_and_changes_nothing_ends_it():
 
 
 def test_most_fits_freeze_long_before_their_rounds_are_over():
-    lengths = [len(AdaRank("nDCG@5", rounds=100).fit(lists(seed, count=30)).history_) for seed in range(20)]
+    lengths = [
+        len(AdaRank("nDCG@5", rounds=100, repeats=True).fit(lists(seed, count=30)).history_) for seed in range(20)
+    ]
     assert sum(length < 100 for length in lengths) > 10
 
 
@@ -329,7 +331,7 @@ def test_the_order_of_lists_and_of_rows_changes_no_bit():
 def test_features_that_are_equally_good_are_taken_in_their_order():
     queries = lists(20)
     twice = Queries.from_arrays(np.c_[queries.X, queries.X], queries.y, group=queries.sizes)
-    model = AdaRank("nDCG@3", rounds=3).fit(twice)
+    model = AdaRank("nDCG@3", rounds=3, repeats=True).fit(twice)
     assert (model.history_["feature"] < 5).all()
 
 

@@ -261,3 +261,13 @@ def test_no_other_rounds_are_kept_than_there_are(kept, tmp_path):
     model.save(tmp_path / "model.rankwise")
     with pytest.raises(RankwiseError, match="is damaged: it keeps"):
         rw.load(tmp_path / "model.rankwise")
+
+
+def test_on_ohsumed_it_is_as_good_as_published(data_folder):
+    """Five official folds, the round chosen on the validation part, the official evaluator's conventions."""
+    folds = list(rw.read_folds(data_folder / "ohsumed"))
+    scores = [FRank(rounds=25).fit(fold.train, validation=fold.validation).predict(fold.test) for fold in folds]
+    tests = Queries.concat([fold.test for fold in folds])
+    found = rw.evaluate(tests, np.concatenate(scores), ["nDCG@10", "AP"], like="letor").mean
+    assert found["nDCG@10"] > 0.4433
+    assert found["AP"] > 0.4439

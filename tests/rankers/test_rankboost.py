@@ -339,3 +339,13 @@ def test_the_history_draws_itself():
     model = RankBoost(rounds=5).fit(queries, validation=queries)
     drawn = {line.get_label() for line in model.history_.plot().axes[0].lines}
     assert drawn == {"train", "validation", "bound"}
+
+
+def test_on_ohsumed_it_is_as_good_as_published(data_folder):
+    """Five official folds, the round chosen on the validation part, the official evaluator's conventions."""
+    folds = list(rw.read_folds(data_folder / "ohsumed"))
+    scores = [RankBoost(rounds=60).fit(fold.train, validation=fold.validation).predict(fold.test) for fold in folds]
+    tests = Queries.concat([fold.test for fold in folds])
+    found = rw.evaluate(tests, np.concatenate(scores), ["nDCG@10", "AP"], like="letor").mean
+    assert found["nDCG@10"] > 0.4302
+    assert found["AP"] > 0.4411

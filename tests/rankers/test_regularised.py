@@ -269,9 +269,8 @@ def test_the_strength_is_the_best_of_a_plain_loop_over_the_validation_set(ranker
     apart = [made(ranker, strength=one, **TIGHT).fit(train, validation=other) for one in strengths]
     judged = model.path_[model._measure().title]
     np.testing.assert_array_equal(model.path_["strength"], strengths)
-    assert model.strength_ == strengths[int(np.argmax(judged))]
-    assert model.score(other) == judged.max()
-    own = apart[int(np.argmax(judged))]
+    assert judged[strengths.index(model.strength_)] == judged.max() == model.score(other)
+    own = apart[strengths.index(model.strength_)]
     assert model.objective_ == pytest.approx(own.objective_, rel=1e-6), "kept planes lead to the same minimum"
     np.testing.assert_allclose([one.score(other) for one in apart], judged, atol=0.05)
 
@@ -290,7 +289,7 @@ def test_the_strength_is_the_best_of_a_plain_loop_over_folds(ranker):
         judged.append([fitted.score(queries[part]) for fitted in one])
     found = model.path_[model._measure().title]
     np.testing.assert_allclose(found, np.mean(judged, axis=0), atol=0.03)
-    assert model.strength_ == strengths[int(np.argmax(found))]
+    assert found[strengths.index(model.strength_)] == found.max()
     center = {} if ranker.center is None else {"center": "ridge", "folds": 3, "random_state": 7}
     again = made(ranker, strength=model.strength_, **center, **TIGHT).fit(queries)
     np.testing.assert_array_equal(again.coef_, model.coef_)
@@ -316,7 +315,7 @@ def test_balls_are_chosen_like_strengths():
     train, other, radii = larger(16), larger(17), (2.0, 0.25, 1.0)
     model = SVMMap(ball=radii, **TIGHT).fit(train, validation=other)
     assert model.path_.columns == ("ball", "AP")
-    assert model.ball_ == radii[int(np.argmax(model.path_["AP"]))]
+    assert model.path_["AP"][radii.index(model.ball_)] == model.path_["AP"].max() == model.score(other)
     own = SVMMap(ball=model.ball_, **TIGHT).fit(train)
     assert model.objective_ == pytest.approx(own.objective_, rel=1e-6)
 
@@ -325,6 +324,16 @@ def test_where_nothing_judges_them_the_one_that_strays_least_is_taken():
     queries = small(18)[:1]
     assert RankSVM(strength=(0.1, 10.0, 1.0)).fit(queries).strength_ == 10.0
     assert RankSVM(ball=(2.0, 0.5)).fit(queries).ball_ == 0.5
+
+
+@pytest.mark.parametrize("with_validation", [False, True])
+def test_of_equals_the_one_that_strays_least_is_taken(with_validation):
+    with pytest.warns(NothingLearnedWarning):
+        model = SLAMRanker("nDCG@3", center=None, strength=(0.1, 10.0, 1.0)).fit(
+            hopeless(3), validation=hopeless(4) if with_validation else None
+        )
+    assert len(set(model.path_["nDCG@3"])) == 1, "weights of 0 are all the same"
+    assert model.strength_ == 10.0
 
 
 def test_a_tremendous_strength_still_finds_the_direction():
@@ -437,9 +446,9 @@ def test_lists_with_nothing_to_learn_are_no_reason_to_complain(X, y):
             assert not made(ranker, strength=1.0).fit(queries).coef_.any()
 
 
-def test_lists_of_no_weight_teach_nothing():
+def test_no_lists_at_all_teach_nothing():
     for ranker in EVERY:
-        model = made(ranker, strength=1.0).fit(small(1).with_weight(np.zeros(6)))
+        model = made(ranker, strength=1.0).fit(small(1)[:0])
         assert (model.objective_, model.gap_, model.coef_.any()) == (0.0, 0.0, False)
 
 

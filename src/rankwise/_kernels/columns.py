@@ -1,7 +1,7 @@
 """Measure every list by many columns of keys: gather the columns, order each list by each, call a formula.
 
-The rows of a list stand in ascending order of their values. A stable order by decreasing key then leaves the values of
-every tie block ascending, and the largest values stand at the end: neither is sorted for, column after column.
+Every list is taken in ascending order of its values. A stable order by decreasing key then leaves the values of every
+tie block ascending, and the largest values stand at the end: neither is sorted for, column after column.
 """
 
 import numpy as np
@@ -20,11 +20,12 @@ def gather_columns(X, rows, first, out):
 
 
 @kernel
-def measure_columns(formula, start, keys, value, tied, needs_ideal, table, knobs, out):
+def measure_columns(formula, start, keys, order, value, tied, needs_ideal, table, knobs, out):
     """out[j, q] = formula of list q in decreasing order of keys[j], whose documents are start[q] .. start[q+1]-1.
 
-    ``value`` is ascending inside a list. ``tied`` shows the formula blocks of equal keys; otherwise every block is cut
-    into blocks of one, lowest value first. The other arguments are those of the formula, whose first knob is a cut-off.
+    ``value`` is ascending inside a list, and ``order`` says at which of its places. ``tied`` shows the formula blocks
+    of equal keys; otherwise every block is cut into blocks of one, lowest value first. The other arguments are those of
+    the formula, whose first knob is a cut-off.
     """
     longest = 0
     for q in range(len(start) - 1):
@@ -47,7 +48,7 @@ def measure_columns(formula, start, keys, value, tied, needs_ideal, table, knobs
         end = end_room[:size] if tied else alone[:size]
         for j in range(len(keys)):
             for p in range(size):
-                key[p] = -keys[j, low + p]
+                key[p] = -keys[j, low + order[low + p]]
                 place[p] = p
             sort_carrying(key, place, spare_room[:size], other_room[:size], count_room)
             for p in range(size):

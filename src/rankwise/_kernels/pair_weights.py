@@ -28,6 +28,16 @@ def _sum(value):
     return total
 
 
+@kernel(fastmath={"reassoc", "nnan", "nsz"})
+def _range(value):
+    """(lowest, highest)."""
+    low, high = value[0], value[0]
+    for v in value:
+        low = min(low, v)
+        high = max(high, v)
+    return low, high
+
+
 @kernel
 def _log_of_sum(a, b):
     """log(e^a + e^b), either of which may be -inf."""
@@ -46,24 +56,26 @@ def exponential_potentials(score, segment, lists, log_weight, potential):
     """
     grades = len(segment) - 1
     low, high = np.empty(grades), np.empty(grades)
+    falls, rises = np.empty(grades), np.empty(grades)  # sums of exp(low - s) and of exp(s - high) over a segment
     worse, better = np.empty(grades), np.empty(grades)
     falling, rising = np.empty(len(score)), np.empty(len(score))
     for g in range(grades):
         own = slice(segment[g], segment[g + 1])
-        low[g], high[g] = score[own].min(), score[own].max()
+        low[g], high[g] = _range(score[own])
         _fill_exp(score[own], -1.0, low[g], falling[own])
         _fill_exp(score[own], 1.0, high[g], rising[own])
+        falls[g], rises[g] = _sum(falling[own]), _sum(rising[own])
     peak = -np.inf
     for q in range(len(lists) - 1):
         total = -np.inf
         for g in range(lists[q], lists[q + 1]):  # log of the sum of exp(s_j) over lower grades
             worse[g] = total
-            total = _log_of_sum(total, high[g] + math.log(_sum(rising[segment[g] : segment[g + 1]])))
+            total = _log_of_sum(total, high[g] + math.log(rises[g]))
             peak = max(peak, log_weight[q] + worse[g] - low[g])
         total = -np.inf
         for g in range(lists[q + 1] - 1, lists[q] - 1, -1):  # log of the sum of exp(-s_i) over higher grades
             better[g] = total
-            total = _log_of_sum(total, math.log(_sum(falling[segment[g] : segment[g + 1]])) - low[g])
+            total = _log_of_sum(total, math.log(falls[g]) - low[g])
     if peak == -np.inf:
         potential[:] = 0.0
         return peak
@@ -72,7 +84,7 @@ def exponential_potentials(score, segment, lists, log_weight, potential):
         for g in range(lists[q], lists[q + 1]):
             as_better = math.exp(log_weight[q] + worse[g] - low[g] - peak)
             as_worse = math.exp(log_weight[q] + better[g] + high[g] - peak)
-            whole += as_better * _sum(falling[segment[g] : segment[g + 1]])
+            whole += as_better * falls[g]
             for p in range(segment[g], segment[g + 1]):
                 potential[p] = as_better * falling[p] - as_worse * rising[p]
     potential /= whole

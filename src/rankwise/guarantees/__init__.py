@@ -5,7 +5,21 @@ here.
 """
 
 from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees._interval import Interval
 from rankwise.guarantees.adversary import Adversary, Game, play
+from rankwise.guarantees.batch import (
+    best_lambda,
+    equation_8,
+    gap_cost,
+    ogd_average,
+    ogd_smooth,
+    rerm,
+    rerm_best,
+    theorem_6,
+    theorem_6_lambda,
+)
+from rankwise.guarantees.fitted import ball_index, for_fitted_norm, smallest
+from rankwise.guarantees.holdout import difference_interval, mean_interval
 from rankwise.guarantees.online import (
     fixed_step,
     largest_root,
@@ -19,24 +33,77 @@ from rankwise.guarantees.online import (
     theorem_s,
     worst_pair_mistakes,
 )
+from rankwise.guarantees.optimistic import smooth_ball, smooth_erm
+from rankwise.guarantees.planning import Plan, paired_power, queries_needed
+from rankwise.guarantees.printed import (
+    printed_corollary_8,
+    printed_corollary_11,
+    printed_lambda_2014,
+    printed_lambda_2015,
+    printed_smooth_erm,
+    printed_theorem_1,
+)
+from rankwise.guarantees.sequences import ConfidenceSequence, confidence_sequence
+from rankwise.guarantees.smoothing import smoothing_error, surrogate_above_loss, type_two_below_type_one
+from rankwise.guarantees.training import adarank_certificate, adarank_printed
+from rankwise.guarantees.uniform import dudley, l1_ball, l1_erm, l2_ball, linf_ball, linf_erm
 from rankwise.guarantees.weights import WeightFacts
 
 __all__ = [
     "Adversary",
     "Bound",
+    "ConfidenceSequence",
     "Game",
+    "Interval",
+    "Plan",
     "Precondition",
     "WeightFacts",
+    "adarank_certificate",
+    "adarank_printed",
+    "ball_index",
+    "best_lambda",
+    "confidence_sequence",
+    "difference_interval",
+    "dudley",
+    "equation_8",
     "fixed_step",
+    "for_fitted_norm",
+    "gap_cost",
+    "l1_ball",
+    "l1_erm",
+    "l2_ball",
     "largest_root",
+    "linf_ball",
+    "linf_erm",
+    "mean_interval",
+    "ogd_average",
+    "ogd_smooth",
     "online_to_batch",
+    "paired_power",
     "play",
     "printed_003",
+    "printed_corollary_8",
+    "printed_corollary_11",
+    "printed_lambda_2014",
+    "printed_lambda_2015",
+    "printed_smooth_erm",
+    "printed_theorem_1",
+    "queries_needed",
+    "rerm",
+    "rerm_best",
     "separable_loss",
     "separable_mistakes",
     "separable_worst_pair",
     "slam_mistakes",
+    "smallest",
+    "smooth_ball",
+    "smooth_erm",
+    "smoothing_error",
+    "surrogate_above_loss",
     "theorem_5",
+    "theorem_6",
+    "theorem_6_lambda",
     "theorem_s",
+    "type_two_below_type_one",
     "worst_pair_mistakes",
 ]

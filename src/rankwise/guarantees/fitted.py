@@ -34,8 +34,8 @@ def for_fitted_norm(make: Callable[[float, float], Bound], *, norm: float, W_0: 
 
     Parameters
     ----------
-    make : gives the bound of a ball of radius W at level delta, as in ``lambda W, delta: l2_ball(W=W, delta=delta,
-        b=1 + 2 * W * radius, ...)``; what depends on the ball, as the interval of the losses, depends on W there
+    make : gives the bound of a ball of radius W at a level delta; what depends on the ball, as the interval of the
+        losses does, depends on W there, as in the example
     norm : of the fitted w
     W_0 : radius of the first ball, chosen before the data were seen
     delta : how often the whole may be wrong

@@ -55,7 +55,7 @@ def smoothing_error(
     ideal = math.fsum((np.sort(gain)[::-1] * discount).tolist())
     share = math.fsum(discount.tolist()) / ideal if ideal > 0 else 0.0  # a list without gain has the value 0 for both
     gap = float(np.diff(np.sort(s)).min()) if m > 1 else math.inf
-    mu = gap**2
+    mu = gap * gap  # infinite rather than an error, where scores are huge
     S = min((m - 1) * math.exp(-mu / sigma), 2 * float(np.exp(-(np.arange(1, m) ** 2) * mu / sigma).sum()))
     largest = float(gain.max(initial=0.0))
     return Bound(

@@ -209,7 +209,7 @@ def _risk_bound(
 ) -> Bound:
     b, delta, low = terms["b"], terms["delta"], terms["low"]
     refuse_unless(name, risk=risk, low=low)
-    if not low <= risk <= (low + b) * (1 + 1e-12):
+    if not -1e-12 * b <= risk - low <= b * (1 + 1e-12):
         raise RankwiseError(f"{name}: losses are between low={low:g} and low + b={low + b:g}: found risk={risk!r}")
     return Bound(
         name=name,

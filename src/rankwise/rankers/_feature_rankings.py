@@ -29,14 +29,14 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class RankedLists:
-    """The lists whose weight is not 0, list after list, the documents of each in ascending order of what they count.
+    """The lists whose weight is not 0, list after list.
 
     Attributes
     ----------
     X : all documents, as they stand
-    rows : which of them the lists own, in the order above
+    rows : which of them the lists own
     start : list q owns rows[start[q]:start[q+1]]
-    value : what the measure makes of their labels
+    order, value : what the measure makes of labels, ascending inside a list, and at which place of the list it stands
     formula, table, knobs : its compiled formula, and the other numbers that this takes
     weight : one number a list
     """
@@ -44,6 +44,7 @@ class RankedLists:
     X: Floats
     rows: NDArray[np.int64]
     start: NDArray[np.int64]
+    order: NDArray[np.int64]
     value: Vector
     formula: Any
     table: Vector
@@ -62,11 +63,13 @@ class RankedLists:
         rows = queries.rows[np.repeat(counts, queries.sizes)]
         sizes = queries.sizes[chosen]
         value = measure.row_values(queries.labels()[rows])
+        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         order = np.lexsort((value, np.repeat(np.arange(len(sizes)), sizes)))
         return cls(
             X=queries.X.view(np.ndarray),
-            rows=rows[order],
-            start=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            rows=rows,
+            start=start,
+            order=order - np.repeat(start[:-1], sizes),
             value=np.ascontiguousarray(value[order]),
             formula=_formula(measure),
             table=np.ascontiguousarray(measure.table(int(sizes.max(initial=0)))),
@@ -82,7 +85,7 @@ class RankedLists:
         return of_documents[self.rows]
 
     def column(self, feature: int) -> Vector:
-        """A feature as scores; the rows of X are read in their own order, which memory is fast at."""
+        """A feature as scores."""
         return self.scores(self.X[:, feature].astype(np.float64))
 
     def measured(self, scores: Vector) -> Vector:
@@ -134,6 +137,7 @@ class RankedLists:
             self.formula,
             self.start[first : last + 1] - low,
             keys,
+            self.order[low:high],
             self.value[low:high],
             self.ties == "expected",
             self.measure.needs_ideal,
@@ -169,6 +173,7 @@ def _loop() -> Any:
         types.FunctionType(FORMULA),
         ints_in,
         types.Array(types.float64, 2, "C"),
+        ints_in,
         floats,
         types.boolean,
         types.boolean,

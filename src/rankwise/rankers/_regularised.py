@@ -1,4 +1,4 @@
-r"""What rankers that make a regularised mean loss smallest share: strengths, their choice, certain gaps, and files.
+r"""What rankers that make a regularised mean loss smallest share: strengths, their choice, certain gaps, files.
 
 .. math:: \min_w\; \frac\lambda2 \lVert w - w_0\rVert^2 + \frac1n \sum_q \mathrm{weight}_q\, \varphi_q(X_q w)
 
@@ -234,10 +234,9 @@ class RegularisedRanker(LinearRanker):
         return sorted(set(levels), reverse=self.ball is None)
 
     def _best(self, levels: Sequence[float], judged: Vector) -> int:
-        """The place of the best level; where nothing judges them, of the one that strays least from the center."""
-        if np.isnan(judged).all():
-            return list(levels).index(self._easiest_first(levels)[0])
-        return int(np.nanargmax(judged))
+        """The place of the best level; of equals, or where nothing judges them, the one that strays least from w0."""
+        worth = dict(zip(levels, np.where(np.isnan(judged), -np.inf, judged), strict=True))
+        return list(levels).index(max(self._easiest_first(levels), key=lambda level: worth[level]))
 
     @staticmethod
     def _solves(levels: Sequence[float], parts: Sequence[Any]) -> int:

@@ -5,12 +5,13 @@ No code is stored and none is run: the name is looked up among the rankers that 
 
 import os
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._store import Store, StoreWriter
+from rankwise.data.checks import Missing
 from rankwise.losses import registered as known_losses
 from rankwise.losses._base import Loss
 from rankwise.measures._base import Measure
@@ -53,6 +54,8 @@ def read_ranker(store: Store) -> Ranker:
     try:
         parameters = {key: _meant(value) for key, value in store.fact("parameters", dict).items()}
         ranker = kind(**parameters)
+        if ranker.missing not in get_args(Missing):
+            raise RankwiseError(f"its policy for missing values is {ranker.missing!r:.20}")
         ranker.n_features_in_ = width
         if names is not None:
             if len(names) != width or len(set(names)) < width or not all(isinstance(one, str) for one in names):

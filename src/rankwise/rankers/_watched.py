@@ -34,19 +34,19 @@ class Watched:
         cls, places: NDArray[np.int64], bins: NDArray[Any], train: Queries, held: Queries | None, measure: Measure
     ) -> Self:
         sets = [train] if held is None else [train, held]
-        first = [0, train.n_documents]
-        grouped = all(part.is_grouped for part in sets)
+        shifts = [0, train.n_documents][: len(sets)]
+        rows = [part.rows + shift for part, shift in zip(sets, shifts, strict=True)]
+        starts = [part.start[1:] + shift for part, shift in zip(sets, shifts, strict=True)]
         lists = ScoredLists(
-            np.zeros(sum(part.n_documents for part in sets)),
+            np.zeros(sum(map(len, rows))),
             np.concatenate([part.labels() for part in sets]),
-            np.concatenate([[0], *(part.start[1:] + at for part, at in zip(sets, first, strict=False))]),
-            None if grouped else np.concatenate([part.rows + at for part, at in zip(sets, first, strict=False)]),
+            np.concatenate([[0], *starts]),
+            None if all(part.is_grouped for part in sets) else np.concatenate(rows),
         )
-        weight = [np.ones(len(part)) if part.weight is None else part.weight for part in sets]
-        rows = places if held is None else np.append(places, train.n_documents + np.arange(held.n_documents))
-        return cls(
-            rows, bins, (weight[0], np.concatenate([np.empty(0), *weight[1:]])), measure, lists, np.zeros(len(rows))
-        )
+        if held is not None:
+            places = np.append(places, train.n_documents + np.arange(held.n_documents))
+        weight = (_weights(train), np.empty(0) if held is None else _weights(held))
+        return cls(places, bins, weight, measure, lists, np.zeros(len(places)))
 
     def add(self, feature: int, cut: int, alpha: float, n_jobs: int | None) -> tuple[float, float]:
         """Take a step; the mean measure of either set after it, as :func:`mean_measure` has it."""
@@ -57,6 +57,10 @@ class Watched:
         values = measure_lists([self.measure], self.lists, n_jobs=n_jobs)[0]
         train = len(self.weight[0])
         return _mean(values[:train], self.weight[0]), _mean(values[train:], self.weight[1])
+
+
+def _weights(queries: Queries) -> Vector:
+    return np.ones(len(queries)) if queries.weight is None else queries.weight
 
 
 def _mean(values: Vector, weight: Vector) -> float:

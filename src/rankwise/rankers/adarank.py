@@ -50,8 +50,8 @@ class AdaRank(LinearRanker):
     patience : stop after so many rounds without a better validation measure (training measure, where there is no
         validation set); None: never
     negated : every feature may also be used upside down
-    repeats : False: a feature that was chosen is never chosen again, so that every round brings a new one
-    ties : how equal scores are measured in training, "pessimistic" or "expected"
+    repeats : whether a feature may be chosen again, as in the paper; False: every round brings a new one
+    ties : how equal scores are measured in training, "expected" or "pessimistic"
     scale : "auto" divides features by their standard deviation unless all of them lie in [-1, 1]; "none"
     n_jobs, verbose, missing : as for :class:`SLAMPerceptron`; the bits do not depend on ``n_jobs``
 
@@ -101,8 +101,8 @@ class AdaRank(LinearRanker):
         rounds: int = 200,
         patience: int | None = None,
         negated: bool = False,
-        repeats: bool = True,
-        ties: Literal["pessimistic", "expected"] = "pessimistic",
+        repeats: bool = False,
+        ties: Literal["pessimistic", "expected"] = "expected",
         scale: Scale = "auto",
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -121,7 +121,7 @@ class AdaRank(LinearRanker):
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
-        return cls("nDCG@5", rounds=5), cls("AP", rounds=9, patience=3, negated=True, repeats=False, ties="expected")
+        return cls("nDCG@5", rounds=5), cls("AP", rounds=9, patience=3, negated=True, repeats=True, ties="pessimistic")
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         measure = self._checked()

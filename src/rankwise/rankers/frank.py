@@ -25,8 +25,8 @@ class FRank(ThresholdRanker):
     r"""s(x) = sum_t alpha_t 1[x_f > theta], grown to lower sum_q c_q mean over pairs of phi(s_i - s_j).
 
     phi(d) = 1 - sqrt(sigmoid(d)) is the fidelity loss of a pair of the same query whose label_i is above label_j: it
-    lies between 0 and 1, so that a pair that cannot be won costs no more than one that is lost narrowly; c_q are the
-    weights of the queries, divided by their sum.
+    lies between 0 and 1, so that a pair that cannot be won costs 1 at most, however far it is lost; c_q are the weights
+    of the queries, divided by their sum.
 
     Parameters
     ----------

@@ -62,9 +62,9 @@ class RankSVM(RegularisedRanker):
     2 floor(m^2/4) for their sum; the squared hinge has none, so "theory" is not for it.
 
     A list with one label teaches nothing, but counts in the mean. Fewer queries than folds make as many parts as there
-    are queries; where nothing can judge them, the largest strength or the smallest ball is taken. Weights of 0, though
-    better documents do differ from worse ones on average, come with a ``NothingLearnedWarning``. Ctrl-C leaves the best
-    strength judged so far, or the best weights of the first one.
+    are queries; of equals, or where nothing can judge them, the largest strength or the smallest ball is taken. Weights
+    of 0, though better documents do differ from worse ones on average, come with a ``NothingLearnedWarning``. Ctrl-C
+    leaves the best strength judged so far, or the best weights of the first one.
 
     Examples
     --------

@@ -67,6 +67,10 @@ class TwoStage(LinearRanker):
     t > 0 is found to 1e-4 by halving, since phi is convex along a ray. The planes of one lambda serve the next, so
     that all together take little more than one. Where nothing can judge them, the largest lambda is taken.
 
+    A bound that is smallest at w = 0 has nothing to add: t is then next to 0, and every lambda keeps the ranking of the
+    first stage or loses it. The hinge of nDCG is such a bound on lists of many documents that no weights separate;
+    ``second=SVMMapHinge()`` goes on by AP's instead, with lambda chosen by nDCG.
+
     References
     ----------
     Section 8 of direct optimisation of evaluation measures in learning to rank names the idea.
