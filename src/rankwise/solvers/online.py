@@ -30,7 +30,7 @@ Averaging = Literal["none", "uniform", "suffix"]
 Scaling = Literal["none", "radius", "standard"]
 
 # Documents that are measured together, beside the rounds that follow: enough that handing them over does not show.
-_TOGETHER = 1 << 13
+_TOGETHER = 1 << 14
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "update": ("mistakes", "always"),
