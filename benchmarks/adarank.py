@@ -30,7 +30,7 @@ def against_ranklib(measure: str) -> dict[str, Any]:
     """All lists, from the arrays to the fitted model."""
     from rankwise.rankers.adarank import AdaRank
 
-    queries, model = synthetic(LISTS), AdaRank(measure, rounds=ROUNDS, repeats=False)
+    queries, model = synthetic(LISTS), AdaRank(measure, rounds=ROUNDS)
     model.fit(queries)  # compiles
     if len(model.history_) != ROUNDS:
         raise RuntimeError(f"{ROUNDS} rounds were to be timed: found {len(model.history_)}")
@@ -43,7 +43,7 @@ def against_numpy() -> dict[str, Any]:
     """A third of the lists, the same choices."""
     from rankwise.rankers.adarank import AdaRank
 
-    queries, model = synthetic(LISTS // 3), AdaRank(rounds=ROUNDS, repeats=False, n_jobs=1)
+    queries, model = synthetic(LISTS // 3), AdaRank(rounds=ROUNDS, ties="pessimistic", n_jobs=1)
     lists = [(query.X, query.y) for query in queries]
 
     def plain() -> list[Any]:

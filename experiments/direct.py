@@ -143,10 +143,10 @@ def table(found: dict[str, Any], data: str) -> str:
             own = line["mean"][title]
             cells += [f"{own:.4f}", "" if other is None else f"{other:.4f} ({own - other:+.3f})"]
         low, high = line["interval"][first]
-        cells += [f"{low:.3f} to {high:.3f}", line["test"], f"{line['seconds']:.1f}"]
+        cells += [f"{low:.3f} to {high:.3f}", line["test"]]
         rows.append(cells)
     shown = first.replace("nDCG", "NDCG")
-    head = [data.upper(), shown, "published", "MAP", "published", f"95 % of {shown}", "against ridge", "s a fold"]
+    head = [data.upper(), shown, "published", "MAP", "published", f"95 % of {shown}", "against ridge"]
     return markdown_table(head, rows)
 
 

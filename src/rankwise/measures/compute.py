@@ -28,8 +28,25 @@ class ScoredLists:
     rows: NDArray[np.int64] | None = None
 
 
+@dataclass(frozen=True)
+class Told:
+    """A measure with all that labels alone tell it, for lists that are measured again and again."""
+
+    measure: Measure
+    values: Vector
+    table: Vector
+    knobs: Vector
+    formula: Any
+
+    @classmethod
+    def of(cls, measure: Measure, labels: Vector, start: NDArray[np.int64]) -> "Told":
+        """The value of every row, and the table of positions of the longest list."""
+        table = np.ascontiguousarray(measure.table(int(np.diff(start).max(initial=0))))
+        return cls(measure, measure.row_values(labels), table, measure.all_knobs(), _function(type(measure).formula))
+
+
 def measure_lists(
-    measures: Sequence[Measure], lists: ScoredLists, *, ties: Ties = "expected", n_jobs: int | None = None
+    measures: Sequence[Measure | Told], lists: ScoredLists, *, ties: Ties = "expected", n_jobs: int | None = None
 ) -> NDArray[np.float64]:
     """Values of every measure on every list, measures x lists; NaN where a measure is 0/0.
 
@@ -41,7 +58,7 @@ def measure_lists(
 
 
 def measure_lists_by_ties(
-    measures: Sequence[Measure], lists: ScoredLists, modes: Sequence[Ties], *, n_jobs: int | None = None
+    measures: Sequence[Measure | Told], lists: ScoredLists, modes: Sequence[Ties], *, n_jobs: int | None = None
 ) -> NDArray[np.float64]:
     """As :func:`measure_lists` for several ways to order equal scores, modes x measures x lists, with one sort."""
     for ties in modes:
@@ -49,11 +66,7 @@ def measure_lists_by_ties(
             raise RankwiseError(f"ties is one of {', '.join(map(repr, TIES))}: found {ties!r}")
     order_lists, formula_lists = _drivers()
     scores, start = lists.scores, lists.start
-    longest = int(np.diff(start).max(initial=0))
-    values = [measure.row_values(lists.labels) for measure in measures]
-    tables = [np.ascontiguousarray(measure.table(longest)) for measure in measures]
-    knobs = [measure.all_knobs() for measure in measures]
-    formulas = [_function(type(measure).formula) for measure in measures]
+    told = [one if isinstance(one, Told) else Told.of(one, lists.labels, start) for one in measures]
     no_rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
     result = np.full((len(modes), len(measures), len(start) - 1), np.nan)
 
@@ -63,18 +76,18 @@ def measure_lists_by_ties(
         end = np.empty(size, dtype=np.int64)
         retrieved = np.empty(last - first, dtype=np.int64)
         tied = order_lists(first, last, start, no_rows, scores, order, end, retrieved)
-        for (mode, ties), (number, measure) in product(enumerate(modes if tied else modes[:1]), enumerate(measures)):
+        for (mode, ties), (number, one) in product(enumerate(modes if tied else modes[:1]), enumerate(told)):
             formula_lists(
-                formulas[number],
+                one.formula,
                 start[first : last + 1],
                 order,
                 end,
                 retrieved,
-                values[number],
+                one.values,
                 TIES[ties],
-                measure.needs_ideal,
-                tables[number],
-                knobs[number],
+                one.measure.needs_ideal,
+                one.table,
+                one.knobs,
                 result[mode, number, first:last],
             )
         if not tied:  # all ways to order equal scores are one

@@ -2,6 +2,7 @@
 
 import math
 import threading
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -127,7 +128,10 @@ class Trials:
             annealing.run(plan.start.w, plan.start.sigmas, after)
             return running.run()
 
-        return _side_by_side(anneal, plans, min(drive.threads(self.n_jobs), len(plans)), stopped)
+        with warnings.catch_warnings():
+            # a line search that leads nowhere ends a stage, and what was found before counts: nothing to worry about
+            warnings.filterwarnings("ignore", message="The line search algorithm did not converge")
+            return _side_by_side(anneal, plans, min(drive.threads(self.n_jobs), len(plans)), stopped)
 
     def _worth(self, queries: Queries | None, w: Vector, n_jobs: int | None) -> float:
         if queries is None:

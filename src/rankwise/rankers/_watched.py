@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure
-from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.measures.compute import ScoredLists, Told, measure_lists
 
 Vector = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ class Watched:
     rows: NDArray[np.int64]
     bins: NDArray[Any]
     weight: tuple[Vector, Vector]
-    measure: Measure
+    measure: Told
     lists: ScoredLists
     score: Vector
 
@@ -46,7 +46,8 @@ class Watched:
         if held is not None:
             places = np.append(places, train.n_documents + np.arange(held.n_documents))
         weight = (_weights(train), np.empty(0) if held is None else _weights(held))
-        return cls(places, bins, weight, measure, lists, np.zeros(len(places)))
+        told = Told.of(measure, lists.labels, lists.start)
+        return cls(places, bins, weight, told, lists, np.zeros(len(places)))
 
     def add(self, feature: int, cut: int, alpha: float, n_jobs: int | None) -> tuple[float, float]:
         """Take a step; the mean measure of either set after it, as :func:`mean_measure` has it."""
