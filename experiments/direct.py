@@ -67,6 +67,7 @@ def rankers() -> dict[str, Any]:
         "FRank": rw.FRank("nDCG@10"),
         "AdaRank": rw.AdaRank("nDCG@10", **raw),
         "AdaRank, AP": rw.AdaRank("AP", **raw),
+        "AdaRank, AP, as printed": rw.AdaRank("AP", repeats=True, ties="pessimistic", **raw),
         "SVMMap": rw.SVMMap("AP", **raw),
         "PermuRank": rw.PermuRank("AP", **raw),
         "StructuredNDCG": rw.StructuredNDCG("nDCG@10", **raw),
@@ -84,8 +85,10 @@ def run(data: Path, name: str, ranker: Any) -> dict[str, Any]:
         warnings.simplefilter("ignore")  # a ranker that learns nothing at some strength says so; the table shows it
         found = select({name: ranker}, rw.read_folds(data))
     result = found.evaluate(MEASURES[data.name], like="letor")[name]
+    standard = found.evaluate(["nDCG@10", "AP"], empty="zero")[name]
     return {
         "mean": dict(result.mean),
+        "standard": dict(standard.mean),
         "interval": {title: list(ends) for title, ends in result.interval(0.95).items()},
         "values": {title: result[title].round(6).tolist() for title in result.titles},
         "validation": found.chosen["validation"].tolist(),
