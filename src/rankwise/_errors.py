@@ -22,4 +22,8 @@ class MissingExtraError(RankwiseError, ImportError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in the middle of learning, after a first round: the ranker holds what it had learned by the last one."""
+    """Ctrl-C in the middle of learning, after a first round: the ranker ``kept_by`` holds what it had learned."""
+
+    def __init__(self, sentence: str, kept_by: object) -> None:
+        super().__init__(sentence)
+        self.kept_by = kept_by

@@ -11,6 +11,7 @@ import rankwise
 import rankwise as rw
 from rankwise._errors import Interrupted
 from rankwise.rankers import _annealed, _online
+from rankwise.rankers._risk import BundleRisk
 from tests.rankers.test_every_ranker import learned, lists, over_all_rankers
 
 ROOMS = tuple(str(Path(rankwise.__file__).parent / room) for room in ("rankers", "solvers"))
@@ -115,3 +116,25 @@ def test_folds_that_are_stopped_leave_the_best_weights_that_they_had_found(monke
     assert model.strength_ in (0.1, 1.0)
     assert len(model.history_) in (1, 2)
     assert np.isnan(model.path_["nDCG@5"]).all(), "nothing was chosen"
+
+
+def test_a_start_that_is_stopped_leaves_the_ranker_around_it_as_it_was(monkeypatch):
+    calls = Count(BundleRisk.solve, 2)
+    monkeypatch.setattr(BundleRisk, "solve", lambda *arguments: calls(*arguments))
+    model = rw.SmoothRank("nDCG@5", start="ranksvm", strength=1.0, sigmas=(1.0,))
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        model.fit(lists(20), validation=lists(20, seed=1))
+    assert not isinstance(stopped.value, Interrupted), "RankSVM held a strength, SmoothRank holds nothing"
+    assert not hasattr(model, "coef_")
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_an_annealing_starts_from_ranksvm_by_name():
+    train, held = lists(30), lists(30, seed=1)
+    svm = rw.RankSVM("nDCG@5").fit(train, validation=held)
+    by_name, by_weights = (
+        rw.SmoothRank("nDCG@5", start=start, strength=1.0, sigmas=(1.0, 0.5)).fit(train, validation=held)
+        for start in ("ranksvm", svm)
+    )
+    np.testing.assert_array_equal(by_name.start_, svm.coef_)
+    np.testing.assert_array_equal(by_name.coef_, by_weights.coef_)

@@ -221,7 +221,7 @@ def test_a_landscape_draws_itself_and_is_the_same_for_the_same_seed():
         ({"solver": "newton"}, "solver is 'cg' or 'lbfgs': found 'newton'"),
         ({"scale": "log"}, "scale is 'auto' or 'none': found 'log'"),
         ({"smoothing": "soft", "measure": "AP"}, "'sigmoid'.*'indicator'"),
-        ({"start": "zero"}, "start is 'ridge', a fitted linear ranker or a vector: found 'zero'"),
+        ({"start": "zero"}, "start is 'ridge', 'ranksvm', a fitted linear ranker or a vector: found 'zero'"),
         ({"start": []}, "a list of such: found"),
         ({"start": np.ones(3)}, r"one weight a feature, 4: found shape \(3,\)"),
         ({"start": [1.0, np.nan, 0, 0]}, "finite weights: found nan"),

@@ -230,8 +230,8 @@ def test_ctrl_c_keeps_the_strengths_that_are_done(finished, monkeypatch):
 
 
 def test_ctrl_c_in_the_first_stage_leaves_the_ranker_as_it_was(monkeypatch):
-    def stopped(*_):
-        raise Interrupted("AdaRank was stopped")
+    def stopped(first, *_):
+        raise Interrupted("AdaRank was stopped", first)
 
     model = TwoStage("AP", first=np.ones(3), strength=1.0).fit(lists(13))
     before = model.coef_
@@ -263,8 +263,8 @@ def test_a_saved_model_has_the_same_bits_and_path(first, tmp_path):
     [
         ({"first": "listnet"}, r"first is one of 'adarank', 'smoothrank', 'ridge', or weights: found 'listnet'"),
         ({"first": RidgeRanker()}, "RidgeRanker without coef_"),
-        ({"first": [1.0, 2.0]}, "first has one finite weight a feature, 3"),
-        ({"first": [1.0, 2.0, np.nan]}, "first has one finite weight a feature, 3"),
+        ({"first": [1.0, 2.0]}, "a first has one weight a feature, 3"),
+        ({"first": [1.0, 2.0, np.nan]}, "a first has finite weights: found nan"),
         ({"measure": "P@3"}, "the second stage knows bounds for AP and nDCG: found P@3"),
         ({"measure": "AP@3"}, "the second stage knows bounds for AP and nDCG: found AP@3"),
         ({"second": SmoothNDCG()}, "second is a convex loss"),

@@ -10,7 +10,7 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise._version import __version__
-from rankwise.cli import convert, demo, evaluate, inspect, simulate, train
+from rankwise.cli import certify, compare, convert, demo, evaluate, inspect, simulate, train
 
 _INTERRUPTED = 130  # what shells report after Ctrl-C
 
@@ -25,7 +25,9 @@ app.command("demo")(demo.demo)
 app.command("inspect")(inspect.inspect)
 app.command("convert")(convert.convert)
 app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
 app.command("train")(train.train)
+app.command("certify")(certify.certify)
 app.command("simulate")(simulate.simulate)
 
 

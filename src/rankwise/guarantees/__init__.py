@@ -18,6 +18,7 @@ from rankwise.guarantees.batch import (
     theorem_6,
     theorem_6_lambda,
 )
+from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout_claims
 from rankwise.guarantees.fitted import ball_index, for_fitted_norm, smallest
 from rankwise.guarantees.holdout import difference_interval, mean_interval
 from rankwise.guarantees.online import (
@@ -52,6 +53,8 @@ from rankwise.guarantees.weights import WeightFacts
 __all__ = [
     "Adversary",
     "Bound",
+    "Certificate",
+    "Claim",
     "ConfidenceSequence",
     "Game",
     "Interval",
@@ -62,6 +65,7 @@ __all__ = [
     "adarank_printed",
     "ball_index",
     "best_lambda",
+    "certify",
     "confidence_sequence",
     "difference_interval",
     "dudley",
@@ -69,6 +73,7 @@ __all__ = [
     "fixed_step",
     "for_fitted_norm",
     "gap_cost",
+    "holdout_claims",
     "l1_ball",
     "l1_erm",
     "l2_ball",

@@ -10,7 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,10 +22,16 @@ from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
+from rankwise.data.fingerprints import Seen
 from rankwise.data.queries import Queries, Query
 from rankwise.data.whole import Whole
 from rankwise.measures._base import Measure
 from rankwise.measures.parse import parse
+
+if TYPE_CHECKING:
+    from rankwise.guarantees._bound import Bound
+    from rankwise.guarantees.certificate import Certificate
+    from rankwise.rankers._minimised import Minimised
 
 Vector = NDArray[np.float64]
 
@@ -44,6 +50,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
+    seen_: Seen  # fingerprints of all lists that ``fit`` saw; a file of an older version has none
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -82,7 +89,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             validation = self._judged(eval_set[0][0], eval_set[0][1], eval_group[0], None)
         with self._all_or_nothing():
             self._remember_features(train)
-            self._fit(train, None if validation is None else self._aligned(Whole.open(validation)))
+            held = None if validation is None else self._aligned(Whole.open(validation))
+            self._remember_lists(train, held)
+            self._fit(train, held)
         return self
 
     @abstractmethod
@@ -126,6 +135,55 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
         queries = X if y is None else X.with_labels(y)
         return mean_measure(queries, self.predict(queries), self._measure(), getattr(self, "n_jobs", None))
+
+    # ------------------------------------------------------------------------------------------- what is guaranteed
+
+    def certificate(
+        self,
+        train: Queries | None = None,
+        holdout: Queries | None = None,
+        delta: float = 0.05,
+        *,
+        row_radius: float | None = None,
+        longest: int | None = None,
+        first_ball: float | None = None,
+        unverified: bool = False,
+        random_state: int | np.random.Generator = 0,
+    ) -> "Certificate":
+        """What is guaranteed about this ranker: every bound that applies to it, with its formula and its constants.
+
+        Parameters
+        ----------
+        train : the lists that ``fit`` learned from; None: only what needs no lists is said
+        holdout : judged lists that nobody learned from or chose by; those that ``fit`` saw are named, and no bound
+            rests on them
+        delta : how often each bound may be wrong, and the headline, which is the smallest of several
+        row_radius : declared: no document of any list to come is farther than this from 0 (or from a point of its
+            list's own); None: what the ranker or the scaling of ``train`` says, or else the largest in ``train``, and
+            bounds that use that are marked
+        longest : declared: no list to come has more documents; None: the longest in ``train``, and bounds are marked
+        first_ball : the smallest norm of weights that is told apart, chosen before the data were seen; None:
+            1 / row_radius
+        unverified : whether the headline may rest on constants that nobody checked
+        random_state : the order in which the betting interval takes the hold-out
+
+        Returns
+        -------
+        certificate : a table of bounds, the strongest first, and a headline; ``.to_json()`` for programs
+        """
+        from rankwise.rankers._certificate import Declared, certificate_of
+
+        self._check_fitted()
+        declared = Declared(row_radius=row_radius, longest=longest, first_ball=first_ball)
+        return certificate_of(self, train, holdout, delta, declared, unverified, random_state)
+
+    def _minimised(self) -> "Minimised | None":
+        """What ``coef_`` makes small, if that is a loss of :mod:`rankwise.losses`, and how that was done."""
+        return None
+
+    def _own_bounds(self) -> "Sequence[Bound]":
+        """Bounds that the account of the fit itself gives, about the lists that it learned from."""
+        return ()
 
     # ------------------------------------------------------------------------------------------- saving
 
@@ -171,6 +229,23 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
+    def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
+        """Fingerprints of what ``fit`` is about to see, and of what rankers among its parameters have seen."""
+        n_jobs = getattr(self, "n_jobs", None)
+        seen = Seen().with_training(train, n_jobs)
+        if validation is not None:
+            seen = seen.with_validation(validation, n_jobs)
+        for one in self._begun_from():
+            seen |= getattr(one, "seen_", Seen())
+        self.seen_ = seen
+
+    def _begun_from(self) -> "list[Ranker]":
+        """Rankers whose weights this one begins with: what they have seen, it has seen."""
+        given = [value for value in self.get_params(deep=False).values() if isinstance(value, (Ranker, list, tuple))]
+        several = [item for value in given for item in (value if isinstance(value, (list, tuple)) else [value])]
+        found = [item for item in several if isinstance(item, Ranker)]
+        return [*found, self] if getattr(self, "warm_start", False) and hasattr(self, "coef_") else found
+
     def _names(self) -> tuple[str, ...] | None:
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else tuple(names)
@@ -202,10 +277,12 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         before = self.__dict__.copy()
         try:
             yield
-        except Interrupted:
-            raise
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, Interrupted) and error.kept_by is self:
+                raise
             self.__dict__ = before
+            if isinstance(error, Interrupted):  # a ranker inside of this one was stopped
+                raise KeyboardInterrupt from error
             raise
 
     @contextmanager
@@ -216,7 +293,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         except KeyboardInterrupt as stop:
             if not keep():
                 raise
-            raise Interrupted(f"{self.name} was stopped, and holds what it had learned by then") from stop
+            raise Interrupted(f"{self.name} was stopped, and holds what it had learned by then", self) from stop
 
     def _check_width(self, found: int) -> None:
         if found != self.n_features_in_:

@@ -30,7 +30,11 @@ def mean_measure(queries: Queries, scores: Vector, measure: Measure, n_jobs: int
     rows = None if queries.is_grouped else queries.rows
     lists = ScoredLists(scores, queries.labels(), queries.start, rows)
     values = measure_lists([measure], lists, n_jobs=n_jobs)[0]
-    weight = np.ones(len(values)) if queries.weight is None else queries.weight
+    return weighted_mean(values, np.ones(len(values)) if queries.weight is None else queries.weight)
+
+
+def weighted_mean(values: Vector, weight: Vector) -> float:
+    """The mean of what is a number, exactly summed; NaN where nothing is."""
     counts = ~np.isnan(values)
     total = math.fsum(weight[counts])
     return math.fsum(weight[counts] * values[counts]) / total if total else math.nan

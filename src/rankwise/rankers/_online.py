@@ -14,8 +14,10 @@ from rankwise._kernels import drive
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks
+from rankwise.data.fingerprints import Seen
 from rankwise.data.queries import Queries, Query
 from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._minimised import Minimised
 from rankwise.solvers.curve import MOST_TIMES
 from rankwise.solvers.ledger import Ledger
 from rankwise.solvers.online import Lists, Rules, State, play
@@ -93,9 +95,12 @@ class OnlineLearner(LinearRanker):
         for block in self._blocks(X, y, group, qid):
             with self._all_or_nothing():
                 if not hasattr(self, "ledger_"):
+                    self.seen_ = Seen()
                     self._remember_features(block)
                     self._take(State.fresh(block.n_features), Ledger(self._rules(None)))
                 queries = self._aligned(block)
+                if hasattr(self, "seen_"):  # a run of an older version cannot know all that it has seen
+                    self.seen_ = self.seen_.with_training(queries, self.n_jobs)
                 rules, first = self.ledger_.rules, self.ledger_.tally.length
                 state, ledger, lists = self.state_, self.ledger_, Lists.of(rules, queries)
                 for part in _chunks(queries, np.arange(len(queries))):
@@ -107,6 +112,10 @@ class OnlineLearner(LinearRanker):
     def _take(self, state: State, ledger: Ledger) -> None:
         self.state_, self.ledger_ = state, ledger
         self.coef_ = state.coef(ledger.rules.averaging)
+
+    def _minimised(self) -> Minimised | None:
+        loss = self.ledger_.rules.loss
+        return Minimised(loss=loss) if getattr(loss, "margin", 1.0) > 0 else None
 
     # ------------------------------------------------------------------------------------------- streams
 

@@ -26,6 +26,7 @@ from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._center import raw_center
 from rankwise.rankers._choosing import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
 from rankwise.rankers._history import History, history_arrays, read_history
+from rankwise.rankers._minimised import Minimised
 from rankwise.rankers._risk import Attempt, BundleRisk, Risk, mean_share
 from rankwise.rankers._theory_strength import theory_strength
 from rankwise.rankers.ridge import RidgeRanker, as_numbers, read_coef
@@ -249,6 +250,21 @@ class RegularisedRanker(LinearRanker):
         )
         raw = raw_center(self.center, train, validation, ridge)
         return np.divide(raw, factor, out=np.zeros_like(raw), where=factor > 0)
+
+    # ------------------------------------------------------------------------------------------- what is guaranteed
+
+    def _minimised(self) -> Minimised:
+        by_theory = isinstance(self.strength, str)
+        return Minimised(
+            loss=self._loss(),
+            strength=self.strength_,
+            strength_fixed=True if by_theory else False if len(self.path_) > 1 else None,
+            scale=self.scale,
+            centre_fixed=True if self.center is None else False if isinstance(self.center, str) else None,
+            objective=self.objective_,
+            gap=self.gap_,
+            norm=self.norm,
+        )
 
     # ------------------------------------------------------------------------------------------- saving
 

@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.losses._base import SmoothedMeasure
+from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._choosing import linear_scores
 from rankwise.rankers._smoothed import score_unit, stage_sigmas
-from rankwise.rankers.ridge import RidgeRanker, as_numbers
+from rankwise.rankers.ridge import as_numbers
 from rankwise.solvers._row_blocks import lists_that_count
 from rankwise.solvers.descent import Bounds, within
 
 Vector = NDArray[np.float64]
+
+_CHOICES = "'ridge', 'ranksvm', a fitted linear ranker or a vector"
 
 
 @dataclass(frozen=True)
@@ -29,22 +32,23 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True)
 class Beginnings:
-    """What every start is made with: how to regress, the loss, the widths (None: by the scores), and the signs."""
+    """What every start is made with: rankers by name, the loss, the widths (None: by the scores), and the signs."""
 
-    ridge: RidgeRanker
+    named: Mapping[str, LinearRanker]
     loss: SmoothedMeasure
     sigmas: tuple[float, ...] | None
     bounds: Bounds | None
+    n_jobs: int | None
 
     def start(self, given: Any, queries: Queries, validation: Queries | None, factor: Vector) -> Start:
-        """From "ridge", which is fitted on these queries, a fitted linear ranker or a vector on raw features."""
+        """From "ridge" or "ranksvm", fitted on these queries, a fitted linear ranker or a vector on raw features."""
         unit: float | None = None
         if isinstance(given, str):
-            if given != "ridge":
-                raise RankwiseError(f"start is 'ridge', a fitted linear ranker or a vector: found {given!r}")
-            given = self.ridge.fit(queries, validation=validation)
-            unit = 1.0  # a regression on gains has their units
-        raw = _weights(given, queries.n_features)
+            if given not in self.named:
+                raise RankwiseError(f"start is {_CHOICES}: found {given!r}")
+            unit = 1.0 if given == "ridge" else None  # a regression on gains has their units
+            given = self.named[given].fit(queries, validation=validation)
+        raw = raw_weights(given, queries.n_features, "start", _CHOICES)
         w = within(np.divide(raw, factor, out=np.zeros_like(raw), where=factor > 0), self.bounds)
         if not w.any() and _something_to_learn(queries):
             raise RankwiseError(
@@ -53,7 +57,7 @@ class Beginnings:
         if self.sigmas is not None:
             return Start(w, self.sigmas)
         if unit is None:
-            unit = score_unit(queries, linear_scores(queries.X, w * factor, self.ridge.n_jobs))
+            unit = score_unit(queries, linear_scores(queries.X, w * factor, self.n_jobs))
         return Start(w, tuple(stage_sigmas(self.loss, unit)))
 
 
@@ -62,7 +66,7 @@ def as_starts(given: Any) -> list[Any]:
     if not isinstance(given, list) or (given and all(isinstance(one, (int, float, np.number)) for one in given)):
         return [given]
     if not given:
-        raise RankwiseError("start is 'ridge', a fitted linear ranker, a vector, or a list of such: found []")
+        raise RankwiseError(f"start is {_CHOICES}, or a list of such: found []")
     return given
 
 
@@ -92,18 +96,19 @@ def as_bounds(sign: Mapping[Any, int] | None, queries: Queries) -> Bounds | None
     return bounds
 
 
-def _weights(given: Any, features: int) -> Vector:
+def raw_weights(given: Any, features: int, what: str, choices: str) -> Vector:
+    """The weights of a fitted linear ranker, or a vector, on raw features; ``what`` it is for and the ``choices``."""
     try:
         raw = np.asarray(getattr(given, "coef_", given), dtype=np.float64)
     except (TypeError, ValueError):
         raise RankwiseError(
-            f"start is 'ridge', a fitted linear ranker or a vector: found {type(given).__name__} without coef_ "
+            f"{what} is {choices}: found {type(given).__name__} without coef_ "
             "(scikit-learn's clone forgets what a ranker has learned: give its coef_)"
         ) from None
     if raw.shape != (features,):
-        raise DataError(f"a start has one weight a feature, {features}: found shape {raw.shape}")
+        raise DataError(f"a {what} has one weight a feature, {features}: found shape {raw.shape}")
     if not np.isfinite(raw).all():
-        raise DataError(f"a start has finite weights: found {raw[~np.isfinite(raw)][0]}")
+        raise DataError(f"a {what} has finite weights: found {raw[~np.isfinite(raw)][0]}")
     return raw
 
 

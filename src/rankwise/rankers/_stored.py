@@ -12,6 +12,7 @@ import numpy as np
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._store import Store, StoreWriter
 from rankwise.data.checks import Missing
+from rankwise.data.fingerprints import MOST, Fingerprints, Seen
 from rankwise.losses import registered as known_losses
 from rankwise.losses._base import Loss
 from rankwise.measures._base import Measure
@@ -20,6 +21,7 @@ from rankwise.rankers._base import Ranker, registered
 
 KIND = "ranker"
 _LAYOUT = 1
+_SEEN = ("training", "validation")
 
 
 def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
@@ -40,6 +42,11 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
         )
         for name, array in arrays.items():
             file.append(name, array)
+        seen = getattr(ranker, "seen_", None)
+        if seen is not None:
+            file.metadata["seen"] = {part: getattr(seen, part).forgotten for part in _SEEN}
+            for part in _SEEN:
+                file.append(f"seen.{part}", getattr(seen, part).words)
 
 
 def read_ranker(store: Store) -> Ranker:
@@ -62,12 +69,25 @@ def read_ranker(store: Store) -> Ranker:
                 raise RankwiseError(f"it names {len(names)} features of {width}")
             ranker.feature_names_in_ = np.array(names, dtype=object)
         ranker._restore(store.fact("learned", dict), store)
+        if "seen" in store.metadata:  # files of older versions have no fingerprints
+            ranker.seen_ = _read_seen(store)
     except FileFormatError:
         raise
     except Exception as error:  # whatever a hostile file provokes
         about = (str(error).splitlines() or [type(error).__name__])[0]
         raise FileFormatError(f"{store.path} is damaged: {about}") from error
     return ranker
+
+
+def _read_seen(store: Store) -> Seen:
+    """The fingerprints of the lists that the ranker saw."""
+    forgotten, parts = store.fact("seen", dict), []
+    for part in _SEEN:
+        words, lost = store.array(f"seen.{part}", np.uint64, (None,)), forgotten.get(part)
+        if not isinstance(lost, int) or isinstance(lost, bool) or lost < 0 or len(words) > MOST:
+            raise RankwiseError(f"it remembers {len(words):,} lists, and {lost!r:.40} more that it forgot")
+        parts.append(Fingerprints.of(words, lost))
+    return Seen(*parts)
 
 
 def _plain(value: Any, name: str) -> Any:

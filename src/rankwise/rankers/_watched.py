@@ -1,6 +1,5 @@
 """Training and validation documents while a ranker grows by steps: their scores, and the measure after every round."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, Told, measure_lists
+from rankwise.rankers._choosing import weighted_mean
 
 Vector = NDArray[np.float64]
 
@@ -57,15 +57,8 @@ class Watched:
         self.lists.scores[self.rows] = self.score
         values = measure_lists([self.measure], self.lists, n_jobs=n_jobs)[0]
         train = len(self.weight[0])
-        return _mean(values[:train], self.weight[0]), _mean(values[train:], self.weight[1])
+        return weighted_mean(values[:train], self.weight[0]), weighted_mean(values[train:], self.weight[1])
 
 
 def _weights(queries: Queries) -> Vector:
     return np.ones(len(queries)) if queries.weight is None else queries.weight
-
-
-def _mean(values: Vector, weight: Vector) -> float:
-    """The mean of what is a number, by weights."""
-    counts = ~np.isnan(values)
-    total = math.fsum(weight[counts])
-    return math.fsum(weight[counts] * values[counts]) / total if total else math.nan

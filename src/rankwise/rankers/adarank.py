@@ -1,6 +1,7 @@
 """AdaRank: boosting over lists, with single features as rankers and any measure in [0, 1] as the goal."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -189,6 +190,9 @@ class AdaRank(LinearRanker):
         self.round_ = best
         self.coef_ = coef
         self._published_delta_ = delta
+
+    def _own_bounds(self) -> Sequence[Bound]:
+        return (replace(self.training_certificate_, bounds=f"1 - {self._measure().title} on the training lists"),)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = {f"history.{name}": self.history_[name] for name in STORED}

@@ -17,6 +17,7 @@ from rankwise.losses.listnet import ListNet as ListNetLoss
 from rankwise.rankers._choosing import parts_of
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._listnet_batch import COLUMNS, STRENGTHS, Batch, Learned, Trials, as_history
+from rankwise.rankers._minimised import Minimised
 from rankwise.rankers._online import OnlineLearner
 from rankwise.rankers.online import theory_step
 from rankwise.rankers.ridge import as_grid, read_coef
@@ -213,6 +214,20 @@ class ListNet(OnlineLearner):
 
     def _take_batch(self, learned: Learned) -> None:
         self.coef_, self.strength_, self.step_, self.path_, self.history_ = learned
+
+    def _minimised(self) -> Minimised | None:
+        if "history_" not in self.__dict__:
+            return super()._minimised()
+        slope = float(self.history_["gradient"][self.step_])
+        return Minimised(
+            loss=ListNetLoss(target=self.target),
+            strength=self.strength_ or math.nan,
+            strength_fixed=False if len(self.path_) > 1 else None,
+            scale=self.scale,
+            objective=float(self.history_["objective"][self.step_]),
+            # a strongly convex function is so near its minimum, at most, where its slope is
+            gap=slope**2 / (2 * self.strength_) if self.strength_ else math.nan,
+        )
 
     # ------------------------------------------------------------------------------------------- saving
 

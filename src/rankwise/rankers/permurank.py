@@ -12,10 +12,12 @@ from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
+from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._choosing import held_out, mean_over_parts, parts_of
 from rankwise.rankers._history import history_arrays, read_history
 from rankwise.rankers._list_orders import ListOrders, Map
+from rankwise.rankers._minimised import gap_bound
 from rankwise.rankers._permutation_rounds import COLUMNS, Permuting, Run, as_history
 from rankwise.rankers.ridge import as_grid, read_coef
 from rankwise.solvers.feature_scale import Scale, scale_factors
@@ -206,6 +208,26 @@ class PermuRank(LinearRanker):
         if min(strengths) == 0:
             raise RankwiseError("strength is above 0, because without it no weights may be the best: found 0")
         return strengths
+
+    def _own_bounds(self) -> Sequence[Bound]:
+        place = self.round_ - 1
+        row = {name: float(self.history_[name][place]) for name in ("objective", "loss", "gap")}
+        found = [gap_bound(row["objective"], row["gap"], "objective on the working sets")]
+        if self.history_["bound"][place]:
+            found.append(
+                Bound(
+                    name="Working sets",
+                    bounds=f"mean of the best {self._measure().title} - {self._measure().title}",
+                    statement="loss on the working sets",
+                    value=row["loss"],
+                    terms={"loss": row["loss"], "round": float(self.round_)},
+                    preconditions=(Precondition("the best imperfect order of every list is in its set", True),),
+                    source="equations (6) and (7) of directly optimising evaluation measures in learning to rank",
+                    ceiling=1.0,
+                    kind="training",
+                )
+            )
+        return found
 
     # ------------------------------------------------------------------------------------------- saving
 

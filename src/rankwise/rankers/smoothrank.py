@@ -1,6 +1,7 @@
 """SmoothRank: linear weights that maximise a smoothed measure, annealed towards the measure itself."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,13 +13,16 @@ from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
+from rankwise.measures.ndcg import DCG
 from rankwise.rankers._annealed import Plan, Run, Trials
 from rankwise.rankers._annealing_history import COLUMNS, AnnealingHistory
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._choosing import held_out, mean_over_parts, parts_of
 from rankwise.rankers._landscape import Landscape
+from rankwise.rankers._minimised import Minimised
 from rankwise.rankers._smoothed import SIGMAS, smoothed_for
 from rankwise.rankers._start import Beginnings, as_bounds, as_sigmas, as_starts
+from rankwise.rankers.ranksvm import RankSVM
 from rankwise.rankers.ridge import RidgeRanker, as_grid, read_coef
 from rankwise.solvers.descent import Solver
 from rankwise.solvers.feature_scale import Scale, scale_factors
@@ -38,8 +42,8 @@ class SmoothRank(LinearRanker):
         are made
     strength : lambda, for features in the units that ``scale`` gives them and a sum over lists; several, of which the
         best on the validation set (or by folds over queries, without one) is taken; None: 10^-6, ..., 10^3
-    start : w0: "ridge" (:class:`RidgeRanker`, its strength chosen likewise), a fitted linear ranker, a vector of
-        weights on raw features, or a list of such, of which the best is taken
+    start : w0: "ridge" or "ranksvm" (:class:`RidgeRanker`, :class:`RankSVM`, their strengths chosen likewise), a fitted
+        linear ranker, a vector of weights on raw features, or a list of such, of which the best is taken
     sigmas : widths of the smoothing, decreasing, in squared score units of a regression on gains; None: 2^6, 2^5,
         ..., 2^-6. Starts whose scores live on another scale have them multiplied accordingly
     smoothing : for AP, "sigmoid" or "indicator"; see :class:`~rankwise.losses.SmoothAP`
@@ -170,15 +174,15 @@ class SmoothRank(LinearRanker):
 
     def _trials(self, queries: Queries, given: list[Any], strengths: tuple[float, ...], bar: progress) -> Trials:
         measure, bounds = self._measure(), as_bounds(self.sign, queries)
-        ridge = RidgeRanker(
-            measure, scale=self.scale, folds=self.folds, random_state=self.random_state, n_jobs=self.n_jobs
-        )
+        alike: dict[str, Any] = {"scale": self.scale, "folds": self.folds, "random_state": self.random_state}
+        alike["n_jobs"] = self.n_jobs
+        named = {"ridge": RidgeRanker(measure, **alike), "ranksvm": RankSVM(measure, **alike)}
         loss = smoothed_for(measure, self.smoothing)
         factor, _ = scale_factors(queries, self.scale)
         return Trials(
             given=given,
             strengths=strengths,
-            begin=Beginnings(ridge=ridge, loss=loss, sigmas=as_sigmas(self.sigmas), bounds=bounds),
+            begin=Beginnings(named=named, loss=loss, sigmas=as_sigmas(self.sigmas), bounds=bounds, n_jobs=self.n_jobs),
             measure=measure,
             factor=factor,
             descent={
@@ -205,6 +209,16 @@ class SmoothRank(LinearRanker):
             return int(np.argmax(strengths)), last
         best, place = np.unravel_index(int(np.nanargmax(considered)), considered.shape)
         return int(best), last if self.stop == "last" else int(place)
+
+    def _minimised(self) -> Minimised | None:
+        if isinstance(self._measure(), DCG):  # lists count by their ideal DCG there
+            return None
+        place = int(np.argmax((self.history_.coefs == self.coef_).all(axis=1)))
+        kept = self.sigmas is not None and (self.stop == "last" or len(self.history_) == 1)
+        loss: Any = smoothed_for(self._measure(), self.smoothing)
+        return Minimised(
+            loss=replace(loss, sigma=float(self.history_["sigma"][place])), loss_fixed=None if kept else False
+        )
 
     # ------------------------------------------------------------------------------------------- saving
 

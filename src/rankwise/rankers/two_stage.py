@@ -9,7 +9,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, Interrupted, RankwiseError
+from rankwise._errors import DataError, RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -18,7 +18,9 @@ from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._choosing import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._minimised import Minimised
 from rankwise.rankers._second_bound import MeanBound, Solved, bound_of
+from rankwise.rankers._start import raw_weights
 from rankwise.rankers.ridge import as_grid, read_coef
 from rankwise.solvers._row_blocks import row_blocks
 from rankwise.solvers.feature_scale import Scale, scale_factors
@@ -175,20 +177,8 @@ class TwoStage(LinearRanker):
             ranker = kind(self.measure, scale=self.scale, n_jobs=self.n_jobs)
             if "random_state" in ranker.get_params():
                 ranker.set_params(random_state=self.random_state, folds=self.folds)
-            try:
-                return ranker.fit(queries, validation=validation).coef_
-            except Interrupted as stop:  # the first stage holds something, this ranker nothing yet
-                raise KeyboardInterrupt from stop
-        try:
-            weights = np.asarray(getattr(given, "coef_", given), dtype=np.float64)
-        except (TypeError, ValueError):
-            raise RankwiseError(
-                f"first is a name, a fitted linear ranker or a vector: found {type(given).__name__} without coef_ "
-                "(scikit-learn's clone forgets what a ranker has learned: give its coef_)"
-            ) from None
-        if weights.shape != (queries.n_features,) or not np.isfinite(weights).all():
-            raise DataError(f"first has one finite weight a feature, {queries.n_features}: found {given!r:.60}")
-        return weights.copy()
+            return ranker.fit(queries, validation=validation).coef_
+        return raw_weights(given, queries.n_features, "first", "a name, a fitted linear ranker or a vector").copy()
 
     def _worth(self, queries: Queries, coef: Vector) -> float:
         return mean_measure(queries, linear_scores(queries.X, coef, self.n_jobs), self._measure(), self.n_jobs)
@@ -213,6 +203,18 @@ class TwoStage(LinearRanker):
         )
         self.coef_ = done[best][0].w * factor
         return True
+
+    def _minimised(self) -> Minimised:
+        place = self.path_["strength"].tolist().index(self.strength_)
+        return Minimised(
+            loss=self._checked()[1],
+            strength=self.strength_,
+            strength_fixed=False if len(self.path_) > 1 else None,
+            scale=self.scale,
+            centre_fixed=False,  # its length at least was found on these lists
+            objective=float(self.path_["objective"][place]),
+            gap=float(self.path_["gap"][place]),
+        )
 
     # ------------------------------------------------------------------------------------------- saving
 

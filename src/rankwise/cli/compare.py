@@ -1,0 +1,175 @@
+"""``rankwise compare``: which ranker is best on these judged lists, and how sure is that."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rankwise._errors import RankwiseError
+from rankwise.cli import reading
+from rankwise.cli.evaluate import EmptyQuery, TieMode
+from rankwise.cli.reading import Base, Missing, Unjudged
+
+if TYPE_CHECKING:
+    from rankwise.evaluation.compare_result import Comparison
+
+_ALL = "all"
+
+
+class PairedTest(StrEnum):
+    """How differences to the baseline are tested."""
+
+    randomisation = "randomisation"
+    t = "t"
+    wilcoxon = "wilcoxon"
+    sign = "sign"
+
+
+class Corrected(StrEnum):
+    """How p-values are corrected for their number."""
+
+    holm = "holm"
+    bh = "bh"
+    none = "none"
+
+
+def compare(
+    data: Annotated[
+        Path,
+        typer.Argument(help="A folder of folds, or one file: LETOR text (.gz too, - for standard input), table ..."),
+    ],
+    ranker: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ranker",
+            "-r",
+            help="A ranker's name, lightgbm, all, or a file: a saved model or scores (NAME=FILE); may be repeated.",
+        ),
+    ] = None,
+    measure: Annotated[
+        list[str], typer.Option("--measure", "-m", help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.")
+    ] = [  # noqa: B006
+        "nDCG@10",
+        "AP",
+    ],
+    folds: Annotated[
+        int | None, typer.Option(min=1, help="Folds that a file is divided into by query (default 5); 1: one division.")
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="The ranker that others are tested against (default: first).")
+    ] = None,
+    choose_by: Annotated[
+        str | None, typer.Option("--choose-by", help="Measure that chooses settings (default: the ranker's own).")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Keep what has finished in this folder, and go on from what is there.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Also write everything to this file, as JSON.")
+    ] = None,
+    like: Annotated[
+        str | None, typer.Option(help="Measure exactly as another tool: letor, trec_eval, sklearn, lightgbm, ...")
+    ] = None,
+    ties: Annotated[
+        TieMode | None, typer.Option(help="Order of equal scores (default expected, or the tool's).")
+    ] = None,
+    empty: Annotated[
+        EmptyQuery | None, typer.Option(help="Queries without a relevant document (default skip, or the tool's).")
+    ] = None,
+    rel: Annotated[float | None, typer.Option(help="Smallest label that counts as relevant (default 1).")] = None,
+    level: Annotated[float, typer.Option(help="Confidence of the intervals and of the marks.")] = 0.95,
+    test: Annotated[PairedTest, typer.Option(help="Paired test over queries.")] = PairedTest.randomisation,
+    correction: Annotated[Corrected, typer.Option(help="For the number of tests.")] = Corrected.holm,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the bootstrap.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Rankers and folds side by side (default: every core).")
+    ] = None,
+    as_json: reading.JsonOption = False,
+    missing: reading.MissingOption = Missing.error,
+    unjudged: reading.UnjudgedOption = Unjudged.error,
+    base: reading.BaseOption = Base.auto,
+    qid: reading.QidOption = "qid",
+    label: reading.LabelOption = "label",
+) -> None:
+    """Learn every ranker on every fold, choose on validation parts, test once: a league table with paired tests.
+
+    Rankers that are named learn for the first measure. A run that was stopped or killed goes on with the same --resume.
+
+    Example: rankwise compare OHSUMED --like letor --resume ohsumed.cells --out results.json
+
+    Example: rankwise compare judged.txt -r RidgeRanker -r SmoothRank -r bm25=bm25.scores
+    """
+    from rankwise.evaluation.compare import compare as run
+
+    if out is not None and not out.absolute().parent.is_dir():
+        raise RankwiseError(f"{out} cannot be written: the folder {out.absolute().parent} is not there")
+    try:
+        found = run(
+            _rankers(ranker or []),
+            data,
+            measure,
+            folds=folds,
+            baseline=baseline,
+            choose_by=choose_by,
+            level=level,
+            test=test.value,
+            correction=correction.value,
+            resume=resume,
+            like=like,
+            ties=ties,  # type: ignore[arg-type]
+            empty=empty,  # type: ignore[arg-type]
+            rel=rel,
+            random_state=seed,
+            n_jobs=jobs,
+            verbose=not as_json,
+            reading=reading.options(missing, unjudged, base, qid, label),
+        )
+    except KeyboardInterrupt:
+        if resume is not None:
+            print(f"rankwise: what has finished is in {resume}; the same command goes on from there", file=sys.stderr)
+        raise
+    text = found.to_json(out)
+    if as_json:
+        print(text, end="")
+        return
+    _show(found, out)
+
+
+def _rankers(given: list[str]) -> dict[str, str]:
+    """Name -> what it is, from NAME, FILE or NAME=FILE; the usual ones where nothing is given."""
+    from rankwise.evaluation.grids import USUAL, all_names
+
+    if not given:
+        return {name: name for name in USUAL}
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, file = text.partition("=")
+        pairs = {one: one for one in all_names()} if text.lower() == _ALL else {name: file if equals else text}
+        for called, value in pairs.items():
+            if called in found:
+                raise RankwiseError(f"--ranker {called} is given twice: name files by NAME=FILE")
+            if equals and not Path(value).is_file():
+                raise RankwiseError(f"--ranker {text}: there is no file {value}")
+            found[called] = value
+    return found
+
+
+def _show(found: "Comparison", out: Path | None) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    folds = len(found.about["data"]["folds"])
+    about = f"{len(found.queries):,} test queries in {folds} fold{'' if folds == 1 else 's'}"
+    console.print(f"{about}, {found.level:.0%} intervals over queries", markup=False)
+    console.print(found.table().rich())
+    if len(found.results) > 1:
+        how = {"holm": "Holm's correction", "bh": "Benjamini and Hochberg's correction", "none": "no correction"}
+        console.print(
+            f"+ and -: better and worse than {found.baseline} (paired {found.about['test']} test over queries, "
+            f"{how[found.about['correction']]}, p at most {1 - found.level:.2g})",
+            markup=False,
+        )
+    if out is not None:
+        console.print(f"everything: {out}", markup=False)

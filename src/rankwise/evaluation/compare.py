@@ -1,0 +1,280 @@
+"""Compare rankers honestly: learn on one part, choose on another, test once on a third, and say how sure it is."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise._progress import progress
+from rankwise._tables import Table
+from rankwise.data.queries import Queries
+from rankwise.evaluation.compare_cells import Cell, learn, score
+from rankwise.evaluation.compare_folds import Part, Parts, divide
+from rankwise.evaluation.compare_keys import code_of, described, fingerprint, key_of, plain, versions
+from rankwise.evaluation.compare_rankers import Entry, Fitted, Given, Learner, as_entries
+from rankwise.evaluation.compare_result import Comparison
+from rankwise.evaluation.compare_store import Cells
+from rankwise.evaluation.compare_workers import shared_out, side_by_side
+from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.grids import Grid
+from rankwise.evaluation.paired import Test, paired_test
+from rankwise.evaluation.process_memory import MemoryWatch
+from rankwise.evaluation.significance import Correction, correct, significance
+from rankwise.measures._base import Empty, Measure, Ties
+from rankwise.measures.conventions import settle
+from rankwise.rankers._base import Ranker
+
+
+def compare(
+    rankers: Any,
+    data: Any,
+    measures: str | Measure | Sequence[str | Measure] = ("nDCG@10",),
+    *,
+    folds: int | None = None,
+    baseline: str | None = None,
+    choose_by: str | Measure | None = None,
+    grids: Mapping[str, Grid] | None = None,
+    level: float = 0.95,
+    test: Test = "randomisation",
+    correction: Correction = "holm",
+    resume: str | os.PathLike[str] | None = None,
+    like: str | None = None,
+    ties: Ties | None = None,
+    empty: Empty | None = None,
+    rel: float | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    reading: Mapping[str, Any] | None = None,
+) -> Comparison:
+    """Compare rankers on the same test lists: means with intervals, and paired tests against a baseline.
+
+    A ranker is learned on the training part of every fold, its settings are chosen on the validation part (by folds of
+    the training part where there is none), and the test part is scored once.
+
+    Parameters
+    ----------
+    rankers : name -> ranker, or a list of them. A ranker is one of ours or any object with ``fit(X, y)`` and
+        ``predict`` (told ``group`` or ``qid`` where its ``fit`` takes them), which is cloned and learned on every fold;
+        a fitted model, which only scores; scores of the documents, as an array or a file, or one of them a fold; a name
+        such as ``"SmoothRank"`` or ``"lightgbm"``; or the file of a saved ranker
+    data : `Queries`, or the file of some, which are divided by query; folds, (train, validation, test) or (train,
+        test); or a folder of folds, see :func:`read_folds`
+    measures : what is reported, see :func:`evaluate`
+    folds : into how many parts `Queries` are divided: 5 where None, or none at all where nobody has to learn; 1 is one
+        division into 60, 20 and 20 %
+    baseline : the ranker that the others are tested against; None: the first
+    choose_by : the measure by which settings of a grid are chosen; None: the ranker's own, or the first of ``measures``
+        where it has none
+    grids : name -> parameter -> values to try; rankers that it does not name have the declared ones (``{}``: none).
+        What a ranker chooses for itself on the validation part needs no grid
+    level : of intervals; a ranker is marked where its corrected p is at most 1 - level
+    test, correction : as for :func:`significance`
+    resume : a folder that keeps what has finished; the same call goes on from there, and a call with anything changed
+        (data, parameters, seed, versions) computes it anew
+    like, ties, empty, rel : conventions of the measures, see :func:`evaluate`
+    random_state : seed of the folds, of the bootstrap and of objects that have a ``random_state`` of None
+    n_jobs : rankers and folds that are learned side by side, in threads; None: as many as there are cores. The result
+        does not depend on it
+    verbose : show a progress bar with the time left
+    reading : options for files, see :func:`read_letor`
+
+    Notes
+    -----
+    Ctrl-C stops all threads; what has finished is in ``resume``. All folds are held in memory. Seconds and memory of
+    cells that run side by side are those of a machine that is shared.
+
+    Examples
+    --------
+    >>> from rankwise import RidgeRanker, SLAMPerceptron, make_lists
+    >>> lists = make_lists(60, documents=8, features=4, random_state=1)
+    >>> found = compare({"ridge": RidgeRanker(), "slam": SLAMPerceptron()}, lists, ["nDCG@5", "AP"], folds=3)
+    >>> len(found.queries), found.baseline, len(found.cells)
+    (60, 'ridge', 6)
+    """
+    _, parsed, titles = settle(measures, like, rel)
+    first = parsed[0]
+    chooser = None if choose_by is None else settle(choose_by, like, rel)[1][0]
+    _check(level, random_state, correction)
+    entries = as_entries(rankers, first, grids, random_state)
+    base = _baseline(baseline, entries)
+    parts = divide(
+        data, folds, any(isinstance(entry, Learner) for entry in entries.values()), random_state, dict(reading or {})
+    )
+    tested = parts.tested
+    conventions: dict[str, Any] = {"like": like, "ties": ties, "empty": empty, "rel": rel}
+    _rehearse(tested, measures, conventions, test)
+    run = _Run(entries, parts, chooser, first, random_state, n_jobs, None if resume is None else Cells(resume))
+    cells = run.cells(verbose)
+
+    scores = {name: np.concatenate([cell.scores for cell in cells if cell.ranker == name]) for name in entries}
+    results = {
+        name: evaluate(tested, own, measures, random_state=random_state, n_jobs=n_jobs, **conventions)
+        for name, own in scores.items()
+    }
+    settings = {"test": test, "correction": correction, "level": level, "random_state": random_state}
+    tests = significance(results, baseline=base, **settings) if len(results) > 1 else _no_tests()  # type: ignore[arg-type]
+    about = {
+        "versions": versions(),
+        "random_state": random_state,
+        "baseline": base,
+        "level": level,
+        "test": test,
+        "correction": correction,
+        "choose_by": None if chooser is None else repr(chooser),
+        "conventions": conventions,
+        "measures": {title: repr(measure) for title, measure in zip(titles, parsed, strict=True)},
+        "data": run.data(),
+        "rankers": {name: _about(entry) for name, entry in entries.items()},
+    }
+    return Comparison(tested, scores, results, tests, tuple(cells), base, level, about)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Everything that is learned and scored in one comparison."""
+
+    entries: Mapping[str, Entry]
+    parts: Parts
+    chooser: Measure | None
+    first: Measure
+    seed: int
+    n_jobs: int | None
+    kept: Cells | None
+
+    @cached_property
+    def fingerprints(self) -> list[dict[str, str | None]]:
+        """The content of every part of every fold."""
+        return [
+            {
+                "train": fingerprint(part.train),
+                "validation": fingerprint(part.validation),
+                "test": fingerprint(part.test),
+            }
+            for part in self.parts.folds
+        ]
+
+    def cells(self, verbose: bool) -> list[Cell]:
+        """One for every ranker and fold, fold after fold; those that have finished before are read."""
+        given = {
+            name: self.parts.scores_of(name, entry.scores)
+            for name, entry in self.entries.items()
+            if isinstance(entry, Given)
+        }
+        for name, entry in self.entries.items():
+            if isinstance(entry, Fitted):
+                self.parts.refuse_seen(name, entry.model)
+        count = len(self.entries) * len(self.parts.folds)
+        trained = [part.train.n_documents for part in self.parts.folds if part.train is not None]
+        workers, inner = shared_out(self.n_jobs, count, max(trained, default=0))
+        bar = progress("comparing", count, enabled=None if verbose else False)
+        with bar, MemoryWatch() as watch:
+            tasks = [
+                self._task(name, entry, number, part, given, inner, watch)
+                for number, part in enumerate(self.parts.folds, start=1)
+                for name, entry in self.entries.items()
+            ]
+            return side_by_side(tasks, workers, bar.advance)
+
+    def _task(
+        self,
+        name: str,
+        entry: Entry,
+        number: int,
+        part: Part,
+        given: Mapping[str, list[NDArray[np.float64]]],
+        inner: int,
+        watch: MemoryWatch,
+    ) -> Callable[[], Cell]:
+        if isinstance(entry, Given):
+            return lambda: Cell(name, number, given[name][number - 1], {}, {}, None, 0, 0.0, None)
+        if isinstance(entry, Fitted):
+            return lambda: score(name, number, entry, part.test, watch)
+        measure = self.chooser if self.chooser is not None or isinstance(entry.ranker, Ranker) else self.first
+        if self.kept is None:
+            return lambda: learn(name, number, entry, part, measure, self.seed, inner, watch)
+        kept, key = self.kept, self._key(entry, number, measure)
+
+        def learned_or_read() -> Cell:
+            found = kept.read(key, name, number, part.test.n_documents)
+            if found is None:
+                found = learn(name, number, entry, part, measure, self.seed, inner, watch)
+                kept.write(key, found)
+            return found
+
+        return learned_or_read
+
+    def _key(self, entry: Learner, number: int, measure: Measure | None) -> str:
+        """Everything that a cell depends on; the measures that are reported are not among it, nor its name."""
+        facts = {
+            "data": self.fingerprints[number - 1],
+            "ranker": described(entry.model),
+            "code": code_of(entry.model),
+            "grid": plain(dict(entry.grid), "grid"),
+            "choose_by": None if measure is None else repr(measure),
+            "random_state": self.seed,
+            "versions": versions(),
+        }
+        return key_of(facts)
+
+    def data(self) -> dict[str, Any]:
+        """The data as counts and fingerprints."""
+        folds = []
+        for part, found in zip(self.parts.folds, self.fingerprints, strict=True):
+            named = {"train": part.train, "validation": part.validation, "test": part.test}
+            sizes = {name: 0 if queries is None else len(queries) for name, queries in named.items()}
+            folds.append({**sizes, "fingerprints": found})
+        tests = [part.test for part in self.parts.folds]
+        return {
+            "queries": sum(map(len, tests)),
+            "documents": sum(test.n_documents for test in tests),
+            "features": tests[0].n_features,
+            "folds": folds,
+        }
+
+
+def _about(entry: Entry) -> dict[str, Any]:
+    """A ranker as plain values; what no key can tell apart is described by its class alone."""
+    if isinstance(entry, Given):
+        return {"kind": "scores"}
+    kind = "learned" if isinstance(entry, Learner) else "fitted"
+    try:
+        found = {"kind": kind, **described(entry.model)}
+    except RankwiseError:
+        found = {"kind": kind, "class": f"{type(entry.model).__module__}.{type(entry.model).__qualname__}"}
+    if isinstance(entry, Learner):
+        found["grid"] = {name: plain(values, name) for name, values in entry.grid.items()}
+    return found
+
+
+def _baseline(baseline: str | None, entries: Mapping[str, Entry]) -> str:
+    if baseline is None:
+        return next(iter(entries))
+    if baseline not in entries:
+        raise RankwiseError(f"baseline is one of {', '.join(map(repr, entries))}: found {baseline!r}")
+    return baseline
+
+
+def _check(level: float, random_state: Any, correction: Correction) -> None:
+    """What would be told after hours is told at once."""
+    if not 0 < level < 1:
+        raise RankwiseError(f"level is a confidence between 0 and 1, such as 0.95: found {level}")
+    if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool) or random_state < 0:
+        raise RankwiseError(f"random_state is a whole number, which the result repeats: found {random_state!r:.40}")
+    correct([0.5], correction)
+
+
+def _rehearse(tested: Queries, measures: Any, conventions: Mapping[str, Any], test: Test) -> None:
+    """Measure and test scores that mean nothing: what these lists do not allow is told before anything is learned."""
+    evaluate(tested, np.arange(tested.n_documents), measures, **conventions)
+    paired_test([0.0, 1.0], [1.0, 0.5], test, weight=None if tested.weight is None else [1.0, 1.0])
+
+
+def _no_tests() -> Table:
+    names = ("measure", "ranker", "baseline", "difference", "low", "high", "p", "p_corrected", "wins", "losses", "ties")
+    return Table({name: [] for name in names})

@@ -1,0 +1,152 @@
+"""What a finished cell depends on, as text and as a digest: content of the data, class and parameters, seed, code.
+
+Two cells with the same key are the same computation. Whatever cannot be described exactly is refused rather than
+guessed, so that a changed input is never answered from an old run.
+"""
+
+import hashlib
+import inspect
+import json
+import math
+import pickle
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwise._errors import RankwiseError
+from rankwise._version import __version__
+from rankwise.data.queries import Queries
+from rankwise.losses._base import Loss
+from rankwise.measures._base import Measure
+from rankwise.rankers._base import Ranker
+
+# Parameters of our rankers that change no bit of what is learned.
+_HARMLESS = ("n_jobs", "verbose")
+_HASHED = 1 << 24  # bytes of a matrix that are hashed together
+
+
+def digest_of(*parts: bytes) -> str:
+    """32 hexadecimal digits that no other bytes have."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()
+
+
+def key_of(facts: Mapping[str, Any]) -> str:
+    """The digest of plain facts, whatever the order in which they were put together."""
+    return digest_of(json.dumps(facts, sort_keys=True).encode())
+
+
+def fingerprint(queries: Queries | None) -> str | None:
+    """The digest of everything in judged lists that a ranker or a measure could look at."""
+    if queries is None:
+        return None
+    digest = hashlib.blake2b(f"{queries.X.dtype} {queries.X.shape}".encode(), digest_size=16)
+    step = max(1, _HASHED // max(1, queries.X.itemsize * queries.n_features))
+    for first in range(0, queries.n_documents, step):
+        digest.update(np.ascontiguousarray(queries.X[first : first + step]).data.cast("B") if queries.X.size else b"")
+    for array in (queries.y, queries.start, None if queries.is_grouped else queries.rows, queries.weight):
+        digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
+    names = (queries.names(), queries.feature_names, None if queries.docid is None else list(queries.docid))
+    digest.update(repr(names).encode())
+    return digest.hexdigest()
+
+
+def described(ranker: Any) -> dict[str, Any]:
+    """The class of a ranker, its code's version, and its parameters, as plain values."""
+    kind = type(ranker)
+    parameters = ranker.get_params(deep=False) if hasattr(ranker, "get_params") else vars(ranker)
+    left_out = _HARMLESS if isinstance(ranker, Ranker) else ()
+    return {
+        "class": f"{kind.__module__}.{kind.__qualname__}",
+        "parameters": {name: plain(value, name) for name, value in sorted(parameters.items()) if name not in left_out},
+    }
+
+
+def code_of(ranker: Any) -> str:
+    """The version of the package that a ranker's class comes from, or the digest of the file that it stands in."""
+    kind = type(ranker)
+    package = kind.__module__.partition(".")[0]
+    if package == "rankwise":
+        return f"{__version__} {_own_sources()}"
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        pass
+    stated = getattr(sys.modules.get(package), "__version__", None)
+    if isinstance(stated, str):
+        return stated
+    try:
+        return digest_of(Path(inspect.getfile(kind)).read_bytes())
+    except (TypeError, OSError):  # typed in at a prompt
+        methods = sorted((name, value) for name, value in vars(kind).items() if hasattr(value, "__code__"))
+        return digest_of(*(name.encode() + _code(value) for name, value in methods))
+
+
+def versions() -> dict[str, str]:
+    """The versions of everything whose change could change a bit."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
+    found = {"rankwise": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
+    for package in ("numpy", "scipy", "numba", "piqp", "scikit-learn", "lightgbm"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def plain(value: Any, name: str) -> Any:
+    """A parameter as JSON that no other value has."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": repr(value)}  # JSON has no word for it
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return [plain(item, name) for item in value]
+    if isinstance(value, (Measure, Loss)):
+        return repr(value)
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return {"array": [str(value.dtype), list(value.shape), digest_of(np.ascontiguousarray(value).tobytes())]}
+    if isinstance(value, Mapping):
+        return {"pairs": [[plain(key, name), plain(item, name)] for key, item in value.items()]}
+    if inspect.isfunction(value):
+        return {"function": f"{value.__module__}.{value.__qualname__}", "code": digest_of(_code(value))}
+    if hasattr(value, "get_params") and not isinstance(value, type) and not _looks_fitted(value):
+        return {**described(value), "code": code_of(value)}
+    try:
+        return {"object": type(value).__qualname__, "content": digest_of(pickle.dumps(value))}
+    except Exception as error:  # whatever refuses to be written down
+        raise RankwiseError(
+            f"the parameter {name}={value!r:.60} cannot be told apart from another one, so this run could not be "
+            "continued later: leave out resume="
+        ) from error
+
+
+def _looks_fitted(value: Any) -> bool:
+    return any(name.endswith("_") and not name.startswith("_") for name in vars(value))
+
+
+def _code(function: Any) -> bytes:
+    code = function.__code__
+    constants = [constant for constant in code.co_consts if isinstance(constant, (str, int, float, tuple, type(None)))]
+    return bytes(code.co_code) + repr((constants, code.co_names, getattr(function, "__defaults__", None))).encode()
+
+
+@cache
+def _own_sources() -> str:
+    """The digest of rankwise's own sources: an edited copy is another version, whatever it calls itself."""
+    package = Path(__file__).parents[1]
+    files = sorted(package.rglob("*.py"))
+    return digest_of(*(part for file in files for part in (str(file.relative_to(package)).encode(), file.read_bytes())))

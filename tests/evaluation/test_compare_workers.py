@@ -1,0 +1,77 @@
+"""Tasks side by side: their results in order, and all of them stopped by the first error or by Ctrl-C."""
+
+import threading
+import time
+
+import pytest
+
+from rankwise.evaluation.compare_workers import shared_out, side_by_side
+from rankwise.evaluation.process_memory import MemoryWatch, resident
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_results_stand_in_the_order_of_the_tasks(workers):
+    done = []
+    tasks = [lambda number=number: (time.sleep(0.002 * (5 - number)), number)[1] for number in range(5)]
+    assert side_by_side(tasks, workers, lambda: done.append(threading.current_thread())) == list(range(5))
+    assert done == [threading.main_thread()] * 5
+
+
+def forever(begun, left):
+    def task():
+        begun.set()
+        try:
+            while True:
+                time.sleep(0.001)
+        finally:
+            left.append(True)
+
+    return task
+
+
+def test_an_error_stops_the_others():
+    begun, left = threading.Event(), []
+
+    def fail():
+        begun.wait()
+        raise KeyError("here")
+
+    with pytest.raises(KeyError):
+        side_by_side([forever(begun, left), fail, forever(begun, left)], 2)
+    assert left == [True]  # the one that had begun was left in good order, and the third never began
+
+
+def test_ctrl_c_in_the_middle_stops_all():
+    begun, left = [threading.Event(), threading.Event()], []
+    tasks = [forever(one, left) for one in begun]
+    finished = [lambda: None]
+
+    def interrupt():
+        for one in begun:
+            one.wait()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side([*finished, *tasks], 3, interrupt)
+    assert left == [True, True]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("rankwise-cell")]
+
+
+def test_cores_are_shared_out():
+    assert shared_out(2, 10, 1_000) == (2, 1)
+    assert shared_out(8, 3, 1_000) == (3, 2)
+    assert shared_out(1, 10, 1_000) == (1, 1)
+    assert shared_out(2, 10, 10_000_000) == (1, 2)  # one after the other, each on all cores
+
+
+@pytest.mark.skipif(resident() is None, reason="the system does not say how large a process is")
+def test_memory_that_was_there_in_between_is_seen():
+    with MemoryWatch() as watch:
+        with watch.growth() as growth:
+            block = bytearray(b"x") * (1 << 26)
+            time.sleep(0.1)
+            del block
+        with watch.growth() as little:
+            time.sleep(0.02)
+    assert growth.bytes >= 1 << 25
+    assert little.bytes < 1 << 25

@@ -1,0 +1,103 @@
+"""``rankwise certify``: a ranker, a file of scores, a plan; tables for people and JSON for programs."""
+
+import json
+import sys
+
+import pytest
+
+from rankwise import make_lists
+from rankwise.cli import main
+from rankwise.guarantees.certificate import Certificate
+from rankwise.rankers.ridge import RidgeRanker
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run ``rankwise ARGUMENTS``: (exit code, standard output, standard error)."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["rankwise", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "80")
+        code = main()
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def files(tmp_path):
+    queries = make_lists(60, documents=6, features=3, random_state=0)
+    queries[:40].save(tmp_path / "train.rankwise")
+    queries[40:].save(tmp_path / "test.rankwise")
+    model = RidgeRanker("AP", alpha=1.0).fit(queries[:40])
+    model.save(tmp_path / "model.rankwise")
+    lines = "\n".join(map(repr, model.predict(queries[40:]).tolist()))
+    (tmp_path / "test.scores").write_text(lines)
+    return tmp_path
+
+
+def test_a_ranker_is_certified_with_its_lists(files, run):
+    code, out, _ = run(
+        "certify", files / "model.rankwise", "--train", files / "train.rankwise", "--holdout", files / "test.rankwise"
+    )
+    assert code == 0
+    assert out.startswith("RidgeRanker, AP, 20 hold-out lists, 40 training lists")
+    assert "Betting" in out
+    assert "declare row_radius=" in " ".join(out.split())
+
+
+def test_json_is_a_certificate(files, run):
+    code, out, _ = run(
+        "certify", files / "model.rankwise", "--holdout", files / "test.rankwise", "--json", "--delta", 0.1
+    )
+    assert code == 0
+    found = Certificate.from_json(out)
+    assert found.delta == 0.1
+    assert found.headline.terms["delta_each"] == pytest.approx(0.1 / 3)
+
+
+def test_a_hold_out_that_the_ranker_has_seen_is_named(files, run):
+    _, out, _ = run("certify", files / "model.rankwise", "--holdout", files / "train.rankwise")
+    assert "40 of these lists were seen in fit" in " ".join(out.split())
+
+
+def test_scores_of_anybody_are_certified_by_a_hold_out(files, run):
+    scores, test = files / "test.scores", files / "test.rankwise"
+    code, out, _ = run("certify", scores, "--holdout", test, "-m", "AP", "--json")
+    assert code == 0
+    of_model = run("certify", files / "model.rankwise", "--holdout", test, "--json")[1]
+    assert json.loads(out)["headline"]["value"] == json.loads(of_model)["headline"]["value"]
+    code, out, _ = run("certify", scores, "--holdout", test, "--details")
+    assert "nDCG@10" in out
+    assert "(assumed)" in out
+
+
+def test_plans_need_no_ranker(run):
+    code, out, _ = run("certify", "--half-width", 0.03, "--sd", 0.25)
+    assert code == 0
+    assert out.splitlines()[0] == "2,050 queries for +-0.03 at 95 % (Hoeffding: certain)"
+    _, out, _ = run("certify", "--difference", 0.02, "--sd", 0.12, "--power", 0.9, "--json")
+    assert json.loads(out)[0]["queries"] == 381
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "certify takes a saved ranker"),
+        (["nowhere.rankwise"], "is not there"),
+        (["test.scores"], "scores are certified by --holdout alone"),
+        (["test.rankwise"], "a certificate is for a ranker"),
+        (["model.rankwise", "-m", "AP"], "leave out --measure"),
+        (["model.rankwise", "--half-width", "0.1"], "a plan is about queries to be judged"),
+        (["--difference", "0.1"], "needs sd"),
+        (["model.rankwise", "--delta", "2"], "delta is between 0 and 1"),
+    ],
+)
+def test_what_cannot_be_certified_is_one_sentence(files, run, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(files)
+    code, out, err = run("certify", *arguments)
+    assert code == 2
+    assert out == ""
+    assert sentence in " ".join(err.split())
+    assert err.count("\n") == 1
