@@ -40,6 +40,8 @@ from rankwise.evaluation.analyse import label_pairs as label_pairs
 from rankwise.evaluation.bound_angles import AngleBounds as AngleBounds
 from rankwise.evaluation.bound_angles import bounds_by_angle as bounds_by_angle
 from rankwise.evaluation.bound_angles import two_clouds as two_clouds
+from rankwise.evaluation.compare import compare as compare
+from rankwise.evaluation.compare_result import Comparison as Comparison
 from rankwise.evaluation.evaluate import evaluate as evaluate
 from rankwise.evaluation.label_errors import label_pair_errors as label_pair_errors
 from rankwise.evaluation.learning_curves import learning_curves as learning_curves
@@ -51,6 +53,9 @@ from rankwise.evaluation.select import Selection as Selection
 from rankwise.evaluation.select import select as select
 from rankwise.evaluation.significance import correct as correct
 from rankwise.evaluation.significance import significance as significance
+from rankwise.guarantees.certificate import Certificate as Certificate
+from rankwise.guarantees.planning import queries_needed as queries_needed
+from rankwise.rankers._regularised import NothingLearnedWarning as NothingLearnedWarning
 from rankwise.rankers.adarank import AdaRank as AdaRank
 from rankwise.rankers.binary_perceptron import BinaryPerceptron as BinaryPerceptron
 from rankwise.rankers.frank import FRank as FRank

@@ -242,14 +242,14 @@ def test_a_step_that_was_worked_out_from_data_is_kept(ranker, tmp_path):
     assert run(loaded.partial_fit(queries)) == run(model.partial_fit(queries))
 
 
-def interrupted(ranker, monkeypatch, chunk):
-    """Ctrl-C arrives while the second part of a call is played."""
+def interrupted(ranker, monkeypatch, chunk, part=3):
+    """Ctrl-C arrives while a part of a call is played."""
     monkeypatch.setattr(_online, "_PRESENTED", chunk)
     original, calls = _online.play, []
 
     def stopped(*arguments):
         calls.append(arguments)
-        if len(calls) == 3:
+        if len(calls) == part:
             raise KeyboardInterrupt
         return original(*arguments)
 
@@ -271,12 +271,12 @@ def test_after_ctrl_c_the_last_finished_call_stands_and_the_run_goes_on(ranker, 
     assert run(model.partial_fit(queries[20:])) == whole
 
 
-def test_ctrl_c_in_a_fit_leaves_what_was_learned_before(monkeypatch):
+def test_ctrl_c_before_the_first_rounds_of_a_fit_leaves_what_was_learned_before(monkeypatch):
     model = SLAMPerceptron().fit(lists())
     before = run(model)
     fresh = SLAMPerceptron()
     for one in (model, fresh):
-        original = interrupted(one, monkeypatch, 20)
+        original = interrupted(one, monkeypatch, 20, part=1)
         with pytest.raises(KeyboardInterrupt):
             one.fit(lists(features=5))
         monkeypatch.setattr(_online, "play", original)

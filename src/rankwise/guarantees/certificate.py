@@ -64,7 +64,7 @@ class Certificate:
     mean loss <= 0.294 with probability 0.95: Betting, smallest of 3, each at delta = 0.0167
     kind      what       at most  by                   holds    says
     hold-out  mean loss   0.2832  Betting              assumed
-    hold-out  mean loss   0.3675  Empirical bernstein  assumed
+    hold-out  mean loss   0.3675  Empirical Bernstein  assumed
     hold-out  mean loss   0.3724  Hoeffding            assumed
     """
 

@@ -146,14 +146,18 @@ class Ledger:
             )
         return found
 
-    def _against(self, F: float = 0.0, norm_u: float = 0.0, *, gamma: float | None = None) -> list[Bound]:
-        rules, facts, margin = self.rules, self.weights, getattr(self.rules.loss, "margin", None)
+    def _refuse_unless_perceptron(self) -> None:
+        rules, margin = self.rules, getattr(self.rules.loss, "margin", None)
         if rules.update != "mistakes" or rules.projection != "none" or rules.step != "constant" or margin is None:
             raise RankwiseError(
                 "bounds on the loss of a run are for perceptrons: SLAM or MaxPair, learning on mistakes, with a "
                 f"constant step and no projection; this run has {rules.loss!r}, update={rules.update!r}, "
                 f"step={rules.step!r}, projection={rules.projection!r}"
             )
+
+    def _against(self, F: float = 0.0, norm_u: float = 0.0, *, gamma: float | None = None) -> list[Bound]:
+        self._refuse_unless_perceptron()
+        rules, facts, margin = self.rules, self.weights, getattr(self.rules.loss, "margin", 0.0)
         if rules.loss.name == "MaxPair":
             self._refuse_weights("the number of mistakes of the max-pair perceptron")
             if gamma is not None:
@@ -191,6 +195,7 @@ class Ledger:
 
     def _comparator(self, queries: Queries | Iterable[Queries] | None, u: ArrayLike | None) -> tuple[float, float]:
         """(F(u), norm of u), for the u that was given or for the best one."""
+        self._refuse_unless_perceptron()
         if queries is None:
             raise RankwiseError("the loss of a comparator is that on the lists with a mistake: give queries= as well")
         if self.rules.scale != "none":
