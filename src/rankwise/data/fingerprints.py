@@ -2,8 +2,8 @@
 
 A fingerprint is made of the features and labels of a list alone. The query's id, the order of its rows, and whether a
 value is stored as float32 or float64 do not matter; one changed label or feature makes another list of it. Two
-different lists have the same one with a chance of 1 in 2^32 at most. Lists whose documents are all alike, as those of one
-document are, have none: they tell nothing about where they come from.
+different lists have the same one with a chance of 1 in 2^32 at most. Lists whose documents are all alike, as those of
+one document are, have none: they tell nothing about where they come from.
 """
 
 from dataclasses import dataclass, field
