@@ -53,8 +53,6 @@ from rankwise.evaluation.select import Selection as Selection
 from rankwise.evaluation.select import select as select
 from rankwise.evaluation.significance import correct as correct
 from rankwise.evaluation.significance import significance as significance
-from rankwise.guarantees.certificate import Certificate as Certificate
-from rankwise.guarantees.planning import queries_needed as queries_needed
 from rankwise.rankers._regularised import NothingLearnedWarning as NothingLearnedWarning
 from rankwise.rankers.adarank import AdaRank as AdaRank
 from rankwise.rankers.binary_perceptron import BinaryPerceptron as BinaryPerceptron
