@@ -78,6 +78,7 @@ def test_every_ranker_is_a_name(run, lists, name):
     code, out, err = run("train", "lists.txt", "--ranker", name, "--test-share", "0", "--json")
     assert (code, err) == (0, "")
     said = json.loads(out)
+    assert "NaN" not in out
     assert said["ranker"].lower() == name.replace("-", "").lower()
     assert list(said["parts"]) == ["train"]
     assert said["parts"]["train"]["queries"] == 40

@@ -83,7 +83,8 @@ class BatchRun:
         """What the fit settled on: the attributes that repeat the name of a parameter."""
         names = [name for name in self.model._get_param_names() if hasattr(self.model, f"{name}_")]
         found = {name: getattr(self.model, f"{name}_") for name in names}
-        return {name: float(value) for name, value in found.items() if isinstance(value, (int, float))}
+        numbers = {name: float(value) for name, value in found.items() if isinstance(value, (int, float))}
+        return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
     def _measured(self, part: "Queries") -> dict[str, Any]:
         from rankwise.evaluation.evaluate import evaluate
