@@ -1,6 +1,7 @@
 """What every test may rely on: the folder of real data, and how hard hypothesis tries."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,19 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.fail(f"RANKWISE_DATA names {named}, which is not a folder", pytrace=False)
     return folder
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run ``rankwise ARGUMENTS`` on a terminal of 80 columns: (exit code, standard output, standard error)."""
+    from rankwise.cli import main
+
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["rankwise", *map(str, arguments)])
+        code = main()
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call

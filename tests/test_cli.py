@@ -11,21 +11,6 @@ import numpy as np
 import pytest
 
 from rankwise import load, make_lists, read_letor, write_letor
-from rankwise.cli import main
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run ``rankwise ARGUMENTS``: (exit code, standard output, standard error)."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rankwise", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "80")
-        code = main()
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture

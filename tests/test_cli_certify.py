@@ -1,28 +1,12 @@
 """``rankwise certify``: a ranker, a file of scores, a plan; tables for people and JSON for programs."""
 
 import json
-import sys
 
 import pytest
 
 from rankwise import make_lists
-from rankwise.cli import main
 from rankwise.guarantees.certificate import Certificate
 from rankwise.rankers.ridge import RidgeRanker
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run ``rankwise ARGUMENTS``: (exit code, standard output, standard error)."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rankwise", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "80")
-        code = main()
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture

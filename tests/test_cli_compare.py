@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.cli import main
 from rankwise.evaluation.compare import compare
 from rankwise.evaluation.grids import USUAL, all_names, ranker_called
 
@@ -19,17 +18,11 @@ QUICK = ("-r", "RidgeRanker", "-r", "ada-rank")
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Run the command in a folder of its own: (exit code, standard output, standard error)."""
+def run(run, tmp_path, monkeypatch):
+    """In a folder of its own, on a wide terminal."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-
-    def command(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rankwise", *map(str, arguments)])
-        code = main()
-        return code, *capsys.readouterr()
-
-    return command
+    return run
 
 
 @pytest.fixture

@@ -14,22 +14,13 @@ import pytest
 
 from rankwise import ListNet, MaxPairPerceptron, SLAMPerceptron, load, make_lists, read_letor, separable_world
 from rankwise import write_letor as write
-from rankwise.cli import main
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Run ``rankwise ARGUMENTS`` in an empty folder: (exit code, standard output, standard error)."""
+def run(run, tmp_path, monkeypatch):
+    """In a folder of its own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rankwise", *map(str, arguments)])
-        code = main()
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call
+    return run
 
 
 @pytest.fixture(scope="module")

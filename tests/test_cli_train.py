@@ -9,23 +9,16 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.cli import main
 
 QUICK = ("--set", "strength=1.0", "--set", "steps=3", "--set", "sigmas=(4.0, 0.25)")
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Run the command in a folder of its own: (exit code, standard output, standard error)."""
+def run(run, tmp_path, monkeypatch):
+    """In a folder of its own, on a wide terminal."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-
-    def command(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rankwise", *map(str, arguments)])
-        code = main()
-        return code, *capsys.readouterr()
-
-    return command
+    return run
 
 
 @pytest.fixture

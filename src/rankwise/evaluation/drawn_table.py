@@ -1,5 +1,6 @@
 """`DrawnTable`: the numbers of an analysis with their picture, so that a report can take either."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class DrawnTable(Table):
+class DrawnTable(Table, ABC):
     """A table that draws itself, as the histories of rankers do; a kind of it says how, in ``_draw(axes)``.
 
     Attributes
@@ -41,9 +42,9 @@ class DrawnTable(Table):
         """How large the picture is."""
         return 5.2, 3.2
 
+    @abstractmethod
     def _draw(self, axes: Any) -> None:
         """The numbers on one pair of axes, in the house style."""
-        raise NotImplementedError
 
 
 def in_order(names: Any) -> list[Any]:
