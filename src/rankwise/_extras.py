@@ -6,7 +6,16 @@ from types import ModuleType
 from rankwise._errors import MissingExtraError
 
 # module -> the extra of pyproject.toml that installs it
-EXTRAS = {"PIL": "plot", "matplotlib": "plot", "pyarrow": "frames"}
+EXTRAS = {
+    "PIL": "plot",
+    "jinja2": "report",
+    "lightgbm": "lightgbm",
+    "matplotlib": "plot",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
+    "plotly": "report",
+    "pyarrow": "frames",
+}
 
 
 def require(module: str) -> ModuleType:
