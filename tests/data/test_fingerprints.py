@@ -68,6 +68,45 @@ def test_any_change_of_the_content_makes_another_list(seed, change):
     assert one != two
 
 
+def long_list(seed=0):
+    """Forty documents: 3 of label 2, 6 of label 1, 31 of label 0; nine are looked at."""
+    random = np.random.default_rng(seed)
+    return random.normal(size=(40, 4)), random.permutation(np.repeat([0.0, 1.0, 2.0], [31, 6, 3]))
+
+
+def word(X, y):
+    return fingerprints(Queries.from_arrays(X, y, group=[len(X)]))[0]
+
+
+@given(seed=st.integers(0, 30), row=st.integers(0, 39))
+def test_of_a_long_list_the_documents_of_the_rarest_labels_and_all_labels_count(seed, row):
+    X, y = long_list(seed)
+    features, labels = X.copy(), y.copy()
+    features[row, 2] += 1.0
+    labels[row] += 1.0
+    assert (word(features, y) != word(X, y)) == (y[row] > 0)
+    assert word(X, labels) != word(X, y)
+    order = np.random.default_rng(seed).permutation(40)
+    assert word(X[order], y[order]) == word(X, y)
+
+
+def test_of_equally_rare_labels_the_higher_one_is_looked_at():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(20, 3)), np.repeat([0.0, 1.0], 10)
+    lower, higher = X.copy(), X.copy()
+    lower[3], higher[13] = 0.0, 0.0
+    assert word(lower, y) == word(X, y)
+    assert word(higher, y) != word(X, y)
+
+
+def test_a_long_list_whose_rare_documents_are_alike_is_looked_at_as_a_whole():
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.repeat([0.0, 1.0], [30, 10])
+    X[30:] = 0.0
+    other = X.copy()
+    other[5, 1] += 1.0
+    assert 0 != word(X, y) != word(other, y)
+
+
 def test_half_a_million_small_lists_of_few_values_share_no_word():
     """Two documents with three features that are 0 to 9: different lists, which differ in a few bits."""
     digits = np.arange(10**6)
@@ -135,9 +174,9 @@ def test_memory_grows_by_doubling():
 
 
 def test_training_and_validation_are_kept_apart():
-    seen = Seen().with_training(lists(3)).with_validation(lists(2, seed=1))
+    seen = Seen().with_training(fingerprints(lists(3))).with_validation(fingerprints(lists(2, seed=1)))
     assert (seen.training.length, seen.validation.length) == (3, 2)
-    whole = seen | Seen().with_training(lists(4, seed=2))
+    whole = seen | Seen().with_training(fingerprints(lists(4, seed=2)))
     assert (whole.training.length, whole.validation.length) == (7, 2)
     assert seen.training.length == 3
 

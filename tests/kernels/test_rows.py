@@ -13,7 +13,8 @@ from rankwise.data.queries import Queries
 from rankwise.losses import MaxPair
 from rankwise.measures.parse import parse
 from rankwise.solvers.objective import LossOverLists
-from rankwise.solvers.online import Lists, Rules, State, play
+from rankwise.solvers.online import Rules, State
+from rankwise.solvers.play import play
 from rankwise.solvers.radius import largest_radius
 from tests.oracles.perceptrons import onto_l1_ball as by_bisection
 
@@ -41,7 +42,7 @@ def test_a_row_has_the_same_bits_alone_in_a_block_in_a_round_and_in_a_loss(dtype
     for row, score in zip(X, whole, strict=True):
         labels = [1.0, 0.0] if score < 0 else [0.0, 1.0]
         pair = Queries.from_arrays(np.stack([row, np.zeros_like(row)]), labels, group=[2])
-        _, played = play(rules, state, Lists.of(rules, pair), np.array([0]))
+        _, played = play(rules, state, pair, np.array([0]))
         assert played.loss[0] == abs(score)
         assert LossOverLists.of(tiny, pair)(w)[0] == abs(score)
 

@@ -13,7 +13,8 @@ from rankwise.losses import SLAM, ListNet, MaxPair, PairHinge
 from rankwise.measures.parse import parse
 from rankwise.solvers._rounds import is_mistake
 from rankwise.solvers.curve import Curve, Tally
-from rankwise.solvers.online import Lists, Rules, State, play
+from rankwise.solvers.online import Rules, State
+from rankwise.solvers.play import play
 from tests.oracles import perceptrons as plain
 from tests.strategies import few, judged_lists
 
@@ -28,9 +29,9 @@ def lists(count=40, features=4, seed=0, most=7):
 
 def states(rules, queries, order=None):
     """The state after every round."""
-    prepared, state, found = Lists.of(rules, queries), State.fresh(queries.n_features), []
+    state, found = State.fresh(queries.n_features), []
     for number in range(len(queries)) if order is None else order:
-        state, _ = play(rules, state, prepared, np.array([number]))
+        state, _ = play(rules, state, queries, np.array([number]))
         found.append(state)
     return found
 
@@ -46,7 +47,10 @@ def gradient(rules, X, labels, w):
 def test_the_quick_test_for_a_mistake_equals_sorting(judged, k):
     scores, labels = np.array(judged[0], dtype=float), np.array(judged[1], dtype=float)
     grade = np.unique(labels, return_inverse=True)[1].astype(float)
-    assert is_mistake(scores, grade, math.inf if k is None else float(k)) == plain.is_mistake(scores, list(labels), k)
+    room = np.empty(len(grade)), *np.empty((2, len(grade)), np.int64)
+    assert is_mistake(scores, grade, math.inf if k is None else float(k), *room) == plain.is_mistake(
+        scores, list(labels), k
+    )
 
 
 @pytest.mark.parametrize("measure", ["nDCG", "nDCG@3", "AP", "RR", "WTA", "Pairs"])
@@ -170,11 +174,10 @@ def test_units_of_features_do_not_matter_to_standardised_rounds():
 def test_any_division_of_the_rounds_gives_the_same_bits(scale, averaging, cuts):
     queries = lists()
     rules = Rules(loss=PairHinge(), measure=parse("AP"), update="always", averaging=averaging, scale=scale)
-    prepared = Lists.of(rules, queries)
-    whole, account = play(rules, State.fresh(4), prepared, np.arange(40))
+    whole, account = play(rules, State.fresh(4), queries, np.arange(40))
     state, parts = State.fresh(4), []
     for part in np.split(np.arange(40), sorted(cuts)):
-        state, played = play(rules, state, prepared, part)
+        state, played = play(rules, state, queries, part)
         parts.append(played)
     for name in State.__dataclass_fields__:
         np.testing.assert_array_equal(getattr(state, name), getattr(whole, name))
@@ -187,7 +190,7 @@ def test_a_state_is_never_changed():
     rules = Rules(loss=MaxPair(), measure=parse("nDCG"), scale="standard", averaging="uniform")
     state = states(rules, queries)[5]
     before = [getattr(state, name).tobytes() for name in State.__dataclass_fields__]
-    play(rules, state, Lists.of(rules, queries), np.arange(40))
+    play(rules, state, queries, np.arange(40))
     assert [getattr(state, name).tobytes() for name in State.__dataclass_fields__] == before
 
 
@@ -195,7 +198,7 @@ def test_what_happened_is_told_round_by_round():
     queries = lists()
     rules = Rules(loss=SLAM(k=2), measure=parse("nDCG@2"), eta=0.5)
     order = np.random.default_rng(0).permutation(40)
-    _, played = play(rules, State.fresh(4), Lists.of(rules, queries), order)
+    _, played = play(rules, State.fresh(4), queries, order)
     w, ties = np.zeros(4), {"measure": "expected", "worst": "pessimistic"}
     for r, number in enumerate(order):
         query = queries[int(number)]
@@ -222,7 +225,7 @@ def test_scores_that_overflow_are_reported_with_their_query_and_round(place):
     rules = Rules(loss=MaxPair(), measure=parse("nDCG"), eta=1e200)
     state = State.fresh(1)
     with pytest.raises(RankwiseError, match=r"too large for float64: scale the features") as error:
-        play(rules, state, Lists.of(rules, queries), np.arange(4))
+        play(rules, state, queries, np.arange(4))
     assert "\n" not in str(error.value)
     assert state.w.tolist() == [0.0]
 

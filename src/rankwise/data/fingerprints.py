@@ -1,9 +1,11 @@
 """Fingerprints of judged lists: what a ranker has seen, in 8 bytes a list.
 
-A fingerprint is made of the features and labels of a list alone. The query's id, the order of its rows, and whether a
-value is stored as float32 or float64 do not matter; one changed label or feature makes another list of it. Two
-different lists have the same one with a chance of 1 in 2^32 at most. Lists whose documents are all alike, as those of
-one document are, have none: they tell nothing about where they come from.
+A fingerprint is made of all labels of a list, and of all features of some of its documents: those of its rarest
+labels, the higher of equally rare ones first, until there are eight; all of them in lists of up to 16, and where these
+are alike. So X is hardly read where lists are long. The query's id, the order of its rows, and whether a value is
+stored as float32 or float64 do not matter; a changed label, or a changed feature of a document that is looked at, makes
+another list of it. Two lists that differ there have the same fingerprint with a chance of 1 in 2^32 at most. Lists
+whose documents are all alike, as those of one document are, have none: they tell nothing about where they come from.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +23,7 @@ MOST = 1 << 22
 
 
 def fingerprints(queries: Queries, *, n_jobs: int | None = None) -> Words:
-    """One word a list, in one reading of X; 0 for a list whose documents are all alike.
+    """One word a list; 0 for a list whose documents are all alike.
 
     >>> one = Queries.from_arrays([[1.0, 0.5], [0.0, 2.0]], [1, 0], qid=["a", "a"])
     >>> two = Queries.from_arrays(np.float32([[0.0, 2.0], [1.0, 0.5]]), [0, 1], qid=["b", "b"])
@@ -99,11 +101,11 @@ class Seen:
     training: Fingerprints = field(default_factory=Fingerprints)
     validation: Fingerprints = field(default_factory=Fingerprints)
 
-    def with_training(self, queries: Queries, n_jobs: int | None = None) -> "Seen":
-        return Seen(self.training.added(fingerprints(queries, n_jobs=n_jobs)), self.validation)
+    def with_training(self, words: Words) -> "Seen":
+        return Seen(self.training.added(words), self.validation)
 
-    def with_validation(self, queries: Queries, n_jobs: int | None = None) -> "Seen":
-        return Seen(self.training, self.validation.added(fingerprints(queries, n_jobs=n_jobs)))
+    def with_validation(self, words: Words) -> "Seen":
+        return Seen(self.training, self.validation.added(words))
 
     def __or__(self, other: "Seen") -> "Seen":
         """What both have seen: how a ranker that begins where another ended remembers that one's lists."""

@@ -74,7 +74,7 @@ class MaxPair(Loss):
 
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
         way = np.empty(len(labels))
-        lay_out_lists(start, np.arange(len(labels)) if rows is None else rows, labels, way)
+        lay_out_lists(start, np.empty(0, np.int64) if rows is None else rows, labels, way)
         return way, labels
 
     def knobs(self) -> tuple[float, ...]:

@@ -117,7 +117,7 @@ class SLAM(Loss):
         if self.k is not None:
             discount[self.k :] = 0.0
         way, v = np.empty(len(labels)), np.empty(len(labels))
-        every = np.arange(len(labels)) if rows is None else rows
+        every = np.empty(0, np.int64) if rows is None else rows
         classes = values if self.is_ap else labels
         symmetric = self.weights.endswith("_sym")
 

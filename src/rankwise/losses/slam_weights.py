@@ -82,65 +82,83 @@ def average_inside_classes(first, count, v):
 
 
 @kernel
-def lay_out(own, grade, first, count, way_of_row):
-    """The way through one list of the rows ``own``; inside a class documents keep their order."""
+def lay_out(grade, first, count, way):
+    """The way through one list; inside a class documents keep their order."""
     seen = np.zeros(len(count), np.int64)
-    for i in range(len(own)):
+    for i in range(len(grade)):
         c = grade[i]
-        p = len(own) - first[c] - count[c] + seen[c]
-        way_of_row[own[p]] = i if seen[c] > 0 else i + 0.5
+        p = len(grade) - first[c] - count[c] + seen[c]
+        way[p] = i if seen[c] > 0 else i + 0.5
         seen[c] += 1
+
+
+@kernel
+def _weigh(label, value, discount, kind, symmetric, grade, way, weight):
+    """The way through one list, and the weight of every document."""
+    n_grades = number_levels(label, grade)
+    first, count = class_layout(grade, n_grades)
+    gain = np.zeros(n_grades)
+    for i in range(len(grade)):
+        gain[grade[i]] = value[i]
+    v = np.zeros(len(grade))
+    if n_grades > 1:
+        position_weights(kind, first, count, gain, discount, v)
+    if symmetric:
+        average_inside_classes(first, count, v)
+    lay_out(grade, first, count, way)
+    for i in range(len(grade)):
+        weight[i] = v[first[grade[i]]]
+        first[grade[i]] += 1  # documents of a class take its positions in their own order
 
 
 @kernel
 def weigh_lists(start, rows, label, value, discount, kind, symmetric, way_of_row, weight_of_row):
     """The way through every list, and every row's weight v; all 0 where every order is perfect.
 
-    ``value`` holds gains for NDCG and relevance for AP.
+    ``value`` holds gains for NDCG and relevance for AP; no ``rows``: lists stand together.
     """
+    grade = np.empty(len(discount), np.int64)
     for q in range(len(start) - 1):
-        own = rows[start[q] : start[q + 1]]
-        size = len(own)
-        if size == 0:
+        low, high = start[q], start[q + 1]
+        if low == high:
             continue
-        grade = np.empty(size, np.int64)
-        n_grades = number_levels(label[own], grade)
-        first, count = class_layout(grade, n_grades)
-        gain = np.zeros(n_grades)
-        for i in range(size):
-            gain[grade[i]] = value[own[i]]
-        v = np.zeros(size)
-        if n_grades > 1:
-            position_weights(kind, first, count, gain, discount[:size], v)
-        if symmetric:
-            average_inside_classes(first, count, v)
-        lay_out(own, grade, first, count, way_of_row)
-        for i in range(size):
-            weight_of_row[own[i]] = v[first[grade[i]]]
-            first[grade[i]] += 1  # documents of a class take its positions in their own order
+        room, by_position = grade[: high - low], discount[: high - low]
+        if len(rows) == 0:
+            own = slice(low, high)
+            _weigh(label[own], value[own], by_position, kind, symmetric, room, way_of_row[own], weight_of_row[own])
+        else:
+            places, way, weight = rows[low:high], np.empty(high - low), np.empty(high - low)
+            _weigh(label[places], value[places], by_position, kind, symmetric, room, way, weight)
+            way_of_row[places], weight_of_row[places] = way, weight
 
 
 @kernel
 def lay_out_lists(start, rows, label, way_of_row):
-    """The way through every list."""
+    """The way through every list; no ``rows``: lists stand together."""
     for q in range(len(start) - 1):
-        own = rows[start[q] : start[q + 1]]
-        if len(own) > 0:
-            grade = np.empty(len(own), np.int64)
-            first, count = class_layout(grade, number_levels(label[own], grade))
-            lay_out(own, grade, first, count, way_of_row)
+        low, high = start[q], start[q + 1]
+        if low < high:
+            grade, way = np.empty(high - low, np.int64), np.empty(high - low)
+            n_grades = number_levels(label[low:high] if len(rows) == 0 else label[rows[low:high]], grade)
+            first, count = class_layout(grade, n_grades)
+            lay_out(grade, first, count, way)
+            if len(rows) == 0:
+                way_of_row[low:high] = way
+            else:
+                way_of_row[rows[low:high]] = way
 
 
 @kernel
 def number_lists(start, rows, label, grade_of_row):
-    """For every row the number of its label class in its list, 0 the lowest."""
+    """For every row the number of its label class in its list, 0 the lowest; no ``rows``: lists stand together."""
     for q in range(len(start) - 1):
-        own = rows[start[q] : start[q + 1]]
-        if len(own) > 0:
-            grade = np.empty(len(own), np.int64)
-            number_levels(label[own], grade)
-            for i in range(len(own)):
-                grade_of_row[own[i]] = grade[i]
+        low, high = start[q], start[q + 1]
+        if low < high and len(rows) == 0:
+            number_levels(label[low:high], grade_of_row[low:high])
+        elif low < high:
+            grade = np.empty(high - low)
+            number_levels(label[rows[low:high]], grade)
+            grade_of_row[rows[low:high]] = grade
 
 
 @kernel

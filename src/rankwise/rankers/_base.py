@@ -22,7 +22,7 @@ from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
-from rankwise.data.fingerprints import Seen
+from rankwise.data.fingerprints import Seen, fingerprints
 from rankwise.data.queries import Queries, Query
 from rankwise.data.whole import Whole
 from rankwise.measures._base import Measure
@@ -232,9 +232,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
         """Fingerprints of what ``fit`` is about to see, and of what rankers among its parameters have seen."""
         n_jobs = getattr(self, "n_jobs", None)
-        seen = Seen().with_training(train, n_jobs)
+        seen = Seen().with_training(fingerprints(train, n_jobs=n_jobs))
         if validation is not None:
-            seen = seen.with_validation(validation, n_jobs)
+            seen = seen.with_validation(fingerprints(validation, n_jobs=n_jobs))
         for one in self._begun_from():
             seen |= getattr(one, "seen_", Seen())
         self.seen_ = seen

@@ -20,7 +20,8 @@ from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._minimised import Minimised
 from rankwise.solvers.curve import MOST_TIMES
 from rankwise.solvers.ledger import Ledger
-from rankwise.solvers.online import Lists, Rules, State, play
+from rankwise.solvers.online import Rules, State
+from rankwise.solvers.play import play
 
 # Documents of a stream of single lists that are gathered before they are presented: calls are dear, rounds are not.
 _GATHERED = 1 << 12
@@ -51,6 +52,10 @@ class OnlineLearner(LinearRanker):
     def _rules(self, queries: Queries | None) -> Rules:
         """The rules of a run that begins; ``queries`` are the lists of a ``fit``, None in a stream."""
 
+    def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
+        """Nothing yet: lists are remembered as they come."""
+        self.seen_ = Seen()
+
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         if validation is not None:
             raise DataError(f"{self.name} makes no choice by a validation set: leave it out")
@@ -59,7 +64,7 @@ class OnlineLearner(LinearRanker):
             raise RankwiseError(f"epochs is a whole number from 1 to {MOST_TIMES:,}: found {self.epochs!r}")
         rules = self._rules(queries)
         random = np.random.default_rng(self.random_state)
-        run, lists = (State.fresh(queries.n_features), Ledger(rules)), Lists.of(rules, queries)
+        run = State.fresh(queries.n_features), Ledger(rules), Seen()
 
         def keep() -> bool:
             self._take(*run)
@@ -69,11 +74,11 @@ class OnlineLearner(LinearRanker):
             progress("learning", self.epochs * len(queries), enabled=None if self.verbose else False) as bar,
             self._kept_on_ctrl_c(keep),
         ):
-            for _ in range(self.epochs):
+            for epoch in range(self.epochs):
                 order = random.permutation(len(queries)) if self.shuffle else np.arange(len(queries))
                 for part in _chunks(queries, order):
-                    state, played = play(rules, run[0], lists, part, self.n_jobs)
-                    run = state, run[1].after(played, lists, state, 0)
+                    state, played = play(rules, run[0], queries, part, self.n_jobs, read=epoch == 0)
+                    run = state, run[1].after(played, queries, state, 0), run[2].with_training(played.words)
                     bar.advance(len(part))
         self._take(*run)
 
@@ -95,23 +100,24 @@ class OnlineLearner(LinearRanker):
         for block in self._blocks(X, y, group, qid):
             with self._all_or_nothing():
                 if not hasattr(self, "ledger_"):
-                    self.seen_ = Seen()
                     self._remember_features(block)
-                    self._take(State.fresh(block.n_features), Ledger(self._rules(None)))
+                    self._take(State.fresh(block.n_features), Ledger(self._rules(None)), Seen())
                 queries = self._aligned(block)
-                if hasattr(self, "seen_"):  # a run of an older version cannot know all that it has seen
-                    self.seen_ = self.seen_.with_training(queries, self.n_jobs)
                 rules, first = self.ledger_.rules, self.ledger_.tally.length
-                state, ledger, lists = self.state_, self.ledger_, Lists.of(rules, queries)
+                state, ledger = self.state_, self.ledger_
+                seen = getattr(self, "seen_", None)  # a run of an older version cannot know all that it has seen
                 for part in _chunks(queries, np.arange(len(queries))):
-                    state, played = play(rules, state, lists, part, self.n_jobs)
-                    ledger = ledger.after(played, lists, state, first)
-                self._take(state, ledger)
+                    state, played = play(rules, state, queries, part, self.n_jobs, read=seen is not None)
+                    ledger = ledger.after(played, queries, state, first)
+                    seen = None if seen is None else seen.with_training(played.words)
+                self._take(state, ledger, seen)
         return self
 
-    def _take(self, state: State, ledger: Ledger) -> None:
+    def _take(self, state: State, ledger: Ledger, seen: Seen | None) -> None:
         self.state_, self.ledger_ = state, ledger
         self.coef_ = state.coef(ledger.rules.averaging)
+        if seen is not None:
+            self.seen_ = seen
 
     def _minimised(self) -> Minimised | None:
         loss = self.ledger_.rules.loss
@@ -165,7 +171,7 @@ class OnlineLearner(LinearRanker):
         eta = facts.get("eta")
         if not isinstance(eta, float) or not 0 < eta < math.inf:
             raise RankwiseError(f"its step is {eta!r:.40}")
-        self._take(*unpack(facts, store, self._resumed(eta), self.n_features_in_))
+        self._take(*unpack(facts, store, self._resumed(eta), self.n_features_in_), None)
 
     @abstractmethod
     def _resumed(self, eta: float) -> Rules:

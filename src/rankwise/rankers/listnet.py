@@ -14,6 +14,7 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.losses.listnet import ListNet as ListNetLoss
+from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._choosing import parts_of
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._listnet_batch import COLUMNS, STRENGTHS, Batch, Learned, Trials, as_history
@@ -141,6 +142,12 @@ class ListNet(OnlineLearner):
             self._fit_batch(queries, validation)
         else:
             super()._fit(queries, validation)
+
+    def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
+        if self._is_batch():
+            LinearRanker._remember_lists(self, train, validation)
+        else:
+            super()._remember_lists(train, validation)
 
     # ------------------------------------------------------------------------------------------- round by round
 

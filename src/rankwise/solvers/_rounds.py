@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from rankwise._kernels.fingerprint import list_word
 from rankwise._kernels.jit import compiled, kernel
 from rankwise._kernels.rows import (
     add_moments,
@@ -37,22 +38,21 @@ SCALE_RADIUS, LARGEST = 0, 1
 
 
 @kernel
-def is_mistake(score, grade, cut):
+def is_mistake(score, grade, cut, top, size, clear):
     """Whether the first ``cut`` positions, lower labels first among equal scores, lack a label of the ideal order.
 
     From the highest class down, a class that takes n of these positions needs n documents that score above every
-    document of the lower classes. Exact, in O(m + classes), and without a sort.
+    document of the lower classes. Exact, in O(m + classes), and without a sort. The last three are room, overwritten.
     """
     classes = int(grade.max()) + 1
-    top = np.full(classes, -np.inf)
-    size = np.zeros(classes, np.int64)
+    for c in range(classes):
+        top[c], size[c], clear[c] = -np.inf, 0, 0
     for i in range(len(score)):
         c = int(grade[i])
         top[c] = max(top[c], score[i])
         size[c] += 1
     for c in range(1, classes):  # from here on: the highest score up to and including class c
         top[c] = max(top[c], top[c - 1])
-    clear = np.zeros(classes, np.int64)
     for i in range(len(score)):
         c = int(grade[i])
         if c > 0 and score[i] > top[c - 1]:
@@ -106,14 +106,20 @@ def _add_to_averages(w, t, sums, kind):
 
 
 def _play_rounds(
-    formula, order, start, rows, X, grade, label, value, weight, table, knobs, rules,
-    w, sums, moments, counts, sizes, scale, scores, losses, mistaken,
+    formula, order, start, rows, X, judged, grade, label, value, weight, table, knobs, rules, keys,
+    w, sums, moments, counts, sizes, scale, scores, losses, mistaken, words,
 ):  # fmt: skip
-    """Play the lists ``order`` one after the other; returns how many were played, fewer only if a score overflowed."""
+    """Play the lists ``order`` one after the other; returns how many were played, fewer only if a score overflowed.
+
+    Labels (``judged``) and what they decide (``grade``, ``label``, ``value``) stand in the order of play, as ``scores``
+    will. ``words``, unless empty, take the fingerprints of the lists, which are read while they are near.
+    """
     features, longest = X.shape[1], 0
     for q in order:
         longest = max(longest, start[q + 1] - start[q])
     gradient, places = np.empty(longest), np.empty(longest, np.int64)
+    top, class_size, clear = np.empty(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
+    level, taken = np.empty(longest, np.int64), np.empty(longest, np.bool_)
     step, center, effective = np.empty(features), np.empty(features), np.empty(features)
     end, mean_first = 0, False
     for r in range(len(order)):
@@ -122,13 +128,11 @@ def _play_rounds(
         t = counts[ROUNDS]
         _add_to_averages(w, t, sums, rules[AVERAGE])
         s, g = scores[end : end + size], gradient[:size]
-        if len(rows) == 0:  # lists stand together: nothing is copied
-            own, y, v, c = places[:size], label[low : low + size], value[low : low + size], grade[low : low + size]
+        y, v, c = label[end : end + size], value[end : end + size], grade[end : end + size]
+        own = places[:size] if len(rows) == 0 else rows[low : low + size]
+        if len(rows) == 0:
             for p in range(size):
                 places[p] = low + p
-        else:
-            own = rows[low : low + size]
-            y, v, c = label[own], value[own], grade[own]
         if rules[SCALE] != RAW and size > 0:
             _set_scale(X, own, rules, moments, counts, sizes, scale, center)
         for j in range(features):
@@ -139,8 +143,10 @@ def _play_rounds(
             far = max(far, square)
             if not math.isfinite(s[p]):
                 return r
+        if len(words) > 0:
+            words[r] = list_word(own, X, judged[end : end + size], keys, level[:size], taken[:size])
         end += size
-        mistaken[r] = size > 0 and is_mistake(s, c, rules[CUT])
+        mistaken[r] = size > 0 and is_mistake(s, c, rules[CUT], top, class_size, clear)
         if size == 0 or not (mistaken[r] or rules[ALWAYS] != 0.0):
             continue
         often = 1.0 if len(weight) == 0 else weight[order[r]]
@@ -161,20 +167,19 @@ def _play_rounds(
 
 
 @kernel
-def add_weight_facts(order, mistaken, start, rows, value, weight, facts):
+def add_weight_facts(mistaken, start, value, weight, facts):
     """Extremes of the weights v of the lists with a mistake.
 
     ``facts``: largest sum, smallest positive weight, largest ratio of two positive weights of a list, largest (sum)^2 /
     (smallest positive), most documents with a positive weight.
     """
-    for r in range(len(order)):
+    for r in range(len(mistaken)):
         if not mistaken[r]:
             continue
-        low, high = start[order[r]], start[order[r] + 1]
-        often = 1.0 if len(weight) == 0 else weight[order[r]]
+        often = 1.0 if len(weight) == 0 else weight[r]
         total, least, most, count = 0.0, np.inf, 0.0, 0
-        for p in range(low, high):
-            v = often * value[p if len(rows) == 0 else rows[p]]
+        for p in range(start[r], start[r + 1]):
+            v = often * value[p]
             if v > 0.0:
                 total += v
                 least = min(least, v)
@@ -191,14 +196,14 @@ def add_weight_facts(order, mistaken, start, rows, value, weight, facts):
 _floats, _truths = types.Array(types.float64, 1, "C"), types.Array(types.boolean, 1, "C")
 _floats_in = types.Array(types.float64, 1, "C", readonly=True)
 _ints_in = types.Array(types.int64, 1, "C", readonly=True)
-_table = types.Array(types.float64, 2, "C")
+_table, _words = types.Array(types.float64, 2, "C"), types.Array(types.uint64, 1, "C")
 
 
 def _signature(real: types.Type) -> Any:
     X = types.Array(real, 2, "C", readonly=True)
-    given = (types.FunctionType(FORMULA), _ints_in, _ints_in, _ints_in, X, *(_floats_in,) * 7)
+    given = (types.FunctionType(FORMULA), _ints_in, _ints_in, _ints_in, X, *(_floats_in,) * 8, _words)
     state = (_floats, _table, _table, types.Array(types.int64, 1, "C"), _floats, _floats)
-    return types.int64(*given, *state, _floats, _floats, _truths)
+    return types.int64(*given, *state, _floats, _floats, _truths, _words)
 
 
 @cache

@@ -16,7 +16,7 @@ from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.weights import WeightFacts
 from rankwise.solvers.curve import Curve, Tally
 from rankwise.solvers.objective import LossOverLists
-from rankwise.solvers.online import Lists, Played, Rules, State
+from rankwise.solvers.online import Played, Rules, State
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,9 +63,9 @@ class Ledger:
         """The time-averaged measure; NaN before a round that the measure says something about."""
         return self.measured / self.counted if self.counted else math.nan
 
-    def after(self, played: Played, lists: Lists, state: State, first: int) -> "Ledger":
-        """The account with some more rounds; ``first``: the place of ``lists[0]`` in the order of the data."""
-        often = np.ones(len(played.order)) if lists.queries.weight is None else lists.queries.weight[played.order]
+    def after(self, played: Played, queries: Queries, state: State, first: int) -> "Ledger":
+        """The account with some more rounds; ``first``: the place of ``queries[0]`` in the order of the data."""
+        often = np.ones(len(played.order)) if queries.weight is None else queries.weight[played.order]
         found = np.isfinite(played.measure)
         # running sums round by round, so that no division of the rounds into calls changes a bit
         counted, measured, loss = (
@@ -89,29 +89,10 @@ class Ledger:
             radius=state.radius,
             lightest=min(self.lightest, float(often.min())),
             heaviest=max(self.heaviest, float(often.max())),
-            weights=self.weights | self._facts(played, lists),
+            weights=self.weights | played.weights,
             curve=self.curve.extended(self.rounds, mistakes, loss, counted, measured),
-            tally=self.tally.added(first + played.order[played.mistake], first + len(lists.queries)),
+            tally=self.tally.added(first + played.order[played.mistake], first + len(queries)),
         )
-
-    def _facts(self, played: Played, lists: Lists) -> WeightFacts:
-        from rankwise.solvers._rounds import add_weight_facts
-
-        queries, values = lists.queries, lists.prepared.value
-        facts = np.array([0.0, np.inf, 1.0, 0.0, 0.0])
-        if self.rules.loss.name == "SLAM":
-            no_rows, no_weight = np.empty(0, np.int64), np.empty(0)
-            add_weight_facts(
-                played.order,
-                played.mistake,
-                queries.start,
-                no_rows if queries.is_grouped else queries.rows,
-                values,
-                no_weight if queries.weight is None else queries.weight,
-                facts,
-            )
-        total, least, ratio, steepest, longest = facts.tolist()
-        return WeightFacts(V=total, smallest=least, v_max=ratio, longest=int(longest), steepest=steepest)
 
     # ------------------------------------------------------------------------------------------- what theory says
 
