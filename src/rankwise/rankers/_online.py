@@ -26,7 +26,7 @@ from rankwise.solvers.play import play
 # Documents of a stream of single lists that are gathered before they are presented: calls are dear, rounds are not.
 _GATHERED = 1 << 12
 # Documents that are presented in one go.
-_PRESENTED = 1 << 18
+_PRESENTED = 1 << 19
 
 
 class OnlineLearner(LinearRanker):
