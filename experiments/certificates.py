@@ -2,7 +2,7 @@
 
 Every ranker is fitted on the training part of Fold1, its choices made by the validation part, with settings that take
 seconds, and certified by the test part, 22 queries. Reads the folder that RANKWISE_DATA names; writes
-docs/certificates.json, docs/figures/bounds_by_size.png and the tables of docs/guarantees.md.
+docs/certificates.json, docs/figures/bounds_by_size.png, and the tables of docs/guarantees.md.
 """
 
 import json
@@ -57,29 +57,40 @@ def certified(data: Path) -> dict[str, Certificate]:
 
 
 def table(found: dict[str, Certificate]) -> str:
-    """A line a ranker: what each kind of bound came to."""
-    titles = (
-        *("ranker", "measure", "headline", "betting alone", "on the training lists", "gap"),
-        *("best uniform", "expected", "online", "iterates"),
-    )
-    return markdown_table(titles, ([f"`{name}`", *cells(one)] for name, one in found.items()))
+    """Lists to come, a line a ranker: what was measured, and what each kind of bound came to."""
+    titles = ("ranker", "measure", "measured", "headline", "betting alone", "best uniform", "expected")
+    return markdown_table(titles, ([f"`{name}`", *to_come(one)] for name, one in found.items()))
 
 
-def cells(certificate: Certificate) -> list[str]:
-    """The measure's title, the headline, and the strongest row of every kind."""
+def table_of_fits(found: dict[str, Certificate]) -> str:
+    """What is certain about the fit itself, for the rankers that have such bounds."""
+    titles = ("ranker", "on the training lists", "optimality gap", "online", "iterates")
+    rows = {f"`{name}`": about_fit(one) for name, one in found.items()}
+    return markdown_table(titles, ([name, *cells] for name, cells in rows.items() if any(cells)))
+
+
+def to_come(certificate: Certificate) -> list[str]:
+    """The measure's title, 1 - its mean on the hold-out, the headline, and the strongest row of every kind."""
     assert certificate.headline is not None
-    measure = certificate.headline.bounds.removeprefix("1 - ").removesuffix(" on lists to come")
     about_measure = [row for row in certificate.rows if row.bounds == certificate.headline.bounds]
     return [
-        measure,
+        certificate.headline.bounds.removeprefix("1 - ").removesuffix(" on lists to come"),
+        f"{certificate.headline.terms['mean']:.3f}",
         f"**{certificate.headline.value:.3f}**",
         shown([row for row in about_measure if row.name == "Betting"]),
-        shown([row for row in certificate.rows if row.kind == "training" and "abs(" not in row.bounds]),
-        shown([row for row in certificate.rows if row.kind == "optimality gap"], ".1e"),
         shown([row for row in about_measure if row.kind == "generalisation"]),
         shown([row for row in certificate.rows if row.bounds.startswith("expected")], ".2g"),
-        shown([row for row in certificate.rows if row.bounds in ("cumulative loss", "rounds with a mistake")]),
-        shown([row for row in certificate.rows if row.bounds == "mean risk of the iterates"]),
+    ]
+
+
+def about_fit(certificate: Certificate) -> list[str]:
+    """The strongest row about the training lists, the solver, the run, and the weights on its way."""
+    rows = certificate.rows
+    return [
+        shown([row for row in rows if row.kind == "training" and "abs(" not in row.bounds]),
+        shown([row for row in rows if row.kind == "optimality gap"], ".1e"),
+        shown([row for row in rows if row.bounds in ("cumulative loss", "rounds with a mistake")]),
+        shown([row for row in rows if row.bounds == "mean risk of the iterates"]),
     ]
 
 
@@ -111,6 +122,7 @@ def draw_tables() -> None:
     stored = json.loads(RESULTS.read_text(encoding="utf-8"))
     found = {name: Certificate.from_dict(one) for name, one in stored.items()}
     write_block(PAGE, "certificates", table(found))
+    write_block(PAGE, "fits", table_of_fits(found))
     write_block(PAGE, "one certificate", f"```text\n{found['SVMMap']}\n```")
 
 

@@ -2,7 +2,8 @@
 
 Hoeffding's, the empirical Bernstein and the betting interval at 95 %, on Bernoulli samples of 5 to 500 values, and on
 the 106 queries of OHSUMED: NDCG@10 of ridge regression, each query ranked by the model that had not seen it.
-Reads the folder that RANKWISE_DATA names; writes docs/holdout_widths.json and docs/figures/holdout_widths.png.
+Reads the folder that RANKWISE_DATA names; writes docs/holdout_widths.json, docs/figures/holdout_widths.png and the
+tables of docs/bounds_holdout.md.
 """
 
 import json
@@ -13,22 +14,26 @@ from typing import Any, get_args
 
 import numpy as np
 
-from experiments.pages import DOCS
+from experiments.pages import DOCS, markdown_table, write_block
 from rankwise._beside import writing
 from rankwise._figures import COLOURS, FAINT, house_style, new_figure, save_png
 from rankwise.data.folds import read_folds
 from rankwise.evaluation.select import select
-from rankwise.guarantees.holdout import Method, mean_interval
+from rankwise.guarantees.holdout import NAMES, Method, mean_interval
 from rankwise.rankers.ridge import RidgeRanker
 
-RESULTS, FIGURE = DOCS / "holdout_widths.json", DOCS / "figures" / "holdout_widths.png"
+RESULTS, FIGURE, PAGE = (
+    DOCS / "holdout_widths.json",
+    DOCS / "figures" / "holdout_widths.png",
+    DOCS / "bounds_holdout.md",
+)
 DELTA = 0.05
 SIZES = (5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500)
 CHANCES = (0.5, 0.8, 0.95)
 SAMPLES = 200
+SHOWN = (5, 20, 100, 500)  # sizes of the page's table
 METHODS: tuple[Method, ...] = get_args(Method)
 COLOUR = dict(zip(METHODS, (COLOURS[1], COLOURS[2], COLOURS[0]), strict=True))
-NAME = {"hoeffding": "Hoeffding", "empirical bernstein": "empirical Bernstein", "betting": "betting"}
 
 
 def widths(rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -86,7 +91,7 @@ def draw(found: dict[str, Any]) -> None:
             sizes = [int(n) for n in curve]
             for method in METHODS:
                 mean = [curve[str(n)]["mean width"][method] for n in sizes]
-                panel.plot(sizes, mean, color=COLOUR[method], marker="o", label=NAME[method])
+                panel.plot(sizes, mean, color=COLOUR[method], marker="o", label=NAMES[method])
             for n in sizes:
                 share = curve[str(n)]["betting wider"]["hoeffding"]
                 if share > 0.005:
@@ -108,6 +113,33 @@ def draw(found: dict[str, Any]) -> None:
         save_png(figure, FIGURE)
 
 
+def ohsumed_table(found: dict[str, Any]) -> str:
+    """Both ends of each method on the 106 queries, and what the order does to betting."""
+    rows = [
+        [NAMES[method], *(f"{one[end]:.3f}" for end in ("low", "high")), f"{one['high'] - one['low']:.3f}"]
+        for method, one in found["ohsumed"]["intervals"].items()
+    ]
+    orders = found["ohsumed"]["betting, 200 orders"]
+    rows.append(["betting, over 200 orders", "", "", f"{orders['narrowest']:.3f} to {orders['widest']:.3f}"])
+    return markdown_table(("method", "from", "to", "width"), rows)
+
+
+def coins_table(found: dict[str, Any]) -> str:
+    """Mean widths by chance and size, and on which share of the samples betting is wider than Hoeffding."""
+    rows = []
+    for chance, curve in found["coins"].items():
+        for n in map(str, SHOWN):
+            mean, wider = curve[n]["mean width"], curve[n]["betting wider"]["hoeffding"]
+            rows.append([chance, n, *(f"{mean[method]:.3f}" for method in METHODS), f"{100 * wider:.3g} %"])
+    return markdown_table(("chance of 1", "queries", *(NAMES[method] for method in METHODS), "betting wider"), rows)
+
+
+def draw_tables(found: dict[str, Any]) -> None:
+    """The page's tables."""
+    write_block(PAGE, "ohsumed", ohsumed_table(found))
+    write_block(PAGE, "coins", coins_table(found))
+
+
 def main() -> int:
     data = os.environ.get("RANKWISE_DATA")
     if not data:
@@ -117,6 +149,7 @@ def main() -> int:
     with writing(RESULTS) as part:
         part.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     draw(found)
+    draw_tables(found)
     for method, one in found["ohsumed"]["intervals"].items():
         print(f"OHSUMED, {method}: {one['low']:.3f} to {one['high']:.3f}")
     return 0

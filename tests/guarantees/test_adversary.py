@@ -169,6 +169,25 @@ def test_the_printed_indexing_does_not_separate_the_rounds():
     assert game.margin() >= 0.3
 
 
+@pytest.mark.parametrize(("radius", "gamma"), [(1.0, 0.25), (1.0, 0.3), (3.0, 0.5), (1.0, 0.9)])
+def test_the_printed_comparator_is_half_as_long_as_it_may_be_and_forces_a_quarter_of_the_mistakes(radius, gamma):
+    """Its vector is said to have the length 1; gamma/(2 R) on floor(R^2/gamma^2) axes make 1/2 at most."""
+    axes = math.floor(radius**2 / gamma**2)
+    printed = np.full(axes, gamma / (2 * radius))
+    assert np.linalg.norm(printed) <= 0.5
+    ours = Adversary(gamma=gamma, radius=radius)
+    assert np.linalg.norm(ours.comparator(np.ones(ours.rounds, dtype=bool))) == pytest.approx(1)
+    assert ours.rounds >= 4 * axes - 1
+    assert play(WorstPair(), ours).mistakes == ours.rounds
+
+
+def test_at_large_margins_the_printed_number_is_0_where_mistakes_can_be_forced():
+    """floor(R^2/gamma^2) - 1 is 0 for R^2 < 2 gamma^2, where ours are 1 to 6."""
+    for gamma, forced in ((0.75, 6), (0.8, 5), (1.0, 3), (1.4, 1)):
+        assert math.floor(1 / gamma**2) - 1 <= 0
+        assert play(WorstPair(), Adversary(gamma=gamma)).mistakes == forced
+
+
 def test_rows_do_not_depend_on_the_game_and_lists_are_made_again():
     adversary = Adversary(gamma=0.5, documents=4)
     game = play(WorstPair(), adversary)

@@ -185,10 +185,10 @@ def test_the_headline_of_many_hold_outs_is_wrong_no_more_often_than_delta_though
     assert too_often(smallest_row, delta)
 
 
-@pytest.mark.parametrize(("n", "held", "delta"), [(400, 15, 0.05), (1500, 60, 0.2)])
-def test_the_headline_over_hold_out_and_fitted_norm_is_wrong_no_more_often_than_delta(n, held, delta):
+@pytest.mark.parametrize(("n", "m", "held", "delta"), [(400, 2, 15, 0.05), (1500, 6, 60, 0.2)])
+def test_the_headline_over_hold_out_and_fitted_norm_is_wrong_no_more_often_than_delta(n, m, held, delta):
     """Fair coins: whatever was memorised has the risk 1/2, and the length of w is chosen by the sample as well."""
-    K, m, W_0 = 200, 2, 0.25
+    K, W_0 = 200, 0.25
     samples = coin_lists.draw(REPETITIONS, n, np.full(K, 0.5), seed=n)
     lengths = np.array([0.1, 0.5, 2.0, 8.0])
     tried = [coin_lists.memorised(samples, length) for length in lengths]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rankwise.guarantees import WeightFacts, printed_003, theorem_5, theorem_s
 from rankwise.guarantees.adversary import published
-from rankwise.losses import SLAM
+from rankwise.losses import SLAM, MaxPair
 from tests.guarantees.perceptrons import Slam, WorstPair, classes, cumulative, is_mistake, query, weights_of
 from tests.strategies import judged_lists
 
@@ -123,6 +123,48 @@ def test_equation_19_does_not_follow_from_its_own_derivation():
     assert x - b * math.sqrt(x) - F <= 1e-6
     assert not printed_003(F=F, norm_u=norm_u, radius=radius, v_max=v_max, m=m).allows(x)
     assert printed_003(F=F, norm_u=norm_u, radius=radius, v_max=v_max, k=m).allows(x)  # (22) has it
+
+
+def test_the_best_step_in_hindsight_depends_on_the_run_that_it_makes():
+    """Theorems 6 and 8 minimise over eta a bound whose F adds up over mistakes: those are others for another eta."""
+    loss, u = SLAM(weights="ap_003"), np.array([2.0])
+    found = {}
+    for eta in (1.0, 0.25):
+        ranker = Slam(loss, eta)
+        for one in WITNESS * 3:
+            ranker.partial_fit(one)
+        found[eta] = cumulative(loss, ranker.mistakes, u)
+    assert found[1.0] != found[0.25]
+
+
+def test_a_gap_of_exactly_the_margin_is_enough():
+    """The corollaries ask for gaps above 1: at 1 the comparator has no loss either."""
+    exact, less = (query([[gap], [0.0]], [1, 0]) for gap in (1.0, 1.0 - 1e-9))
+    for surrogate in (SLAM(), SLAM(weights="ap_003"), MaxPair()):
+        assert cumulative(surrogate, [exact], np.array([1.0])) == 0.0
+        assert cumulative(surrogate, [less], np.array([1.0])) > 0.0
+
+
+def test_at_k_the_outscored_document_of_the_proof_may_weigh_nothing():
+    """NDCG@1 with the third document on top: both relevant ones are outscored, and the second has no weight."""
+    scores, labels = np.array([0.5, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
+    assert is_mistake(scores, labels, 1)
+    assert (scores[:2] < scores[2]).all()
+    assert weights_of(SLAM(weights="ndcg_003", k=1), labels).tolist() == [1.0, 0.0, 0.0]
+
+
+@given(judged_lists(max_size=6), st.integers(1, 4), st.sampled_from(["ndcg_003", "ndcg_tight", "ndcg_tight_sym"]))
+def test_but_on_every_mistake_some_outscored_document_weighs_something(scored, k, rule):
+    scores, labels = (np.array(one, dtype=float) for one in scored)
+    loss = SLAM(weights=rule, k=k)
+    if not is_mistake(scores, labels, k):
+        return
+    v = weights_of(loss, labels)
+    outscored = [
+        i for i in range(len(labels)) if any(scores[j] >= scores[i] for j in np.flatnonzero(labels < labels[i]))
+    ]
+    assert v[outscored].sum() > 0
+    assert 1 - loss.bounds(scores, labels, ties="pessimistic") <= v[outscored].sum() + 1e-9
 
 
 @given(st.floats(0, 1e3), st.floats(0, 1e3), st.floats(0, 1))

@@ -220,6 +220,37 @@ def risky(one, w):
     return 0.5 * (s[one.y == 1][0] <= s[one.y == 0][0])
 
 
+@pytest.mark.parametrize("n", [5, 40, 200])
+@pytest.mark.parametrize("m", [2, 10])
+def test_the_mean_risk_of_the_iterates_is_bounded_as_often_as_promised(n, m):
+    """2,000 perceptrons of the worst pair at once, over lists of m documents of which one is relevant.
+
+    The loss is 1 where another document has the score of the relevant one or more, as in every other list, whose
+    documents are all alike.
+    """
+    repetitions, K, d = 2_000, 12, 3
+    random = np.random.default_rng(n * m)
+    gap = 0.3 * random.standard_normal((K, m - 1, d)) + np.eye(d)[0]  # the relevant row less each of the others
+    gap[::2] = 0.0
+    drawn = random.integers(0, K, (repetitions, n))
+    w, lost, risk = np.zeros((repetitions, d)), np.zeros(repetitions), np.zeros(repetitions)
+    for t in range(n):
+        margins = np.einsum("rd,kjd->rkj", w, gap)
+        wrong = margins.min(axis=2) <= 0
+        risk += wrong.mean(axis=1)
+        shown = drawn[:, t]
+        mistaken = wrong[np.arange(repetitions), shown]
+        lost += mistaken
+        worst = margins[np.arange(repetitions), shown].argmin(axis=1)
+        w = w + mistaken[:, None] * gap[shown, worst]
+    hidden = risk / n - lost / n
+    for delta in (0.01, 0.1, 0.5):
+        allowed = delta + 3 * math.sqrt(delta * (1 - delta) / repetitions)
+        assert (hidden > online_to_batch(L=0.0, n=n, delta=delta).value).mean() <= allowed
+        third = online_to_batch(L=0.0, n=n, delta=delta).value / 3
+        assert delta != 0.1 or (hidden > third).mean() > allowed  # so it could have failed
+
+
 # ------------------------------------------------------------------------------------------ numbers and refusals
 
 

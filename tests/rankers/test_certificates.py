@@ -425,6 +425,7 @@ def test_the_page_shows_the_stored_certificates_of_every_ranker():
     stored = json.loads(certificates.RESULTS.read_text(encoding="utf-8"))
     found = {name: Certificate.from_dict(one) for name, one in stored.items()}
     assert read_block(certificates.PAGE, "certificates") == certificates.table(found)
+    assert read_block(certificates.PAGE, "fits") == certificates.table_of_fits(found)
     assert str(found["SVMMap"]) in read_block(certificates.PAGE, "one certificate")
     assert set(found) == set(registered()), "a ranker has no certificate on the page: run experiments.certificates"
 

@@ -61,7 +61,8 @@ class Certificate:
     >>> claims = holdout_claims([0.2, 0.4, 0.1, 0.3] * 25, of="mean loss", unseen=unseen)
     >>> print(certify(claims, about="a ranker", delta=0.05))
     a ranker; each row holds alone, where chance comes in with probability 0.95
-    mean loss <= 0.294 with probability 0.95: Betting, smallest of 3, each at delta = 0.0167
+    mean loss <= 0.294 with probability 0.95 (0.250 on the 100 that were held out): Betting, smallest of 3,
+    each at delta = 0.0167
     kind      what       at most  by                   holds    says
     hold-out  mean loss   0.2832  Betting              assumed
     hold-out  mean loss   0.3675  Empirical Bernstein  assumed
@@ -92,12 +93,17 @@ class Certificate:
         """The headline as a sentence."""
         best = self.headline
         if best is None:
-            return "no headline: no bound on lists to come rests on constants that were all known beforehand"
+            return (
+                "no headline: no bound on lists to come rests on constants that were all known beforehand; lists that "
+                "nobody learned from give one"
+            )
         sign = "<=" if best.side == "at most" else ">="
         empty = ", which says nothing" if best.vacuous else ""
+        held_out = best.kind == "hold-out" and "mean" in best.terms
+        own = f" ({best.terms['mean']:.3f} on the {best.terms['n']:,.0f} that were held out)" if held_out else ""
         return (
-            f"{best.bounds} {sign} {best.value:.3f}{empty} with probability {1 - self.delta:g}: {best.name}, each at "
-            f"delta = {best.terms['delta_each']:.3g}"
+            f"{best.bounds} {sign} {best.value:.3f}{empty} with probability {1 - self.delta:g}{own}: {best.name}, each "
+            f"at delta = {best.terms['delta_each']:.3g}"
         )
 
     def details(self) -> str:

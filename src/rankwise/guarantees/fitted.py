@@ -11,6 +11,8 @@ from dataclasses import replace
 from rankwise._errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
 
+FIRST_BALL = Precondition("W_0 was fixed before the data were seen")
+
 
 def ball_index(*, norm: float, W_0: float) -> int:
     """The first j with norm <= W_0 2^j: which of the balls fixed in advance holds a fitted w.
@@ -65,7 +67,7 @@ def for_fitted_norm(make: Callable[[float, float], Bound], *, norm: float, W_0: 
         terms=kept | {"norm": norm, "W_0": W_0, "j": float(j), "delta": delta, "delta_j": delta_j},
         preconditions=(
             *(one for one in alone.preconditions if not _about_the_ball(one)),
-            Precondition("W_0 was fixed before the data were seen"),
+            FIRST_BALL,
             Precondition(f"it is true with probability {1 - delta:g} over the lists, for every w at once"),
         ),
     )

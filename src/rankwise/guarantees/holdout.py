@@ -31,7 +31,7 @@ from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees._interval import Ends, Interval
 
 Method = Literal["hoeffding", "empirical bernstein", "betting"]
-_NAMES = {"hoeffding": "Hoeffding", "empirical bernstein": "Empirical Bernstein", "betting": "Betting"}
+NAMES = {"hoeffding": "Hoeffding", "empirical bernstein": "Empirical Bernstein", "betting": "Betting"}
 Floats = NDArray[np.float64]
 
 UNSEEN = Precondition("the queries are independent draws of one distribution, and no choice of the ranker saw them")
@@ -96,7 +96,7 @@ def mean_interval(
     low, high, terms = _FOUND[method](x, delta, ends, random_state)
     start, width = span[0], span[1] - span[0]
     return Interval(
-        name=_NAMES[method],
+        name=NAMES[method],
         of=of,
         low=start + width * low if ends != "high" else span[0],
         high=start + width * high if ends != "low" else span[1],

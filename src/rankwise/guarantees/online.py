@@ -81,6 +81,7 @@ def theorem_s(
         | _constant_terms(radius, V, eta, margin)
         | {"sharp": largest_root(F=F, b=norm_u * math.sqrt(c))},
         preconditions=(RUN, COVERED, F_SLAM),
+        kind="online",
     )
 
 
@@ -109,6 +110,7 @@ def slam_mistakes(
         value=loss.value / smallest,
         terms=terms | {"smallest": smallest},
         preconditions=loss.preconditions,
+        kind=loss.kind,
     )
 
 
@@ -128,6 +130,7 @@ def fixed_step(*, F: float, norm_u: float, radius: float, kappa: float, eta: flo
         terms={"F": F, "norm_u": norm_u, "radius": radius, "kappa": kappa, "eta": eta},
         preconditions=(RUN, COVERED, F_SLAM, MARGIN_1, Precondition("eta < 1/(2 radius^2 kappa)", left > 0)),
         source="online gradient descent with the self-bounding gradient of SLAM",
+        kind="online",
     )
 
 
@@ -156,6 +159,7 @@ def theorem_5(*, F: float, norm_u: float, radius: float, kappa: float, eta: floa
             Precondition(f"eta = 1/(4 radius^2 kappa) = {only:g}", right),
         ),
         source="Theorem 5 of the perceptron of 2014, with its step",
+        kind="online",
     )
 
 
@@ -172,11 +176,9 @@ def worst_pair_mistakes(*, F: float, norm_u: float, radius: float) -> Bound:
         statement="F + 2 norm_u radius sqrt(F) + 4 norm_u^2 radius^2",
         value=F + b * math.sqrt(F) + b**2,
         terms={"F": F, "norm_u": norm_u, "radius": radius, "sharp": largest_root(F=F, b=b)},
-        preconditions=(
-            RUN,
-            F_WORST_PAIR,
-        ),
+        preconditions=(RUN, F_WORST_PAIR),
         source="Theorem 10 of the online perceptron for ranking",
+        kind="online",
     )
 
 
@@ -236,6 +238,7 @@ def printed_003(
         preconditions=(RUN, COVERED, F_SLAM, Precondition("eta is the best one for this F and norm_u in hindsight")),
         status="as printed",
         source=f"{'Theorem 6' if k is None else 'Theorem 8'} of the online perceptron for ranking",
+        kind="online",
     )
 
 
@@ -270,6 +273,7 @@ def online_to_batch(*, L: float, n: int, delta: float) -> Bound:
             Precondition(f"it is true with probability {1 - delta:g} over the lists"),
         ),
         ceiling=1.0,
+        kind="online",
     )
 
 
@@ -306,4 +310,5 @@ def _separable(whole: Bound, gamma: float, statement: str) -> Bound:
             Precondition("one unit vector ranks every list with all gaps of gamma or more"),
         ),
         source=whole.source,
+        kind=whole.kind,
     )

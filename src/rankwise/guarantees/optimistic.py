@@ -17,6 +17,7 @@ from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refus
 from rankwise.guarantees.batch import INDEPENDENT
 from rankwise.guarantees.uniform import BALL, ROWS
 
+SMOOTH_TO_B = Precondition("the loss is between 0 and B, and smooth with constant H1 in the largest score")
 SOURCE = "Theorem 17 of the generalisation bounds, with a covering number that is proved; constants of Bousquet's"
 
 
@@ -111,7 +112,7 @@ def _solved(risk: float, r_star: float, r_0: float) -> float:
 
 def _preconditions(C: float, B: float, n: int) -> tuple[Precondition, ...]:
     return (
-        Precondition("the loss is between 0 and B, and smooth with constant H1 in the largest score"),
+        SMOOTH_TO_B,
         ROWS,
         INDEPENDENT,
         BALL,

@@ -25,7 +25,7 @@ from rankwise._errors import RankwiseError
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees._interval import Ends, Interval
 from rankwise.guarantees.betting import LowerGrid, Moments
-from rankwise.guarantees.holdout import Method, refuse_unless_known, scaled_values
+from rankwise.guarantees.holdout import NAMES, Method, refuse_unless_known, scaled_values
 
 Floats = NDArray[np.float64]
 
@@ -151,7 +151,7 @@ class ConfidenceSequence:
         alpha = self.delta / 2 if self.ends == "both" else self.delta
         terms = {"alpha": alpha} | ({"grid": float(self.grid)} if self.method == "betting" else {})
         return Interval(
-            name=f"{self.method.capitalize()}, at all times",
+            name=f"{NAMES[self.method]}, at all times",
             of=of,
             low=self.low,
             high=self.high,

@@ -83,6 +83,7 @@ def adarank_certificate(*, phi: Sequence[float], alpha: Sequence[float], delta: 
         preconditions=(ROUNDS, REWEIGHTED),
         source="Theorem 4 of direct optimisation, by the convexity of exp in place of exp(-x) >= 1 - x",
         ceiling=1.0,
+        kind="training",
     )
 
 
@@ -103,6 +104,7 @@ def adarank_printed(*, phi: Sequence[float], alpha: Sequence[float], delta: Sequ
         preconditions=(ROUNDS, REWEIGHTED),
         source="Theorem 4 of direct optimisation",
         ceiling=1.0,
+        kind="training",
     )
 
 

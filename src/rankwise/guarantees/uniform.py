@@ -36,6 +36,9 @@ from rankwise.guarantees.batch import INDEPENDENT
 ROWS = Precondition("radius bounds every row of every list to come, and m their length, not only in the sample")
 ENTRIES = Precondition("entry bounds every feature of every list to come, and m their length, not only in the sample")
 BALL = Precondition("the ball of w was fixed before the data were seen")
+STEEP_L2 = Precondition("the loss is L2-Lipschitz in the l2 norm of the scores")
+STEEP_MAX = Precondition("the loss is G-Lipschitz in the largest score")
+SPAN = Precondition("every list's loss, at every w of the ball, is between low and low + b")
 
 
 def l2_ball(
@@ -79,7 +82,7 @@ def l2_ball(
         complexity,
         tail,
         {"L2": L2, "W": W, "radius": radius, "m": float(m), "n": float(n), "b": b, "delta": delta, "low": low},
-        (Precondition("the loss is L2-Lipschitz in the l2 norm of the scores"), ROWS),
+        (STEEP_L2, ROWS),
         "Theorem 1 of SmoothRank, with the missing assumption",
     )
 
@@ -111,7 +114,7 @@ def linf_ball(
         2 * rad,
         b * math.sqrt(-math.log(delta) / (2 * n)),
         terms | {"n": float(n), "b": b, "delta": delta, "low": low},
-        (Precondition("the loss is G-Lipschitz in the largest score"), ROWS),
+        (STEEP_MAX, ROWS),
         "Corollary 8 and Theorem 9 of the generalisation bounds, with a guard and a covering number that is proved",
     )
 
@@ -124,7 +127,7 @@ def linf_erm(*, G: float, W: float, radius: float, m: int, n: int, b: float, del
         "Minimiser, largest score",
         rad,
         terms | {"n": float(n), "b": b, "delta": delta},
-        (Precondition("the loss is G-Lipschitz in the largest score"), ROWS),
+        (STEEP_MAX, ROWS),
         "Theorem 9 of the generalisation bounds",
     )
 
@@ -151,7 +154,7 @@ def l1_ball(
         2 * rad,
         b * math.sqrt(-math.log(delta) / (2 * n)),
         terms | {"n": float(n), "b": b, "delta": delta, "low": low},
-        (Precondition("the loss is G-Lipschitz in the largest score"), ENTRIES),
+        (STEEP_MAX, ENTRIES),
         "Corollary 11 and Theorem 12 of the generalisation bounds, with the lost terms",
     )
 
@@ -165,7 +168,7 @@ def l1_erm(*, G: float, W1: float, entry: float, d: int, m: int, n: int, b: floa
         "Minimiser, sparse weights",
         rad,
         terms | {"n": float(n), "b": b, "delta": delta},
-        (Precondition("the loss is G-Lipschitz in the largest score"), ENTRIES),
+        (STEEP_MAX, ENTRIES),
         "Theorem 12 of the generalisation bounds",
     )
 
@@ -219,7 +222,7 @@ def _risk_bound(
         terms={"risk": risk} | terms | {"complexity": complexity, "tail": tail},
         preconditions=(
             *preconditions,
-            Precondition("every list's loss, at every w of the ball, is between low and low + b"),
+            SPAN,
             INDEPENDENT,
             BALL,
             Precondition(f"it is true with probability {1 - delta:g} over the lists, for every w of the ball at once"),

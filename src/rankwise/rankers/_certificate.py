@@ -17,9 +17,10 @@ from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout
 from rankwise.losses._base import Loss
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import DCG
+from rankwise.rankers._certified_facts import OWN_ROUNDS, facts_of, settled, settled_claim
 from rankwise.rankers._certified_lists import Constants, Declared, ScoredSample
 from rankwise.rankers._certified_online import online_claims
-from rankwise.rankers._certified_risk import LossOnSample, expected_excess, uniform_claims
+from rankwise.rankers._certified_risk import LossOnSample, expected_excess, label_span, uniform_claims
 from rankwise.rankers._certified_training import smoothing_gap, surrogate_on_sample
 from rankwise.rankers._minimised import gap_bound
 
@@ -128,7 +129,7 @@ class _Collected:
     def add_account(self) -> None:
         """What a ranker knows about its own fit."""
         for bound in self.ranker._own_bounds():
-            self.add(replace(bound, kind=bound.kind or "training"))
+            self.add(settled(replace(bound, kind=bound.kind or "training"), OWN_ROUNDS))
         minimised = self.ranker._minimised()
         if minimised is not None and np.isfinite([minimised.objective, minimised.gap]).all():
             self.add(gap_bound(minimised.objective, minimised.gap))
@@ -163,14 +164,18 @@ class _Collected:
                 f"bounds that assume {constants.assumed} take the largest of these lists for that of all lists to "
                 "come, and are no headline: declare row_radius= and longest="
             )
+        ball_known = declared.first_ball is None and "radius" not in constants.assumed  # it is 1 / radius
         for loss, fixed in self._losses(measure):
             own = LossOnSample.of(loss, fixed, sample, measure)
+            facts = facts_of(loss, own.labels, first_ball_known=ball_known)
             claims = uniform_claims(own, coef, constants, measure, self.delta)
-            self.claims += claims
+            self.claims += [settled_claim(claim, facts) for claim in claims]
             if not claims:
                 self.notes.append(f"no uniform bound: {loss!r} has no finite slope on these lists")
         if minimised is not None:
-            self.add(expected_excess(minimised, queries, constants, sample.count_the_same, learned))
+            excess = expected_excess(minimised, queries, constants, sample.count_the_same, learned)
+            facts = facts_of(minimised.loss, label_span(queries), first_ball_known=ball_known)
+            self.add(excess and settled(excess, facts))
 
     def _losses(self, measure: Measure) -> list[tuple[Loss, bool | None]]:
         """What was made small, and a loss above 1 - measure if that is another one."""

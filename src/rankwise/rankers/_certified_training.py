@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.smoothing import smoothing_error, surrogate_above_loss
 from rankwise.losses._base import Loss
 from rankwise.losses.smooth_ndcg import SmoothNDCG
@@ -27,7 +27,10 @@ def surrogate_on_sample(sample: ScoredSample, loss: Loss) -> Bound | None:
 
 
 def smoothing_gap(sample: ScoredSample, loss: Loss, measure: Measure) -> Bound | None:
-    """How far the smoothed NDCG is from NDCG, on average over lists; None for losses that smooth something else."""
+    """How far the smoothed NDCG is from NDCG, on average over lists; None for losses that smooth something else.
+
+    The error of a list bounds its distance from NDCG with tied documents in any order, so from the mean of all orders.
+    """
     if not isinstance(loss, SmoothNDCG):
         return None
     queries, labels = sample.queries, sample.queries.labels()
@@ -53,7 +56,6 @@ def smoothing_gap(sample: ScoredSample, loss: Loss, measure: Measure) -> Bound |
             **{"sigma": loss.sigma, "n": float(len(each)), "largest": max(values), "smallest_mu": min(gaps)},
             "measured": float(np.abs(smooth - measured[counted]).mean()),
         },
-        preconditions=(Precondition("both are measured with the same order of tied documents"),),
         source=each[0].source,
         ceiling=float(np.maximum(np.abs(smooth), np.abs(1 - smooth)).mean()),  # NDCG is between 0 and 1 anyway
         kind="training",

@@ -1,0 +1,108 @@
+"""Every function that gives a bound says what it is about, and shows every constant of its formula."""
+
+import json
+import math
+import re
+from typing import get_args
+
+import pytest
+
+import rankwise.guarantees as guarantees
+from rankwise.guarantees import Bound
+from rankwise.guarantees._bound import Kind
+from rankwise.guarantees.certificate import Certificate, Claim, certify
+
+BALL = {"W": 1.0, "radius": 1.0, "m": 10, "n": 10_000, "delta": 0.05}
+LEARNED = {"G": 2.0, "W": 1.0, "radius": 1.0, "n": 100}
+SPARSE = {"G": 1.0, "W1": 1.0, "entry": 1.0, "d": 5, "m": 10, "n": 100}
+RUN = {"F": 1.0, "norm_u": 2.0, "radius": 1.0}
+ROUNDS = {"phi": [0.6, 0.5], "alpha": [0.5, 0.4], "delta": [0.2, 0.1]}
+
+# function -> (kind, arguments)
+EVERY = {
+    "adarank_certificate": ("training", ROUNDS),
+    "adarank_printed": ("training", ROUNDS),
+    "equation_8": ("generalisation", {"L_star": 0.1, "H": 1.0, "W": 1.0, "n": 100}),
+    "fixed_step": ("online", RUN | {"kappa": 2.0, "eta": 0.1}),
+    "l1_ball": ("generalisation", SPARSE | {"risk": 0.1, "b": 1.0, "delta": 0.05}),
+    "l1_erm": ("generalisation", SPARSE | {"b": 1.0, "delta": 0.05}),
+    "l2_ball": ("generalisation", BALL | {"risk": 0.1, "L2": 1.0, "b": 1.0}),
+    "linf_ball": ("generalisation", BALL | {"risk": 0.1, "G": 1.0, "b": 1.0}),
+    "linf_erm": ("generalisation", BALL | {"G": 1.0, "b": 1.0}),
+    "ogd_average": ("generalisation", LEARNED),
+    "ogd_smooth": ("generalisation", {"L_star": 0.1, "H": 1.0, "W": 1.0, "n": 100}),
+    "online_to_batch": ("online", {"L": 3.0, "n": 10, "delta": 0.05}),
+    "printed_003": ("online", RUN | {"v_max": 2.0, "m": 3}),
+    "printed_corollary_11": ("generalisation", SPARSE | {"B": 1.0}),
+    "printed_corollary_8": ("generalisation", {"G": 1.0, "W": 1.0, "radius": 1.0, "m": 10, "n": 100, "B": 1.0}),
+    "printed_smooth_erm": ("generalisation", {"L_star": 0.1, "D_0": 0.1}),
+    "printed_theorem_1": ("generalisation", BALL | {"risk": 0.1, "L2": 1.0}),
+    "rerm": ("generalisation", LEARNED | {"lambda_": 0.1, "gap": 0.01}),
+    "rerm_best": ("generalisation", LEARNED | {"gap": 0.01}),
+    "separable_loss": ("online", {"gamma": 0.5, "radius": 1.0, "V": 1.0, "eta": 1.0}),
+    "separable_mistakes": ("online", {"gamma": 0.5, "radius": 1.0, "V": 1.0, "smallest": 0.1, "eta": 1.0}),
+    "separable_worst_pair": ("online", {"gamma": 0.5, "radius": 1.0}),
+    "slam_mistakes": ("online", RUN | {"V": 1.0, "smallest": 0.1, "eta": 1.0}),
+    "smooth_ball": ("generalisation", BALL | {"risk": 0.1, "H1": 1.0, "B": 1.0}),
+    "smooth_erm": ("generalisation", BALL | {"L_star": 0.1, "H1": 1.0, "B": 1.0}),
+    "smoothing_error": ("training", {"scores": [0.3, 0.1], "gains": [1.0, 0.0], "sigma": 0.1}),
+    "surrogate_above_loss": ("training", {"surrogate": [0.5, 0.2], "losses": [0.4, 0.1]}),
+    "theorem_5": ("online", RUN | {"kappa": 2.0, "eta": 0.125}),
+    "theorem_6": ("generalisation", LEARNED),
+    "theorem_s": ("online", RUN | {"V": 1.0, "eta": 1.0}),
+    "type_two_below_type_one": ("training", {"type_one": [0.4], "margin": [1.5], "achieved": [1.0]}),
+    "worst_pair_mistakes": ("online", RUN),
+}
+# what stands in formulas besides the constants: functions, and words for what is averaged or solved for
+WORDS = {
+    *("sqrt", "log", "log2", "pi", "mean", "sum", "of", "with", "steps", "discounts", "ideal", "DCG", "loss"),
+    *("surrogate", "type", "one", "p", "q", "l", "Pi"),
+}
+
+
+def made(name):
+    return getattr(guarantees, name)(**EVERY[name][1])
+
+
+def test_none_is_forgotten():
+    """Whatever the package gives out and returns a bound is in the table above."""
+    found = {
+        name
+        for name in guarantees.__all__
+        if getattr(getattr(guarantees, name), "__annotations__", {}).get("return") in (Bound, "Bound")
+    }
+    assert found - {"for_fitted_norm", "smallest"} == set(EVERY)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_bound_says_what_it_is_about(name):
+    bound = made(name)
+    assert bound.kind == EVERY[name][0]
+    assert bound.kind in get_args(Kind)
+    assert bound.bounds
+    assert math.isfinite(bound.value)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_constant_of_the_formula_is_among_the_terms(name):
+    bound = made(name)
+    symbols = set(re.findall(r"[A-Za-z_]\w*", bound.statement)) - WORDS
+    assert symbols <= set(bound.terms), bound
+    given = {"lambda_": "lambda"}
+    asked = {given.get(name, name) for name, value in EVERY[name][1].items() if isinstance(value, (int, float))}
+    assert asked <= set(bound.terms), bound
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_bound_goes_through_a_certificate_to_json_and_back(name):
+    bound = made(name)
+    found = certify([Claim.certain(bound)], about=name, delta=0.05)
+    assert Certificate.from_json(found.to_json()).rows == (bound,)
+    json.loads(found.to_json(indent=2))
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if name.startswith("printed") and "lambda" not in name])
+def test_what_is_printed_is_marked_as_such_and_never_the_headline(name):
+    bound = made(name)
+    assert bound.status == "as printed"
+    assert certify([Claim(lambda delta: bound, headline=True)], about=name, delta=0.05).headline is None
