@@ -27,7 +27,7 @@ from rankwise.rankers.smoothrank import SmoothRank
 
 NUMBERS, FIGURES = DOCS / "ranking_errors.json", DOCS / "figures"
 MEASURE = "nDCG@10"
-NAMES = {2: "definitely", 1: "possibly", 0: "not"}
+NAMES: dict[float, str] = {2.0: "definitely", 1.0: "possibly", 0.0: "not"}
 WIDTH = 1_000  # of the paper's groups of queries, in pairs
 
 

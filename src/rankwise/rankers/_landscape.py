@@ -77,7 +77,7 @@ class Landscape(Table):
         """One list beside the mean over all of them; needs the extra ``plot``."""
         from rankwise._figures import COLOURS, FAINT, house_style, new_figure
 
-        figure = new_figure(8.4, 3.4)
+        figure = new_figure(9.6, 3.4)
         with house_style():
             panels = figure.subplots(1, 2)
             for axes, table, title in zip(panels, (self.one_list, self), ("one list", "all lists"), strict=True):
@@ -86,7 +86,7 @@ class Landscape(Table):
                 for colour, name in zip(COLOURS, sigmas, strict=False):
                     axes.plot(table[step], table[name], color=colour, label=name)
                 axes.set(xlabel="step along a random direction", title=title)
-            panels[1].legend()
+            panels[1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
         return figure
 
 
