@@ -1,8 +1,12 @@
-"""Every example is run: those of the README, of the documentation's pages and of the docstrings."""
+"""What the documentation says is so: examples print it, commands and links exist, numbers are those measured."""
 
 import doctest
 import importlib
+import json
 import pkgutil
+import re
+import shlex
+from importlib.metadata import distribution, version
 from pathlib import Path
 
 import pytest
@@ -10,9 +14,14 @@ import pytest
 import rankwise
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted(path for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")) if ">>>" in path.read_text())
+DOCS = ROOT / "docs"
+EVERY_PAGE = sorted((ROOT / "README.md", *DOCS.glob("*.md")))
+PAGES = [path for path in EVERY_PAGE if ">>>" in path.read_text()]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(rankwise.__path__, "rankwise."))
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+
+
+# ------------------------------------------------------------------------------------------- examples
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -27,3 +36,168 @@ def test_the_examples_of_a_page_print_what_it_says(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", [name for name in MODULES if name != "rankwise.__main__"])
 def test_the_examples_of_a_module_print_what_they_say(name):
     assert doctest.testmod(importlib.import_module(name), optionflags=OPTIONS).failed == 0
+
+
+def console(page):
+    """(words after ``rankwise``, what is printed below) of every such command in the page's console blocks."""
+    for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL):
+        for line, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.replace("\\\n", " "), re.MULTILINE):
+            words = shlex.split(line.replace("|", " | "), comments=True)
+            if "rankwise" in words:
+                words = words[words.index("rankwise") + 1 :]
+                yield words[: words.index("|")] if "|" in words else words, printed
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.name)
+def test_every_command_of_a_page_exists_with_its_options(page):
+    from typer.main import get_command
+
+    from rankwise.cli import app
+
+    known = get_command(app).commands
+    for (name, *rest), _ in console(page):
+        options = {spelling for parameter in known[name].params for spelling in parameter.opts} | {"-h", "--help"}
+        given = {word.partition("=")[0] for word in rest if re.match("-+[a-z]", word)}
+        assert given <= options, f"{page.name}: rankwise {name}"
+
+
+def test_the_commands_that_plan_print_what_the_page_says(run):
+    commands = list(console(DOCS / "plan.md"))
+    assert len(commands) == 2
+    for words, printed in commands:
+        code, output, _ = run(*words)
+        assert (code, output.split()) == (0, printed.split())
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.name)
+def test_every_name_of_rankwise_on_a_page_is_public(page):
+    named = set(re.findall(r"\brw\.(\w+)", page.read_text()))
+    assert [name for name in named if not hasattr(rankwise, name)] == []
+
+
+# ------------------------------------------------------------------------------------------- pages and figures
+
+
+def test_the_front_page_leads_to_every_page():
+    trees = re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / "index.md").read_text(), re.DOTALL)
+    entries = [line for tree in trees for line in tree.splitlines() if line and not line.startswith(":")]
+    assert sorted(entries) == sorted(page.stem for page in DOCS.glob("*.md") if page.name != "index.md")
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    linked = re.findall(r"\]\(([a-z_]+\.md)", page.read_text()) + re.findall(r"figures/\w+\.png", page.read_text())
+    assert [place for place in linked if not (DOCS / place).exists()] == []
+
+
+@pytest.mark.parametrize("figure", sorted((DOCS / "figures").glob("*.png")), ids=lambda figure: figure.name)
+def test_a_figure_is_on_a_page_and_in_the_gallery(figure):
+    shown = {page.name for page in DOCS.glob("*.md") if f"figures/{figure.name}" in page.read_text()}
+    assert "gallery.md" in shown
+    assert len(shown) > 1
+
+
+def test_the_modules_of_the_gallery_are_there():
+    named = set(re.findall(r"`experiments\.(\w+)`", (DOCS / "gallery.md").read_text()))
+    assert len(named) > 5
+    assert [module for module in named if not (ROOT / "experiments" / f"{module}.py").exists()] == []
+
+
+# ------------------------------------------------------------------------------------------- numbers
+
+
+def table_of(page, part):
+    """The rows of the table between ``<!-- part: ... -->`` and ``<!-- end of part -->``, header and rule left out."""
+    found = re.search(rf"<!-- {part}: .*?-->\n(.*?)<!-- end of {part} -->", (DOCS / page).read_text(), re.DOTALL)
+    rows = [line.strip("| ").split(" | ") for line in found[1].splitlines() if line.startswith("|")]
+    return [[cell.strip().strip("`") for cell in row] for row in rows[2:]]
+
+
+def test_the_figures_for_choosing_a_ranker_are_those_that_were_measured():
+    measured = json.loads((DOCS / "direct_results.json").read_text())
+    rows = table_of("choose_ranker.md", "measured")
+    assert len(rows) > 10
+    for name, *cells in rows:
+        ohsumed, mq2008 = (measured[part][name] for part in ("ohsumed", "mq2008"))
+        means = [ohsumed["mean"]["nDCG@10"], ohsumed["mean"]["AP"], mq2008["mean"]["nDCG@5"], mq2008["mean"]["AP"]]
+        assert cells[:4] == [f"{mean:.4f}" for mean in means], name
+        for stated, second in zip(cells[4:], (ohsumed["seconds"], mq2008["seconds"]), strict=True):
+            assert 0.5 < float(stated) / second < 2, name  # another run, another clock
+
+
+# ------------------------------------------------------------------------------------------- licences
+
+
+def declared_licence(package):
+    """Everything that an installed package says about its licence in its metadata."""
+    facts = distribution(package).metadata
+    said = [facts.get("License-Expression") or "", facts.get("License") or ""]
+    return " ".join(said + [line for line in facts.get_all("Classifier") or [] if line.startswith("License")])
+
+
+def is_declared(licence, package):
+    """Whether the first word of a stated licence, such as BSD of BSD-3-Clause, is what the package declares."""
+    family = {"PSF-2.0": "PSF", "PSF-like": "Python Software Foundation"}.get(licence.split()[0].rstrip(","))
+    family = family or re.match(r"[A-Za-z]+", licence)[0]
+    return re.search(rf"\b{family}\b", declared_licence(package)) is not None  # a whole word: licences are "limited"
+
+
+def required(section):
+    """The packages that a list of requirements in pyproject.toml names."""
+    return [re.match(r"[\w-]+", requirement)[0] for requirement in section]
+
+
+def project():
+    import tomllib
+
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def locked(package):
+    """The versions of a package in the lock, one for each range of interpreters."""
+    return re.findall(rf"^{package}==([^\s;]+)", (ROOT / "requirements-dev.lock").read_text(), re.MULTILINE)
+
+
+def test_the_licences_of_core_dependencies_are_those_that_they_declare():
+    rows = table_of("licences.md", "core")
+    assert [row[0] for row in rows] == sorted(required(project()["dependencies"]))
+    for package, versions, licence, permissive in rows:
+        assert re.findall(r"[\d.]*\d(?=,|$| \()", versions) == locked(package), package
+        assert version(package) in locked(package)
+        assert is_declared(licence, package), package
+        assert permissive == "yes"
+
+
+def test_the_licences_of_extras_are_those_that_they_declare():
+    rows = table_of("licences.md", "extras")
+    extras = {name: sorted(required(section)) for name, section in project()["optional-dependencies"].items()}
+    assert {name: sorted(row[1] for row in rows if row[0] == name) for name in extras} == extras
+    for _, package, stated, licence, permissive in rows:
+        assert [stated] == locked(package), package
+        assert is_declared(licence, package), package
+        assert permissive == "yes"
+
+
+def test_what_core_dependencies_bring_along_is_listed_with_the_licence_that_it_declares():
+    rows = {package: licence for package, licence, _ in table_of("licences.md", "along")}
+    core, reached = required(project()["dependencies"]), set()
+    waiting = list(core)
+    while waiting:
+        requirements = distribution(waiting.pop()).requires or []
+        always = {name.lower().replace("_", "-") for name in required(r for r in requirements if ";" not in r)}
+        waiting += sorted(always - reached)
+        reached |= always
+    assert reached - set(core) <= set(rows)
+    assert [package for package in rows if not is_declared(rows[package], package)] == []
+
+
+def test_the_report_s_script_carries_the_notices_that_the_page_lists():
+    from plotly.offline import get_plotlyjs
+
+    script = get_plotlyjs()
+    text = (DOCS / "licences.md").read_text()
+    assert re.search(r"plotly\.js v([\d.]+)", script)[1] == re.search(r"plotly\.js\s+([\d.]+)\s+\(MIT", text)[1]
+    bundled = re.findall(r"^([\w-]+)/\S+\.m?js:$", script[-5000:], re.MULTILINE)
+    listed = {name.strip() for row in table_of("licences.md", "bundled") for name in row[0].split(",")}
+    assert {"maplibre-gl" if name == "MapLibre GL JS" else name for name in listed} >= set(bundled) - {"assert"}
+    assert len(bundled) >= 5
