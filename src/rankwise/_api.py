@@ -1,11 +1,18 @@
-"""The door to whatever was saved: one function opens every rankwise file."""
+"""Public functions that need more than one upper room: opening whatever was saved, and comparisons with a report."""
 
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rankwise._errors import FileFormatError
 from rankwise._store import Store, open_store
+
+if TYPE_CHECKING:
+    from rankwise.evaluation.compare_result import Comparison
+    from rankwise.evaluation.grids import Grid
+    from rankwise.evaluation.paired import Test
+    from rankwise.evaluation.significance import Correction
+    from rankwise.measures._base import Empty, Measure, Ties
 
 
 def _queries(store: Store) -> Any:
@@ -45,3 +52,107 @@ def load(path: str | os.PathLike[str]) -> Any:
             f"{store.path} holds {store.kind!r:.40}, which this version does not know: it reads {known}"
         )
     return reader(store)
+
+
+def compare(
+    rankers: Any,
+    data: Any,
+    measures: "str | Measure | Sequence[str | Measure]" = ("nDCG@10",),
+    *,
+    folds: int | None = None,
+    baseline: str | None = None,
+    choose_by: "str | Measure | None" = None,
+    grids: "Mapping[str, Grid] | None" = None,
+    level: float = 0.95,
+    test: "Test" = "randomisation",
+    correction: "Correction" = "holm",
+    resume: str | os.PathLike[str] | None = None,
+    like: str | None = None,
+    ties: "Ties | None" = None,
+    empty: "Empty | None" = None,
+    rel: float | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    reading: Mapping[str, Any] | None = None,
+    report: str | os.PathLike[str] | None = None,
+) -> "Comparison":
+    """Compare rankers on the same test lists: means with intervals, and paired tests against a baseline.
+
+    A ranker is learned on the training part of every fold, its settings are chosen on the validation part (by folds of
+    the training part where there is none), and the test part is scored once.
+
+    Parameters
+    ----------
+    rankers : name -> ranker, or a list of them. A ranker is one of ours or any object with ``fit(X, y)`` and
+        ``predict`` (told ``group`` or ``qid`` where its ``fit`` takes them), which is cloned and learned on every fold;
+        a fitted model, which only scores; scores of the documents, as an array or a file, or one of them a fold; a name
+        such as ``"SmoothRank"`` or ``"lightgbm"``; or the file of a saved ranker
+    data : `Queries`, or the file of some, which are divided by query; folds, (train, validation, test) or (train,
+        test); or a folder of folds, see :func:`read_folds`
+    measures : what is reported, see :func:`evaluate`
+    folds : into how many parts `Queries` are divided: 5 where None, or none at all where nobody has to learn; 1 is one
+        division into 60, 20 and 20 %
+    baseline : the ranker that the others are tested against; None: the first
+    choose_by : the measure by which settings of a grid are chosen; None: the ranker's own, or the first of ``measures``
+        where it has none
+    grids : name -> parameter -> values to try; rankers that it does not name have the declared ones (``{}``: none).
+        What a ranker chooses for itself on the validation part needs no grid
+    level : of intervals; a ranker is marked where its corrected p is at most 1 - level
+    test, correction : as for :func:`significance`
+    resume : a folder that keeps what has finished; the same call goes on from there, and a call with anything changed
+        (data, parameters, seed, versions) computes it anew
+    like, ties, empty, rel : conventions of the measures, see :func:`evaluate`
+    random_state : seed of the folds, of the bootstrap and of objects that have a ``random_state`` of None
+    n_jobs : rankers and folds that are learned side by side, in threads; None: as many as there are cores. The result
+        does not depend on it
+    verbose : show a progress bar with the time left
+    reading : options for files, see :func:`read_letor`
+    report : also write everything to this HTML file, see :func:`write_report`; whether it can be written is found out
+        before anything is learned. Needs the extra ``report``
+
+    Notes
+    -----
+    Ctrl-C stops all threads; what has finished is in ``resume``. All folds are held in memory. Seconds and memory of
+    cells that run side by side are those of a machine that is shared.
+
+    Examples
+    --------
+    >>> from rankwise import RidgeRanker, SLAMPerceptron, make_lists
+    >>> lists = make_lists(60, documents=8, features=4, random_state=1)
+    >>> found = compare({"ridge": RidgeRanker(), "slam": SLAMPerceptron()}, lists, ["nDCG@5", "AP"], folds=3)
+    >>> len(found.queries), found.baseline, len(found.cells)
+    (60, 'ridge', 6)
+    """
+    from rankwise.evaluation.compare import compare as run
+
+    if report is not None:
+        from rankwise.report.page import check_report
+
+        check_report(report)
+    found = run(
+        rankers,
+        data,
+        measures,
+        folds=folds,
+        baseline=baseline,
+        choose_by=choose_by,
+        grids=grids,
+        level=level,
+        test=test,
+        correction=correction,
+        resume=resume,
+        like=like,
+        ties=ties,
+        empty=empty,
+        rel=rel,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        verbose=verbose,
+        reading=reading,
+    )
+    if report is not None:
+        from rankwise.report.page import write_report
+
+        write_report(found, report, verbose=verbose)
+    return found

@@ -1,5 +1,6 @@
 """``rankwise compare``: which ranker is best on these judged lists, and how sure is that."""
 
+import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -69,6 +70,9 @@ def compare(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Also write everything to this file, as JSON.")
     ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Also write a report to this file, as HTML that works offline.")
+    ] = None,
     like: Annotated[
         str | None, typer.Option(help="Measure exactly as another tool: letor, trec_eval, sklearn, lightgbm, ...")
     ] = None,
@@ -102,9 +106,12 @@ def compare(
     Example: rankwise compare judged.txt -r RidgeRanker -r SmoothRank -r bm25=bm25.scores
     """
     from rankwise.evaluation.compare import compare as run
+    from rankwise.report.page import check_report, write_report
 
     if out is not None and not out.absolute().parent.is_dir():
         raise RankwiseError(f"{out} cannot be written: the folder {out.absolute().parent} is not there")
+    if report is not None:
+        check_report(report)
     try:
         found = run(
             _rankers(ranker or []),
@@ -131,10 +138,12 @@ def compare(
             print(f"rankwise: what has finished is in {resume}; the same command goes on from there", file=sys.stderr)
         raise
     text = found.to_json(out)
+    if report is not None:
+        write_report(found, report, command=_as_typed(), verbose=not as_json)
     if as_json:
         print(text, end="")
         return
-    _show(found, out)
+    _show(found, {"everything": out, "report": report})
 
 
 def _rankers(given: list[str]) -> dict[str, str]:
@@ -156,7 +165,12 @@ def _rankers(given: list[str]) -> dict[str, str]:
     return found
 
 
-def _show(found: "Comparison", out: Path | None) -> None:
+def _as_typed() -> str:
+    """The command as it would be typed again."""
+    return shlex.join(["rankwise", *sys.argv[1:]])
+
+
+def _show(found: "Comparison", written: dict[str, Path | None]) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -171,5 +185,6 @@ def _show(found: "Comparison", out: Path | None) -> None:
             f"{how[found.about['correction']]}, p at most {1 - found.level:.2g})",
             markup=False,
         )
-    if out is not None:
-        console.print(f"everything: {out}", markup=False)
+    for what, path in written.items():
+        if path is not None:
+            console.print(f"{what}: {path}", markup=False)

@@ -52,51 +52,7 @@ def compare(
     verbose: bool = False,
     reading: Mapping[str, Any] | None = None,
 ) -> Comparison:
-    """Compare rankers on the same test lists: means with intervals, and paired tests against a baseline.
-
-    A ranker is learned on the training part of every fold, its settings are chosen on the validation part (by folds of
-    the training part where there is none), and the test part is scored once.
-
-    Parameters
-    ----------
-    rankers : name -> ranker, or a list of them. A ranker is one of ours or any object with ``fit(X, y)`` and
-        ``predict`` (told ``group`` or ``qid`` where its ``fit`` takes them), which is cloned and learned on every fold;
-        a fitted model, which only scores; scores of the documents, as an array or a file, or one of them a fold; a name
-        such as ``"SmoothRank"`` or ``"lightgbm"``; or the file of a saved ranker
-    data : `Queries`, or the file of some, which are divided by query; folds, (train, validation, test) or (train,
-        test); or a folder of folds, see :func:`read_folds`
-    measures : what is reported, see :func:`evaluate`
-    folds : into how many parts `Queries` are divided: 5 where None, or none at all where nobody has to learn; 1 is one
-        division into 60, 20 and 20 %
-    baseline : the ranker that the others are tested against; None: the first
-    choose_by : the measure by which settings of a grid are chosen; None: the ranker's own, or the first of ``measures``
-        where it has none
-    grids : name -> parameter -> values to try; rankers that it does not name have the declared ones (``{}``: none).
-        What a ranker chooses for itself on the validation part needs no grid
-    level : of intervals; a ranker is marked where its corrected p is at most 1 - level
-    test, correction : as for :func:`significance`
-    resume : a folder that keeps what has finished; the same call goes on from there, and a call with anything changed
-        (data, parameters, seed, versions) computes it anew
-    like, ties, empty, rel : conventions of the measures, see :func:`evaluate`
-    random_state : seed of the folds, of the bootstrap and of objects that have a ``random_state`` of None
-    n_jobs : rankers and folds that are learned side by side, in threads; None: as many as there are cores. The result
-        does not depend on it
-    verbose : show a progress bar with the time left
-    reading : options for files, see :func:`read_letor`
-
-    Notes
-    -----
-    Ctrl-C stops all threads; what has finished is in ``resume``. All folds are held in memory. Seconds and memory of
-    cells that run side by side are those of a machine that is shared.
-
-    Examples
-    --------
-    >>> from rankwise import RidgeRanker, SLAMPerceptron, make_lists
-    >>> lists = make_lists(60, documents=8, features=4, random_state=1)
-    >>> found = compare({"ridge": RidgeRanker(), "slam": SLAMPerceptron()}, lists, ["nDCG@5", "AP"], folds=3)
-    >>> len(found.queries), found.baseline, len(found.cells)
-    (60, 'ridge', 6)
-    """
+    """:func:`rankwise.compare` without its report, which stands in a higher room; see there for the parameters."""
     _, parsed, titles = settle(measures, like, rel)
     first = parsed[0]
     chooser = None if choose_by is None else settle(choose_by, like, rel)[1][0]
@@ -129,10 +85,10 @@ def compare(
         "choose_by": None if chooser is None else repr(chooser),
         "conventions": conventions,
         "measures": {title: repr(measure) for title, measure in zip(titles, parsed, strict=True)},
-        "data": run.data(),
+        "data": {"source": _source(data), "reading": dict(reading or {}), **run.data()},
         "rankers": {name: _about(entry) for name, entry in entries.items()},
     }
-    return Comparison(tested, scores, results, tests, tuple(cells), base, level, about)
+    return Comparison(tested, scores, results, tests, tuple(cells), base, level, about, parts.folds[0], folds)
 
 
 @dataclass(frozen=True)
@@ -236,6 +192,11 @@ class _Run:
             "features": tests[0].n_features,
             "folds": folds,
         }
+
+
+def _source(data: Any) -> str | None:
+    """The file or folder that the data came from, as the caller wrote it."""
+    return os.fspath(data) if isinstance(data, (str, os.PathLike)) else None
 
 
 def _about(entry: Entry) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from rankwise._beside import writing
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
 from rankwise.evaluation.compare_cells import Cell
+from rankwise.evaluation.compare_folds import Part
 from rankwise.evaluation.result import Evaluation
 from rankwise.measures._base import Measure
 
@@ -39,6 +40,8 @@ class Comparison:
     baseline : the ranker that all others are tested against
     level : the confidence of intervals, and 1 - level that of the marks
     about : the configuration as plain values: versions, seed, data, rankers, conventions
+    first : the parts of the first fold, for what looks at training lists too: certificates, the diagnosis of the data
+    folds : what `compare` was told about dividing the data; None: nothing
     """
 
     queries: Queries
@@ -49,6 +52,8 @@ class Comparison:
     baseline: str
     level: float
     about: dict[str, Any]
+    first: Part
+    folds: int | None = None
 
     @property
     def rankers(self) -> list[str]:
@@ -117,14 +122,14 @@ class Comparison:
         """One row a query: its fold, and the value of every ranker (NaN where it does not count)."""
         title = self.titles[0] if measure is None else self.results[self.baseline].title_of(measure)
         values = {name: result[title] for name, result in self.results.items()}
-        return Table({"qid": self.queries.names(), "fold": self._fold_of_query(), **values})
+        return Table({"qid": self.queries.names(), "fold": self.fold_of_query, **values})
 
     @cached_property
     def per_fold(self) -> Table:
         """One row a ranker and fold: the mean of every measure there, seconds, and growth of memory in bytes."""
         rows = []
         for cell in self.cells:
-            means = self._on_fold(self.results[cell.ranker], cell.fold).mean
+            means = self.on_fold(self.results[cell.ranker], cell.fold).mean
             cost = {"seconds": cell.seconds, "memory": cell.memory}
             rows.append({"ranker": cell.ranker, "fold": cell.fold, **means, **cost})
         return Table({name: [row[name] for row in rows] for name in rows[0]})
@@ -146,6 +151,27 @@ class Comparison:
             return EQUAL
         return BETTER if row["difference"] > 0 else WORSE
 
+    # ------------------------------------------------------------------------------------------- folds
+
+    @cached_property
+    def fold_of_query(self) -> NDArray[np.int64]:
+        """For each of ``queries`` the fold that tested it, counted from 1."""
+        bounds = self._bounds()
+        return np.repeat(np.arange(1, len(bounds)), np.diff(bounds))
+
+    def on_fold(self, result: Evaluation, fold: int) -> Evaluation:
+        """The same evaluation on the test part of one fold alone."""
+        here = slice(*self._bounds()[fold - 1 : fold + 1])
+        weight = None if result.weight is None else result.weight[here]
+        return replace(
+            result,
+            values=result.values[:, here],
+            empty=result.empty[:, here],
+            qid=result.qid[here],
+            weight=weight,
+            lists=None,
+        )
+
     # ------------------------------------------------------------------------------------------- elsewhere
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,7 +181,7 @@ class Comparison:
         for name, result in self.results.items():
             measures = result.to_dict(self.level)["measures"]
             for title, found in measures.items():
-                found["per_fold"] = [_number(self._on_fold(result, fold).mean[title]) for fold in folds]
+                found["per_fold"] = [_number(self.on_fold(result, fold).mean[title]) for fold in folds]
                 found["mark"] = self.mark(name, title)
             results[name] = measures
         per_query = {
@@ -169,7 +195,7 @@ class Comparison:
             "cells": [cell.line() for cell in self.cells],
             "per_query": {
                 "qid": [name if isinstance(name, (int, float, str)) else str(name) for name in self.queries.names()],
-                "fold": self._fold_of_query().tolist(),
+                "fold": self.fold_of_query.tolist(),
                 "values": per_query,
             },
         }
@@ -214,23 +240,6 @@ class Comparison:
         """Where the queries of each fold begin, and where the last ends."""
         sizes: list[int] = [fold["test"] for fold in self.about["data"]["folds"]]
         return [0, *accumulate(sizes)]
-
-    def _fold_of_query(self) -> NDArray[np.int64]:
-        bounds = self._bounds()
-        return np.repeat(np.arange(1, len(bounds)), np.diff(bounds))
-
-    def _on_fold(self, result: Evaluation, fold: int) -> Evaluation:
-        """The same evaluation on the test part of one fold alone."""
-        here = slice(*self._bounds()[fold - 1 : fold + 1])
-        weight = None if result.weight is None else result.weight[here]
-        return replace(
-            result,
-            values=result.values[:, here],
-            empty=result.empty[:, here],
-            qid=result.qid[here],
-            weight=weight,
-            lists=None,
-        )
 
 
 def _number(value: Any) -> Any:

@@ -19,12 +19,20 @@ from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._store import StoreWriter, open_store
 from rankwise.evaluation.compare_cells import Cell
 from rankwise.evaluation.compare_keys import digest_of
+from rankwise.evaluation.compare_trees import KIND as TREES
+from rankwise.evaluation.compare_trees import read_trees, save_trees
+from rankwise.evaluation.lambdarank import LambdaRank
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._stored import read_ranker
 
 KIND = "comparison cell"
 _LAYOUT = 1
 _STALE = 3600  # seconds after which a half-written file is nobody's: writing a cell takes a fraction of one
+
+
+def is_kept(model: Any) -> bool:
+    """Whether a fitted model goes into the folder: our rankers and LightGBM's trees; others only leave their scores."""
+    return isinstance(model, (Ranker, LambdaRank))
 
 
 class Cells:
@@ -59,7 +67,7 @@ class Cells:
 
     def write(self, key: str, cell: Cell) -> None:
         """Keep a finished cell; the ranker goes first, so that what names it always finds it."""
-        saved = isinstance(cell.model, Ranker) and self._save(cell.model, self._model(key))
+        saved = is_kept(cell.model) and self._save(cell.model, self._model(key))
         line = {"model": digest_of(self._model(key).read_bytes()) if saved else None, **cell.line()}
         with StoreWriter(self._cell(key), KIND) as file:
             file.metadata.update({"layout": _LAYOUT, "key": key, "line": line, "check": _check(line, cell.scores)})
@@ -75,17 +83,25 @@ class Cells:
         digest = line.pop("model")
         if digest is not None and digest_of(self._model(key).read_bytes()) != digest:
             raise FileFormatError(f"{self._model(key)} is damaged: it is not the ranker that was written")
-        model = None if digest is None else read_ranker(open_store(self._model(key)))
+        model = None if digest is None else self._opened(self._model(key))
         return Cell(scores=scores, model=model, **{**line, "ranker": name, "fold": fold})
 
     @staticmethod
     def _save(model: Any, path: Path) -> bool:
         """Whether the ranker could be saved: a parameter may be something that no file holds."""
         try:
-            model.save(path)
+            if isinstance(model, LambdaRank):
+                save_trees(model, path)
+            else:
+                model.save(path)
         except RankwiseError:
             return False
         return True
+
+    @staticmethod
+    def _opened(path: Path) -> Any:
+        store = open_store(path)
+        return read_trees(store) if store.kind == TREES else read_ranker(store)
 
     def _cell(self, key: str) -> Path:
         return self.folder / f"{key}.cell.rankwise"

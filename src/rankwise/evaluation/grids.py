@@ -68,8 +68,8 @@ def ranker_called(name: str, measure: str | Measure) -> Ranker:
 
 
 def all_names() -> list[str]:
-    """The names of all rankers that are installed."""
-    return list(registered())
+    """The names of all rankers that are installed and learn."""
+    return [name for name, kind in registered().items() if kind.learns]
 
 
 def _learnable(measure: str | Measure) -> str | Measure:

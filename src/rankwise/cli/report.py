@@ -1,0 +1,45 @@
+"""``rankwise report``: a comparison whose result is a page to read and to send.
+
+It is ``rankwise compare`` with the report as its output, and has the same options. Data are named anew, and not only
+the folder of ``--resume``: that folder keeps what was learned, and not the lists that the report shows. With the same
+``--resume`` a comparison that has finished is not computed again.
+"""
+
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rankwise.cli.compare import compare
+
+_OWN = ("out", "report")  # options of ``compare`` that have another meaning here, or none
+
+
+def report(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file, which works offline.")] = Path("report.html"),
+    results: Annotated[
+        Path | None, typer.Option("--results", help="Also write everything to this file, as JSON.")
+    ] = None,
+    **comparing: Any,
+) -> None:
+    """Compare rankers and write one HTML file about it: league, queries, curves, features, mistakes, certificates.
+
+    The options are those of rankwise compare. With the --resume of a finished comparison only the page is made.
+
+    Example: rankwise report OHSUMED -r RidgeRanker -r SmoothRank -r lightgbm -o report.html
+
+    Example: rankwise report judged.txt --resume judged.cells -o report.html
+    """
+    compare(report=out, out=results, **comparing)
+
+
+def _signature() -> Any:
+    """The options of ``compare``, with this command's own instead of some; each is declared in one place."""
+    own = [one for one in signature(report).parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+    shared = [one for name, one in signature(compare).parameters.items() if name not in _OWN]
+    first, *others = shared  # the data come first, as the only argument
+    return signature(report).replace(parameters=[first, *own, *others])
+
+
+report.__signature__ = _signature()  # type: ignore[attr-defined]

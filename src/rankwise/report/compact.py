@@ -1,0 +1,33 @@
+"""Numbers as short JSON: few digits, no NaN, nothing that could end the script that it stands in."""
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+
+def rounded(value: float, digits: int = 5) -> float | int | None:
+    """A number with so many significant digits; None for NaN and infinities, which JSON has no word for."""
+    number = float(value)
+    if not math.isfinite(number):
+        return None
+    short = float(f"{number:.{digits}g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+
+
+def numbers(values: Iterable[Any], digits: int = 5) -> list[float | int | None]:
+    """:func:`rounded` for each of them."""
+    return [rounded(value, digits) for value in values]
+
+
+def name_of(identity: Any) -> str | int | float:
+    """A query id as JSON: whole numbers and texts as they are, anything else as its text."""
+    if isinstance(identity, (bool, float)) or not isinstance(identity, (int, str)):
+        return str(identity)
+    return identity
+
+
+def script_json(value: Any) -> str:
+    """JSON that is safe inside ``<script>``: no sign in it means anything to an HTML parser."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)  # ASCII only
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,143 @@
+"""The report as one HTML file: template, style, scripts, plotly.js and the numbers, and nothing from elsewhere."""
+
+import base64
+import hashlib
+import os
+from importlib.metadata import distribution
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from rankwise._beside import refusing, writing
+from rankwise._errors import RankwiseError
+from rankwise._extras import require
+from rankwise.evaluation.compare_result import Comparison
+from rankwise.report.collect import collect
+from rankwise.report.compact import script_json
+from rankwise.report.figures import figures
+from rankwise.report.query_lists import Limits, query_lists
+
+LARGEST = 12_000_000  # bytes of a report
+TEMPLATES = Path(__file__).parent / "templates"
+_SCRIPTS = ("theme.js", "tables.js", "changes.js", "lists.js", "start.js")
+# What the page's own script reads; everything else is in the HTML already.
+_FOR_SCRIPT = ("rankers", "baseline", "measures", "changes", "lists")
+
+
+def write_report(
+    comparison: Comparison,
+    path: str | os.PathLike[str],
+    *,
+    limits: Limits | None = None,
+    command: str | None = None,
+    verbose: bool = False,
+) -> None:
+    """Write everything about a comparison to one HTML file, which needs no network and no other file.
+
+    League tables, changes by query with the documents of each, curves, features, mistakes, certificates, the diagnosis
+    of the data, and how to make it again; see the page "The report" of the documentation. Needs the extra ``report``.
+
+    Parameters
+    ----------
+    comparison : what :func:`rankwise.compare` returned
+    path : of the file, which is written beside and renamed
+    limits : how much of the lists goes in; halved until the file has at most 12 MB
+    command : the shell's command that made the comparison, to be shown
+    verbose : show a progress bar on a terminal
+    """
+    check_report(path)
+    used = limits or Limits()
+    found = collect(comparison, limits=used, command=command, verbose=verbose)
+    page = render(found)
+    while len(page) > LARGEST and found["lists"]["queries"]:
+        used = used.halved()
+        found["lists"] = query_lists(comparison, used)
+        page = render(found)
+    with writing(path) as part:
+        part.write_bytes(page)
+
+
+def check_report(path: str | os.PathLike[str]) -> None:
+    """Refuse at once what would be refused after a long run: a missing extra, a place that cannot be written."""
+    require("jinja2")
+    _plotly_script()
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise RankwiseError(f"{os.fspath(path)} cannot be written: the folder {target.parent} is not there")
+    if target.is_dir():
+        raise RankwiseError(f"{os.fspath(path)} cannot be written: it is a folder")
+    with refusing(path), TemporaryFile(dir=target.parent):
+        pass
+
+
+def render(found: dict[str, Any]) -> bytes:
+    """The page of collected numbers."""
+    jinja2 = require("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"fixed": _fixed, "chance": _chance, "bytes": _bytes, "signed": _signed}
+    scripts = [_plotly_script().read_text(encoding="utf-8"), "\n".join(map(_template, _SCRIPTS))]
+    drawn = figures(found)
+    page: str = environment.get_template("page.html").render(
+        found=found,
+        figures=drawn,
+        policy=_policy(scripts),
+        style=_template("page.css"),
+        scripts=scripts,
+        numbers=script_json({"figures": drawn, **{name: found[name] for name in _FOR_SCRIPT}}),
+        licences=_licences(),
+    )
+    return page.encode("utf-8", errors="replace")  # a name may hold half a character
+
+
+def _policy(scripts: list[str]) -> str:
+    """A content security policy: these scripts, the page's own style, pictures that stand in it, and no request."""
+    digests = (hashlib.sha256(script.encode("utf-8")).digest() for script in scripts)
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    others = "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; script-src {allowed}; {others}"
+
+
+def _template(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _plotly_script() -> Path:
+    """plotly.js as the package plotly ships it: one bundle of 4.8 MB; there is no smaller one."""
+    path = Path(str(require("plotly").__file__)).parent / "package_data" / "plotly.min.js"
+    if not path.is_file():
+        raise RankwiseError(f"{path} is not there: install plotly anew, pip install --force-reinstall plotly")
+    return path
+
+
+def _licences() -> list[tuple[str, str]]:
+    """Of what the file embeds: plotly.js by the notice that it begins with, and the licence of the package."""
+    head = _plotly_script().read_text(encoding="utf-8")[:400]
+    notice = head.partition("*/")[0].replace("/**", "").replace("*", "").strip()
+    files = distribution("plotly").files or ()
+    texts = [str(file.read_text()) for file in files if file.name.upper().startswith("LICENSE")]
+    return [("plotly.js", notice), *(("the package plotly, which plotly.js was taken from", one) for one in texts)]
+
+
+# ----------------------------------------------------------------------------------------------- numbers for people
+
+
+def _fixed(value: float | None, places: int = 3) -> str:
+    return "\u2013" if value is None else f"{value:.{places}f}"
+
+
+def _signed(value: float | None, places: int = 3) -> str:
+    return "\u2013" if value is None else f"{value:+.{places}f}".replace("-", "\u2212")
+
+
+def _chance(value: float | None) -> str:
+    return "\u2013" if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _bytes(value: int | None) -> str:
+    return "\u2013" if value is None else f"{value / 1e6:,.0f} MB"

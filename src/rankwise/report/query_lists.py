@@ -1,0 +1,164 @@
+"""Queries and their documents as plain values: which changed most against the baseline, and how each is ranked.
+
+Only so many queries go into the report, those that changed most, and of each only what some ranker has near the top;
+how many were left out is counted.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.data.diagnose_features import feature_names
+from rankwise.data.queries import Queries
+from rankwise.evaluation.compare_result import Comparison
+from rankwise.evaluation.importance import weights_of
+from rankwise.report.compact import name_of, numbers
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of the lists goes into a report.
+
+    Attributes
+    ----------
+    queries : at most so many, those that change most
+    documents : of each, at most so many of the top of every ranker's list
+    features : numbers for contributions of features, all documents together; the top of lists comes first
+    """
+
+    queries: int = 200
+    documents: int = 50
+    features: int = 300_000
+
+    def halved(self) -> "Limits":
+        """For a report that would be too large."""
+        return Limits(self.queries // 2, max(1, self.documents // 2), self.features // 2)
+
+
+def changes(comparison: Comparison, points: int = 300) -> dict[str, dict[str, Any]]:
+    """Measure -> ranker -> won, lost, tied, and differences to the baseline from the largest loss to the largest win.
+
+    Of more than ``points`` queries, the differences of so many at equal distances in that order.
+    """
+    base = comparison.results[comparison.baseline]
+    found: dict[str, dict[str, Any]] = {}
+    for title in comparison.titles:
+        found[title] = {}
+        for name in comparison.rankers:
+            if name == comparison.baseline:
+                continue
+            gained = comparison.results[name][title] - base[title]
+            gained = np.sort(gained[np.isfinite(gained)])
+            counts = {"won": int((gained > 0).sum()), "lost": int((gained < 0).sum()), "tied": int((gained == 0).sum())}
+            if len(gained) > points:
+                gained = gained[np.linspace(0, len(gained) - 1, points).astype(np.int64)]
+            found[title][name] = {**counts, "values": numbers(gained, 4)}
+    return found
+
+
+def query_lists(comparison: Comparison, limits: Limits) -> dict[str, Any]:
+    """The queries that changed most, with their documents as every ranker has them."""
+    change = _largest_change(comparison)
+    chosen = np.argsort(-change, kind="stable")[: limits.queries]
+    ranks = {name: _ranks(comparison.queries, scores) for name, scores in comparison.scores.items()}
+    shown = [_near_the_top(comparison.queries, query, ranks, limits.documents) for query in chosen]
+    weights = _weights(comparison)
+    every = [w != 0 for folds in weights.values() for w in folds]
+    used = np.flatnonzero(np.any(every, axis=0)) if every else np.zeros(0, dtype=np.int64)
+    # rows of features that there is room for: weights and means of lists come first, then documents
+    room = limits.features // len(used) - len(every) - len(chosen) if len(used) else 0
+    explained = _depth(comparison.queries, chosen, ranks, limits.documents, room)
+    used = used if explained else used[:0]
+    names = feature_names(comparison.queries)
+    return {
+        "total": len(change),
+        "same": int(((change == 0) & _counts(comparison)).sum()),
+        "documents": limits.documents,
+        "explained": explained,
+        "features": [names[place] for place in used],
+        "weights": {name: [numbers(w[used], 5) for w in folds] for name, folds in weights.items() if len(used)},
+        "queries": [
+            _query(comparison, int(query), rows, ranks, used, explained)
+            for query, rows in zip(chosen, shown, strict=True)
+        ],
+    }
+
+
+def _query(
+    comparison: Comparison, query: int, rows: Places, ranks: dict[str, Places], used: Places, explained: int
+) -> dict[str, Any]:
+    queries = comparison.queries
+    every = np.arange(queries.n_documents)[queries.rows_of(query)]
+    labels, docid = queries.labels(), queries.docid
+    place = {int(row): number for number, row in enumerate(every, start=1)}
+    near = np.min([ranks[name][rows] for name in ranks], axis=0) <= explained
+    return {
+        "qid": name_of(queries.names()[query]),
+        "fold": int(comparison.fold_of_query[query]),
+        "size": len(every),
+        "left_out": len(every) - len(rows),
+        "values": [numbers(result.values[:, query], 4) for result in comparison.results.values()],
+        "docid": [f"document {place[int(row)]}" if docid is None else str(docid[int(row)]) for row in rows],
+        "label": numbers(labels[rows]),
+        "score": [numbers(scores[rows]) for scores in comparison.scores.values()],
+        "rank": [ranks[name][rows].tolist() for name in ranks],
+        "mean": numbers(queries.X[every][:, used].mean(axis=0), 4),
+        "x": [
+            numbers(queries.X[row, used], 4) if with_features else None
+            for row, with_features in zip(rows, near, strict=True)
+        ],
+    }
+
+
+def _largest_change(comparison: Comparison) -> NDArray[np.float64]:
+    """For each query the largest difference to the baseline, of any ranker in any measure; 0 where nothing is known."""
+    base = comparison.results[comparison.baseline].values
+    others = [result.values for name, result in comparison.results.items() if name != comparison.baseline]
+    if not others:
+        return np.zeros(len(comparison.queries))
+    return np.asarray(np.nan_to_num(np.max([np.nan_to_num(np.abs(each - base)) for each in others], axis=(0, 1))))
+
+
+def _counts(comparison: Comparison) -> NDArray[np.bool_]:
+    """Which queries some measure says something about."""
+    return np.asarray(np.isfinite(comparison.results[comparison.baseline].values).any(axis=0))
+
+
+def _ranks(queries: Queries, scores: NDArray[np.float64]) -> Places:
+    """The rank of every row in its query, from 1; equal scores as they come."""
+    owner = queries.query_of_row()
+    order = np.lexsort((np.arange(len(scores)), -scores, owner))
+    ranks = np.empty(len(scores), dtype=np.int64)
+    ranks[order] = np.arange(len(scores)) - np.repeat(queries.start[:-1], queries.sizes) + 1
+    return ranks
+
+
+def _near_the_top(queries: Queries, query: int, ranks: dict[str, Places], most: int) -> Places:
+    """The rows of a query that some ranker has among its first ``most``, best rank first."""
+    rows = np.arange(queries.n_documents)[queries.rows_of(query)]
+    best = np.min([each[rows] for each in ranks.values()], axis=0)
+    order = np.argsort(best, kind="stable")
+    return np.asarray(rows[order][best[order] <= most])
+
+
+def _depth(queries: Queries, chosen: Places, ranks: dict[str, Places], most: int, room: int) -> int:
+    """How far down the lists, ``most`` at the outside, the documents of all of them are no more than ``room``."""
+    if room <= 0 or not len(chosen):
+        return 0
+    best = np.min(list(ranks.values()), axis=0)
+    near = np.sort(np.concatenate([best[queries.rows_of(query)] for query in chosen]))
+    return most if len(near) <= room else min(most, int(near[room]) - 1)
+
+
+def _weights(comparison: Comparison) -> dict[str, list[NDArray[np.float64]]]:
+    """Linear rankers -> their weights in every fold."""
+    found = {}
+    for name, models in comparison.models.items():
+        each = [weights_of(model, comparison.queries) for model in models]
+        if all(w is not None for w in each):
+            found[name] = [w for w in each if w is not None]
+    return found

@@ -1,0 +1,170 @@
+"""The report as a file: one, small enough, with strangers' names as text, and refused at once where it cannot be."""
+
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from inspect import signature
+
+import numpy as np
+import pytest
+
+import rankwise as rw
+from rankwise import MissingExtraError, RankwiseError
+from rankwise._api import compare
+from rankwise.evaluation.compare import compare as compare_alone
+from rankwise.report import page
+from rankwise.report.collect import collect
+from rankwise.report.figures import figures
+from rankwise.report.page import check_report, render, write_report
+from rankwise.report.query_lists import Limits
+from tests.report.conftest import HOSTILE
+
+
+class Read(HTMLParser):
+    """Tags with their attributes, and the texts of scripts and of everything else."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.scripts, self.texts, self._inside = [], [], [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag if tag in ("script", "style") else None
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        self._inside = None
+
+    def handle_data(self, data):
+        if self._inside == "script":
+            self.scripts[-1] += data
+        elif self._inside is None:
+            self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def written(comparison, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(comparison, path, command="rankwise report 'a file' -o report.html")
+    return path
+
+
+@pytest.fixture(scope="module")
+def read(written):
+    return Read(written.read_text(encoding="utf-8"))
+
+
+def test_names_of_strangers_are_text_and_nothing_else(read, comparison):
+    assert len(read.scripts) == 3
+    tags = {tag for tag, _ in read.tags}
+    assert not tags & {"img", "iframe", "object", "embed", "link", "form", "base"}
+    said = json.loads(read.scripts[0])
+    assert {query["qid"] for query in said["lists"]["queries"]} == set(comparison.queries.names())
+    assert HOSTILE[0] in "".join(read.texts)
+    assert "49" not in [text.strip() for text in read.texts]  # {{ 7*7 }} is no template here
+
+
+def test_nothing_is_fetched_from_anywhere(read):
+    for tag, attributes in read.tags:
+        for name in ("src", "href", "action", "data", "srcset"):
+            assert attributes.get(name, "#").startswith("#"), (tag, attributes)
+        assert not any(name.startswith("on") for name in attributes)
+    policy = next(each["content"] for tag, each in read.tags if each.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe-eval" not in policy
+    assert "http" not in policy
+
+
+def test_every_figure_has_its_place_and_every_place_its_figure(read):
+    places = [attributes["data-figure"] for _, attributes in read.tags if "data-figure" in attributes]
+    assert sorted(places) == sorted(json.loads(read.scripts[0])["figures"])
+    assert {"cutoffs-0", "history-0", "weights", "importance-0", "label-pairs", "groups-0"} <= set(places)
+
+
+def test_figures_show_names_escaped_and_colours_as_roles(comparison):
+    drawn = figures(collect(comparison))
+    assert not re.search("<(?!extra>|/extra>|br>)", json.dumps(drawn))
+    assert drawn["cutoffs-0"]["data"][1]["name"].startswith("&lt;/script&gt;")
+    for figure in drawn.values():
+        for trace in figure["data"]:
+            colour = trace.get("marker", {}).get("color", "@0")
+            assert re.fullmatch("@[0-7]", colour)
+
+
+def test_two_reports_of_one_comparison_are_the_same_bytes(comparison, written, tmp_path):
+    write_report(comparison, tmp_path / "again.html", command="rankwise report 'a file' -o report.html")
+    assert (tmp_path / "again.html").read_bytes() == written.read_bytes()
+
+
+def test_a_report_of_many_long_lists_stays_below_its_limit_and_says_what_is_left_out(tmp_path, monkeypatch):
+    lists = rw.make_lists(300, documents=40, features=6, random_state=0)
+    found = compare({"a": lists.X[:, 0], "b": lists.X[:, 1], "c": lists.X[:, 2]}, lists, "nDCG@10")
+    write_report(found, tmp_path / "whole.html")
+    text = (tmp_path / "whole.html").read_text(encoding="utf-8")
+    assert "The 200 queries that change most" in text
+    assert "100 others count in the means and are not in this file" in " ".join(text.split())
+    embedded = len(text) - len(render(collect(found, limits=Limits(0, 1, 0))))
+    limit = len(text) - embedded // 2
+    monkeypatch.setattr(page, "LARGEST", limit)
+    write_report(found, tmp_path / "less.html")
+    assert (tmp_path / "less.html").stat().st_size <= limit
+    assert re.search(r"The (100|50|25) queries that change most", (tmp_path / "less.html").read_text(encoding="utf-8"))
+
+
+def test_real_values_many_labels_and_weights_have_a_report(tmp_path):
+    random = np.random.default_rng(0)
+    lists = rw.make_lists(30, documents=40, features=3, random_state=0)
+    lists = lists.with_labels(random.uniform(0, 3, lists.n_documents)).with_weight(random.uniform(0.5, 2, 30))
+    write_report(
+        compare({"a": rw.RidgeRanker(), "b": lists.X[:, 1]}, lists, "nDCG@5", folds=3, test="t"), tmp_path / "r"
+    )
+    text = (tmp_path / "r").read_text(encoding="utf-8")
+    assert "pairs of labels are counted for 32 different labels at most" in text
+    assert "weights" in "".join(Read(text).texts)
+
+
+def test_compare_writes_a_report_and_takes_what_the_other_takes(lists, tmp_path):
+    found = compare({"a": lists.X[:, 0]}, lists, "AP", report=tmp_path / "report.html")
+    assert found.means["a"]["AP"] > 0
+    assert (tmp_path / "report.html").stat().st_size > 1e6
+    both = [
+        {name: one.default for name, one in signature(each).parameters.items()} for each in (compare, compare_alone)
+    ]
+    assert both[0].pop("report") is None
+    assert both[0] == both[1]
+
+
+@pytest.mark.parametrize("place", ["no/where.html", "."])
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_learned(tmp_path, monkeypatch, place):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rankwise.evaluation.compare.compare", lambda *_, **__: pytest.fail("it learned"))
+    with pytest.raises(RankwiseError, match="cannot be written"):
+        compare({}, None, report=place)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("package", ["jinja2", "plotly"])
+def test_without_the_extra_one_sentence_comes_first(tmp_path, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr("rankwise.evaluation.compare.compare", lambda *_, **__: pytest.fail("it learned"))
+    with pytest.raises(MissingExtraError, match=r"rankwise\[report\]"):
+        compare({}, None, report=tmp_path / "report.html")
+
+
+def test_looking_whether_a_report_can_be_written_leaves_nothing_and_harms_nothing(tmp_path):
+    check_report(tmp_path / "new.html")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "old.html").write_text("kept")
+    check_report(tmp_path / "old.html")
+    assert (tmp_path / "old.html").read_text() == "kept"
+
+
+def test_a_report_that_fails_leaves_the_old_one(comparison, tmp_path, monkeypatch):
+    (tmp_path / "report.html").write_text("kept")
+    monkeypatch.setattr(page, "render", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_report(comparison, tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text() == "kept"
