@@ -70,6 +70,8 @@ def _amount(row: dict[str, Any], whose: str) -> str:
     if f"{whose}_mib" in row:
         return f"{row[f'{whose}_mib']:.0f} MiB"
     seconds = row[f"{whose}_seconds"]
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} us"
     return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
 
 

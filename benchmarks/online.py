@@ -1,10 +1,10 @@
 """Online learning: rounds against one product X w over the same rows, and the memory of a long stream.
 
-A round scores a list, compares, measures, and learns on mistakes. Labels by chance make every round a mistake, labels
-that follow a hidden ranker make few. The product is NumPy's: on one thread beside a ``fit`` on one, and on all threads
-beside a ``fit`` that has them. Rounds follow one another, so that threads help the product more: only measuring and
-preparing can go beside the rounds. Memory is the peak of ``rankwise train --online`` in a process of its own, compiled
-code loaded from the cache.
+A round scores a list, compares, and learns on mistakes; ``fit`` also prepares lists for that, measures what was shown,
+keeps the account and takes fingerprints. Labels by chance make every round a mistake, labels that follow a hidden
+ranker make few. The product is NumPy's: on one thread beside a ``fit`` on one, and on all threads beside a ``fit`` that
+has them. Rounds follow one another, so that threads help the product more: all else goes beside the rounds. Memory is
+the peak of ``rankwise train --online`` in a process of its own, compiled code loaded from the cache.
 """
 
 import subprocess
@@ -39,6 +39,8 @@ def rounds(dtype: str, labels: str, threads: int | None) -> list[dict[str, Any]]
     from threadpoolctl import threadpool_limits
 
     from rankwise import ListNet, MaxPairPerceptron, Queries, SLAMPerceptron
+    from rankwise.solvers.online import State
+    from rankwise.solvers.play import Stage
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(LISTS * DOCUMENTS, FEATURES)).astype(dtype)
@@ -52,15 +54,23 @@ def rounds(dtype: str, labels: str, threads: int | None) -> list[dict[str, Any]]
         ranker.fit(queries)
         assert ranker.ledger_.rounds == LISTS
         assert (ranker.ledger_.mistakes == LISTS) == (labels == "random")
-    works: list[Callable[[], Any]] = [lambda: X @ w, *(lambda ranker=ranker: ranker.fit(queries) for ranker in rankers)]
+    stage = Stage(rankers[0].ledger_.rules, queries, State.fresh(FEATURES))
+    part = stage.prepare(np.arange(LISTS))
+    works: list[Callable[[], Any]] = [
+        lambda: X @ w,
+        lambda: stage.present(part),
+        *(lambda ranker=ranker: ranker.fit(queries) for ranker in rankers),
+    ]
     with threadpool_limits(threads):
         product, *learning = interleaved(9, works)
     work = f"{LISTS} rounds, {DOCUMENTS} documents, {FEATURES} features, {dtype}, {labels} labels"
     work += f", {threads or 'all'} thread{'' if threads == 1 else 's'}"
     target = "0.5 x" if dtype == "float64" else "-"
     return [
-        row(work, "X @ w", product, seconds, f"{ranker.name}.fit", target)
-        for ranker, seconds in zip(rankers, learning, strict=True)
+        row(work, "X @ w", product, seconds, how, target)
+        for how, seconds in zip(
+            [f"rounds of {rankers[0].name} alone", *(f"{ranker.name}.fit" for ranker in rankers)], learning, strict=True
+        )
     ]
 
 

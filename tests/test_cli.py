@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -129,12 +130,19 @@ def test_wrong_usage_is_exit_code_two(run, arguments):
 def test_help_and_version(run):
     code, out, _ = run("--help")
     assert code == 0
-    for command in ("demo", "inspect", "convert", "evaluate"):
+    for command in (
+        "demo",
+        "inspect",
+        "convert",
+        "train",
+        "rank",
+        "evaluate",
+        "compare",
+        "report",
+        "certify",
+        "export",
+    ):
         assert command in out
-    for command in ("inspect", "convert", "evaluate", "demo"):
-        code, out, _ = run(command, "--help")
-        assert code == 0
-        assert "Example: rankwise" in out
     code, out, _ = run("--version")
     assert (code, out.split()[0]) == (0, "rankwise")
 
@@ -162,8 +170,41 @@ def test_ctrl_c_is_exit_code_130_and_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_demo_prints_its_tables(run):
-    code, out, err = run("demo", "--queries", "60")
-    assert (code, err) == (0, "")
-    assert "nDCG@10" in out
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """What the demonstration prints, and where it was."""
+    folder = tmp_path_factory.mktemp("demo")
+    command = [sys.executable, "-m", "rankwise", "demo", "--queries", "30"]
+    environment = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder, done.stdout
+
+
+def test_the_demo_shows_a_league_a_certificate_and_where_the_report_is(shown):
+    folder, out = shown
+    for name in (
+        "SmoothRank",
+        "RankBoost",
+        "lightgbm",
+        "nDCG@10",
+        "Certificate of",
+        "rankwise-demo/rankwise-demo.html",
+    ):
+        assert name in out
     assert "…" not in out
+    assert max(map(len, out.partition("Try next")[0].splitlines())) <= 80  # commands are pasted, and stay in one line
+    assert [path.name for path in folder.iterdir()] == ["rankwise-demo"]
+    kept = {"train.txt", "validation.txt", "test.txt", "winner.rankwise", "rankwise-demo.html"}
+    assert {path.name for path in (folder / "rankwise-demo").iterdir()} == kept
+
+
+def test_the_commands_that_the_demo_names_work(run, shown, monkeypatch):
+    folder, out = shown
+    monkeypatch.chdir(folder)
+    commands = out.partition("Try next")[2].split("\n")
+    commands = [line.split()[1:] for line in commands if line.strip()]
+    assert [command[0] for command in commands] == ["rank", "evaluate", "train"]
+    for command in commands:
+        code, _, err = run(*command)
+        assert (code, err) == (0, "")

@@ -28,7 +28,7 @@ def test_a_ranker_is_certified_with_its_lists(files, run):
     assert code == 0
     assert out.startswith("RidgeRanker, AP, 20 hold-out lists, 40 training lists")
     assert "Betting" in out
-    assert "declare row_radius=" in " ".join(out.split())
+    assert "declare --row-radius and --longest" in " ".join(out.split())
 
 
 def test_json_is_a_certificate(files, run):

@@ -126,7 +126,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert {"rankwise/py.typed", "rankwise/__init__.pyi"} <= files
 
 
-def test_wheel_alone_in_an_empty_environment_runs_the_demo(wheel: Path, tmp_path: Path) -> None:
+def test_wheel_alone_in_an_empty_environment_learns_and_ranks(wheel: Path, tmp_path: Path) -> None:
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     clean["RANKWISE_CACHE_DIR"] = str(tmp_path / "cache")
     uv = [sys.executable, "-m", "uv", "--offline", "--quiet"]
@@ -143,9 +143,12 @@ def test_wheel_alone_in_an_empty_environment_runs_the_demo(wheel: Path, tmp_path
     if "network was disabled" in installed.stderr:
         pytest.skip("uv's cache does not hold the locked packages")
     assert installed.returncode == 0, installed.stderr
-    shown = run(bin_ / "rankwise", "demo")
-    assert shown.returncode == 0, shown.stderr
-    assert "nDCG" in shown.stdout
+    rows = [f"q{query},{2 - place},{place + query / 7},{query}" for query in range(6) for place in range(3)]
+    (tmp_path / "my.csv").write_text("\n".join(["qid,label,distance,query_words", *rows, ""]))
+    for command in ["train", "my.csv", "--ranker", "RidgeRanker"], ["rank", "model.rankwise", "my.csv"]:
+        shown = run(bin_ / "rankwise", *command)
+        assert shown.returncode == 0, shown.stderr
+    assert [line.split(",")[2] for line in shown.stdout.splitlines()[1:]] == ["1", "2", "3"] * 6
 
 
 # ------------------------------------------------------------------------------------------------ locks and run.py

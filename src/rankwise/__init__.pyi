@@ -1,6 +1,8 @@
+from rankwise import exports as exports
 from rankwise import guarantees as guarantees
 from rankwise import losses as losses
 from rankwise import measures as measures
+from rankwise._api import compare as compare
 from rankwise._api import load as load
 from rankwise._errors import DataError as DataError
 from rankwise._errors import FileFormatError as FileFormatError
@@ -40,9 +42,10 @@ from rankwise.evaluation.analyse import label_pairs as label_pairs
 from rankwise.evaluation.bound_angles import AngleBounds as AngleBounds
 from rankwise.evaluation.bound_angles import bounds_by_angle as bounds_by_angle
 from rankwise.evaluation.bound_angles import two_clouds as two_clouds
-from rankwise.evaluation.compare import compare as compare
 from rankwise.evaluation.compare_result import Comparison as Comparison
 from rankwise.evaluation.evaluate import evaluate as evaluate
+from rankwise.evaluation.importance import FeatureImportance as FeatureImportance
+from rankwise.evaluation.importance import permutation_importance as permutation_importance
 from rankwise.evaluation.label_errors import label_pair_errors as label_pair_errors
 from rankwise.evaluation.learning_curves import learning_curves as learning_curves
 from rankwise.evaluation.paired import paired_test as paired_test
@@ -53,10 +56,13 @@ from rankwise.evaluation.select import Selection as Selection
 from rankwise.evaluation.select import select as select
 from rankwise.evaluation.significance import correct as correct
 from rankwise.evaluation.significance import significance as significance
+from rankwise.exports.imports import read_model as read_model
+from rankwise.exports.write import export as export
 from rankwise.rankers._regularised import NothingLearnedWarning as NothingLearnedWarning
 from rankwise.rankers.adarank import AdaRank as AdaRank
 from rankwise.rankers.binary_perceptron import BinaryPerceptron as BinaryPerceptron
 from rankwise.rankers.frank import FRank as FRank
+from rankwise.rankers.imported import LinearModel as LinearModel
 from rankwise.rankers.listnet import ListNet as ListNet
 from rankwise.rankers.max_pair import MaxPairRanker as MaxPairRanker
 from rankwise.rankers.online import OnlineRanker as OnlineRanker
@@ -66,9 +72,11 @@ from rankwise.rankers.permurank import PermuRank as PermuRank
 from rankwise.rankers.rankboost import RankBoost as RankBoost
 from rankwise.rankers.ranksvm import RankSVM as RankSVM
 from rankwise.rankers.ridge import RidgeRanker as RidgeRanker
+from rankwise.rankers.scorer import Scorer as Scorer
 from rankwise.rankers.slam import SLAMRanker as SLAMRanker
 from rankwise.rankers.smoothrank import SmoothRank as SmoothRank
 from rankwise.rankers.structured_ndcg import StructuredNDCG as StructuredNDCG
 from rankwise.rankers.svmmap import SVMMap as SVMMap
 from rankwise.rankers.two_stage import TwoStage as TwoStage
+from rankwise.report.page import write_report as write_report
 from rankwise.solvers.ledger import Ledger as Ledger

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
+# Seconds of progress that the time left is told from: rich's own 30 see a single step of a long run, or none.
+_REMEMBERED = 600.0
+
 
 def on_terminal() -> bool:
     """Whether standard error is a terminal that can redraw a line."""
@@ -62,6 +65,7 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
                 clock,
                 console=Console(stderr=True),
                 transient=True,
+                speed_estimate_period=_REMEMBERED,
             )
             self._bar.start()
             self._task = self._bar.add_task(escape(self._what), total=self._total)

@@ -150,14 +150,14 @@ def _about(name: str, text: str) -> tuple[str, dict[str, Any]]:
         raise FileFormatError(f"{name} is damaged: what it says about itself cannot be read") from error
     if number > FORMAT:
         raise FileFormatError(
-            f"{name} has format {number}, written by rankwise {version!s:.20}; this is rankwise {__version__}, "
+            f"{name} has format {number!s:.20}, written by rankwise {version!s:.20}; this is rankwise {__version__}, "
             f"which reads formats up to {FORMAT}: install a newer one"
         )
     return kind, facts
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 # ----------------------------------------------------------------------------------------------------------- writing

@@ -136,3 +136,22 @@ def test_any_number_of_features_and_grades(features, grades):
 def test_impossible_wishes_are_refused(wrong):
     with pytest.raises(RankwiseError, match="found"):
         make_lists(**wrong)
+
+
+def test_features_have_heavy_tails_and_go_together(web):
+    column = dict(zip(web.feature_names, web.X.T, strict=True))
+    for name in ("inlinks", "clicks", "pagerank", "dwell_seconds", "document_length"):
+        deviation = (column[name] - column[name].mean()) / column[name].std()
+        assert (deviation**4).mean() > 20  # 3 for normal numbers
+    ranks = {name: np.argsort(np.argsort(values)) for name, values in column.items()}
+    for one, other, least in (
+        ("bm25_title", "bm25_body", 0.2),
+        ("inlinks", "pagerank", 0.5),
+        ("clicks", "dwell_seconds", 0.3),
+    ):
+        assert np.corrcoef(ranks[one], ranks[other])[0, 1] > least
+
+
+def test_the_longest_list_has_two_hundred_documents():
+    sizes = make_lists(2_000, features=1, random_state=0).sizes
+    assert (sizes.min(), sizes.max()) == (1, 200)

@@ -1,7 +1,9 @@
 """Saved rankers: the same after loading, refused in a sentence when damaged, never a way to run a stranger's code."""
 
 import json
+import resource
 import struct
+import sys
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,10 +14,14 @@ from sklearn.base import clone
 
 import rankwise as rw
 from rankwise._errors import FileFormatError, RankwiseError
+from rankwise._store import FORMAT
 from rankwise.losses import registered as losses
 from rankwise.measures.parse import parse
+from rankwise.rankers._base import registered
 from rankwise.rankers.online import OnlineRanker
 from rankwise.rankers.perceptron import SLAMPerceptron
+from tests.rankers import mutations
+from tests.rankers.make_fixtures import FOLDER, rows
 from tests.rankers.test_every_ranker import learned, lists, over_all_kinds, over_all_rankers
 
 
@@ -201,3 +207,115 @@ def test_other_files_are_no_rankers(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(FileFormatError):
             rw.load(tmp_path / name)
+
+
+@pytest.mark.parametrize("scaler", [rw.Scaler(), rw.Scaler("minmax", per="query")], ids=repr)
+def test_the_scaling_of_its_lists_is_part_of_a_ranker(scaler, tmp_path):
+    path = tmp_path / "model.rankwise"
+    model = rw.RidgeRanker(alpha=1.0).fit(scaler.fit(lists()).transform(lists()))
+    model.scaling_ = scaler
+    whole = saved(model, path)
+    assert rw.load(path).scaling_ == scaler
+    for change in (
+        lambda facts, _: facts.update(scaling=None),
+        lambda facts, _: facts["scaling"].update(how="log2"),
+        lambda facts, _: facts["scaling"].update(n_features=10**9),
+        lambda facts, _: facts["scaling"].update(per=["set"]),
+        lambda _, header: header.update({"scaling.scales": header.pop("scaling.scale", None)}),
+    ):
+        path.write_bytes(rewritten(whole, change))
+        with pytest.raises(FileFormatError):
+            rw.load(path)
+
+
+# ------------------------------------------------------------------------------------------- files of every format
+
+FIXTURES = sorted(FOLDER.glob("format_*.rankwise"))
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_a_file_of_any_format_is_read_for_ever(path):
+    form, name = path.stem.removeprefix("format_").split("_")
+    scores = json.loads((FOLDER / f"format_{form}_scores.json").read_text())
+    model = rw.load(path)
+    assert model.name == name
+    assert tuple(model.feature_names_in_) == ("bm25", "age", "clicks")
+    np.testing.assert_allclose(model.predict(rows()), scores[name], rtol=1e-12, atol=1e-14)
+
+
+def test_every_ranker_has_a_file_of_the_current_format():
+    """A new ranker: run ``python -m tests.rankers.make_fixtures``."""
+    written = {path.stem for path in FIXTURES}
+    assert {f"format_{FORMAT}_{name}" for name in registered()} <= written
+
+
+# ------------------------------------------------------------------------------------------- files of strangers
+
+_RUN = ("os.system", "os.exec", "os.posix_spawn", "os.fork", "subprocess.Popen", "pickle.find_class", "marshal.loads")
+_seen: list[str] = []  # what a hook saw while it was listening
+_listening = False
+
+
+def _hook(event, _):
+    if _listening and event in _RUN:
+        _seen.append(event)
+
+
+def damage(count, seed, path):
+    """Load so many damaged files; how many were refused. Everything else than a ranker or a sentence is an error."""
+    global _listening
+    files = {one.stem: one.read_bytes() for one in FIXTURES}
+    for one in FIXTURES:  # whatever is loaded and compiled at first use
+        rw.load(one).predict(rows())
+    rng, names, refused = np.random.default_rng(seed), list(files), 0
+    for number in range(count):
+        change = mutations.ALL[rng.integers(0, len(mutations.ALL))]
+        name = names[number % len(names)]
+        path.write_bytes(change(files[name], rng))
+        _listening = True
+        try:
+            model = rw.load(path)
+            assert repr(model)
+            model.predict(np.zeros((1, model.n_features_in_)))
+        except RankwiseError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+            assert len(str(error)) < 500  # noqa: PT017
+            refused += 1
+        except Exception as error:
+            pytest.fail(f"{name}, {change.__name__}, number {number} of seed {seed}: {error!r}")
+        finally:
+            _listening = False
+    return refused
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("width", [2**28, 2**31, 2**62])
+def test_a_number_of_features_that_is_a_lie_takes_no_memory(path, width, tmp_path):
+    def lie(facts, _):
+        facts.update(n_features=width, feature_names=None)
+        facts["learned"].update({"features": width} if "features" in facts["learned"] else {})
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    (tmp_path / "model.rankwise").write_bytes(rewritten(path.read_bytes(), lie))
+    try:
+        model = rw.load(tmp_path / "model.rankwise")
+    except FileFormatError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+    else:  # steps are as many as they are, whatever the number of features
+        with pytest.raises(RankwiseError, match=f"fitted on {width} features: found 3"):
+            model.predict(rows())
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+
+
+@pytest.mark.parametrize(
+    ("count", "seed"),
+    [(10_000, 0), *(pytest.param(10_000, seed, marks=pytest.mark.thorough) for seed in (1, 2, 3))],
+)
+def test_damaged_files_give_a_ranker_or_a_sentence_and_run_nothing(count, seed, tmp_path):
+    sys.addaudithook(_hook)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refused = damage(count, seed, tmp_path / "model.rankwise")
+    assert count * 0.6 < refused < count * 0.95, "most are refused, and some are still models"
+    assert _seen == []
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 400_000, f"memory grew by {grown:,} kB"

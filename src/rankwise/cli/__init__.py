@@ -5,30 +5,54 @@ Bad input is one sentence on standard error and exit code 2; Ctrl-C is exit code
 
 import os
 import sys
+from collections.abc import Callable
+from inspect import cleandoc
 
 import typer
 
 from rankwise._errors import RankwiseError
 from rankwise._version import __version__
-from rankwise.cli import certify, compare, convert, demo, evaluate, inspect, simulate, train
+from rankwise.cli import (
+    certify,
+    compare,
+    convert,
+    demo,
+    evaluate,
+    export,
+    inspect,
+    rank,
+    report,
+    simulate,
+    train,
+)
+from rankwise.cli.wording import in_shell
 
 _INTERRUPTED = 130  # what shells report after Ctrl-C
 
 app = typer.Typer(
     name="rankwise",
-    help="Rankers trained for the measure that you report: read judged lists, learn, measure, diagnose.",
+    help="Rankers trained for the measure that you report: read judged lists, learn, rank, measure, compare, certify.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("inspect")(inspect.inspect)
-app.command("convert")(convert.convert)
-app.command("evaluate")(evaluate.evaluate)
-app.command("compare")(compare.compare)
-app.command("train")(train.train)
-app.command("certify")(certify.certify)
-app.command("simulate")(simulate.simulate)
+
+
+def _reflowed(text: str | None) -> str:
+    """A docstring with one line a paragraph, so that a terminal of any width breaks it where it ends."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text or "").split("\n\n"))
+
+
+# panel of the help -> name -> what runs
+_COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
+    "A first look": {"demo": demo.demo, "inspect": inspect.inspect, "convert": convert.convert},
+    "One ranker": {"train": train.train, "rank": rank.rank, "evaluate": evaluate.evaluate, "export": export.export},
+    "Several rankers": {"compare": compare.compare, "report": report.report},
+    "Guarantees": {"certify": certify.certify, "simulate": simulate.simulate},
+}
+for _panel, _commands in _COMMANDS.items():
+    for _name, _command in _commands.items():
+        app.command(_name, help=_reflowed(_command.__doc__), rich_help_panel=_panel)(_command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -73,5 +97,5 @@ def _stopped() -> int:
 
 
 def _complain(sentence: str) -> int:
-    print(f"rankwise: {sentence}", file=sys.stderr)
+    print(f"rankwise: {in_shell(sentence)}", file=sys.stderr)
     return 2

@@ -5,6 +5,7 @@ import json
 import math
 import sys
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,9 @@ def ranker_named(name: str, parameters: dict[str, Any]) -> "Ranker":
     kinds = registered()
     kind = {known.lower(): kind for known, kind in kinds.items()}.get(name.replace("-", "").lower())
     if kind is None:
-        raise RankwiseError(f"--ranker is one of {', '.join(sorted(kinds))}: found {name!r}")
+        near = get_close_matches(name.lower(), [known.lower() for known in kinds], n=1)
+        meant = next((f" (did you mean {known}?)" for known in kinds if near and known.lower() == near[0]), "")
+        raise RankwiseError(f"--ranker is one of {', '.join(sorted(kinds))}: found {name!r}{meant}")
     known = kind._get_param_names()
     unknown = [one for one in parameters if one not in known]
     if unknown:
@@ -122,13 +125,13 @@ def parts_of_file(
     data: Path, validation: Path | None, share: float, seed: int, options: dict[str, Any]
 ) -> tuple["Queries", "Queries | None", "Queries | None"]:
     """(train, validation, test): a second file chooses; without one, a share of the queries is held out to test on."""
-    from rankwise.data.anyfile import read_any
+    from rankwise.cli.reading import read_lists
     from rankwise.data.folds import split
 
-    queries = read_any(data, **options)
+    queries = read_lists(data, options)
     queries.labels()
     if validation is not None:
-        return queries, read_any(validation, **options), None
+        return queries, read_lists(validation, options), None
     if share == 0:
         return queries, None, None
     if len(queries) < 2:

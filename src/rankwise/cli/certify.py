@@ -9,6 +9,7 @@ import typer
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
 from rankwise.cli.reading import Base, Missing, Unjudged
+from rankwise.cli.wording import in_shell
 
 
 def certify(
@@ -28,6 +29,9 @@ def certify(
     unverified: Annotated[
         bool, typer.Option("--unverified", help="The headline may rest on constants that nobody checked.")
     ] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of the order in which betting takes the hold-out: choose it before looking.")
+    ] = 0,
     details: Annotated[
         bool, typer.Option("--details", help="Also print every formula, constant and condition.")
     ] = False,
@@ -46,6 +50,9 @@ def certify(
     base: reading.BaseOption = Base.auto,
     qid: reading.QidOption = "qid",
     label: reading.LabelOption = "label",
+    docid: reading.DocidOption = None,
+    ignore: reading.IgnoreOption = None,
+    grades: reading.GradesOption = None,
 ) -> None:
     """What is guaranteed about a ranker, or about scores; or how many queries a guarantee takes.
 
@@ -64,23 +71,23 @@ def certify(
         raise RankwiseError("certify takes a saved ranker, or scores with --holdout, or --half-width or --difference")
     if not subject.exists():
         raise RankwiseError(f"{subject} is not there: expected a saved ranker, or scores")
-    settings = reading.options(missing, unjudged, base, qid, label)
+    settings = reading.options(missing, unjudged, base, qid, label, docid, ignore, grades)
     if _is_ranker(subject):
         if measure is not None:
             raise RankwiseError("a ranker is certified for its own measure: leave out --measure")
-        declared = {"row_radius": row_radius, "longest": longest}
+        declared = {"row_radius": row_radius, "longest": longest, "random_state": seed}
         found = _of_ranker(subject, train, holdout, delta, unverified, declared, settings)
     else:
         if holdout is None or train is not None:
             raise RankwiseError(f"{subject} holds no ranker: scores are certified by --holdout alone")
-        found = _of_scores(subject, holdout, measure or "nDCG@10", delta, settings)
+        found = _of_scores(subject, holdout, measure or "nDCG@10", delta, seed, settings)
     if as_json:
         print(found.to_json())
         return
-    print(f"{found.about}\n{found.summary()}")
-    _show(found)
+    print(in_shell(f"{found.about}\n{found.summary()}"))
+    show(found)
     if details:
-        print(found.details())
+        print(in_shell(found.details()))
 
 
 def _is_ranker(path: Path) -> bool:
@@ -100,23 +107,22 @@ def _of_ranker(
     settings: dict[str, Any],
 ) -> Any:
     from rankwise._api import load
-    from rankwise.data.anyfile import read_any
 
     ranker = load(path)
     if not hasattr(ranker, "certificate"):
         raise RankwiseError(f"{path} holds {type(ranker).__name__}, and a certificate is for a ranker")
-    lists = [None if one is None else read_any(one, **settings) for one in (train, holdout)]
+    settings = reading.for_rankers(settings, [ranker])
+    lists = [None if one is None else reading.read_lists(one, settings) for one in (train, holdout)]
     return ranker.certificate(*lists, delta, unverified=unverified, **declared)
 
 
-def _of_scores(path: Path, holdout: Path, measure: str, delta: float, settings: dict[str, Any]) -> Any:
+def _of_scores(path: Path, holdout: Path, measure: str, delta: float, seed: int, settings: dict[str, Any]) -> Any:
     from rankwise.evaluation.evaluate import evaluate
-    from rankwise.evaluation.files import open_pair
     from rankwise.guarantees._bound import Precondition
     from rankwise.guarantees.certificate import certify as certify_claims
     from rankwise.guarantees.certificate import holdout_claims
 
-    queries, scores = open_pair(holdout, path, **settings)
+    queries, scores = reading.read_scored(holdout, path, settings, {})
     result = evaluate(queries, scores, [measure])
     (title,) = result.titles
     claims = holdout_claims(
@@ -124,6 +130,7 @@ def _of_scores(path: Path, holdout: Path, measure: str, delta: float, settings: 
         of=f"1 - {title} on lists to come",
         unseen=Precondition("whoever made the scores neither learned from these lists nor chose by them"),
         weight=queries.weight,
+        random_state=seed,
     )
     return certify_claims(claims, about=f"{path}, {title}, {len(queries):,} hold-out lists", delta=delta)
 
@@ -139,11 +146,12 @@ def _plan(asked: dict[str, Any], as_json: bool) -> None:
         print(plan)
 
 
-def _show(certificate: Any) -> None:
+def show(certificate: Any) -> None:
+    """The table of a certificate, and its notes."""
     from rich.console import Console
 
     console = Console(highlight=False)
     if certificate.rows:
         console.print(certificate.table().rich())
     for note in certificate.notes:
-        console.print(f"- {note}", markup=False)
+        console.print(f"- {in_shell(note)}", markup=False)

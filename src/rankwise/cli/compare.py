@@ -4,16 +4,17 @@ import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankwise._errors import RankwiseError
-from rankwise.cli import reading
+from rankwise.cli import completion, reading
 from rankwise.cli.evaluate import EmptyQuery, TieMode
 from rankwise.cli.reading import Base, Missing, Unjudged
 
 if TYPE_CHECKING:
+    from rankwise._tables import Table
     from rankwise.evaluation.compare_result import Comparison
 
 _ALL = "all"
@@ -47,10 +48,17 @@ def compare(
             "--ranker",
             "-r",
             help="A ranker's name, lightgbm, all, or a file: a saved model or scores (NAME=FILE); may be repeated.",
+            autocompletion=completion.rankers,
         ),
     ] = None,
     measure: Annotated[
-        list[str], typer.Option("--measure", "-m", help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.")
+        list[str],
+        typer.Option(
+            "--measure",
+            "-m",
+            help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.",
+            autocompletion=completion.measures,
+        ),
     ] = [  # noqa: B006
         "nDCG@10",
         "AP",
@@ -96,6 +104,9 @@ def compare(
     base: reading.BaseOption = Base.auto,
     qid: reading.QidOption = "qid",
     label: reading.LabelOption = "label",
+    docid: reading.DocidOption = None,
+    ignore: reading.IgnoreOption = None,
+    grades: reading.GradesOption = None,
 ) -> None:
     """Learn every ranker on every fold, choose on validation parts, test once: a league table with paired tests.
 
@@ -131,7 +142,7 @@ def compare(
             random_state=seed,
             n_jobs=jobs,
             verbose=not as_json,
-            reading=reading.options(missing, unjudged, base, qid, label),
+            reading=reading.options(missing, unjudged, base, qid, label, docid, ignore, grades),
         )
     except KeyboardInterrupt:
         if resume is not None:
@@ -170,6 +181,20 @@ def _as_typed() -> str:
     return shlex.join(["rankwise", *sys.argv[1:]])
 
 
+def _league(found: "Comparison") -> "Table":
+    """Best first, in columns that fit into 80: the first measure with its interval, the others with their marks."""
+    from rankwise._tables import Table
+
+    first, *others = found.titles
+    table = found.table(first)
+    names = table["ranker"].tolist()
+    columns: dict[str, Any] = {column: table[column] for column in ("ranker", first, "low", "high", "mark")}
+    for title in others:
+        columns[title] = [f"{found.means[name][title]:.4f} {found.mark(name, title)}" for name in names]
+    columns["seconds"] = [f"{seconds:.1f}" for seconds in table["seconds"].tolist()]
+    return Table(columns)
+
+
 def _show(found: "Comparison", written: dict[str, Path | None]) -> None:
     from rich.console import Console
 
@@ -177,7 +202,7 @@ def _show(found: "Comparison", written: dict[str, Path | None]) -> None:
     folds = len(found.about["data"]["folds"])
     about = f"{len(found.queries):,} test queries in {folds} fold{'' if folds == 1 else 's'}"
     console.print(f"{about}, {found.level:.0%} intervals over queries", markup=False)
-    console.print(found.table().rich())
+    console.print(_league(found).rich())
     if len(found.results) > 1:
         how = {"holm": "Holm's correction", "bh": "Benjamini and Hochberg's correction", "none": "no correction"}
         console.print(

@@ -1,67 +1,164 @@
-"""``rankwise demo``: the whole way on embedded lists: make, inspect, split, measure, compare."""
+"""``rankwise demo``: the whole way on lists that it makes: learn, compare, certify, report, and what to try next."""
 
-from typing import Annotated
+import importlib.util
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rankwise._errors import MissingExtraError, RankwiseError
+from rankwise.cli import reading
+from rankwise.cli.certify import show as show_certificate
+from rankwise.cli.wording import in_shell
+
+if TYPE_CHECKING:
+    from rankwise.data.queries import Queries
+    from rankwise.evaluation.compare_result import Comparison
+
+_FOLDER = Path("rankwise-demo")
+_MEASURES = ("nDCG@10", "AP")
+
 
 def demo(
-    queries: Annotated[int, typer.Option(min=20, help="Queries to make.")] = 400,
-    seed: Annotated[int, typer.Option(help="Seed of the lists.")] = 0,
+    queries: Annotated[int, typer.Option("--queries", min=20, help="Queries to make.")] = 400,
+    seed: reading.SeedOption = 0,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder for lists, model and report; nothing is written elsewhere.")
+    ] = _FOLDER,
+    as_json: reading.JsonOption = False,
 ) -> None:
-    """Make web-search-like judged lists, rank them by single features, and say how sure the difference is.
+    """Learn eight rankers on lists made for it, compare them, certify the best, and write a report.
 
-    Example: rankwise demo --queries 200
+    The lists look like those of a web search engine: up to 200 documents, graded labels with noise, features that are
+    correlated, unscaled and heavy-tailed. LightGBM is compared too, where it is installed. The first run on a machine
+    also compiles, which takes most of its time.
+
+    Example: rankwise demo --queries 100 --out demo
     """
-    import numpy as np
+    from rankwise.cli.demo_compile import compile_for
+    from rankwise.data.synthetic import make_lists
+    from rankwise.evaluation.compare import compare
+
+    if out.exists() and not out.is_dir():
+        raise RankwiseError(f"{out} is a file: --out names a folder")
+    lists = make_lists(queries, random_state=seed)
+    demonstration = Demonstration(*_parts(lists, seed), out)
+    if not as_json:
+        print(f"{lists}\nmade by rankwise.make_lists: 60 % to learn, 20 % to choose by, 20 % to test on\n")
+    compile_for(list(_rankers()))
+    found = compare(_rankers(), [demonstration.parts], _MEASURES, grids={}, random_state=seed, verbose=not as_json)
+    demonstration.write(found)
+    (_print_json if as_json else _show)(demonstration, found)
+
+
+def _parts(lists: "Queries", seed: int) -> tuple["Queries", "Queries", "Queries"]:
+    from rankwise.data.folds import split
+
+    train, validation, test = split(lists, (0.6, 0.2, 0.2), random_state=seed)
+    return train, validation, test
+
+
+def _rankers() -> dict[str, str]:
+    from rankwise.evaluation.grids import USUAL
+
+    others = ("lightgbm",) if importlib.util.find_spec("lightgbm") else ()
+    return {name: name for name in (*USUAL, *others)}
+
+
+@dataclass
+class Demonstration:
+    """The parts of the lists, and the files that a comparison of rankers on them leaves in a folder."""
+
+    train: "Queries"
+    validation: "Queries"
+    test: "Queries"
+    folder: Path
+    lacking: str = ""  # why there is no report
+
+    @property
+    def parts(self) -> tuple["Queries", "Queries", "Queries"]:
+        return self.train, self.validation, self.test
+
+    def winner(self, found: "Comparison") -> str:
+        """The best of the project's own rankers, by the first measure."""
+        from rankwise.rankers._base import Ranker
+
+        own = [name for name in found.table()["ranker"].tolist() if isinstance(found.models[name][0], Ranker)]
+        return str(own[0])
+
+    def write(self, found: "Comparison") -> None:
+        """Lists as LETOR text, the winner, and the report where its packages are there."""
+        from rankwise.data.letor_write import write_letor
+        from rankwise.report.page import write_report
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name, part in zip(("train", "validation", "test"), self.parts, strict=True):
+            write_letor(part, self.folder / f"{name}.txt")
+        found.models[self.winner(found)][0].save(self.folder / "winner.rankwise")
+        try:
+            write_report(found, self.folder / "rankwise-demo.html", command="rankwise demo")
+        except MissingExtraError as error:
+            self.lacking = str(error)
+
+    def certificate(self, found: "Comparison") -> Any:
+        """What is guaranteed about the winner, by the lists that nobody learned from or chose by."""
+        return found.models[self.winner(found)][0].certificate(self.train, self.test)
+
+    def next_commands(self) -> list[str]:
+        """Commands that work as they stand."""
+        folder = self.folder
+        model, train, test = (shlex.quote(str(folder / name)) for name in ("winner.rankwise", "train.txt", "test.txt"))
+        return [
+            f"rankwise rank {model} {test} --top 3",
+            f"rankwise evaluate {test} --model {model} -m nDCG@10 -m RR",
+            f"rankwise train {train} -r AdaRank -o {shlex.quote(str(folder / 'ada.rankwise'))}",
+        ]
+
+
+def _league(found: "Comparison") -> dict[str, list[Any]]:
+    """Best first, in columns that fit into 80."""
+    table, first, second = found.table(_MEASURES[0]), *_MEASURES
+    names = table["ranker"].tolist()
+    return {
+        "ranker": names,
+        **{column: table[column].tolist() for column in (first, "low", "high", "mark")},
+        second: [found.means[name][second] for name in names],
+        "seconds": table["seconds"].tolist(),
+    }
+
+
+def _print_json(demonstration: Demonstration, found: "Comparison") -> None:
+    document = {
+        "folder": str(demonstration.folder),
+        "files": sorted(one.name for one in demonstration.folder.iterdir()),
+        "league": _league(found),
+        "winner": demonstration.winner(found),
+        "certificate": json.loads(demonstration.certificate(found).to_json()),
+        "next": demonstration.next_commands(),
+    }
+    print(json.dumps(document))
+
+
+def _show(demonstration: Demonstration, found: "Comparison") -> None:
     from rich.console import Console
 
     from rankwise._tables import Table
-    from rankwise.data.diagnose import diagnose
-    from rankwise.data.folds import split
-    from rankwise.data.synthetic import make_lists
-    from rankwise.evaluation.evaluate import evaluate
-    from rankwise.evaluation.significance import significance
 
     console = Console(highlight=False)
-    lists = make_lists(queries, random_state=seed)
-    console.print("[bold]1. Judged lists, made by a documented generator (rankwise.make_lists)[/bold]\n")
-    print(diagnose(lists))
-
-    train, _, test = split(lists, (0.6, 0.2, 0.2), random_state=seed)
-    names = lists.feature_names or ()
-    on_train = {name: evaluate(train, train.X[:, place], "nDCG@10").mean["nDCG@10"] for place, name in enumerate(names)}
-    best = sorted(names, key=lambda name: -on_train[name])[:3]
-    rankers = {
-        **{name: test.X[:, names.index(name)] for name in best},
-        "chance": np.random.default_rng(seed).normal(size=test.n_documents),
-    }
-    results = {name: evaluate(test, scores, ["nDCG@10", "AP", "RR"]) for name, scores in rankers.items()}
-
-    console.print(
-        f"\n[bold]2. Baselines: the three features that rank the {len(train)} training queries best, "
-        f"on the {len(test)} test queries[/bold]"
-    )
-    bounds = {name: result.interval(0.95)["nDCG@10"] for name, result in results.items()}
-    league = {
-        "ranked by": list(results),
-        "nDCG@10": [result.mean["nDCG@10"] for result in results.values()],
-        "low": [low for low, _ in bounds.values()],
-        "high": [high for _, high in bounds.values()],
-        "AP": [result.mean["AP"] for result in results.values()],
-        "RR": [result.mean["RR"] for result in results.values()],
-    }
-    console.print(Table(league).rich())
-    skipped = results[best[0]].skipped["AP"]
-    print(f"Means over {len(test) - skipped} queries; {skipped} without a relevant document are skipped.")
-
-    console.print(
-        f"\n[bold]3. Is the difference to {best[0]} real?[/bold] Fisher's randomisation test, Holm's correction"
-    )
-    tests = significance(results, baseline=best[0])
-    shown = ("measure", "ranker", "difference", "low", "high", "p_corrected", "wins", "losses")
-    console.print(Table({column: tests[column] for column in shown}).rich())
-    console.print(
-        "\nNext: [bold]rankwise inspect[/bold] YOUR.txt, [bold]rankwise evaluate[/bold] YOUR.txt YOUR.scores, "
-        "[bold]rankwise convert[/bold] YOUR.txt YOUR.rankwise"
-    )
+    console.print(f"[bold]League[/bold] on {len(found.queries):,} test queries, 95% intervals over queries")
+    league = _league(found)
+    console.print(Table({**league, "seconds": [f"{one:.1f}" for one in league["seconds"]]}).rich())
+    console.print(f"+ and -: better and worse than {found.baseline} (paired randomisation test, Holm's correction)\n")
+    winner, certificate = demonstration.winner(found), demonstration.certificate(found)
+    console.print(f"[bold]Certificate[/bold] of {winner}")
+    console.print(in_shell(certificate.summary()), markup=False)
+    show_certificate(certificate)
+    folder = demonstration.folder
+    report = f"no report: {demonstration.lacking}" if demonstration.lacking else f"open {folder / 'rankwise-demo.html'}"
+    console.print(f"\n[bold]Report[/bold]: {report}", soft_wrap=True)
+    console.print("\n[bold]Try next[/bold]")
+    for command in demonstration.next_commands():
+        console.print(f"  {command}", markup=False, soft_wrap=True)

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwise.cli import reading
+from rankwise._errors import RankwiseError
+from rankwise.cli import completion, reading
 from rankwise.cli.reading import Base, Missing, Unjudged
 
 
@@ -31,10 +32,20 @@ class EmptyQuery(StrEnum):
 def evaluate(
     judged: Annotated[Path, typer.Argument(help="Judged lists, or TREC qrels when the scores are a TREC run.")],
     scores: Annotated[
-        list[Path], typer.Argument(help="One or more files: a score a line, RankLib's -score file, or a TREC run.")
-    ],
+        list[Path] | None,
+        typer.Argument(help="Files: a saved ranker, a score a line, RankLib's -score file, or a TREC run."),
+    ] = None,
+    model: Annotated[
+        list[Path] | None, typer.Option("--model", help="A saved ranker that is to rank the lists; may be repeated.")
+    ] = None,
     measure: Annotated[
-        list[str], typer.Option("--measure", "-m", help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.")
+        list[str],
+        typer.Option(
+            "--measure",
+            "-m",
+            help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.",
+            autocompletion=completion.measures,
+        ),
     ] = [  # noqa: B006
         "nDCG@10",
         "AP",
@@ -62,30 +73,62 @@ def evaluate(
     base: reading.BaseOption = Base.auto,
     qid: reading.QidOption = "qid",
     label: reading.LabelOption = "label",
+    docid: reading.DocidOption = None,
+    ignore: reading.IgnoreOption = None,
+    grades: reading.GradesOption = None,
 ) -> None:
-    """Means with confidence intervals; with several score files, paired tests against the first as well.
+    """Measure scores or saved rankers on judged lists: means with intervals, paired tests.
+
+    With several files the others are tested against the first.
 
     Example: rankwise evaluate test.txt bm25.scores model.scores -m nDCG@10 -m AP
+
+    Example: rankwise evaluate my.csv --model m.rankwise --qid query --label grade
     """
     from rankwise._progress import track
     from rankwise.evaluation.evaluate import evaluate as measure_scores
-    from rankwise.evaluation.files import open_pair
     from rankwise.evaluation.significance import significance
     from rankwise.measures.conventions import settle
 
     settle(measure, like, rel)  # a misspelt measure is told before anything is read
-    settings = reading.options(missing, unjudged, base, qid, label)
+    settings = reading.options(missing, unjudged, base, qid, label, docid, ignore, grades)
     results: dict[str, Any] = {}
+    rankings = [*(scores or ()), *(model or ())]
+    if not rankings:
+        raise RankwiseError("evaluate takes files of scores, or --model with a saved ranker: found neither")
+    rankers = {path: _ranker(path) for path in rankings if _is_model(path)}
+    if len(rankers) == len(rankings):
+        settings = reading.for_rankers(settings, rankers.values())
     opened: dict[str, Any] = {}
-    for path in track(scores, "evaluating"):
-        queries, values = open_pair(judged, path, opened, **settings)
+    for path in track(rankings, "evaluating"):
+        if path in rankers:
+            queries = opened["queries"] = opened.get("queries") or reading.read_lists(judged, settings)
+            values = rankers[path].predict(queries)
+        else:
+            queries, values = reading.read_scored(judged, path, settings, opened)
         results[str(path)] = measure_scores(queries, values, measure, like=like, ties=ties, empty=empty, rel=rel)  # type: ignore[arg-type]
-    tests = significance(results, baseline=str(scores[0])) if len(results) > 1 else None
+    tests = significance(results, baseline=str(rankings[0])) if len(results) > 1 else None
     if as_json:
         document: dict[str, Any] = {name: _document(result, level, tie_range) for name, result in results.items()}
         print(json.dumps({"results": document, "tests": None if tests is None else list(tests)}))
         return
     _show(results, tests, level, per_query, tie_range)
+
+
+def _is_model(path: Path) -> bool:
+    from rankwise.data.anyfile import kind_of
+
+    return path.is_file() and kind_of(path) == "store"
+
+
+def _ranker(path: Path) -> Any:
+    from rankwise._api import load
+    from rankwise.rankers._base import Ranker
+
+    ranker = load(path)
+    if not isinstance(ranker, Ranker):
+        raise RankwiseError(f"{path} holds {type(ranker).__name__}: expected scores, or a saved ranker")
+    return ranker
 
 
 def _document(result: Any, level: float, tie_range: bool) -> dict[str, Any]:

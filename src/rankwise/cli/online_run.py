@@ -43,14 +43,18 @@ def _once(
     data: str | os.PathLike[str], n_features: int | None, options: dict[str, Any], on_read: Callable[[int], object]
 ) -> Iterator[Queries]:
     from rankwise._kernels.drive import query_chunks
-    from rankwise.data.anyfile import kind_of, read_any
+    from rankwise.cli import reading
+    from rankwise.data.anyfile import kind_of
+    from rankwise.data.frames import is_table
     from rankwise.data.letor import iter_letor
 
-    if kind_of(data) == "text":
-        reading = {name: value for name, value in options.items() if name not in ("qid", "label")}
-        yield from iter_letor(data, rows=_ROWS, n_features=n_features, returning="new", on_read=on_read, **reading)
+    path = Path(data)
+    reading.refuse_what_cannot_be(path)
+    if kind_of(path) == "text" and not is_table(path) and not reading.looks_like_csv(path):
+        how = {name: value for name, value in options.items() if name not in reading.OF_TABLES}
+        yield from iter_letor(data, rows=_ROWS, n_features=n_features, returning="new", on_read=on_read, **how)
         return
-    queries = read_any(data, **options)
+    queries = reading.read_lists(path, options)
     size = os.path.getsize(data)
     for first, last in query_chunks(queries.start, _ROWS):
         yield queries[first:last]

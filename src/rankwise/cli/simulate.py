@@ -36,7 +36,7 @@ def simulate(
     rounds, the mistakes so far, and the largest cumulative loss that theory allows for that margin. ListNet's step is
     chosen on a stream of its own.
 
-    Example: rankwise simulate --rounds 100000 --margin 0.02 --png online.png
+    Example: rankwise simulate --rounds 5000 --margin 0.02 --png online.png
     """
     from rankwise._progress import progress
     from rankwise.data.worlds import World

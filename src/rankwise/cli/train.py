@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwise._errors import DataError, FileFormatError, RankwiseError
-from rankwise.cli import reading
+from rankwise.cli import completion, reading
 from rankwise.cli.reading import Base, Missing, Unjudged
 
 if TYPE_CHECKING:
@@ -38,19 +38,27 @@ class Scale(StrEnum):
 
 
 def train(
-    data: Annotated[
-        Path, typer.Argument(help="Judged lists: LETOR text (.gz too, - for standard input), table, or rankwise file.")
-    ],
+    data: reading.JudgedArgument,
     online: Annotated[
         bool, typer.Option("--online", help="Predict each list, then learn from it; a text is never loaded as a whole.")
     ] = False,
     ranker: Annotated[
         str | None,
-        typer.Option(help="The name of a ranker (default SmoothRank); online slam (default), max-pair, listnet ..."),
+        typer.Option(
+            "--ranker",
+            "-r",
+            help="The name of a ranker (default SmoothRank; online: slam, max-pair, listnet ...).",
+            autocompletion=completion.rankers,
+        ),
     ] = None,
     measure: Annotated[
         str | None,
-        typer.Option("--measure", "-m", help="What is learned for, and accounted: nDCG@10 (default), AP ..."),
+        typer.Option(
+            "--measure",
+            "-m",
+            help="What is learned for, and accounted: nDCG@10 (default), AP ...",
+            autocompletion=completion.measures,
+        ),
     ] = None,
     margin: Annotated[
         float | None, typer.Option(help="slam: 0, scale-free (default), or the margin of a pair.")
@@ -72,7 +80,8 @@ def train(
     share: Annotated[
         float, typer.Option("--test-share", min=0, max=0.9, help="Queries held out to test on; 0: learn from all.")
     ] = 0.2,
-    seed: Annotated[int, typer.Option(help="Seed of the split and of the ranker.")] = 0,
+    seed: reading.SeedOption = 0,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Threads (default: every core).")] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Online: how often a file is read from beginning to end.")] = 1,
     features: Annotated[
         int | None, typer.Option(min=1, help="Features of a text (default: those of its first lists, or the model's).")
@@ -90,8 +99,11 @@ def train(
     base: reading.BaseOption = Base.auto,
     qid: reading.QidOption = "qid",
     label: reading.LabelOption = "label",
+    docid: reading.DocidOption = None,
+    ignore: reading.IgnoreOption = None,
+    grades: reading.GradesOption = None,
 ) -> None:
-    """Learn a ranker from judged lists, and say what it did and where it is.
+    """Learn a ranker from judged lists, test it, and save it.
 
     A fifth of the queries is held out by chance, and the model is measured on them; --validation or --test-share 0
     learn from all. Ctrl-C saves what was learned by the last finished round.
@@ -101,7 +113,9 @@ def train(
 
     Example: rankwise train judged.txt --out model.rankwise
 
-    Example: zcat clicks.txt.gz | rankwise train - --online --out clicks.rankwise
+    Example: rankwise train my.csv --qid query --label grade --ignore url
+
+    Example: zcat clicks.txt.gz | rankwise train - --online -o clicks.rankwise
     """
     from rankwise.cli.batch_run import DEFAULT, BatchRun, as_settings, parts_of_file, ranker_named
     from rankwise.cli.online_run import OnlineRun, judged_blocks
@@ -112,10 +126,12 @@ def train(
     if not online:
         _refuse_online_only({"--resume": resume, "--checkpoint": checkpoint, "--skip": skip or None})
         batch = ranker_named(ranker or DEFAULT, {"measure": "nDCG@10", **given, "missing": missing.value})
-        known = {"verbose": not as_json, "random_state": seed}
+        known = {"verbose": not as_json, "random_state": seed, "n_jobs": jobs}
         batch.set_params(**{name: value for name, value in known.items() if name in batch._get_param_names()})
         target = _target(out, None)
-        parts = parts_of_file(data, validation, share, seed, reading.options(missing, unjudged, base, qid, label))
+        parts = parts_of_file(
+            data, validation, share, seed, reading.options(missing, unjudged, base, qid, label, docid, ignore, grades)
+        )
         learning = BatchRun(batch, *parts, target)
         learning.learn()
         learning.show(as_json)
@@ -127,7 +143,9 @@ def train(
     _check_source(data, epochs)
     target = _target(out, resume)
     width = getattr(model, "n_features_in_", features)
-    blocks = judged_blocks(data, epochs, skip, width, reading.options(missing, unjudged, base, qid, label))
+    blocks = judged_blocks(
+        data, epochs, skip, width, reading.options(missing, unjudged, base, qid, label, docid, ignore, grades)
+    )
     run = OnlineRun(model, target, checkpoint)
     try:
         run.over(blocks, epochs * os.path.getsize(data) if data.is_file() else 0)

@@ -7,7 +7,8 @@ from typing import Any
 from rankwise._errors import DataError, FileFormatError
 from rankwise.data.queries import Queries
 
-_TABLES = (".parquet", ".csv")
+_TABLES = (".parquet", ".csv")  # that are written; more are read, see frames.is_table
+_OF_TABLES = ("docid", "ignore", "grades", "features")
 _STORES = (".rankwise", ".safetensors")
 _TEXTS = (".txt", ".letor", ".dat", ".svm", ".svmlight", ".libsvm")
 
@@ -15,7 +16,8 @@ _TEXTS = (".txt", ".letor", ".dat", ".svm", ".svmlight", ".libsvm")
 def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "label", **options: Any) -> Queries:
     """Judged lists from a LETOR text, a parquet or CSV table, or a rankwise file; ``-`` is a text on standard input.
 
-    ``qid`` and ``label`` name columns of a table; the other options are those of :func:`read_letor`.
+    ``qid`` and ``label`` name columns of a table, for which ``docid``, ``ignore``, ``grades`` and ``features`` are those
+    of :func:`from_frame`; the other options are those of :func:`read_letor`.
     """
     kind = kind_of(path)
     if kind == "store":
@@ -25,10 +27,11 @@ def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "la
     if kind == "table":
         from rankwise.data.frames import read_table
 
-        return read_table(path, qid=qid, label=label, missing=options.get("missing", "error"))
+        known = {name: options[name] for name in (*_OF_TABLES, "missing", "unjudged") if name in options}
+        return read_table(path, qid=qid, label=label, **known)
     from rankwise.data.letor import read_letor
 
-    return read_letor(path, **options)
+    return read_letor(path, **{name: value for name, value in options.items() if name not in _OF_TABLES})
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
@@ -38,7 +41,9 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         return "text"
     if os.path.isdir(name):
         raise FileFormatError(f"{name} is a folder, expected a file; read_folds opens a folder of folds")
-    if Path(name).suffix.lower() in _TABLES:
+    from rankwise.data.frames import is_table
+
+    if is_table(name):
         return "table"
     if not os.path.exists(name):
         return "text"  # whose reader says that there is no such file
@@ -92,7 +97,7 @@ def _stream(source: str | os.PathLike[str], target: str | os.PathLike[str], dtyp
     from rankwise.data.letor import iter_letor
     from rankwise.data.stored_writer import QueriesWriter
 
-    reading = {name: value for name, value in options.items() if name not in ("qid", "label")}
+    reading = {name: value for name, value in options.items() if name not in ("qid", "label", *_OF_TABLES)}
     total = None if os.fspath(source) == "-" else os.path.getsize(source)
     queries = documents = 0
     with progress("converting", total) as bar, QueriesWriter(target) as writer:

@@ -7,6 +7,7 @@ the caller as KeyboardInterrupt, and where a round had finished the ranker holds
 """
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from rankwise.measures._base import Measure
 from rankwise.measures.parse import parse
 
 if TYPE_CHECKING:
+    from rankwise.data.scaling import Scaler
     from rankwise.guarantees._bound import Bound
     from rankwise.guarantees.certificate import Certificate
     from rankwise.rankers._minimised import Minimised
@@ -45,11 +47,13 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     name: ClassVar[str]
     takes_validation: ClassVar[bool] = False  # whether ``fit`` makes choices by a second set
+    learns: ClassVar[bool] = True  # whether the lists of ``fit`` change what is predicted
     measure: Any
     missing: checks.Missing = "error"
 
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
+    scaling_: "Scaler"  # that made the features of the lists; lists that nobody scaled have none
     seen_: Seen  # fingerprints of all lists that ``fit`` saw; a file of an older version has none
 
     @classmethod
@@ -78,7 +82,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         y : labels, where X is an array
         group, qid : sizes of consecutive lists, or one id a row in any order
         validation : `Queries` for choices that a ranker makes by a second set (``Whole(queries)`` under scikit-learn)
-        eval_set, eval_group : the same as ``[(X, y)]`` and ``[sizes]``
+        eval_set, eval_group : the same as ``[(X, y)]`` and ``[sizes]``; a ranker that makes no choices warns and leaves
+            it aside
         """
         train = self._judged(X, y, group, qid)
         if validation is not None and eval_set is not None:
@@ -87,6 +92,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             if eval_group is None or len(eval_set) != 1 or len(eval_group) != 1:
                 raise DataError("eval_set=[(X, y)] goes with eval_group=[sizes], one of each")
             validation = self._judged(eval_set[0][0], eval_set[0][1], eval_group[0], None)
+            if not self.takes_validation:  # PyTerrier and LightGBM's users pass one to every learner
+                warnings.warn(f"{self.name} makes no choice by a second set: eval_set is not used", stacklevel=2)
+                validation = None
         with self._all_or_nothing():
             self._remember_features(train)
             held = None if validation is None else self._aligned(Whole.open(validation))
@@ -228,6 +236,10 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             self.feature_names_in_ = np.array(queries.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        if queries.scaling is not None:
+            self.scaling_ = queries.scaling
+        elif hasattr(self, "scaling_"):
+            del self.scaling_
 
     def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
         """Fingerprints of what ``fit`` is about to see, and of what rankers among its parameters have seen."""

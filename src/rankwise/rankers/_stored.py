@@ -13,6 +13,7 @@ from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._store import Store, StoreWriter
 from rankwise.data.checks import Missing
 from rankwise.data.fingerprints import MOST, Fingerprints, Seen
+from rankwise.data.scaling import Scaler
 from rankwise.losses import registered as known_losses
 from rankwise.losses._base import Loss
 from rankwise.measures._base import Measure
@@ -47,13 +48,18 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
             file.metadata["seen"] = {part: getattr(seen, part).forgotten for part in _SEEN}
             for part in _SEEN:
                 file.append(f"seen.{part}", getattr(seen, part).words)
+        scaling = getattr(ranker, "scaling_", None)
+        if scaling is not None:
+            file.metadata["scaling"], learned = scaling.to_state()
+            for name, array in learned.items():
+                file.append(f"scaling.{name}", array)
 
 
 def read_ranker(store: Store) -> Ranker:
     """The ranker in an opened file; what could not be one is refused, for the file may be a stranger's."""
     name, layout = store.fact("ranker", str), store.fact("layout", int)
     if layout > _LAYOUT:
-        raise FileFormatError(f"{store.path} was written by a newer rankwise (layout {layout}): install that one")
+        raise FileFormatError(f"{store.path} was written by a newer rankwise (layout {layout!s:.20}): install that one")
     kind = registered().get(name)
     if kind is None:
         raise FileFormatError(f"{store.path} holds a ranker {name!r:.40}, which is not installed here")
@@ -63,20 +69,30 @@ def read_ranker(store: Store) -> Ranker:
         ranker = kind(**parameters)
         if ranker.missing not in get_args(Missing):
             raise RankwiseError(f"its policy for missing values is {ranker.missing!r:.20}")
+        if not _is_count(getattr(ranker, "n_jobs", None)):
+            raise RankwiseError(f"its number of threads is {ranker.n_jobs!r:.20}")
         ranker.n_features_in_ = width
         if names is not None:
             if len(names) != width or len(set(names)) < width or not all(isinstance(one, str) for one in names):
                 raise RankwiseError(f"it names {len(names)} features of {width}")
             ranker.feature_names_in_ = np.array(names, dtype=object)
-        ranker._restore(store.fact("learned", dict), store)
+        with np.errstate(invalid="raise"):  # NaN where a whole number belongs
+            ranker._restore(store.fact("learned", dict), store)
         if "seen" in store.metadata:  # files of older versions have no fingerprints
             ranker.seen_ = _read_seen(store)
+        if "scaling" in store.metadata:  # only where the lists of the fit were scaled
+            ranker.scaling_ = _read_scaling(store, width)
     except FileFormatError:
         raise
     except Exception as error:  # whatever a hostile file provokes
         about = (str(error).splitlines() or [type(error).__name__])[0]
-        raise FileFormatError(f"{store.path} is damaged: {about}") from error
+        raise FileFormatError(f"{store.path} is damaged: {about:.200}") from error
     return ranker
+
+
+def _is_count(n_jobs: Any) -> bool:
+    """Whether it can be a number of threads."""
+    return n_jobs is None or (isinstance(n_jobs, int) and not isinstance(n_jobs, bool))
 
 
 def _read_seen(store: Store) -> Seen:
@@ -88,6 +104,16 @@ def _read_seen(store: Store) -> Seen:
             raise RankwiseError(f"it remembers {len(words):,} lists, and {lost!r:.40} more that it forgot")
         parts.append(Fingerprints.of(words, lost))
     return Seen(*parts)
+
+
+def _read_scaling(store: Store, width: int) -> Scaler:
+    """The scaler that made the features which the ranker learned from."""
+    learned = ("center", "scale")
+    arrays = {name: store.array(f"scaling.{name}", np.float64) for name in learned if f"scaling.{name}" in store}
+    scaler = Scaler.from_state(store.fact("scaling", dict), arrays)
+    if scaler.n_features_in_ != width:
+        raise RankwiseError(f"it scales {scaler.n_features_in_!s:.20} features of {width}")
+    return scaler
 
 
 def _plain(value: Any, name: str) -> Any:

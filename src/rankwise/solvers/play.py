@@ -44,7 +44,7 @@ def play(
     ``read``: take the fingerprints of the lists as well, while they are still near.
     """
     after = state.copy()
-    stage = _Stage(rules, queries, after, read)
+    stage = Stage(rules, queries, after, read)
     threads = drive.threads(n_jobs)
     chunks = drive.query_chunks(_start_of(queries, order), _ALONE if threads == 1 else _BESIDE)
     found = _beside(stage, [order[first:last] for first, last in chunks], threads)
@@ -57,7 +57,7 @@ def play(
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """Some lists in the order in which they are shown, with all that the labels alone decide."""
 
     order: NDArray[np.int64]
@@ -67,7 +67,7 @@ class _Part:
     grade: Vector
 
 
-class _Shown(NamedTuple):
+class Shown(NamedTuple):
     """What came of showing a part, one score a document and one value a list."""
 
     scores: Vector
@@ -77,15 +77,15 @@ class _Shown(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Stage:
+class Stage:
     """What rounds are played on; ``state`` is written into."""
 
     rules: Rules
     queries: Queries
     state: State
-    read: bool
+    read: bool = False
 
-    def prepare(self, order: NDArray[np.int64]) -> _Part:
+    def prepare(self, order: NDArray[np.int64]) -> Part:
         """Before the lists are shown: what the loss prepares, and the classes of labels."""
         from rankwise.losses.slam_weights import number_lists
 
@@ -94,9 +94,9 @@ class _Stage:
         grade, no_rows = np.empty(len(labels)), np.empty(0, np.int64)
         classes = measure.row_values(labels) if isinstance(measure, BinaryMeasure) else labels
         number_lists(start, no_rows, classes, grade)
-        return _Part(order, start, labels, PreparedLists.of(self.rules.loss, labels, start), grade)
+        return Part(order, start, labels, PreparedLists.of(self.rules.loss, labels, start), grade)
 
-    def present(self, part: _Part) -> _Shown:
+    def present(self, part: Part) -> Shown:
         """Show the lists one after the other."""
         from rankwise._kernels.fingerprint import column_keys
         from rankwise._kernels.jit import typed_function
@@ -136,16 +136,16 @@ class _Stage:
                 f"a score of query {query!r} in round {before + done + 1:,} is too large for float64: scale the "
                 "features, or take a smaller eta"
             )
-        return _Shown(scores, loss, mistake, words)
+        return Shown(scores, loss, mistake, words)
 
-    def account(self, part: _Part, shown: _Shown) -> Played:
+    def account(self, part: Part, shown: Shown) -> Played:
         """After the lists were shown: what came of it, with equal scores in no order and in the worst one."""
         lists = ScoredLists(shown.scores, part.labels, part.start)
         values = measure_lists_by_ties([self.rules.measure], lists, ["expected", "pessimistic"], n_jobs=1)[:, 0]
         weights = self._weights(part, shown.mistake)
         return Played(part.order, shown.mistake, shown.loss, values[0], values[1], weights, shown.words)
 
-    def _weights(self, part: _Part, mistake: NDArray[np.bool_]) -> WeightFacts:
+    def _weights(self, part: Part, mistake: NDArray[np.bool_]) -> WeightFacts:
         from rankwise.solvers._rounds import add_weight_facts
 
         if self.rules.loss.name != "SLAM":
@@ -157,7 +157,7 @@ class _Stage:
         return WeightFacts(V=total, smallest=least, v_max=ratio, longest=int(longest), steepest=steepest)
 
 
-def _beside(stage: _Stage, parts: list[NDArray[np.int64]], threads: int) -> list[Played]:
+def _beside(stage: Stage, parts: list[NDArray[np.int64]], threads: int) -> list[Played]:
     """Rounds follow one another, but the next lists are prepared, and those that were shown measured, beside them."""
     if threads == 1 or len(parts) == 1:
         found = []

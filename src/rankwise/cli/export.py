@@ -1,0 +1,151 @@
+"""``rankwise export``: a ranker for a search engine, a database or a program, with a proof that it ranks the same."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rankwise._errors import RankwiseError
+from rankwise.cli import reading
+from rankwise.cli.reading import Base, Missing, Unjudged
+
+
+def export(
+    model: Annotated[
+        Path,
+        typer.Argument(help="A ranker that was saved, or a linear model of RankLib, SVM-rank or liblinear."),
+    ],
+    to: Annotated[str | None, typer.Option("--to", "-t", help="Where to; without it the choices are listed.")] = None,
+    sample: Annotated[
+        Path | None, typer.Option(help="Lists with raw features: the engine's arithmetic is compared on them.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--out", "-o", help="A file, or a folder for several; else the model is printed.")
+    ] = None,
+    called: Annotated[str, typer.Option("--name", help="The model's name there, or the function's.")] = "rankwise",
+    names: Annotated[
+        str | None,
+        typer.Option("--features", help="Names of the features, separated by commas, as the engine has them."),
+    ] = None,
+    shift: Annotated[
+        str, typer.Option(help="Added to every score; sample: as much as lifts those of the sample to 0.")
+    ] = "0",
+    option: Annotated[
+        list[str] | None, typer.Option("--option", help="An option of the target, such as store=shop; may be repeated.")
+    ] = None,
+    as_json: reading.JsonOption = False,
+    missing: reading.MissingOption = Missing.error,
+    unjudged: reading.UnjudgedOption = Unjudged.error,
+    base: reading.BaseOption = Base.auto,
+    qid: reading.QidOption = "qid",
+    label: reading.LabelOption = "label",
+    docid: reading.DocidOption = None,
+    ignore: reading.IgnoreOption = None,
+    grades: reading.GradesOption = None,
+) -> None:
+    """Write a ranker for Solr, Elasticsearch, OpenSearch, Vespa, RankLib, ONNX, SQL, Python or C.
+
+    Example: rankwise export model.rankwise --to solr --sample test.txt -o solr/
+
+    Example: rankwise export svm_rank.model --to rankwise -o model.rankwise
+    """
+    if to is None:
+        _list_targets(as_json)
+        return
+    settings = reading.options(missing, unjudged, base, qid, label, docid, ignore, grades)
+    listed = None if names is None else [name.strip() for name in names.split(",")]
+    ranker = _opened(model, listed)
+    if to.lower() == "rankwise":
+        _save(ranker, output)
+        return
+    from rankwise.exports import export as export_model
+
+    lists = None if sample is None else reading.read_lists(sample, settings)
+    done = export_model(
+        ranker,
+        to,
+        output,
+        called=called,
+        sample=lists,
+        feature_names=listed,
+        shift=_number(shift),
+        **dict(_option(one) for one in option or ()),
+    )
+    if as_json:
+        print(json.dumps(done.to_dict()))
+        return
+    _show(done, output)
+
+
+def _opened(path: Path, names: list[str] | None) -> Any:
+    """A ranker from either kind of file; a text has no names of its own."""
+    from rankwise.data.anyfile import kind_of
+
+    if not path.exists():
+        raise RankwiseError(f"{path} is not there: expected a saved ranker, or a model of another tool")
+    if kind_of(path) == "store":
+        from rankwise._api import load
+        from rankwise.rankers._base import Ranker
+
+        ranker = load(path)
+        if not isinstance(ranker, Ranker):
+            raise RankwiseError(f"{path} holds {type(ranker).__name__}, and an export is of a ranker")
+        return ranker
+    from rankwise.exports import read_model
+
+    return read_model(path, feature_names=names)
+
+
+def _save(ranker: Any, output: Path | None) -> None:
+    if output is None:
+        raise RankwiseError("a rankwise file is no text: give --out")
+    ranker.save(output)
+    print(f"{output}: {ranker.name}, {ranker.n_features_in_:,} features")
+
+
+def _number(text: str) -> Any:
+    if text == "sample":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise RankwiseError(f"--shift is a number or 'sample': found {text!r:.40}") from None
+
+
+def _option(text: str) -> tuple[str, Any]:
+    name, mark, value = text.partition("=")
+    if not mark:
+        raise RankwiseError(f"--option is NAME=VALUE: found {text!r:.40}")
+    return name.strip(), int(value) if value.strip().isdigit() else value.strip()
+
+
+def _list_targets(as_json: bool) -> None:
+    from rankwise.exports import targets
+
+    found = {**{name: kind.title for name, kind in targets().items()}, "rankwise": "a file for the other commands"}
+    if as_json:
+        print(json.dumps(found))
+        return
+    from rich.console import Console
+
+    from rankwise._tables import Table
+
+    console = Console(highlight=False)
+    console.print("Say where to by --to:", markup=False)
+    console.print(Table({"--to": sorted(found), "what": [found[name] for name in sorted(found)]}).rich())
+
+
+def _show(done: Any, output: Path | None) -> None:
+    """The model, unless it was written; and on standard error, which a pipe leaves out, what is to be said."""
+    from rich.console import Console
+
+    if output is None:
+        print(done.text, end="")
+    console = Console(highlight=False, stderr=output is None)
+    if output is not None:
+        console.print(f"{output}: {', '.join(done.files)} for {done.target}", markup=False)
+    for note in done.notes:
+        console.print(f"- {note}", markup=False)
+    if done.parity is not None:
+        console.print(done.parity.table().rich())

@@ -1,0 +1,28 @@
+"""The library speaks of arguments, ``missing='zero'``; whoever types a command reads of options, ``--missing zero``."""
+
+import re
+import shlex
+
+# argument -> option, where it is not the same word with hyphens
+_OPTIONS = {"grades": "labels", "n_features": "features"}
+_ARGUMENTS = "missing|unjudged|qid|label|docid|features|n_features|row_radius|longest|ignore|measure|empty"
+
+
+def in_shell(sentence: str) -> str:
+    """The sentence with every argument that is an option spelt as one."""
+    sentence = re.sub(r"grades=\{([^}]*)\}", lambda found: f"--labels {_grades(found[1])}", sentence)
+    sentence = sentence.replace("zero_based=True", "--first-id 0").replace("label=None", "--label ''")
+    sentence = re.sub(rf"\b({_ARGUMENTS})=\['([^']*)'\]", _option, sentence)
+    sentence = re.sub(rf"\b({_ARGUMENTS})='([^']*)'", _option, sentence)
+    return re.sub(rf"\b({_ARGUMENTS})=(\S*)", _option, sentence)
+
+
+def _option(found: "re.Match[str]") -> str:
+    name = _OPTIONS.get(found[1], found[1]).replace("_", "-")
+    value = "NAME" if found[2] == "its name" else found[2] and shlex.quote(found[2])
+    return f"--{name} {value}".rstrip()
+
+
+def _grades(inside: str) -> str:
+    """``'bad': 0, 'good': 1`` as ``bad=0,good=1``."""
+    return shlex.quote(re.sub(r"['\"]?: ", "=", re.sub(r"(^|, )['\"]", ",", inside)).lstrip(","))

@@ -1,0 +1,154 @@
+"""What a fitted ranker computes, without how it was learned: a weighted sum, or a sum of steps, over named features."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise._tables import Table
+from rankwise.data import checks
+from rankwise.data.queries import Queries
+from rankwise.data.scaling import Scaler
+from rankwise.exports.raw_thresholds import on_raw_features
+from rankwise.rankers._base import LinearRanker, Ranker
+from rankwise.rankers._thresholds import StepScorer, ThresholdRanker
+
+Vector = NDArray[np.float64]
+Scaling = Scaler | Literal["none"] | None
+
+
+@dataclass(frozen=True)
+class WeightedSum:
+    """s(x) = constant + sum_j weight_j (x_j - center_j) / scale_j; center and scale are None for raw features."""
+
+    names: tuple[str, ...]
+    weight: Vector
+    constant: float = 0.0
+    center: Vector | None = None
+    scale: Vector | None = None
+    missing: checks.Missing = "error"
+
+    @property
+    def used(self) -> list[int]:
+        """Features whose weight is not 0; the first one where all are 0, since no engine takes an empty model."""
+        return np.flatnonzero(self.weight).tolist() or [0]
+
+    def raw(self) -> "WeightedSum":
+        """The same sum with the scaling folded into weights and constant."""
+        if self.center is None or self.scale is None:
+            return self
+        weight = self.weight / self.scale
+        if not np.isfinite(weight).all():
+            place = int(np.argmin(np.isfinite(weight)))
+            raise DataError(f"the weight of feature {self.names[place]!r} does not fit into float64 on the raw scale")
+        constant = self.constant - float(weight @ self.center)
+        return replace(self, weight=weight, constant=constant, center=None, scale=None)
+
+
+@dataclass(frozen=True)
+class StepSum:
+    """s(x) = constant + sum_t alpha_t 1[x_f > threshold], on raw features."""
+
+    names: tuple[str, ...]
+    feature: NDArray[np.int64]
+    threshold: Vector
+    alpha: Vector
+    constant: float = 0.0
+    missing: checks.Missing = "error"
+
+    def trees(self) -> list[tuple[int, Vector, Vector]]:
+        """(feature, thresholds ascending, what each bin between them is worth) of every feature in use."""
+        scorer = StepScorer.of(Table({"feature": self.feature, "threshold": self.threshold, "alpha": self.alpha}))
+        found = []
+        for number, feature in enumerate(scorer.feature.tolist()):
+            first, last = int(scorer.start[number]), int(scorer.start[number + 1])
+            found.append((feature, scorer.cut[first:last], scorer.worth[first + number : last + number + 1]))
+        return found
+
+
+Formula = WeightedSum | StepSum
+
+
+def formula_of(ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[str] | None) -> tuple[Formula, list[str]]:
+    """What a fitted ranker computes on raw features, and notes about its names and missing values."""
+    names, notes = _names(ranker, feature_names)
+    if ranker.missing == "min":
+        notes.append(
+            "the ranker fills missing values with the smallest of their list (missing='min'), which no engine does: "
+            "send complete features"
+        )
+    if isinstance(ranker, LinearRanker):
+        constant = float(getattr(ranker, "intercept_", 0.0))
+        found = WeightedSum(names, ranker.coef_.astype(np.float64), constant, missing=ranker.missing)
+        return (found if scaler is None else _scaled(found, scaler)), notes
+    if isinstance(ranker, ThresholdRanker):
+        steps = ranker.steps_
+        parts = steps["feature"].astype(np.int64), steps["threshold"].copy(), steps["alpha"].copy()
+        if scaler is None:
+            return StepSum(names, *parts, missing=ranker.missing), notes
+        feature, threshold, alpha, constant = on_raw_features(scaler, *parts)
+        return StepSum(names, feature, threshold, alpha, constant, ranker.missing), notes
+    raise RankwiseError(
+        f"{ranker.name} cannot be exported: a file for an engine holds a weighted sum of features or a sum of steps"
+    )
+
+
+def opened(model: Any, scaling: Scaling = None, sample: Queries | None = None) -> tuple[Ranker, Scaler | None]:
+    """The fitted ranker, and the scaler through which it sees raw features; what no engine can do is refused."""
+    scaler: Any = scaling
+    if hasattr(model, "steps") and not isinstance(model, Ranker):  # a pipeline of scikit-learn's
+        *before, (_, ranker) = model.steps
+        if len(before) != 1 or not isinstance(before[0][1], Scaler) or not isinstance(ranker, Ranker):
+            raise RankwiseError("a pipeline is exported if it is a Scaler and then a ranker: found other steps")
+        scaler, model = before[0][1] if scaling is None else scaling, ranker
+    if not isinstance(model, Ranker):
+        raise RankwiseError(f"export takes a fitted ranker: found {type(model).__name__}")
+    model._check_fitted()
+    if scaler is None:
+        scaler = getattr(model, "scaling_", None) or (None if sample is None else sample.scaling)
+    if scaler is None or (isinstance(scaler, str) and scaler == "none"):
+        return model, None
+    if not isinstance(scaler, Scaler):
+        raise RankwiseError(f"scaling is a fitted Scaler, or 'none': found {scaler!r:.60}")
+    if scaler.per == "query":
+        raise RankwiseError(
+            f"{model.name} learned from features scaled within each query, and an engine scores a document without "
+            "seeing its list: learn from Scaler(per='set') or raw features, or give scaling='none' if the engine "
+            "gets features that are scaled already"
+        )
+    scaler._check_fitted()
+    if scaler.n_features_in_ != model.n_features_in_:
+        raise DataError(f"the scaler has {scaler.n_features_in_} features and {model.name} {model.n_features_in_}")
+    return model, scaler
+
+
+def _names(ranker: Ranker, given: Sequence[str] | None) -> tuple[tuple[str, ...], list[str]]:
+    names = checks.as_names(given, ranker.n_features_in_) if given is not None else ranker._names()
+    if names is not None:
+        for name in names:
+            if not name.strip() or not name.isprintable():
+                raise DataError(f"the feature name {name!r:.60} cannot be exported: names are printable and not empty")
+        return names, []
+    count = ranker.n_features_in_
+    return tuple(f"f{place}" for place in range(1, count + 1)), [
+        f"the ranker knows no names of features: they are called f1 to f{count}; give feature_names="
+    ]
+
+
+def _scaled(formula: WeightedSum, scaler: Scaler) -> WeightedSum:
+    """The sum over features that the scaler makes; what did not vary counts nothing."""
+    if scaler.how == "log" or scaler.scale_ is None or scaler.center_ is None:
+        raise RankwiseError(
+            f"{scaler!r} takes logarithms, which linear weights on raw features cannot express: learn from "
+            "Scaler('standard'), or give scaling='none' and send scaled features"
+        )
+    varies = scaler.scale_ > 0
+    return replace(
+        formula,
+        weight=np.where(varies, formula.weight, 0.0),
+        center=np.where(varies, scaler.center_, 0.0),
+        scale=np.where(varies, scaler.scale_, 1.0),
+    )

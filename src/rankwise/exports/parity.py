@@ -1,0 +1,137 @@
+"""Does the engine rank as the ranker does: scores, order of pairs and measure, side by side on a sample."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._tables import Table
+from rankwise.data.queries import Queries
+from rankwise.evaluation.evaluate import evaluate
+from rankwise.measures._base import Measure
+
+Vector = NDArray[np.float64]
+
+_BLOCK = 1 << 22  # pairs looked at together
+
+
+@dataclass(frozen=True)
+class Parity:
+    """Scores of an engine against those of the ranker, on the documents of a sample.
+
+    Attributes
+    ----------
+    arithmetic : how the engine's scores were computed
+    documents, lists : of the sample
+    largest_difference : largest abs(engine's score - ranker's score), apart from a constant that the file cannot hold
+    largest_score : largest abs(ranker's score), to see the difference against
+    pairs : pairs of documents of one list that the ranker orders
+    inverted : of these, the pairs that the engine orders the other way
+    inverted_beyond_float32 : of these, the pairs whose scores differ when rounded to float32: an engine that adds in
+        float32 rounds at every feature, and so may invert pairs that are a few units of the last place apart
+    widest_inversion : the largest difference of the ranker's scores in an inverted pair, 0 where there is none
+    tied : pairs that the ranker orders and to which the engine gives one score
+    negative : documents whose score is below 0 in the engine
+    measure : the ranker's measure, or None where the labels of the sample say nothing about it
+    ranker, engine : its mean for either; largest_change : of any list
+    """
+
+    arithmetic: str
+    documents: int
+    lists: int
+    largest_difference: float
+    largest_score: float
+    pairs: int
+    inverted: int
+    inverted_beyond_float32: int
+    widest_inversion: float
+    tied: int
+    negative: int
+    measure: str | None = None
+    ranker: float | None = None
+    engine: float | None = None
+    largest_change: float | None = None
+
+    @property
+    def same_order(self) -> bool:
+        """Whether no pair is ordered the other way, but for scores that single precision cannot tell apart."""
+        return self.inverted_beyond_float32 == 0
+
+    def table(self) -> Table:
+        """All of it, a line each."""
+        return Table({"what": [name.replace("_", " ") for name in self.to_dict()], "value": list(_shown(self))})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values by name."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        return repr(self.table())
+
+
+def parity_of(
+    queries: Queries, ranker: Vector, engine: Vector, measure: Measure, arithmetic: str, dropped: float = 0.0
+) -> Parity:
+    """Compare two scores of the same documents; ``dropped`` is the constant that the engine's lack."""
+    counted, widest = np.zeros(4, dtype=np.int64), 0.0
+    for query in np.flatnonzero(queries.sizes > 1).tolist():
+        rows = queries.rows_of(query)
+        own, gap = compare_orders(ranker[rows], engine[rows])
+        counted += own
+        widest = max(widest, gap)
+    difference = engine - (ranker - dropped)
+    found: dict[str, Any] = {}
+    if queries.y is not None and len(queries):
+        before, after = (evaluate(queries, scores, [measure]) for scores in (ranker, engine))
+        (title,) = before.titles
+        change = np.abs(after.per_query[title] - before.per_query[title])
+        if not np.isnan(change).all():  # some list says something about the measure
+            found = {"measure": title, "ranker": before.mean[title], "engine": after.mean[title]}
+            found["largest_change"] = float(np.nanmax(change))
+    pairs, inverted, beyond, tied = map(int, counted)
+    return Parity(
+        arithmetic=arithmetic,
+        documents=queries.n_documents,
+        lists=len(queries),
+        largest_difference=float(np.abs(difference).max(initial=0.0)),
+        largest_score=float(np.abs(ranker).max(initial=0.0)),
+        pairs=pairs,
+        inverted=inverted,
+        inverted_beyond_float32=beyond,
+        widest_inversion=widest,
+        tied=tied,
+        negative=int((engine < 0).sum()),
+        **found,
+    )
+
+
+def compare_orders(ranker: Vector, engine: Vector) -> tuple[NDArray[np.int64], float]:
+    """(ordered, inverted, inverted beyond float32, tied) pairs of one list, and the widest gap that was inverted."""
+    order = np.argsort(-ranker, kind="stable")
+    own, other = ranker[order], engine[order]
+    with np.errstate(over="ignore"):
+        rounded = own.astype(np.float32)
+    counted, widest = np.zeros(4, dtype=np.int64), 0.0
+    step = max(1, _BLOCK // max(1, len(own)))
+    for first in range(0, len(own), step):
+        part = slice(first, first + step)
+        above = own[part, None] > own[None, first:]  # sorted: who stands before `first` is not below
+        against = above & (other[part, None] < other[None, first:])
+        beyond = against & (rounded[part, None] != rounded[None, first:])
+        tied = above & (other[part, None] == other[None, first:])
+        counted += [int(np.count_nonzero(mask)) for mask in (above, against, beyond, tied)]
+        for high, low in zip(*np.nonzero(against), strict=True):
+            widest = max(widest, float(own[first + high] - own[first + low]))
+    return counted, widest
+
+
+def _shown(parity: Parity) -> list[str]:
+    """Every value as a text: counts with separators, differences by significant digits."""
+    shown = []
+    for name, value in parity.to_dict().items():
+        if isinstance(value, float):
+            shown.append(f"{value:.3g}" if name.startswith(("largest", "widest")) else f"{value:.6f}")
+        else:
+            shown.append(f"{value:,}" if isinstance(value, int) else str(value if value is not None else ""))
+    return shown

@@ -1,0 +1,129 @@
+"""RankLib's model files: a weighted sum, its RankBoost for a sum of steps, or an ensemble of trees."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+from xml.etree.ElementTree import Element, fromstring
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise.data.checks import Floats
+from rankwise.exports import single
+from rankwise.exports._base import Content, Target, Written
+from rankwise.exports.formula import Formula, StepSum, WeightedSum
+from rankwise.exports.trees import Leaf, Node, Split, score_trees, single_trees
+
+Vector = NDArray[np.float64]
+Form = Literal["coordinate ascent", "linear regression", "rankboost", "trees"]
+
+_LINEAR = ("coordinate ascent", "linear regression")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankLib(Target):
+    """``model.txt``, which RankLib loads by ``-load``.
+
+    Parameters
+    ----------
+    form : "coordinate ascent" (no constant) or "linear regression" (not in RankLib 2.16) for a weighted sum;
+        "rankboost" (thresholds and sums in float64) or "trees" (all in float32, as LambdaMART) for a sum of steps;
+        None: the first of either
+    """
+
+    name = "ranklib"
+    title = "RankLib"
+    arithmetic = "float32 features, float64 sums (RankLib's)"
+
+    form: Form | None = None
+
+    def write(self, formula: Formula, called: str) -> Written:
+        form = self.form or ("rankboost" if isinstance(formula, StepSum) else "coordinate ascent")
+        if form not in get_args(Form) or isinstance(formula, WeightedSum) != (form in _LINEAR):
+            raise RankwiseError(
+                f"form is 'coordinate ascent' or 'linear regression' for weights, 'rankboost' or 'trees' for steps: "
+                f"found {self.form!r:.40}"
+            )
+        notes = ["RankLib holds features in float32; one that a line of its data file lacks counts 0 in this model"]
+        dropped = 0.0
+        if isinstance(formula, WeightedSum):
+            lines, dropped = _weights(formula.raw(), form)
+            if dropped:
+                notes.append(
+                    f"the constant {dropped:.6g} is left out, which no ranking sees; form='linear regression' keeps it"
+                )
+        elif form == "rankboost":
+            dropped = formula.constant
+            lines = ["## RankBoost", *_named(formula), _steps(formula)]
+        else:
+            lines = ["## LambdaMART", *_named(formula), "<ensemble>"]
+            for number, tree in enumerate(single_trees(formula, "RankLib"), 1):
+                lines.append(f'<tree id="{number}" weight="1.0"><split>{_drawn(tree)}</split></tree>')
+            lines.append("</ensemble>")
+        arithmetic = "float32, tree after tree (RankLib's)" if form == "trees" else ""
+        return Written({"model.txt": "\n".join(lines) + "\n"}, tuple(notes), dropped, arithmetic)
+
+    def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
+        return score_text(str(files["model.txt"]), X)
+
+
+def score_text(text: str, X: Floats) -> Vector:
+    """Scores as RankLib computes them from a model file that :class:`RankLib` wrote."""
+    rows = single.rounded_features(X)
+    kind = text.splitlines()[0].removeprefix("## ").lower()
+    body = "".join(line for line in text.splitlines() if not line.startswith("##"))
+    if kind == "lambdamart":
+        trees = [_read(tree[0]) for tree in fromstring(body)]
+        return score_trees(trees, rows).astype(np.float64)
+    pairs = [word.split(":") for word in body.split()]
+    total = np.zeros(len(rows))
+    for number, *rest in pairs:
+        if number == "0":
+            total += float(rest[0])  # RankLib begins with the constant
+    for number, *rest in pairs:
+        if number == "0":
+            continue
+        column = rows[:, int(number) - 1].astype(np.float64)
+        if kind == "rankboost":
+            total += float(rest[1]) * (column > float(rest[0]))
+        else:
+            total += float(rest[0]) * column
+    return total
+
+
+def _weights(formula: WeightedSum, form: str) -> tuple[list[str], float]:
+    words = [f"{place + 1}:{float(formula.weight[place])!r}" for place in formula.used]
+    if form == "linear regression":
+        lines = ["## Linear Regression", "## Lambda = 1.0E-10", *_named(formula)]
+        return [*lines, " ".join([f"0:{formula.constant!r}", *words])], 0.0
+    return ["## Coordinate Ascent", *_named(formula), " ".join(words)], formula.constant
+
+
+def _steps(formula: StepSum) -> str:
+    """Steps as feature:threshold:alpha; one that counts nothing where there is none."""
+    rows = zip(formula.feature.tolist(), formula.threshold.tolist(), formula.alpha.tolist(), strict=True)
+    return " ".join(f"{place + 1}:{threshold!r}:{alpha!r}" for place, threshold, alpha in rows) or "1:0.0:0.0"
+
+
+def _named(formula: Formula) -> list[str]:
+    """Which number is which feature, in lines that RankLib skips; it reads ASCII."""
+    return [f"## feature {place} = {json.dumps(name)}" for place, name in enumerate(formula.names, 1)]
+
+
+def _drawn(node: Node) -> str:
+    # RankLib's reader takes the first child of an element for its content: no blank may stand between tags
+    if isinstance(node, Leaf):
+        return f"<output> {node.value!r} </output>"
+    return (
+        f"<feature> {node.feature + 1} </feature><threshold> {node.threshold!r} </threshold>"
+        f'<split pos="left">{_drawn(node.left)}</split><split pos="right">{_drawn(node.right)}</split>'
+    )
+
+
+def _read(element: Element) -> Node:
+    first = element[0]
+    if first.tag == "output":
+        return Leaf(float(first.text or ""))
+    return Split(int(first.text or "") - 1, float(element[1].text or ""), _read(element[2]), _read(element[3]))

@@ -1,0 +1,111 @@
+"""A score as one SQL expression over columns, so that ``ORDER BY`` ranks."""
+
+import re
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise.data.checks import Floats
+from rankwise.exports._base import Content, Target, Written
+from rankwise.exports.formula import Formula, StepSum, WeightedSum
+
+Vector = NDArray[np.float64]
+
+# how identifiers are quoted: the sign, which is doubled inside
+_QUOTES = {"standard": '"', "mysql": "`"}
+_FLAT = 100  # longer sums are taken in halves: databases limit how deep an expression may be
+
+
+@dataclass(frozen=True, kw_only=True)
+class SQL(Target):
+    """``score.sql``: ``SELECT *, (...) AS "NAME" FROM documents``.
+
+    Names of features are names of columns, always quoted.
+
+    Parameters
+    ----------
+    dialect : "standard" quotes names as "a" (PostgreSQL, SQLite, DuckDB, Oracle, BigQuery's ANSI mode), "mysql" as `a`
+    table : the table in the ``FROM`` clause
+    """
+
+    name = "sql"
+    title = "SQL"
+    arithmetic = "float64, run by SQLite"
+
+    dialect: Literal["standard", "mysql"] = "standard"
+    table: str = "documents"
+
+    def write(self, formula: Formula, called: str) -> Written:
+        if self.dialect not in _QUOTES:
+            raise RankwiseError(f"dialect is 'standard' or 'mysql': found {self.dialect!r:.40}")
+        terms = self._weights(formula.raw()) if isinstance(formula, WeightedSum) else self._steps(formula)
+        select = f"SELECT *,\n{_sum(terms)}\n  AS {self._quoted(called)}\nFROM {self._quoted(self.table)}\n"
+        filled = "is 0" if formula.missing == "zero" else "makes the score NULL"
+        notes = (
+            "numbers are written with all digits of float64 and an exponent; DECIMAL columns may round otherwise",
+            f"a column that is NULL {filled}, as the ranker's missing={formula.missing!r} has it",
+        )
+        return Written({"score.sql": select}, notes)
+
+    def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
+        """What SQLite makes of it, with the features in a table in memory."""
+        columns = ", ".join(f"{self._quoted(name)} REAL" for name in names)
+        values = ", ".join("?" * len(names))
+        base = sqlite3.connect(":memory:")
+        try:
+            base.execute(f"CREATE TABLE {self._quoted(self.table)} ({columns})")
+            rows = np.asarray(X, dtype=np.float64).tolist()
+            base.executemany(f"INSERT INTO {self._quoted(self.table)} VALUES ({values})", rows)
+            found = [row[-1] for row in base.execute(str(files["score.sql"]))]
+        except sqlite3.Error as error:  # names that differ by case alone, more columns than it takes
+            raise RankwiseError(f"SQLite cannot run the expression on the sample: {error}") from error
+        finally:
+            base.close()
+        return np.array([np.nan if one is None else one for one in found], dtype=np.float64)
+
+    def _quoted(self, name: str) -> str:
+        sign = _QUOTES[self.dialect]
+        if not name or not name.isprintable():
+            raise RankwiseError(f"{name!r:.60} is no name that SQL knows: names are printable and not empty")
+        return sign + name.replace(sign, 2 * sign) + sign
+
+    def _column(self, formula: Formula, place: int) -> str:
+        quoted = self._quoted(formula.names[place])
+        return f"COALESCE({quoted}, 0)" if formula.missing == "zero" else quoted
+
+    def _weights(self, formula: WeightedSum) -> list[str]:
+        terms = [f"{number(formula.weight[place])} * {self._column(formula, place)}" for place in formula.used]
+        return [*terms, number(formula.constant)] if formula.constant else terms
+
+    def _steps(self, formula: StepSum) -> list[str]:
+        """One CASE a feature, from the highest threshold down."""
+        terms = []
+        for place, cuts, worth in formula.trees():
+            column = self._column(formula, place)
+            missing = "" if formula.missing == "zero" else f"WHEN {column} IS NULL THEN NULL "
+            cases = " ".join(
+                f"WHEN {column} > {number(cut)} THEN {number(value)}"
+                for cut, value in zip(cuts[::-1], worth[:0:-1], strict=True)
+            )
+            terms.append(f"CASE {missing}{cases} ELSE {number(worth[0])} END")
+        return [*terms, number(formula.constant)] if formula.constant or not terms else terms
+
+
+def number(value: float) -> str:
+    """All digits, and an exponent, which makes it a floating point number in every dialect; in parentheses below 0."""
+    digits, _, exponent = f"{float(value)!r}".partition("e")
+    digits = re.sub(r"\.0$", "", digits)
+    text = f"{digits}e{int(exponent or 0)}"
+    return f"({text})" if value < 0 else text
+
+
+def _sum(terms: Sequence[str], indent: str = "  ") -> str:
+    if len(terms) <= _FLAT:
+        return f"{indent}(" + f"\n{indent} + ".join(terms) + ")"
+    middle = len(terms) // 2
+    return f"{indent}(\n{_sum(terms[:middle], indent)}\n{indent}+\n{_sum(terms[middle:], indent)}\n{indent})"

@@ -1,0 +1,113 @@
+"""A Vespa rank profile whose second phase is the ranker."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise.data.checks import Floats
+from rankwise.exports._base import Content, Target, Written
+from rankwise.exports.formula import Formula, WeightedSum
+
+Vector = NDArray[np.float64]
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORD = r"[A-Za-z_][A-Za-z0-9_.\-]*"
+# bm25(title), attribute(age), fieldMatch(title).completeness, query(weight)
+_RANK_FEATURE = re.compile(rf"{_WORD}\(({_WORD}(,{_WORD})*)?\)(\.{_WORD})?")
+_NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+_TERM = re.compile(rf"^({_NUMBER}) \* (\S+)$")
+_STEP = re.compile(rf"^if \((\S+) > ({_NUMBER}), ({_NUMBER}), 0\)$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vespa(Target):
+    """``NAME.profile``, to be put beside the schema (or into it).
+
+    A feature called ``bm25(title)`` is that rank feature; one called ``age`` is ``attribute(age)``.
+
+    Parameters
+    ----------
+    rerank : how many documents of a node the second phase looks at
+    """
+
+    name = "vespa"
+    title = "Vespa"
+    arithmetic = "float64, term after term (Vespa's expressions)"
+
+    rerank: int = 100
+
+    def write(self, formula: Formula, called: str) -> Written:
+        if not _PLAIN.fullmatch(called):
+            raise RankwiseError(f"the name of a rank profile is letters, digits and _: found {called!r:.60}")
+        if isinstance(self.rerank, bool) or not isinstance(self.rerank, int) or self.rerank < 1:
+            raise RankwiseError(f"rerank is a whole number, 1 or more: found {self.rerank!r:.40}")
+        features = [rank_feature(name) for name in formula.names]
+        if isinstance(formula, WeightedSum):
+            own = formula.raw()
+            terms = [f"{_number(own.weight[place])} * {features[place]}" for place in own.used]
+            constant, used = own.constant, own.used
+        else:
+            steps = zip(formula.feature.tolist(), formula.threshold, formula.alpha, strict=True)
+            terms = [
+                f"if ({features[place]} > {_number(threshold)}, {_number(alpha)}, 0)"
+                for place, threshold, alpha in steps
+            ]
+            constant, used = formula.constant, sorted(set(formula.feature.tolist()))
+        lines = [*terms, _number(constant)] if constant or not terms else terms
+        text = "\n".join(
+            [
+                f"rank-profile {called} inherits default {{",
+                "    second-phase {",
+                f"        rerank-count: {self.rerank}",
+                "        expression {",
+                *(f"            {'+ ' if number else ''}{line}" for number, line in enumerate(lines)),
+                "        }",
+                "    }",
+                "    match-features {",
+                *(f"        {features[place]}" for place in used),
+                "    }",
+                "}",
+            ]
+        )
+        notes = (
+            "Vespa computes expressions in float64, with attributes as they are stored; scores below 0 are allowed",
+            "an attribute without a value is NaN for float and double, and the score with it: give fields a default",
+            "only the documents of the second phase are scored so: a document behind them keeps its first score, "
+            "lowered below all of them",
+        )
+        return Written({f"{called}.profile": text + "\n"}, notes)
+
+    def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
+        (text,) = files.values()
+        body = str(text).split("expression {\n")[1].split("\n        }")[0]
+        place_of = {rank_feature(name): place for place, name in enumerate(names)}
+        rows, total = np.asarray(X, dtype=np.float64), np.zeros(len(X))
+        for line in body.splitlines():
+            term = line.strip().removeprefix("+ ")
+            if found := _TERM.match(term):
+                total += float(found[1]) * rows[:, place_of[found[2]]]
+            elif found := _STEP.match(term):
+                total += np.where(rows[:, place_of[found[1]]] > float(found[2]), float(found[3]), 0.0)
+            else:
+                total += float(term)
+        return total
+
+
+def rank_feature(name: str) -> str:
+    """How Vespa calls a feature; what cannot be one is refused, for the name becomes part of an expression."""
+    if _PLAIN.fullmatch(name):
+        return f"attribute({name})"
+    if _RANK_FEATURE.fullmatch(name):
+        return name
+    raise DataError(
+        f"the feature name {name!r:.60} is none that Vespa knows: expected an attribute such as age, or a rank feature "
+        "such as bm25(title); give feature_names="
+    )
+
+
+def _number(value: float) -> str:
+    return repr(float(value))

@@ -1,0 +1,112 @@
+"""``export``: a fitted ranker for a search engine, a database or a program, with a proof that it ranks the same."""
+
+import difflib
+import os
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any, Literal
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise.data.queries import Queries
+from rankwise.exports._base import Export, Target, targets
+from rankwise.exports.formula import Scaling, formula_of, opened
+from rankwise.exports.parity import parity_of
+
+
+def export(
+    model: Any,
+    to: str | Target,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    called: str = "rankwise",
+    sample: Queries | None = None,
+    feature_names: Sequence[str] | None = None,
+    scaling: Scaling = None,
+    shift: float | Literal["sample"] = 0.0,
+    **options: Any,
+) -> Export:
+    """Write a fitted ranker for an engine or a language.
+
+    Parameters
+    ----------
+    model : a fitted ranker, or scikit-learn's pipeline of a :class:`~rankwise.Scaler` and a ranker
+    to : "ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python" or "c"; or a target with
+        its options
+    path : where to write at once; else :meth:`Export.write`
+    called : the model's name in the engine, the function's or the column's
+    sample : lists with raw features, on which the engine's arithmetic is compared with the ranker's
+    feature_names : one a feature, as the engine calls them; None: the ranker's, or f1, f2, ...
+    scaling : the fitted :class:`~rankwise.Scaler` through which the ranker sees raw features; "none": the engine gets
+        features that are scaled already; None: what the ranker or the sample says
+    shift : added to every score; "sample": as much as lifts every score of the sample to 0 or above
+    options : of the target, such as ``store=`` for Solr
+
+    Returns
+    -------
+    export : its files, notes and parity
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> lists = rw.make_lists(20, features=3, random_state=0)
+    >>> model = rw.RidgeRanker(alpha=1.0).fit(lists)
+    >>> done = export(model, "ranklib", feature_names=["bm25", "age", "clicks"], sample=lists)
+    >>> print(done.text.splitlines()[0])
+    ## Coordinate Ascent
+    >>> done.parity.same_order
+    True
+    """
+    target = _target(to, options)
+    ranker, scaler = opened(model, scaling, sample)
+    if sample is not None and scaler is not None and sample.scaling is not None:
+        raise DataError(
+            f"the sample was scaled by {sample.scaling!r}: give the raw lists and scaling= that scaler, since raw "
+            "features are what an engine sees; or scaling='none' if it gets them scaled"
+        )
+    formula, notes = formula_of(ranker, scaler, feature_names)
+    own = None
+    if sample is not None:
+        sample = ranker._aligned(sample)
+        own = ranker.predict(sample if scaler is None else scaler.transform(sample))
+    lifted = _shift(shift, own)
+    formula = replace(formula, constant=formula.constant + lifted)
+    written = target.write(formula, called)
+    if lifted and written.dropped:
+        raise RankwiseError(f"{target.title} cannot hold a shift in this form: choose another form, or leave it out")
+    parity = None
+    if sample is not None and own is not None:
+        scores = target.score(written.files, sample.X, formula.names)
+        arithmetic = written.arithmetic or target.arithmetic
+        parity = parity_of(sample, own + lifted, scores, ranker._measure(), arithmetic, written.dropped)
+    done = Export(target.name, dict(written.files), (*written.notes, *notes), parity, written.dropped)
+    if path is not None:
+        done.write(path)
+    return done
+
+
+def _target(to: str | Target, options: dict[str, Any]) -> Target:
+    if isinstance(to, Target):
+        return replace(to, **options) if options else to
+    kind = targets().get(str(to).lower())
+    if kind is None:
+        near = difflib.get_close_matches(str(to).lower(), targets(), n=1)
+        meant = f"; did you mean {near[0]!r}?" if near else ""
+        raise RankwiseError(f"no export is called {to!r:.40}: there are {', '.join(sorted(targets()))}{meant}")
+    known = [one.name for one in fields(kind)]
+    for name in options:
+        if name not in known:
+            takes = f"takes {', '.join(known)}" if known else "takes no options"
+            raise RankwiseError(f"an export to {kind.name} has no option {name!r:.40}: it {takes}")
+    return kind(**options)
+
+
+def _shift(shift: Any, scores: Any) -> float:
+    if isinstance(shift, str):
+        if shift != "sample":
+            raise RankwiseError(f"shift is a number or 'sample': found {shift!r:.40}")
+        if scores is None:
+            raise RankwiseError("shift='sample' lifts the scores of a sample above 0: give sample=")
+        return max(0.0, -float(scores.min(initial=0.0)))
+    if isinstance(shift, bool) or not isinstance(shift, (int, float)) or not abs(shift) < float("inf"):
+        raise RankwiseError(f"shift is a number or 'sample': found {shift!r:.40}")
+    return float(shift)

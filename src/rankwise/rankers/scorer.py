@@ -1,0 +1,133 @@
+"""`Scorer`: a fitted ranker made ready to rank one query at a time, as a search engine asks for it."""
+
+import copy
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError
+from rankwise.data import checks
+from rankwise.data.queries import Queries
+from rankwise.rankers._base import LinearRanker, Ranker
+from rankwise.rankers._thresholds import StepScorer, ThresholdRanker
+
+Vector = NDArray[np.float64]
+Kernel = Callable[[checks.Floats, Vector], Any]  # writes the scores of all rows into the vector
+
+_PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+class Scorer:
+    """Scores and order of the documents of one query, in the bits of ``model.predict``, in microseconds.
+
+    ``model.predict`` takes anything and checks everything at every call. A scorer does the general part once. What is
+    left to a call with a C-contiguous array of float64 or float32 is its width, one call into compiled code, and
+    whether all of it was finite. Everything else (data frames, slices, other types, NaN) still works, by ``predict``.
+
+    Parameters
+    ----------
+    model : a fitted ranker. What it is now is kept: fitting it again does not change the scorer
+
+    Notes
+    -----
+    NaN and infinities never pass. A linear score with one of them among its features is itself not finite, whatever the
+    weights (0 times infinity is NaN), so that only the scores are looked at; for steps every feature is. What is found
+    goes to ``predict``, which names the row and the feature, fills in by the ranker's ``missing``, or finds that finite
+    features were too large. ``missing="min"``, which arrays cannot have in ``predict``, takes the array for the
+    documents of one query.
+
+    A scorer has no state that changes, and its compiled code runs without the interpreter's lock: threads may share it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import RidgeRanker, make_lists
+    >>> lists = make_lists(50, features=4, random_state=1)
+    >>> scorer = Scorer(RidgeRanker().fit(lists))
+    >>> documents = np.ascontiguousarray(lists[3].X[:5])
+    >>> order = scorer.rank(documents)
+    >>> bool((np.diff(scorer.scores(documents)[order]) <= 0).all())
+    True
+    """
+
+    __slots__ = ("_kernel", "_model", "_sees_all", "_width")
+
+    def __init__(self, model: Ranker) -> None:
+        if not isinstance(model, Ranker):
+            raise DataError(f"a Scorer is made of a fitted ranker: found {type(model).__name__}")
+        model._check_fitted()
+        self._model = copy.copy(model)
+        self._width = model.n_features_in_
+        self._kernel, self._sees_all = _kernel_of(self._model)
+        if self._kernel is not None:
+            for kind in _PLAIN:  # compiled, or loaded, now and not at the first query
+                self._kernel(np.zeros((1, self._width), dtype=kind), np.empty(1))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Scorer":
+        """The scorer of a ranker that was saved."""
+        from rankwise._store import open_store
+        from rankwise.rankers._stored import read_ranker
+
+        store = open_store(path)
+        if store.kind != "ranker":
+            raise DataError(f"{os.fspath(path)} holds {store.kind!r:.40}, and a Scorer is made of a saved ranker")
+        return cls(read_ranker(store))
+
+    def scores(self, X: Any) -> Vector:
+        """One score a document, in the order of the rows.
+
+        Parameters
+        ----------
+        X : documents x features
+        """
+        if (
+            self._kernel is not None
+            and type(X) is np.ndarray
+            and X.ndim == 2
+            and X.shape[1] == self._width
+            and X.dtype in _PLAIN
+            and X.flags.c_contiguous
+        ):
+            scores = np.empty(len(X))
+            self._kernel(X, scores)
+            if np.isfinite(scores if self._sees_all else X).all():
+                return scores
+        return self._carefully(X)
+
+    def rank(self, X: Any) -> NDArray[np.int64]:
+        """The rows from best to worst, equal scores in their order: ``X[scorer.rank(X)]`` is the ranked list."""
+        scores = self.scores(X)
+        np.negative(scores, out=scores)
+        return scores.argsort(kind="stable")
+
+    def _carefully(self, X: Any) -> Vector:
+        if self._model.missing == "min" and not isinstance(X, Queries):
+            features = checks.as_features(self._model._frame_in_order(X) if hasattr(X, "columns") else X)
+            self._model._check_width(features.shape[1])
+            X = Queries.from_arrays(features, group=[len(features)], missing="min")
+        return self._model.predict(X)
+
+    def __repr__(self) -> str:
+        return f"Scorer({self._model.name} on {self._width} features)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scorer, (self._model,)
+
+
+def _kernel_of(model: Ranker) -> tuple[Kernel | None, bool]:
+    """What scores rows as ``model._scores`` does, if that is known, and whether scores show what is not finite."""
+    if isinstance(model, LinearRanker) and type(model)._scores is LinearRanker._scores:
+        from rankwise._kernels.rows import score_rows
+
+        weights = np.array(model.coef_, dtype=np.float64)
+        return lambda X, out: score_rows(X, 0, len(out), weights, out), True
+    if isinstance(model, ThresholdRanker) and type(model)._scores is ThresholdRanker._scores:
+        from rankwise._kernels.thresholds import score_steps
+
+        s = StepScorer.of(model.steps_)
+        return lambda X, out: score_steps(X, 0, len(out), s.feature, s.start, s.cut, s.worth, out), False
+    return None, True

@@ -1,0 +1,43 @@
+"""Write one model file of every ranker in the current format, and the scores that it gives.
+
+Run by ``python -m tests.rankers.make_fixtures`` when the format changes: files of older formats stay, and are read for
+ever.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import clone
+
+from rankwise._store import FORMAT
+from rankwise.data.queries import Queries
+from rankwise.rankers._base import registered
+
+FOLDER = Path(__file__).parent / "fixtures"
+
+
+def rows(count: int = 12, features: int = 3) -> np.ndarray:
+    """Features that no generator of random numbers has a say in."""
+    place = np.arange(count * features).reshape(count, features)
+    return ((place * 7 + place // features * 5) % 23 - 11) / 8.0
+
+
+def judged() -> Queries:
+    X = rows(30)
+    labels = np.clip(np.rint(X @ [1.0, 0.5, -1.0] + 1), 0, 3)
+    return Queries.from_arrays(X, labels, group=[5, 4, 6, 1, 7, 7], feature_names=["bm25", "age", "clicks"])
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    scores = {}
+    for name, kind in registered().items():
+        model = clone(kind.examples()[0]).fit(judged())
+        model.save(FOLDER / f"format_{FORMAT}_{name}.rankwise")
+        scores[name] = model.predict(rows()).tolist()
+    (FOLDER / f"format_{FORMAT}_scores.json").write_text(json.dumps(scores, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""Help that tells the truth: every example runs, options mean the same everywhere, and the shell completes."""
+
+import gzip
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rankwise as rw
+from rankwise.cli import app, completion, main
+from rankwise.cli.wording import in_shell
+from rankwise.rankers._base import registered
+
+COMMANDS = {command.name: command for command in app.registered_commands}
+EXAMPLES = [
+    (name, line.removeprefix("Example: "))
+    for name, command in COMMANDS.items()
+    for line in command.help.split("\n\n")
+    if line.startswith("Example: ")
+]
+SLOW = ("rankwise compare", "rankwise report", "rankwise demo", "rankwise train")
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """Small files under the names that the examples use."""
+    folder = tmp_path_factory.mktemp("examples")
+    lists = rw.make_lists(24, documents=(3, 8), features=4, random_state=3)
+    lists = lists._replace(feature_names=None)
+    parts = dict(zip(("train", "vali", "test"), rw.split(lists, (0.5, 0.25, 0.25), random_state=0), strict=True))
+    (folder / "OHSUMED" / "Fold1").mkdir(parents=True)
+    for name, part in parts.items():
+        rw.write_letor(part, folder / f"{name}.txt")
+        rw.write_letor(part, folder / "OHSUMED" / "Fold1" / f"{name}.txt")
+        (folder / f"{name}.txt.gz").write_bytes(gzip.compress((folder / f"{name}.txt").read_bytes()))
+    rw.write_letor(lists, folder / "judged.txt")
+    (folder / "clicks.txt.gz").write_bytes(gzip.compress((folder / "judged.txt").read_bytes()))
+    owner, names = lists.query_of_row(), lists.names()
+    rows = [f"{names[owner[i]]},u{i},{lists.y[i]:.0f},{','.join(map(repr, x))}" for i, x in enumerate(lists.X.tolist())]
+    (folder / "my.csv").write_text("\n".join(["query,url,grade,a,b,c,d", *rows]) + "\n")
+    (folder / "new.csv").write_text(
+        "\n".join(["query,a,b,c,d", *(",".join(np.array(row.split(","))[[0, 3, 4, 5, 6]]) for row in rows)]) + "\n"
+    )
+    test = parts["test"]
+    for name, column in (("bm25", 0), ("model", 1), ("lightgbm", 2)):
+        (folder / f"{name}.scores").write_text("".join(f"{score!r}\n" for score in test.X[:, column].tolist()))
+    (folder / "all.scores").write_text("".join(f"{score!r}\n" for score in lists.X[:, 0].tolist()))
+    rw.RidgeRanker().fit(parts["train"]).save(folder / "model.rankwise")
+    rw.RidgeRanker().fit(lists._replace(feature_names=("a", "b", "c", "d"))).save(folder / "m.rankwise")
+    return folder
+
+
+def test_every_command_has_an_example():
+    assert {name for name, _ in EXAMPLES} == set(COMMANDS)
+    assert len(COMMANDS) >= 11
+
+
+@pytest.mark.parametrize("example", [line for _, line in EXAMPLES if not line.startswith(SLOW)])
+def test_an_example_runs_as_it_stands(example, files, tmp_path, monkeypatch, capsys):
+    run_example(example, files, tmp_path, monkeypatch, capsys)
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "command_line.md"
+ON_PAGE = [line for line in re.findall(r"`(rankwise [^`]*)`", PAGE.read_text()) if line.split()[1] in COMMANDS]
+NO_EXAMPLE = ("--help", "MODEL")
+
+
+def test_the_page_of_the_documentation_names_every_command():
+    assert {line.split()[1] for line in ON_PAGE} == set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "example", [line for line in ON_PAGE if not line.startswith(SLOW) and not any(word in line for word in NO_EXAMPLE)]
+)
+def test_an_example_of_the_page_runs_as_it_stands(example, files, tmp_path, monkeypatch, capsys):
+    run_example(example, files, tmp_path, monkeypatch, capsys)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "example", [line for line in [*ON_PAGE, *(line for _, line in EXAMPLES)] if line.startswith(SLOW)]
+)
+def test_a_longer_example_runs_as_it_stands(example, files, tmp_path, monkeypatch, capsys):
+    run_example(example, files, tmp_path, monkeypatch, capsys)
+
+
+def run_example(example, files, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "here"
+    shutil.copytree(files, folder)
+    monkeypatch.chdir(folder)
+    command = example
+    if example.startswith("zcat "):
+        packed, _, command = example.removeprefix("zcat ").partition(" | ")
+        unpacked = io.BytesIO(gzip.decompress((folder / packed).read_bytes()))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(unpacked))
+    if command.startswith("rankwise train"):
+        (folder / "model.rankwise").unlink()
+    if "bm25=bm25.scores" in command:  # scores of the lists that are compared on
+        (folder / "all.scores").rename(folder / "bm25.scores")
+    if "svm_rank.model" in command:
+        pytest.importorskip("rankwise.exports")
+        lines = ("SVM-light Version V6.20", "0 # kernel type", "0 # threshold b", "1 1:0.5 2:-1.5 3:0.25 4:1 #")
+        (folder / "svm_rank.model").write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(sys, "argv", shlex.split(command))
+    code = main()
+    assert (code, capsys.readouterr().err) == (0, "")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_into_eighty_columns(run, name):
+    code, out, _ = run(name, "--help")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert "…" not in out
+
+
+def test_options_mean_the_same_in_every_command():
+    import typer
+
+    known: dict[str, set[str]] = {}
+    for command in typer.main.get_command(app).commands.values():
+        for parameter in command.params:
+            for option in parameter.opts:
+                if re.fullmatch("-[a-zA-Z]", option):
+                    known.setdefault(option, set()).update(o for o in parameter.opts if o.startswith("--"))
+    assert known["-m"] == {"--measure"}
+    assert known["-j"] == {"--jobs"}
+    assert known["-r"] == {"--ranker"}
+
+
+def test_every_command_that_prints_results_has_json():
+    import typer
+
+    for name, command in typer.main.get_command(app).commands.items():
+        assert "--json" in {option for parameter in command.params for option in parameter.opts}, name
+
+
+def completions(words):
+    """What the shell is offered after these words, as bash asks for it."""
+    environment = {**os.environ, "_RANKWISE_COMPLETE": "complete_bash", "COMP_WORDS": words}
+    environment["COMP_CWORD"] = str(len(words.split(" ")) - 1)
+    done = subprocess.run(
+        [sys.executable, "-c", "from rankwise.cli import main; main()"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("rankwise ra", {"rank"}),
+        ("rankwise evaluate --tie", {"--ties", "--tie-range"}),
+        ("rankwise inspect x --missing ", {"error", "zero", "min"}),
+        ("rankwise train x --ranker Smo", {"SmoothRank"}),
+        ("rankwise train x -m nD", {"nDCG@10", "nDCG"}),
+    ],
+)
+def test_the_shell_completes(words, offered):
+    assert offered == set(completions(words))
+
+
+def test_completion_can_be_shown_and_installed(tmp_path):
+    command = f"{shlex.quote(sys.executable)} -m rankwise"
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["bash", "-c", f"{command} --show-completion; {command} --install-completion; true"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+    )
+    assert "_RANKWISE_COMPLETE=complete_bash" in done.stdout
+    assert "rankwise.sh" in (tmp_path / ".bashrc").read_text()
+
+
+def test_completion_knows_every_ranker_of_the_package():
+    own = {name for name, kind in registered().items() if kind.__module__.startswith("rankwise.")}
+    assert own <= set(completion.rankers(""))
+
+
+def test_help_starts_no_compiler():
+    code = "import sys, rankwise.cli; print({'numba', 'sklearn', 'scipy'}.intersection(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("give missing='zero' or missing='min'", "give --missing zero or --missing min"),
+        ("declare row_radius= and longest=", "declare --row-radius and --longest"),
+        ("mean by grades={'bad': 0, 'very good': 1}", "mean by --labels 'bad=0,very good=1'"),
+        ("leave it out by ignore=['url']", "leave it out by --ignore url"),
+        ("give qid='its name'", "give --qid NAME"),
+        ("take it for docid='the url'", "take it for --docid 'the url'"),
+        ("is beyond n_features=4", "is beyond --features 4"),
+        ("give zero_based=True", "give --first-id 0"),
+        ("labels are 0 or more", "labels are 0 or more"),
+    ],
+)
+def test_arguments_are_told_as_options(sentence, said):
+    assert in_shell(sentence) == said
