@@ -16,8 +16,8 @@ _TEXTS = (".txt", ".letor", ".dat", ".svm", ".svmlight", ".libsvm")
 def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "label", **options: Any) -> Queries:
     """Judged lists from a LETOR text, a parquet or CSV table, or a rankwise file; ``-`` is a text on standard input.
 
-    ``qid`` and ``label`` name columns of a table, for which ``docid``, ``ignore``, ``grades`` and ``features`` are those
-    of :func:`from_frame`; the other options are those of :func:`read_letor`.
+    ``qid``, ``label``, ``docid``, ``ignore``, ``grades`` and ``features`` are for tables, as in :func:`from_frame`; the
+    other options are those of :func:`read_letor`.
     """
     kind = kind_of(path)
     if kind == "store":
