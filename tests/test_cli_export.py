@@ -48,7 +48,7 @@ def test_the_model_alone_goes_to_standard_output(export, files):
     code, out, err = export(files / "model.rankwise", "--to", "c", "--name", "score")
     assert code == 0
     assert "double score(const double *x)" in out
-    assert out == rw.export.export(fitted("RidgeRanker"), "c", called="score").text
+    assert out == rw.export(fitted("RidgeRanker"), "c", called="score").text
     assert err.startswith("- NaN is not looked for")
 
 
@@ -93,7 +93,7 @@ def test_without_a_target_the_targets_are_listed(export, files):
         (["none.rankwise", "--to", "c"], "is not there"),
         (["sample.csv", "--to", "c"], "is no model that rankwise reads"),
         (["model.rankwise", "--to", "onnx"], "is no text"),
-        (["model.rankwise", "--to", "rankwise"], "give --output"),
+        (["model.rankwise", "--to", "rankwise"], "give --out"),
         (["model.rankwise", "--to", "c", "--shift", "much"], "--shift is a number or 'sample'"),
         (["model.rankwise", "--to", "c", "--option", "table"], "--option is NAME=VALUE"),
         (["model.rankwise", "--to", "c", "--option", "table=x"], "has no option 'table'"),

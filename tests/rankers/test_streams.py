@@ -247,11 +247,11 @@ def interrupted(ranker, monkeypatch, chunk, part=3):
     monkeypatch.setattr(_online, "_PRESENTED", chunk)
     original, calls = _online.play, []
 
-    def stopped(*arguments):
+    def stopped(*arguments, **options):
         calls.append(arguments)
         if len(calls) == part:
             raise KeyboardInterrupt
-        return original(*arguments)
+        return original(*arguments, **options)
 
     monkeypatch.setattr(_online, "play", stopped)
     return original
