@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 _FOLDER = Path("rankwise-demo")
 _MEASURES = ("nDCG@10", "AP")
+# One of each family that learns from all lists at once; streams have a command of their own, ``rankwise simulate``.
+_RANKERS = ("RidgeRanker", "RankSVM", "ListNet", "RankBoost", "AdaRank", "MaxPairRanker", "SLAMRanker", "SmoothRank")
 
 
 def demo(
-    queries: Annotated[int, typer.Option("--queries", min=20, help="Queries to make.")] = 400,
+    queries: Annotated[int, typer.Option("--queries", min=20, help="Queries to make.")] = 300,
     seed: reading.SeedOption = 0,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for lists, model and report; nothing is written elsewhere.")
@@ -62,10 +64,8 @@ def _parts(lists: "Queries", seed: int) -> tuple["Queries", "Queries", "Queries"
 
 
 def _rankers() -> dict[str, str]:
-    from rankwise.evaluation.grids import USUAL
-
     others = ("lightgbm",) if importlib.util.find_spec("lightgbm") else ()
-    return {name: name for name in (*USUAL, *others)}
+    return {name: name for name in (*_RANKERS, *others)}
 
 
 @dataclass
