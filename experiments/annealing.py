@@ -11,8 +11,6 @@ Reads the folder that RANKWISE_DATA names; writes docs/annealing.json and docs/f
 ``--redraw`` draws what is there. About two minutes.
 """
 
-import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from experiments import smoothrank
+from experiments.one_figure import measure_and_draw
 from experiments.pages import DOCS
-from rankwise._beside import writing
-from rankwise._figures import COLOURS, INK, house_style, new_figure, save_png
+from rankwise._figures import COLOURS, INK, house_style, new_figure
 from rankwise._progress import track
 from rankwise.data.folds import Fold, read_folds
 from rankwise.evaluation.evaluate import evaluate
@@ -113,17 +111,7 @@ def draw(numbers: dict[str, Any]) -> Any:
 
 
 def main(arguments: Sequence[str]) -> int:
-    data = os.environ.get("RANKWISE_DATA")
-    if list(arguments) != ["--redraw"]:
-        if arguments or not data:
-            print(
-                "set RANKWISE_DATA to the folder with the set ohsumed; --redraw is the only argument", file=sys.stderr
-            )
-            return 2
-        with writing(NUMBERS) as part:
-            part.write_text(json.dumps(collect(Path(data) / "ohsumed")) + "\n", encoding="utf-8")
-    save_png(draw(json.loads(NUMBERS.read_text(encoding="utf-8"))), FIGURE)
-    return 0
+    return measure_and_draw(arguments, collect, draw, NUMBERS, FIGURE)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ Reads the folder that RANKWISE_DATA names; writes docs/boosting_rounds.json and 
 ``--redraw`` draws what is there. About two minutes, nearly all of them PermuRank's.
 """
 
-import json
-import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -21,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import rankwise as rw
+from experiments.one_figure import measure_and_draw
 from experiments.pages import DOCS
-from rankwise._beside import writing
-from rankwise._figures import COLOURS, house_style, new_figure, save_png
+from rankwise._figures import COLOURS, house_style, new_figure
 from rankwise._progress import track
 
 NUMBERS, FIGURE = DOCS / "boosting_rounds.json", DOCS / "figures" / "reproduction_rounds.png"
@@ -105,17 +103,7 @@ def draw(numbers: dict[str, Any]) -> Any:
 
 
 def main(arguments: Sequence[str]) -> int:
-    data = os.environ.get("RANKWISE_DATA")
-    if list(arguments) != ["--redraw"]:
-        if arguments or not data:
-            print(
-                "set RANKWISE_DATA to the folder with the set ohsumed; --redraw is the only argument", file=sys.stderr
-            )
-            return 2
-        with writing(NUMBERS) as part:
-            part.write_text(json.dumps(collect(Path(data) / "ohsumed")) + "\n", encoding="utf-8")
-    save_png(draw(json.loads(NUMBERS.read_text(encoding="utf-8"))), FIGURE)
-    return 0
+    return measure_and_draw(arguments, collect, draw, NUMBERS, FIGURE)
 
 
 if __name__ == "__main__":
