@@ -1,7 +1,7 @@
 """Write one model file of every ranker in the current format, and the scores that it gives.
 
-Run by ``python -m tests.rankers.make_fixtures`` when the format changes: files of older formats stay, and are read for
-ever.
+Run by ``python -m tests.rankers.make_fixtures`` for a new ranker, and when the format changes: files that are there
+stay as they are, and are read for ever.
 """
 
 import json
@@ -31,12 +31,15 @@ def judged() -> Queries:
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    scores = {}
+    told = FOLDER / f"format_{FORMAT}_scores.json"
+    scores = json.loads(told.read_text()) if told.exists() else {}
     for name, kind in registered().items():
-        model = clone(kind.examples()[0]).fit(judged())
-        model.save(FOLDER / f"format_{FORMAT}_{name}.rankwise")
-        scores[name] = model.predict(rows()).tolist()
-    (FOLDER / f"format_{FORMAT}_scores.json").write_text(json.dumps(scores, indent=1) + "\n")
+        path = FOLDER / f"format_{FORMAT}_{name}.rankwise"
+        if not path.exists():  # what was written once has to be read as it is
+            model = clone(kind.examples()[0]).fit(judged())
+            model.save(path)
+            scores[name] = model.predict(rows()).tolist()
+    told.write_text(json.dumps(scores, indent=1) + "\n")
 
 
 if __name__ == "__main__":
