@@ -84,14 +84,14 @@ def find_long(X, y, first, last, sparse, single, place):
 
 
 @kernel
-def _put(out, at, letters):
+def put(out, at, letters):
     for number in range(len(letters)):
         out[at + number] = letters[number]
     return at + len(letters)
 
 
 @kernel
-def _put_whole(out, at, number, count):
+def put_whole(out, at, number, count):
     """Write a whole number with at least ``count`` digits."""
     digits = count
     while digits <= MOST_DECIMALS and number >= WHOLE_TENS[digits]:
@@ -108,15 +108,15 @@ def _put_number(out, at, value, single, long_texts, long_offset, used):
     m, k = short_decimal(value, single)
     if k < 0:
         if used + 1 < len(long_offset):
-            at = _put(out, at, long_texts[long_offset[used] : long_offset[used + 1]])
+            at = put(out, at, long_texts[long_offset[used] : long_offset[used + 1]])
         return at, used + 1
     if math.copysign(1.0, value) < 0:
         out[at] = 45
         at += 1
-    at = _put_whole(out, at, m // WHOLE_TENS[k], 1)
+    at = put_whole(out, at, m // WHOLE_TENS[k], 1)
     if k > 0:
         out[at] = 46
-        at = _put_whole(out, at + 1, m % WHOLE_TENS[k], k)
+        at = put_whole(out, at + 1, m % WHOLE_TENS[k], k)
     return at, used
 
 
@@ -125,13 +125,13 @@ def _put_comment(out, at, docid):
     """Write a document's identity so that it is read as that, or nothing if it is empty."""
     if len(docid) == 0:
         return at
-    at = _put(out, at, _COMMENT)
+    at = put(out, at, _COMMENT)
     same = 0
     while same < min(len(_MARK), len(docid)) and docid[same] == _MARK[same]:
         same += 1
     if same == len(_MARK):
-        at = _put(out, at, _DOCID)
-    return _put(out, at, docid)
+        at = put(out, at, _DOCID)
+    return put(out, at, docid)
 
 
 @kernel
@@ -146,16 +146,16 @@ def format_rows(X, y, first, last, sparse, single, query, qid, qid_offset, docid
     width = X.shape[1]
     for row in range(first, last):
         at, used = _put_number(out, at, y[row], False, long, long_offset, used)
-        at = _put(out, at, _QID)
-        at = _put(out, at, qid[qid_offset[query[row]] : qid_offset[query[row] + 1]])
+        at = put(out, at, _QID)
+        at = put(out, at, qid[qid_offset[query[row]] : qid_offset[query[row] + 1]])
         for column in range(width):
             if is_left_out(X[row, column], sparse) and (row > 0 or column < width - 1):
                 continue
             out[at] = 32
-            at = _put_whole(out, at + 1, column + 1, 1)
+            at = put_whole(out, at + 1, column + 1, 1)
             out[at] = 58
             at, used = _put_number(out, at + 1, X[row, column], single, long, long_offset, used)
         if len(docid_offset) > 1:
             at = _put_comment(out, at, docid[docid_offset[row] : docid_offset[row + 1]])
-        at = _put(out, at, _NEWLINE)
+        at = put(out, at, _NEWLINE)
     return at, used

@@ -13,15 +13,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from rankwise._errors import DataError, RankwiseError
+from rankwise.cli.rank_lines import lines, numbers_of, placed, score_lines
 
 if TYPE_CHECKING:
     from rankwise.cli.rank_lists import Ranked
     from rankwise.data.texts import Texts
 
 COLUMNS = ("qid", "docid", "rank", "score")
+_BLANKS = "\t\n\v\f\r\x1c\x1d\x1e\x1f "  # of ASCII, as str.split sees them
 
 
 class Form(StrEnum):
@@ -70,31 +70,15 @@ class Order(NamedTuple):
     score: list[float]
 
 
-def ranked(block: "Ranked", top: int | None, by_place: bool = False) -> Order:
-    """The documents of a block in the order of their scores, equal ones as they came.
-
-    Documents without ids are called by their row in the input, or, ``by_place``, by their place in the list; both from
-    0.
-    """
-    queries, scores, before = block
-    owner = queries.query_of_row()
-    rows = np.lexsort((-scores, owner))  # stable
-    place = np.arange(len(rows)) - np.repeat(queries.start[:-1], queries.sizes)
-    whose = owner[rows]
-    if top is not None:
-        kept = place < top
-        rows, place, whose = rows[kept], place[kept], whose[kept]
+def ranked(block: "Ranked", top: int | None) -> Order:
+    """The documents of a block in the order of their scores; those without ids are called by their row in the input."""
+    queries, scores, _ = block
+    rows, query, place = placed(block, top)
     names = queries.names()
-    docid: list[Any]
-    if queries.docid is not None:
-        docid = _decoded(queries.docid[rows])
-    elif by_place:
-        inside = np.empty(len(scores), dtype=np.int64)
-        inside[queries.rows] = np.arange(len(scores)) - np.repeat(queries.start[:-1], queries.sizes)
-        docid = inside[rows].tolist()
-    else:
-        docid = (rows + before).tolist()
-    return Order([names[number] for number in whose.tolist()], docid, (place + 1).tolist(), scores[rows].tolist())
+    docid: list[Any] = (
+        numbers_of(block, False)[rows].tolist() if queries.docid is None else _decoded(queries.docid[rows])
+    )
+    return Order([names[number] for number in query.tolist()], docid, (place + 1).tolist(), scores[rows].tolist())
 
 
 def _decoded(texts: "Texts") -> list[str]:
@@ -129,18 +113,16 @@ class _Delimited(Output):
         if not self._begun:  # nothing at all is printed where nothing can be read
             self._writer.writerow(COLUMNS)
             self._begun = True
-        order, mark = ranked(block, self.top), self._delimiter
-        ids = "".join(map(str, [*block.queries.names(), *order.docid]))
-        rows = zip(*order, strict=True)
-        if any(letter in ids for letter in (mark, '"', "\n", "\r")):
-            self._writer.writerows(rows)
-        else:  # the same text in half the time
-            self.file.write("".join([f"{a}{mark}{b}{mark}{c}{mark}{score!r}\n" for a, b, c, score in rows]))
+        mark = self._delimiter
+        if _holds(block, mark, '"', "\n", "\r"):
+            self._writer.writerows(zip(*ranked(block, self.top), strict=True))
+        else:  # the same text, without a row of objects a document
+            self.file.write(lines(block, self.top, (mark, mark, mark, "\n")))
 
 
 class _Scores(Output):
     def write(self, block: "Ranked") -> None:
-        self.file.write("".join([f"{score!r}\n" for score in block.scores.tolist()]))
+        self.file.write(score_lines(block.scores))
 
 
 class _JsonLines(Output):
@@ -155,16 +137,31 @@ class _Trec(Output):
         self._tag = _word(tag, "tag")
 
     def write(self, block: "Ranked") -> None:
-        order = ranked(block, self.top, by_place=True)
-        for what, ids in (("query id", block.queries.names()), ("document id", order.docid)):
-            joined = " ".join(map(str, ids))
-            if len(joined.split()) != len(ids):
-                for one in ids:
-                    _word(one, what)
-        rows = zip(*order, strict=True)
-        self.file.write(
-            "".join([f"{qid} Q0 {docid} {rank} {score!r} {self._tag}\n" for qid, docid, rank, score in rows])
-        )
+        if not _are_words(block):
+            for name in block.queries.names():
+                _word(name, "query id")
+            for one in block.queries.docid or ():
+                _word(one, "document id")
+        self.file.write(lines(block, self.top, (" Q0 ", " ", " ", f" {self._tag}\n"), by_place=True))
+
+
+def _holds(block: "Ranked", *letters: str) -> bool:
+    """Whether an id of the block holds one of these letters."""
+    ids = _all_ids(block)
+    return any(letter.encode() in ids for letter in letters)
+
+
+def _are_words(block: "Ranked") -> bool:
+    """Whether all ids are seen at once to be words: ASCII, not empty, and without blanks."""
+    names, docid = block.queries.names(), block.queries.docid
+    some = all(map(str, names)) and (docid is None or bool((docid.offset[1:] > docid.offset[:-1]).all()))
+    return some and _all_ids(block).isascii() and not _holds(block, *_BLANKS)
+
+
+def _all_ids(block: "Ranked") -> bytes:
+    docid = block.queries.docid
+    names = "".join(map(str, block.queries.names())).encode("utf-8", "surrogateescape")
+    return names if docid is None else names + docid.data.tobytes()
 
 
 class _Parquet:
