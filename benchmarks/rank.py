@@ -58,7 +58,7 @@ def run() -> list[dict[str, Any]]:
         outputs.append(("parquet", "lists.parquet", "csv"))
         for kind, source, ending in outputs:
             works[f"{kind} to {ending}"] = lambda source=source, ending=ending: rank(folder, source, f"ranked.{ending}")
-        seconds = dict(zip(works, interleaved(4, list(works.values())), strict=True))
+        seconds = dict(zip(works, interleaved(9, list(works.values())), strict=True))
         size = (folder / "lists.txt").stat().st_size / 1e6
     work = f"rank {LISTS * DOCUMENTS:,} x {FEATURES} ({size:.0f} MB of text) from"
     return [
