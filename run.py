@@ -279,7 +279,8 @@ def hold(file: TextIO, exclusive: bool) -> None:
 
 def demo(environment: Environment, arguments: list[str]) -> int:
     """show what rankwise does, on lists made on the spot"""
-    return environment.run("python", "-m", "rankwise", "demo", *arguments)
+    again = f"python3 {sys.argv[0]} python -m rankwise"  # how a caller without rankwise on the path goes on
+    return environment.run("python", "-m", "rankwise", "demo", "--called", again, *arguments)
 
 
 def test(environment: Environment, arguments: list[str]) -> int:

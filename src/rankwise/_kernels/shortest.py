@@ -17,6 +17,7 @@ from rankwise._kernels.letor_format import short_decimal
 LONGEST = 25  # a sign, 17 digits, a point, and zeros before them
 _SMALLEST, _LARGEST = 1e-4, 1e15  # repr has an exponent below, and from 1e16 on
 _SPLIT = 134217729.0  # 2^27 + 1
+_TENS_TO = np.array([10**power for power in range(19)], dtype=np.int64)
 
 
 @kernel
@@ -33,7 +34,7 @@ def _product(a, b):
 def _digits_of(size):
     """``(w, k)`` with size = w / 10^k as short as can be, or k = -1 where Python has to write it."""
     w, k = short_decimal(size, False)
-    if k >= 0 or not _SMALLEST <= size < _LARGEST:
+    if k >= 0:
         return w, k
     k = 14 - math.floor(math.log10(size))
     for _ in range(3):  # 15, 16 and 17 digits
@@ -53,12 +54,11 @@ def _digits_of(size):
 @kernel
 def put_shortest(out, at, value):
     """Write a number at ``at``; returns where it ends, or -1 where Python has to write it."""
-    if not math.isfinite(value):
+    size = abs(value)
+    if size != 0.0 and not _SMALLEST <= size < _LARGEST:  # NaN too
         return -1
-    w, k = _digits_of(abs(value))
-    if k < 0 or (k == 0 and w >= 10**15):
-        return -1
-    if value != 0.0 and abs(value) < _SMALLEST:
+    w, k = _digits_of(size)
+    if k < 0:
         return -1
     if math.copysign(1.0, value) < 0:
         out[at] = 45
@@ -84,6 +84,3 @@ def put_shortest(out, at, value):
         out[at], out[at + 1] = 46, 48
         at += 2
     return at
-
-
-_TENS_TO = np.array([10**power for power in range(19)], dtype=np.int64)

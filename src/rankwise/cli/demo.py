@@ -31,6 +31,7 @@ def demo(
         Path, typer.Option("--out", "-o", help="Folder for lists, model and report; nothing is written elsewhere.")
     ] = _FOLDER,
     as_json: reading.JsonOption = False,
+    called: Annotated[str, typer.Option("--called", hidden=True, help="How rankwise is called here.")] = "rankwise",
 ) -> None:
     """Learn eight rankers on lists made for it, compare them, certify the best, and write a report.
 
@@ -47,7 +48,7 @@ def demo(
     if out.exists() and not out.is_dir():
         raise RankwiseError(f"{out} is a file: --out names a folder")
     lists = make_lists(queries, random_state=seed)
-    demonstration = Demonstration(*_parts(lists, seed), out)
+    demonstration = Demonstration(*_parts(lists, seed), out, called)
     if not as_json:
         print(f"{lists}\nmade by rankwise.make_lists: 60 % to learn, 20 % to choose by, 20 % to test on\n")
     compile_for(list(_rankers()))
@@ -76,6 +77,7 @@ class Demonstration:
     validation: "Queries"
     test: "Queries"
     folder: Path
+    called: str = "rankwise"
     lacking: str = ""  # why there is no report
 
     @property
@@ -112,9 +114,9 @@ class Demonstration:
         folder = self.folder
         model, train, test = (shlex.quote(str(folder / name)) for name in ("winner.rankwise", "train.txt", "test.txt"))
         return [
-            f"rankwise rank {model} {test} --top 3",
-            f"rankwise evaluate {test} --model {model} -m nDCG@10 -m RR",
-            f"rankwise train {train} -r AdaRank -o {shlex.quote(str(folder / 'ada.rankwise'))}",
+            f"{self.called} rank {model} {test} --top 3",
+            f"{self.called} evaluate {test} --model {model} -m nDCG@10 -m RR",
+            f"{self.called} train {train} -r AdaRank -o {shlex.quote(str(folder / 'ada.rankwise'))}",
         ]
 
 
