@@ -8,10 +8,10 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
-from rankwise.cli.reading import Base, Missing, Unjudged
 from rankwise.cli.wording import in_shell
 
 
+@reading.with_options
 def certify(
     subject: Annotated[
         Path | None, typer.Argument(help="A ranker that was saved, or scores of the hold-out, whoever made them.")
@@ -45,14 +45,8 @@ def certify(
     sd: Annotated[float | None, typer.Option("--sd", help="Plan: a guess of the standard deviation.")] = None,
     power: Annotated[float, typer.Option(help="Plan: how often the difference has to be found.")] = 0.8,
     as_json: reading.JsonOption = False,
-    missing: reading.MissingOption = Missing.error,
-    unjudged: reading.UnjudgedOption = Unjudged.error,
-    base: reading.BaseOption = Base.auto,
-    qid: reading.QidOption = "qid",
-    label: reading.LabelOption = "label",
-    docid: reading.DocidOption = None,
-    ignore: reading.IgnoreOption = None,
-    grades: reading.GradesOption = None,
+    *,
+    reads: dict[str, Any],
 ) -> None:
     """What is guaranteed about a ranker, or about scores; or how many queries a guarantee takes.
 
@@ -71,16 +65,15 @@ def certify(
         raise RankwiseError("certify takes a saved ranker, or scores with --holdout, or --half-width or --difference")
     if not subject.exists():
         raise RankwiseError(f"{subject} is not there: expected a saved ranker, or scores")
-    settings = reading.options(missing, unjudged, base, qid, label, docid, ignore, grades)
     if _is_ranker(subject):
         if measure is not None:
             raise RankwiseError("a ranker is certified for its own measure: leave out --measure")
         declared = {"row_radius": row_radius, "longest": longest, "random_state": seed}
-        found = _of_ranker(subject, train, holdout, delta, unverified, declared, settings)
+        found = _of_ranker(subject, train, holdout, delta, unverified, declared, reads)
     else:
         if holdout is None or train is not None:
             raise RankwiseError(f"{subject} holds no ranker: scores are certified by --holdout alone")
-        found = _of_scores(subject, holdout, measure or "nDCG@10", delta, seed, settings)
+        found = _of_scores(subject, holdout, measure or "nDCG@10", delta, seed, reads)
     if as_json:
         print(found.to_json())
         return

@@ -11,7 +11,6 @@ import typer
 from rankwise._errors import RankwiseError
 from rankwise.cli import completion, reading
 from rankwise.cli.evaluate import EmptyQuery, TieMode
-from rankwise.cli.reading import Base, Missing, Unjudged
 
 if TYPE_CHECKING:
     from rankwise._tables import Table
@@ -37,6 +36,7 @@ class Corrected(StrEnum):
     none = "none"
 
 
+@reading.with_options
 def compare(
     data: Annotated[
         Path,
@@ -99,14 +99,8 @@ def compare(
         int | None, typer.Option("--jobs", "-j", min=1, help="Rankers and folds side by side (default: every core).")
     ] = None,
     as_json: reading.JsonOption = False,
-    missing: reading.MissingOption = Missing.error,
-    unjudged: reading.UnjudgedOption = Unjudged.error,
-    base: reading.BaseOption = Base.auto,
-    qid: reading.QidOption = "qid",
-    label: reading.LabelOption = "label",
-    docid: reading.DocidOption = None,
-    ignore: reading.IgnoreOption = None,
-    grades: reading.GradesOption = None,
+    *,
+    reads: dict[str, Any],
 ) -> None:
     """Learn every ranker on every fold, choose on validation parts, test once: a league table with paired tests.
 
@@ -142,7 +136,7 @@ def compare(
             random_state=seed,
             n_jobs=jobs,
             verbose=not as_json,
-            reading=reading.options(missing, unjudged, base, qid, label, docid, ignore, grades),
+            reading=reads,
         )
     except KeyboardInterrupt:
         if resume is not None:

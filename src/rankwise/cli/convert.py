@@ -10,7 +10,6 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
-from rankwise.cli.reading import Base, Missing, Unjudged
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
@@ -23,20 +22,15 @@ class Precision(StrEnum):
     float32 = "float32"
 
 
+@reading.with_options
 def convert(
     source: reading.JudgedArgument,
     target: Annotated[Path, typer.Argument(help="Written beside and renamed; the ending says the format.")],
     dtype: Annotated[Precision, typer.Option(help="Precision of the features.")] = Precision.float64,
     sparse: Annotated[bool, typer.Option("--sparse", help="Leave zeros out of a LETOR text.")] = False,
     as_json: reading.JsonOption = False,
-    missing: reading.MissingOption = Missing.error,
-    unjudged: reading.UnjudgedOption = Unjudged.error,
-    base: reading.BaseOption = Base.auto,
-    qid: reading.QidOption = "qid",
-    label: reading.LabelOption = "label",
-    docid: reading.DocidOption = None,
-    ignore: reading.IgnoreOption = None,
-    grades: reading.GradesOption = None,
+    *,
+    reads: dict[str, Any],
 ) -> None:
     """Judged lists from one format to another.
 
@@ -47,8 +41,7 @@ def convert(
 
     Example: rankwise convert my.csv my.txt --qid query --label grade --ignore url
     """
-    settings = reading.options(missing, unjudged, base, qid, label, docid, ignore, grades)
-    written = _converted(source, target, dtype.value, sparse, settings)
+    written = _converted(source, target, dtype.value, sparse, reads)
     print(json.dumps({"out": str(target), "what": written.partition(": ")[2]}) if as_json else written)
 
 

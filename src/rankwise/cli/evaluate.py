@@ -9,7 +9,6 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import completion, reading
-from rankwise.cli.reading import Base, Missing, Unjudged
 
 
 class TieMode(StrEnum):
@@ -29,6 +28,7 @@ class EmptyQuery(StrEnum):
     one = "one"
 
 
+@reading.with_options
 def evaluate(
     judged: Annotated[Path, typer.Argument(help="Judged lists, or TREC qrels when the scores are a TREC run.")],
     scores: Annotated[
@@ -68,14 +68,8 @@ def evaluate(
         typer.Option("--tie-range", help="Also print the smallest and largest mean over all orders of equal scores."),
     ] = False,
     as_json: reading.JsonOption = False,
-    missing: reading.MissingOption = Missing.error,
-    unjudged: reading.UnjudgedOption = Unjudged.error,
-    base: reading.BaseOption = Base.auto,
-    qid: reading.QidOption = "qid",
-    label: reading.LabelOption = "label",
-    docid: reading.DocidOption = None,
-    ignore: reading.IgnoreOption = None,
-    grades: reading.GradesOption = None,
+    *,
+    reads: dict[str, Any],
 ) -> None:
     """Measure scores or saved rankers on judged lists: means with intervals, paired tests.
 
@@ -91,21 +85,20 @@ def evaluate(
     from rankwise.measures.conventions import settle
 
     settle(measure, like, rel)  # a misspelt measure is told before anything is read
-    settings = reading.options(missing, unjudged, base, qid, label, docid, ignore, grades)
     results: dict[str, Any] = {}
     rankings = [*(scores or ()), *(model or ())]
     if not rankings:
         raise RankwiseError("evaluate takes files of scores, or --model with a saved ranker: found neither")
     rankers = {path: _ranker(path) for path in rankings if _is_model(path)}
     if len(rankers) == len(rankings):
-        settings = reading.for_rankers(settings, rankers.values())
+        reads = reading.for_rankers(reads, rankers.values())
     opened: dict[str, Any] = {}
     for path in track(rankings, "evaluating"):
         if path in rankers:
-            queries = opened["queries"] = opened.get("queries") or reading.read_lists(judged, settings)
+            queries = opened["queries"] = opened.get("queries") or reading.read_lists(judged, reads)
             values = rankers[path].predict(queries)
         else:
-            queries, values = reading.read_scored(judged, path, settings, opened)
+            queries, values = reading.read_scored(judged, path, reads, opened)
         results[str(path)] = measure_scores(queries, values, measure, like=like, ties=ties, empty=empty, rel=rel)  # type: ignore[arg-type]
     tests = significance(results, baseline=str(rankings[0])) if len(results) > 1 else None
     if as_json:

@@ -8,9 +8,9 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
-from rankwise.cli.reading import Base, Missing, Unjudged
 
 
+@reading.with_options
 def export(
     model: Annotated[
         Path,
@@ -35,14 +35,8 @@ def export(
         list[str] | None, typer.Option("--option", help="An option of the target, such as store=shop; may be repeated.")
     ] = None,
     as_json: reading.JsonOption = False,
-    missing: reading.MissingOption = Missing.error,
-    unjudged: reading.UnjudgedOption = Unjudged.error,
-    base: reading.BaseOption = Base.auto,
-    qid: reading.QidOption = "qid",
-    label: reading.LabelOption = "label",
-    docid: reading.DocidOption = None,
-    ignore: reading.IgnoreOption = None,
-    grades: reading.GradesOption = None,
+    *,
+    reads: dict[str, Any],
 ) -> None:
     """Write a ranker for Solr, Elasticsearch, OpenSearch, Vespa, RankLib, ONNX, SQL, Python or C.
 
@@ -53,7 +47,6 @@ def export(
     if to is None:
         _list_targets(as_json)
         return
-    settings = reading.options(missing, unjudged, base, qid, label, docid, ignore, grades)
     listed = None if names is None else [name.strip() for name in names.split(",")]
     ranker = _opened(model, listed)
     if to.lower() == "rankwise":
@@ -61,7 +54,7 @@ def export(
         return
     from rankwise.exports import export as export_model
 
-    lists = None if sample is None else reading.read_lists(sample, settings)
+    lists = None if sample is None else reading.read_lists(sample, reads)
     done = export_model(
         ranker,
         to,

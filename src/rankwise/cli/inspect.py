@@ -2,15 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rankwise.cli import reading
-from rankwise.cli.reading import Base, Missing, Unjudged
 from rankwise.cli.wording import in_shell
 
 
+@reading.with_options
 def inspect(
     files: Annotated[
         list[Path],
@@ -20,14 +20,8 @@ def inspect(
         bool, typer.Option("--per-feature", "--features", help="Also print a line for each feature.")
     ] = False,
     as_json: reading.JsonOption = False,
-    missing: reading.MissingOption = Missing.error,
-    unjudged: reading.UnjudgedOption = Unjudged.error,
-    base: reading.BaseOption = Base.auto,
-    qid: reading.QidOption = "qid",
-    label: reading.LabelOption = "label",
-    docid: reading.DocidOption = None,
-    ignore: reading.IgnoreOption = None,
-    grades: reading.GradesOption = None,
+    *,
+    reads: dict[str, Any],
 ) -> None:
     """What is in judged lists, and what is wrong with them.
 
@@ -40,8 +34,7 @@ def inspect(
     from rankwise._progress import track
     from rankwise.data.diagnose import diagnose
 
-    settings = reading.options(missing, unjudged, base, qid, label, docid, ignore, grades)
-    splits = {str(path): reading.read_lists(path, settings) for path in track(files, "reading")}
+    splits = {str(path): reading.read_lists(path, reads) for path in track(files, "reading")}
     diagnosis = diagnose(splits, verbose=True)
     if as_json:
         print(json.dumps(diagnosis.to_dict()))

@@ -2,8 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
+from functools import wraps
+from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,15 +80,30 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for program
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything that chance decides.")]
 
 
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of :func:`options` as its last, in place of ``reads``, which is what they mean."""
+    shared = signature(options).parameters
+    own = [one for name, one in signature(command).parameters.items() if name != "reads"]
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        reads = options(**{name: given.pop(name) for name in shared})
+        command(**given, reads=reads)
+
+    called.__signature__ = Signature([*own, *shared.values()])  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in (*own, *shared.values())}
+    return called
+
+
 def options(
-    missing: Missing,
-    unjudged: Unjudged,
-    base: Base,
-    qid: str,
-    label: str,
-    docid: str | None = None,
-    ignore: list[str] | None = None,
-    grades: str | None = None,
+    missing: MissingOption = Missing.error,
+    unjudged: UnjudgedOption = Unjudged.error,
+    base: BaseOption = Base.auto,
+    qid: QidOption = "qid",
+    label: LabelOption = "label",
+    docid: DocidOption = None,
+    ignore: IgnoreOption = None,
+    grades: GradesOption = None,
 ) -> dict[str, Any]:
     """The keyword arguments of :func:`read_lists` that these options mean; those of tables alone where given."""
     found: dict[str, Any] = {

@@ -12,7 +12,6 @@ import typer
 
 from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise.cli import completion, reading
-from rankwise.cli.reading import Base, Missing, Unjudged
 
 if TYPE_CHECKING:
     from rankwise.rankers._online import OnlineLearner
@@ -37,6 +36,7 @@ class Scale(StrEnum):
     standard = "standard"
 
 
+@reading.with_options
 def train(
     data: reading.JudgedArgument,
     online: Annotated[
@@ -94,14 +94,8 @@ def train(
     skip: Annotated[int, typer.Option(min=0, help="Lists to pass over first, as those that a model has seen.")] = 0,
     checkpoint: Annotated[int | None, typer.Option(min=1, help="Also save the model after every N rounds.")] = None,
     as_json: reading.JsonOption = False,
-    missing: reading.MissingOption = Missing.error,
-    unjudged: reading.UnjudgedOption = Unjudged.error,
-    base: reading.BaseOption = Base.auto,
-    qid: reading.QidOption = "qid",
-    label: reading.LabelOption = "label",
-    docid: reading.DocidOption = None,
-    ignore: reading.IgnoreOption = None,
-    grades: reading.GradesOption = None,
+    *,
+    reads: dict[str, Any],
 ) -> None:
     """Learn a ranker from judged lists, test it, and save it.
 
@@ -125,27 +119,23 @@ def train(
     given = {name: value for name, value in given.items() if value is not None} | as_settings(settings or [])
     if not online:
         _refuse_online_only({"--resume": resume, "--checkpoint": checkpoint, "--skip": skip or None})
-        batch = ranker_named(ranker or DEFAULT, {"measure": "nDCG@10", **given, "missing": missing.value})
+        batch = ranker_named(ranker or DEFAULT, {"measure": "nDCG@10", **given, "missing": reads["missing"]})
         known = {"verbose": not as_json, "random_state": seed, "n_jobs": jobs}
         batch.set_params(**{name: value for name, value in known.items() if name in batch._get_param_names()})
         target = _target(out, None)
-        parts = parts_of_file(
-            data, validation, share, seed, reading.options(missing, unjudged, base, qid, label, docid, ignore, grades)
-        )
+        parts = parts_of_file(data, validation, share, seed, reads)
         learning = BatchRun(batch, *parts, target)
         learning.learn()
         learning.show(as_json)
         return
     if resume is None:
-        model = _fresh(ranker or "slam", {**given, "epochs": epochs, "missing": missing.value})
+        model = _fresh(ranker or "slam", {**given, "epochs": epochs, "missing": reads["missing"]})
     else:
         model = _resumed(resume, [*(["ranker"] if ranker else []), *given])
     _check_source(data, epochs)
     target = _target(out, resume)
     width = getattr(model, "n_features_in_", features)
-    blocks = judged_blocks(
-        data, epochs, skip, width, reading.options(missing, unjudged, base, qid, label, docid, ignore, grades)
-    )
+    blocks = judged_blocks(data, epochs, skip, width, reads)
     run = OnlineRun(model, target, checkpoint)
     try:
         run.over(blocks, epochs * os.path.getsize(data) if data.is_file() else 0)
