@@ -1,4 +1,4 @@
-"""Fingerprints: the same list has the same word however it is written down, and any other list another one."""
+"""Fingerprints: the same query has the same hash however it is written down, and any other query another one."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise.data import fingerprints as module
-from rankwise.data.fingerprints import Fingerprints, Seen, fingerprints
+from rankwise.data.fingerprints import Fingerprints, Seen, TrainingRecord, fingerprints, packed, telling
 from rankwise.data.queries import Queries
+
+
+def hashes(queries, **options):
+    return fingerprints(queries, **options)["hash"]
+
+
+def marks(numbers):
+    """Fingerprints with these hashes and no sketches."""
+    return packed(np.array(numbers, np.uint64), np.zeros((len(numbers), 4), np.uint32))
 
 
 def lists(count=30, features=5, seed=0, dtype=np.float64):
@@ -25,20 +34,20 @@ def test_ids_and_orders_of_rows_and_lists_do_not_matter(seed):
     owner = queries.query_of_row()
     shuffled = Queries.from_arrays(queries.X[order], queries.y[order], qid=[f"other {owner[row]}" for row in order])
     place = [int(name.split()[1]) for name in shuffled.names()]
-    np.testing.assert_array_equal(fingerprints(shuffled), fingerprints(queries)[place])
+    np.testing.assert_array_equal(hashes(shuffled), hashes(queries)[place])
 
 
 def test_neither_storage_nor_threads_nor_the_sign_of_zero_matter():
     queries = lists()
-    words = fingerprints(queries)
+    words = hashes(queries)
     assert len(set(words.tolist())) == len(queries)
-    np.testing.assert_array_equal(fingerprints(lists(dtype=np.float32)), words)
-    np.testing.assert_array_equal(fingerprints(queries, n_jobs=1), words)
-    np.testing.assert_array_equal(fingerprints(queries[4:9]), words[4:9])
+    np.testing.assert_array_equal(hashes(lists(dtype=np.float32)), words)
+    np.testing.assert_array_equal(hashes(queries, n_jobs=1), words)
+    np.testing.assert_array_equal(hashes(queries[4:9]), words[4:9])
     zero, minus = (Queries.from_arrays([[0.0], [1.0]], [1, 0], group=[2]) for _ in range(2))
     minus = minus.map_features(lambda X: np.where(X == 0, -0.0, X))
     assert np.signbit(minus.X).any()
-    np.testing.assert_array_equal(fingerprints(minus), fingerprints(zero))
+    np.testing.assert_array_equal(hashes(minus), hashes(zero))
 
 
 @given(
@@ -64,47 +73,24 @@ def test_any_change_of_the_content_makes_another_list(seed, change):
         other, labels = X[:-1], y[:-1]
     else:
         other[2, 1] = np.nextafter(other[2, 1], 9)
-    one, two = (fingerprints(Queries.from_arrays(a, b, group=[len(a)]))[0] for a, b in ((X, y), (other, labels)))
+    one, two = (hashes(Queries.from_arrays(a, b, group=[len(a)]))[0] for a, b in ((X, y), (other, labels)))
     assert one != two
 
 
-def long_list(seed=0):
-    """Forty documents: 3 of label 2, 6 of label 1, 31 of label 0; nine are looked at."""
+@given(seed=st.integers(0, 30), row=st.integers(0, 39), column=st.integers(0, 3))
+def test_of_a_long_list_every_feature_of_every_document_counts(seed, row, column):
     random = np.random.default_rng(seed)
-    return random.normal(size=(40, 4)), random.permutation(np.repeat([0.0, 1.0, 2.0], [31, 6, 3]))
-
-
-def word(X, y):
-    return fingerprints(Queries.from_arrays(X, y, group=[len(X)]))[0]
-
-
-@given(seed=st.integers(0, 30), row=st.integers(0, 39))
-def test_of_a_long_list_the_documents_of_the_rarest_labels_and_all_labels_count(seed, row):
-    X, y = long_list(seed)
+    X, y = random.normal(size=(40, 4)), random.permutation(np.repeat([0.0, 1.0, 2.0], [31, 6, 3]))
     features, labels = X.copy(), y.copy()
-    features[row, 2] += 1.0
+    features[row, column] = np.nextafter(features[row, column], 9)
     labels[row] += 1.0
-    assert (word(features, y) != word(X, y)) == (y[row] > 0)
-    assert word(X, labels) != word(X, y)
-    order = np.random.default_rng(seed).permutation(40)
-    assert word(X[order], y[order]) == word(X, y)
-
-
-def test_of_equally_rare_labels_the_higher_one_is_looked_at():
-    random = np.random.default_rng(0)
-    X, y = random.normal(size=(20, 3)), np.repeat([0.0, 1.0], 10)
-    lower, higher = X.copy(), X.copy()
-    lower[3], higher[13] = 0.0, 0.0
-    assert word(lower, y) == word(X, y)
-    assert word(higher, y) != word(X, y)
-
-
-def test_a_long_list_whose_rare_documents_are_alike_is_looked_at_as_a_whole():
-    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.repeat([0.0, 1.0], [30, 10])
-    X[30:] = 0.0
-    other = X.copy()
-    other[5, 1] += 1.0
-    assert 0 != word(X, y) != word(other, y)
+    order = random.permutation(40)
+    as_given, other, relabelled, shuffled = (
+        hashes(Queries.from_arrays(a, b, group=[40]))[0]
+        for a, b in ((X, y), (features, y), (X, labels), (X[order], y[order]))
+    )
+    assert as_given == shuffled
+    assert len({as_given, other, relabelled}) == 3
 
 
 def test_half_a_million_small_lists_of_few_values_share_no_word():
@@ -112,63 +98,84 @@ def test_half_a_million_small_lists_of_few_values_share_no_word():
     digits = np.arange(10**6)
     X = np.stack([digits // 10**k % 10 for k in range(6)], axis=1).astype(float).reshape(-1, 3)
     queries = Queries.from_arrays(X, np.tile([1.0, 0.0], len(digits)), group=np.full(len(digits), 2))
-    words = fingerprints(queries)
+    words = hashes(queries)
     assert len(np.unique(words)) == len(words)
 
 
 def test_lists_whose_documents_are_all_alike_tell_nothing():
     X = [[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [3.0, 4.0]]
     queries = Queries.from_arrays(X, [1, 1, 0, 0], group=[2, 1, 1, 0])
-    words = fingerprints(queries)
-    assert words.tolist() == [0, 0, 0, 0]
-    assert not Fingerprints.of(words).shared(words).any()
+    assert not telling(fingerprints(queries)).any()
+    assert telling(fingerprints(Queries.from_arrays(X, [1, 1, 0, 0], group=[4]))).all()
 
 
 def test_labels_are_left_out_where_there_are_none():
     queries = lists()
-    bare = fingerprints(queries.with_labels(None))
+    bare = hashes(queries.with_labels(None))
     assert len(set(bare.tolist())) == len(queries)
-    assert not (bare == fingerprints(queries)).any()
+    assert not (bare == hashes(queries)).any()
 
 
 @given(cuts=st.lists(st.integers(0, 40), max_size=6), seed=st.integers(0, 9))
 def test_streams_remember_the_same_however_they_are_cut(cuts, seed):
-    words = np.random.default_rng(seed).integers(1, 2**60, 40).astype(np.uint64)
-    remembered, first = Fingerprints(), 0
+    some = marks(np.random.default_rng(seed).integers(1, 2**60, 40))
+    weight = np.random.default_rng(seed).random(40)
+    remembered, record, first = Fingerprints(), TrainingRecord(), 0
     for cut in [*sorted(cuts), 40]:
-        remembered, first = remembered.added(words[first:cut]), cut
-    np.testing.assert_array_equal(remembered.words, words)
-    assert remembered.are(words[::-1])
-    assert not remembered.are(words[1:])
-    assert remembered.shared(words).all()
+        remembered, record = remembered.added(some[first:cut]), record.added(some[first:cut], weight[first:cut])
+        first = cut
+    np.testing.assert_array_equal(remembered.marks, some)
+    assert record == TrainingRecord().added(some, weight)
+
+
+@given(seed=st.integers(0, 20))
+def test_a_record_knows_content_weights_and_order(seed):
+    random = np.random.default_rng(seed)
+    queries, order = lists(seed=seed), random.permutation(30)
+    record = TrainingRecord.of(queries)
+    assert record.compared(TrainingRecord.of(queries)) == "same"
+    assert record.compared(TrainingRecord.of(queries.with_weight(np.ones(30)))) == "same"
+    assert record.compared(TrainingRecord.of(queries[order])) == "in another order"
+    heavier = np.ones(30)
+    heavier[random.integers(30)] = 2.0
+    assert record.compared(TrainingRecord.of(queries.with_weight(heavier))) == "with other weights"
+    assert record.compared(TrainingRecord.of(queries[1:])) == "other"
+    assert record.compared(TrainingRecord.of(queries.with_labels(queries.y + 1))) == "other"
+    weighted = TrainingRecord.of(queries.with_weight(np.arange(1.0, 31.0)))
+    assert (
+        weighted.compared(TrainingRecord.of(queries[order].with_weight(np.arange(1.0, 31.0)))) == "with other weights"
+    )
+
+
+def test_a_record_knows_lists_whose_documents_are_all_alike():
+    one, two = (Queries.from_arrays([[1.0], [1.0]], y, group=[2]) for y in ([1, 0], [1, 1]))
+    assert TrainingRecord.of(one).compared(TrainingRecord.of(two)) == "other"
 
 
 def test_runs_that_part_keep_their_own_words():
-    common = Fingerprints().added(np.arange(1, 4, dtype=np.uint64))
-    one = common.added(np.array([11], np.uint64))
-    two = common.added(np.array([12, 13], np.uint64))
-    assert common.words.tolist() == [1, 2, 3]
-    assert one.words.tolist() == [1, 2, 3, 11]
-    assert two.words.tolist() == [1, 2, 3, 12, 13]
+    common = Fingerprints().added(marks([1, 2, 3]))
+    one, two = common.added(marks([11])), common.added(marks([12, 13]))
+    assert common.marks["hash"].tolist() == [1, 2, 3]
+    assert one.marks["hash"].tolist() == [1, 2, 3, 11]
+    assert two.marks["hash"].tolist() == [1, 2, 3, 12, 13]
 
 
 def test_memory_is_bounded_and_what_was_forgotten_is_known(monkeypatch):
     monkeypatch.setattr(module, "MOST", 5)
     remembered = Fingerprints()
     for word in range(1, 9):
-        remembered = remembered.added(np.array([word], np.uint64))
-    assert remembered.words.tolist() == [1, 2, 3, 4, 5]
+        remembered = remembered.added(marks([word]))
+    assert remembered.marks["hash"].tolist() == [1, 2, 3, 4, 5]
     assert remembered.forgotten == 3
-    assert remembered.are(np.arange(1, 9, dtype=np.uint64)) is None
-    both = Seen(remembered) | Seen(Fingerprints.of(np.array([6], np.uint64), 2))
+    both = Seen(remembered) | Seen(Fingerprints.of(marks([6]), 2))
     assert (both.training.length, both.training.forgotten) == (5, 6)
 
 
 def test_memory_grows_by_doubling():
     remembered, rooms = Fingerprints(), set()
     for word in range(1, 1001):
-        remembered = remembered.added(np.array([word], np.uint64))
-        rooms.add(len(remembered.room))
+        remembered = remembered.added(marks([word]))
+        rooms.add(len(remembered.buffer))
     assert len(rooms) <= 12
     assert max(rooms) <= 2048
 

@@ -13,7 +13,7 @@ from experiments import certificates
 from experiments.pages import read_block
 from rankwise._errors import RankwiseError
 from rankwise.data import fingerprints as fingerprint_module
-from rankwise.data.fingerprints import fingerprints
+from rankwise.data.fingerprints import TrainingRecord, fingerprints
 from rankwise.data.folds import read_folds
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
@@ -173,7 +173,7 @@ def test_a_ranker_that_is_not_fitted_has_no_certificate(ranker):
 def test_a_file_of_an_older_version_loads_and_says_that_overlap_could_not_be_checked(ranker, tmp_path):
     path = tmp_path / "model.rankwise"
     fitted(ranker).save(path)
-    path.write_bytes(rewritten(path.read_bytes(), lambda facts, header: facts.pop("seen")))
+    path.write_bytes(rewritten(path.read_bytes(), lambda facts, header: facts.pop("fingerprints")))
     found = rw.load(path).certificate(TRAIN, TRAIN)
     assert any("could not be checked" in note for note in found.notes)
     (betting,) = named(found, "Betting")
@@ -183,11 +183,15 @@ def test_a_file_of_an_older_version_loads_and_says_that_overlap_could_not_be_che
 @pytest.mark.parametrize(
     "change",
     [
-        lambda facts, _: facts.update(seen=3),
-        lambda facts, _: facts.update(seen={"training": 0}),
-        lambda facts, _: facts["seen"].update(training=-1),
-        lambda facts, _: facts["seen"].update(validation="0"),
-        lambda _, header: header.update(other=header.pop("seen.training")),
+        lambda facts, _: facts.update(fingerprints=3),
+        lambda facts, _: facts.update(fingerprints={"training": 0}),
+        lambda facts, _: facts["fingerprints"].update(training=-1),
+        lambda facts, _: facts["fingerprints"].update(validation="0"),
+        lambda facts, _: facts.update(fitted=3),
+        lambda facts, _: facts.update(fitted={}),
+        lambda facts, _: facts["fitted"].update(parameters=[]),
+        lambda _, header: header.update(other=header.pop("fingerprints.training.hash")),
+        lambda _, header: header.update(other=header.pop("fingerprints.training.documents")),
     ],
 )
 def test_fingerprints_that_nobody_wrote_are_refused(change, tmp_path):
@@ -204,7 +208,8 @@ def test_a_stream_remembers_all_its_lists_also_across_a_file(tmp_path):
     model = rw.load(tmp_path / "run.rankwise")
     for query in TRAIN[9:]:
         model.partial_fit(query)
-    np.testing.assert_array_equal(model.seen_.training.words, fingerprints(TRAIN))
+    np.testing.assert_array_equal(model.seen_.training.marks, fingerprints(TRAIN))
+    assert model.seen_.record == model.ledger_.record == TrainingRecord.of(TRAIN)
     assert "hold-out" not in kinds(model.certificate(None, TRAIN[20:]))
     assert "hold-out" in kinds(model.certificate(None, UNSEEN))
 
@@ -212,7 +217,7 @@ def test_a_stream_remembers_all_its_lists_also_across_a_file(tmp_path):
 def test_of_a_longer_stream_than_can_be_remembered_the_certificate_says_so(monkeypatch):
     monkeypatch.setattr(fingerprint_module, "MOST", 10)
     found = SLAMPerceptron().partial_fit(TRAIN).certificate(TRAIN, UNSEEN)
-    assert any("14 lists of the stream left no fingerprint" in note for note in found.notes)
+    assert any("14 queries of the stream left no fingerprint" in note for note in found.notes)
     assert all(row.applies is None for row in found.rows if row.kind == "hold-out")
 
 
@@ -315,9 +320,13 @@ def test_lists_that_count_differently_have_no_bound_for_independent_ones():
 
 
 def test_with_many_lists_a_uniform_bound_is_the_headline():
-    """Two documents that one feature tells apart: 40,000 of these certify the SLAM loss of short weights."""
+    """Two documents that one feature tells apart: 40,000 of these certify the SLAM loss of short weights.
+
+    The other feature is noise: queries that repeat each other would be counted once.
+    """
     count = 40_000
-    X = np.tile([[0.5], [-0.5]], (count, 1))
+    noise = np.random.default_rng(0).uniform(-0.001, 0.001, 2 * count)
+    X = np.column_stack([np.tile([0.499, -0.499], count), noise])
     queries = Queries.from_arrays(X, np.tile([1.0, 0.0], count), group=np.full(count, 2))
     model = SLAMRanker("nDCG", strength=0.05, center=None).fit(queries)
     found = model.certificate(queries, row_radius=0.5, longest=2, first_ball=1.0)

@@ -1,21 +1,29 @@
-"""One 64-bit word for the content of a list: equal lists have equal words, and different ones hardly ever.
+"""Hashes of the content of queries: one that any change shows in, and some of documents that small changes leave alone.
 
-A row is the sum over its values of (low half + key) (high half + key'), keys of the column, which the processor takes
-four at a time (the NH hash of Black, Halevi, Krawczyk, Krovetz and Rogaway, UMAC, 1999: two rows have the same sum with
-a chance of 2^-32 at most). Rows are then mixed and added up to the list; a sum does not know the order of what was
-added, so neither does the word. Of a long list only the documents of the rarest labels are read, and all labels.
+The exact hash of a row is the sum over its values of (low half + key) (high half + key'), keys of the column, which the
+processor takes four at a time (the NH hash of Black, Halevi, Krawczyk, Krovetz and Rogaway, UMAC, 1999: two rows have
+the same sum with a chance of 2^-32 at most). Rows are then mixed and added up to the query; a sum does not know the
+order of what was added, so neither does the hash.
+
+The sketch of a document is a hash of a few random projections of its features, each rounded to a cell: values that are
+rounded, or stored in less precision, move a projection by much less than a cell. Values go through a logarithm first,
+or a feature of large numbers would hide all others.
 """
+
+import math
 
 import numpy as np
 
 from rankwise._kernels.bits import to_bits
 from rankwise._kernels.jit import kernel
-from rankwise._kernels.levels import number_levels
 
-# The word of a list whose documents are all alike: it tells nothing, since others are like it by chance.
-TELLS_NOTHING = np.uint64(0)
-# Documents of a list that are read whole, at least; a list of twice as many is read whole in any case.
-FEW = 8
+# The lowest bit of a query's hash: whether its documents differ. Queries whose documents are all alike, as those of one
+# document are, are like others by chance.
+TELLS = np.uint64(1)
+# Projections that a sketch is made of, and documents of a query that are sketched.
+PROJECTIONS, SKETCHED = 6, 4
+# Values far below this count by their size, values far above by their logarithm.
+SMALL = 2.0**-7
 
 
 @kernel
@@ -60,70 +68,163 @@ def column_keys(count):
 
 
 @kernel
-def _rarest(count, taken):
-    """Take the rarest classes, the higher of equally rare ones first, until they have ``FEW`` documents."""
-    documents = 0
-    while documents < FEW:
-        rarest = -1
-        for c in range(len(count)):
-            if not taken[c] and (rarest < 0 or count[c] <= count[rarest]):
-                rarest = c
-        taken[rarest] = True
-        documents += count[rarest]
-
-
-@kernel
-def _labels_word(label, level, seed, taken):
-    """The word of the labels, whosoever they are; ``level``: their classes, ``taken``: those that are read whole."""
-    classes = number_levels(label, level)
-    count, found = np.zeros(classes, np.int64), np.zeros(classes)
-    for i in range(len(label)):
-        count[level[i]] += 1
-        found[level[i]] = label[i]
-    total = np.uint64(0)
-    for c in range(classes):
-        total += np.uint64(count[c]) * mix(word_of(found[c]) + seed)
-    taken[:classes] = len(label) <= 2 * FEW
-    if len(label) > 2 * FEW:
-        _rarest(count, taken)
-    return total
-
-
-@kernel
-def _documents_word(own, X, label, level, taken, keys):
-    """(sum over the documents of the classes that are read, whether these documents are all alike)."""
-    total, before, read, alike = np.uint64(0), np.uint64(0), 0, True
+def query_hash(own, X, label, keys):
+    """The hash of the query with the rows ``own``; no ``label``: without labels."""
+    total, first, alike = np.uint64(len(own)), np.uint64(0), True
     for i in range(len(own)):
-        if taken[level[i]]:
-            word = row_word(X[own[i]], keys)
-            if len(label):
-                word += mix(word_of(label[i]) + keys[X.shape[1]])
-            alike = alike and (read == 0 or word == before)
-            before = word
-            read += 1
-            total += mix(word)
-    return total, alike
+        word = row_word(X[own[i]], keys)
+        if len(label):
+            word += mix(word_of(label[i]) + keys[X.shape[1]])
+        if i == 0:
+            first = word
+        alike = alike and word == first
+        total += mix(word)
+    hashed = mix(total) | TELLS
+    return hashed ^ TELLS if alike else hashed
+
+
+# ----------------------------------------------------------------------------------------------- sketches
 
 
 @kernel
-def list_word(own, X, label, keys, level, taken):
-    """The word of the list of the rows ``own``; no ``label``: without labels. The last two are room, overwritten."""
-    total = np.uint64(len(own))
-    if len(label):
-        total += _labels_word(label, level, keys[X.shape[1]], taken)
-    else:
-        level[:], taken[:1] = 0, True
-    documents, alike = _documents_word(own, X, label, level, taken, keys)
-    if alike and len(label) > 2 * FEW:  # these tell nothing: perhaps the others do
-        taken[:] = True
-        documents, alike = _documents_word(own, X, label, level, taken, keys)
-    return TELLS_NOTHING if alike else mix(total + documents)
+def projection_signs(count):
+    """+1 or -1 for every column and projection."""
+    signs, keys = np.empty((count, PROJECTIONS)), column_keys(count)
+    for j in range(count):
+        for k in range(PROJECTIONS):
+            signs[j, k] = 1.0 if (keys[j] >> np.uint64(8 * k)) & np.uint64(1) else -1.0
+    return signs
 
 
 @kernel
-def fingerprint_lists(first, last, start, rows, X, y, keys, out):
-    """The words of lists first..last-1 into ``out``; no ``rows``: lists stand together; no ``y``: without labels."""
+def cell_width(features):
+    """Cells are as wide as leaves documents apart: with few features there are few directions to differ in."""
+    if features <= 5:
+        return (2.0**-20, 2.0**-20, 2.0**-11, 2.0**-8, 2.0**-6, 2.0**-5)[features]
+    return 2.0**-4 if features < 16 else 2.0**-3
+
+
+@kernel
+def projections(x, signs, out):
+    """Random projections of the logarithm of a row, in cells; returns whether any value of it counts."""
+    zero, told, width = to_bits(SMALL), False, cell_width(len(x))
+    # six sums side by side: one after the other, each addition would wait for the one before
+    a, b, c, d, e, f = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(len(x)):
+        value = np.float64(x[j])
+        # the bits of a float, read as a whole number, are its logarithm drawn as straight lines between powers of two
+        size = np.float64(to_bits(abs(value) + SMALL) - zero) * 2.0**-52
+        told = told or size > width
+        size = -size if value < 0 else size
+        a += signs[j, 0] * size
+        b += signs[j, 1] * size
+        c += signs[j, 2] * size
+        d += signs[j, 3] * size
+        e += signs[j, 4] * size
+        f += signs[j, 5] * size
+    out[0], out[1], out[2] = a / width, b / width, c / width
+    out[3], out[4], out[5] = d / width, e / width, f / width
+    return told
+
+
+@kernel
+def cell_hash(places):
+    """One hash of 32 bits for a cell; never 0, which stands for no document."""
+    word = np.uint64(0)
+    for k in range(len(places)):
+        word = mix(word + np.uint64(places[k]) + np.uint64(0x9E3779B97F4A7C15))
+    short = np.uint32(word & np.uint64(0xFFFFFFFF))
+    return short if short != 0 else np.uint32(1)
+
+
+@kernel
+def sketch_query(own, X, signs, spot, places, out):
+    """Sketches of some documents of a query, no two the same, into ``out``, which comes in as zeros."""
+    step, found = max(1, len(own) // (2 * SKETCHED)), 0
+    for i in range(0, len(own), step):
+        if found == SKETCHED:
+            break
+        if not projections(X[own[i]], signs, spot):
+            continue
+        for k in range(PROJECTIONS):
+            places[k] = math.floor(spot[k])
+        hashed, new = cell_hash(places), True
+        for known in range(found):
+            new = new and out[known] != hashed
+        if new:
+            out[found] = hashed
+            found += 1
+
+
+@kernel
+def fingerprint_queries(first, last, start, rows, X, y, keys, signs, hashes, sketches):
+    """Hash and sketches of queries first..last-1; no ``rows``: queries stand together; no ``y``: without labels."""
+    spot, places = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64)
+    for q in range(first, last):
+        own = rows[start[q] : start[q + 1]] if len(rows) else np.arange(start[q], start[q + 1])
+        hashes[q] = query_hash(own, X, y[own] if len(y) else y, keys)
+        sketch_query(own, X, signs, spot, places, sketches[q])
+
+
+@kernel
+def find_sketches(first, last, X, signs, known, out):
+    """For rows first..last-1 the place of their sketch in ``known``, which is sorted, or -1.
+
+    A sketch is also looked for in the neighbouring cells that are no farther than a quarter of a cell: so a document is
+    found if none of its projections has moved by more than that.
+    """
+    spot, places = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64)
+    base, side = np.empty(PROJECTIONS, np.int64), np.empty(PROJECTIONS, np.int64)
+    for row in range(first, last):
+        out[row] = -1
+        if not projections(X[row], signs, spot):
+            continue
+        near = 0
+        for k in range(PROJECTIONS):
+            base[k] = math.floor(spot[k])
+            beyond = spot[k] - base[k]
+            side[k] = -1 if beyond < 0.25 else 1 if beyond >= 0.75 else 0
+            near += side[k] != 0
+        for choice in range(1 << near):
+            bit = 0
+            for k in range(PROJECTIONS):
+                places[k] = base[k]
+                if side[k] != 0:
+                    if (choice >> bit) & 1:
+                        places[k] += side[k]
+                    bit += 1
+            hashed = cell_hash(places)
+            place = np.searchsorted(known, hashed)
+            if place < len(known) and known[place] == hashed:
+                out[row] = place
+                break
+
+
+@kernel
+def mean_projections(first, last, start, rows, X, signs, out):
+    """The mean projection of the documents of queries first..last-1, in cells."""
+    spot = np.empty(PROJECTIONS)
     for q in range(first, last):
         size = start[q + 1] - start[q]
-        own = rows[start[q] : start[q + 1]] if len(rows) else np.arange(start[q], start[q + 1])
-        out[q] = list_word(own, X, y[own] if len(y) else y, keys, np.empty(size, np.int64), np.empty(size, np.bool_))
+        for place in range(start[q], start[q + 1]):
+            projections(X[rows[place] if len(rows) else place], signs, spot)
+            for k in range(PROJECTIONS):
+                out[q, k] += spot[k] / size
+
+
+@kernel
+def chained(trail, hashes, weight):
+    """One hash for queries in their order, with their weights, after those that ``trail`` is the hash of."""
+    for q in range(len(hashes)):
+        trail = mix(trail * np.uint64(0x9E3779B97F4A7C15) + hashes[q] + mix(word_of(weight[q])))
+    return trail
+
+
+@kernel
+def added_up(hashes, weight):
+    """(sum over queries of a hash of each, the same with its weight): which queries, in no order."""
+    content, weighted = np.uint64(0), np.uint64(0)
+    for q in range(len(hashes)):
+        content += mix(hashes[q] + np.uint64(0x9E3779B97F4A7C15))
+        weighted += mix(hashes[q] + mix(word_of(weight[q])))
+    return content, weighted

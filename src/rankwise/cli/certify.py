@@ -110,22 +110,29 @@ def _of_ranker(
 
 
 def _of_scores(path: Path, holdout: Path, measure: str, delta: float, seed: int, settings: dict[str, Any]) -> Any:
+    from rankwise.data.reuse import same_content
     from rankwise.evaluation.evaluate import evaluate
     from rankwise.guarantees._bound import Precondition
     from rankwise.guarantees.certificate import certify as certify_claims
-    from rankwise.guarantees.certificate import holdout_claims
+    from rankwise.guarantees.certificate import holdout_claims, repeats_note
 
     queries, scores = reading.read_scored(holdout, path, settings, {})
     result = evaluate(queries, scores, [measure])
     (title,) = result.titles
+    group = same_content(queries)
     claims = holdout_claims(
         1 - result.per_query[title],
         of=f"1 - {title} on lists to come",
         unseen=Precondition("whoever made the scores neither learned from these lists nor chose by them"),
         weight=queries.weight,
+        group=group,
         random_state=seed,
     )
-    return certify_claims(claims, about=f"{path}, {title}, {len(queries):,} hold-out lists", delta=delta)
+    distinct, notes = len(set(group.tolist())), []
+    if distinct < len(queries):
+        notes.append(repeats_note(len(queries), distinct))
+    about = f"{path}, {title}, {len(queries):,} hold-out lists"
+    return certify_claims(claims, about=about, delta=delta, notes=notes)
 
 
 def _plan(asked: dict[str, Any], as_json: bool) -> None:
@@ -144,7 +151,8 @@ def show(certificate: Any) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    if certificate.rows:
-        console.print(certificate.table().rich())
-    for note in certificate.notes:
+    table = certificate.table(vacuous=False)
+    if len(table):
+        console.print(table.rich())
+    for note in (*filter(None, [certificate.folded()]), *certificate.notes):
         console.print(f"- {in_shell(note)}", markup=False)

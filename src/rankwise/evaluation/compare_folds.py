@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError
 from rankwise.data import checks
-from rankwise.data.fingerprints import Seen, fingerprints
+from rankwise.data.fingerprints import Seen
 from rankwise.data.folds import kfold, read_folds, split
 from rankwise.data.queries import Queries
+from rankwise.data.reuse import seen_before
 from rankwise.evaluation.files import read_scores
 
 Vector = NDArray[np.float64]
@@ -69,8 +70,7 @@ class Parts:
         if not isinstance(seen, Seen):
             return
         tested = self.tested
-        words = fingerprints(tested)
-        known = np.flatnonzero(seen.training.shared(words) | seen.validation.shared(words))
+        known = np.flatnonzero(seen_before(tested, seen.training) | seen_before(tested, seen.validation))
         if len(known):
             raise DataError(
                 f"{name!r} learned from {len(known):,} of the {len(tested):,} test lists, such as query "

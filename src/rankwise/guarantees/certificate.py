@@ -1,8 +1,9 @@
 """A certificate: every bound that was found to apply, the strongest first, and one headline that pays for the choice.
 
 Each row is a :class:`~rankwise.guarantees.Bound` that holds alone, with probability 1 - delta where chance comes in.
-The headline is the smallest of the rows about lists to come, each made anew at delta divided by how many were compared,
-so that it holds with probability 1 - delta as well. Numbers in, numbers out: no model is known here.
+The headline is the smallest of the rows about future queries, each made anew at delta divided by how many were compared,
+so that it holds with probability 1 - delta as well. Where a row was compared, its value at that smaller delta stands
+beside it. Numbers in, numbers out: no model is known here.
 """
 
 import json
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._tables import Table
@@ -21,6 +22,9 @@ from rankwise.guarantees.fitted import smallest
 from rankwise.guarantees.holdout import Method, mean_interval
 
 LAYOUT = 1
+
+# The term of a row that holds its value as it was compared for the headline.
+COMPARED = "compared_value"
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,15 @@ class Claim:
         """A bound that no delta changes."""
         return cls(lambda delta: bound)
 
+    def given(self, *preconditions: Precondition) -> "Claim":
+        """The claim that rests on these as well."""
+
+        def make(delta: float) -> Bound:
+            bound = self.make(delta)
+            return replace(bound, preconditions=(*bound.preconditions, *preconditions))
+
+        return replace(self, make=make)
+
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Certificate:
@@ -50,23 +63,23 @@ class Certificate:
     ----------
     about : what is certified, in words
     delta : how often each row that has to do with chance may be wrong, and how often the headline
-    rows : the bounds, the strongest first: those whose preconditions are not met, and those that say nothing, last
-    headline : the smallest bound on lists to come, at delta divided by how many were compared; None where nothing may
+    rows : the bounds, the strongest first: those whose preconditions are not met, and those that are vacuous, last
+    headline : the smallest bound on future queries, at delta divided by how many were compared; None where nothing may
         be the headline
     notes : what is not among the rows, and why
 
     Examples
     --------
-    >>> unseen = Precondition("nobody learned from these lists", True)
+    >>> unseen = Precondition("nobody learned from these queries", True)
     >>> claims = holdout_claims([0.2, 0.4, 0.1, 0.3] * 25, of="mean loss", unseen=unseen)
     >>> print(certify(claims, about="a ranker", delta=0.05))
     a ranker; each row holds alone, where chance comes in with probability 0.95
     mean loss <= 0.294 with probability 0.95 (0.250 on the 100 that were held out): Betting, smallest of 3,
     each at delta = 0.0167
-    kind      what       at most  by                   holds    says
-    hold-out  mean loss   0.2832  Betting              assumed
-    hold-out  mean loss   0.3675  Empirical Bernstein  assumed
-    hold-out  mean loss   0.3724  Hoeffding            assumed
+    kind      what       at most  compared  by                   holds    status
+    hold-out  mean loss   0.2832    0.2945  Betting              assumed
+    hold-out  mean loss   0.3675    0.4045  Empirical Bernstein  assumed
+    hold-out  mean loss   0.3724    0.3931  Hoeffding            assumed
     """
 
     about: str
@@ -75,30 +88,49 @@ class Certificate:
     headline: Bound | None = None
     notes: tuple[str, ...] = ()
 
-    def table(self) -> Table:
-        """A line a row: kind, what is bounded, the number, by which bound, whether it holds, what it says."""
-        sided = [f"{row.bounds} (at least)" if row.side == "at least" else row.bounds for row in self.rows]
-        return Table(
-            {
-                "kind": [row.kind or "" for row in self.rows],
-                "what": sided,
-                "at most": [float(row.value) for row in self.rows],
-                "by": [row.name for row in self.rows],
-                "holds": [_HOLDS[row.applies] for row in self.rows],
-                "says": [_says(row) for row in self.rows],
-            }
-        )
+    def table(self, *, vacuous: bool = True) -> Table:
+        """One line per row: kind, what is bounded, the number, by which bound, whether it holds, its status.
+
+        ``compared`` is the value that took part in the choice of the headline; NaN where the row did not.
+
+        Parameters
+        ----------
+        vacuous : bool, default=True
+            Whether rows are listed that bound nothing.
+        """
+        rows = [row for row in self.rows if vacuous or not row.vacuous]
+        sided = [f"{row.bounds} (at least)" if row.side == "at least" else row.bounds for row in rows]
+        columns: dict[str, Any] = {
+            "kind": [row.kind or "" for row in rows],
+            "what": sided,
+            "at most": [float(row.value) for row in rows],
+            "compared": [row.terms.get(COMPARED, math.nan) for row in rows],
+            "by": [row.name for row in rows],
+            "holds": [_HOLDS[row.applies] for row in rows],
+            "status": [_status(row) for row in rows],
+        }
+        if self.headline is None:
+            del columns["compared"]
+        return Table(columns)
+
+    def folded(self) -> str:
+        """One line in place of the rows that are vacuous; empty where there are none."""
+        names = [row.name for row in self.rows if row.vacuous]
+        if not names:
+            return ""
+        count = f"{len(names)} more bounds are" if len(names) > 1 else "1 more bound is"
+        return f"{count} vacuous, as large as what is possible anyway: {'; '.join(names)}"
 
     def summary(self) -> str:
         """The headline as a sentence."""
         best = self.headline
         if best is None:
             return (
-                "no headline: no bound on lists to come rests on constants that were all known beforehand; lists that "
-                "nobody learned from give one"
+                "no headline: no bound on future queries rests on constants that were all known beforehand; queries "
+                "that nobody learned from give one"
             )
         sign = "<=" if best.side == "at most" else ">="
-        empty = ", which says nothing" if best.vacuous else ""
+        empty = ", which is vacuous" if best.vacuous else ""
         held_out = best.kind == "hold-out" and "mean" in best.terms
         own = f" ({best.terms['mean']:.3f} on the {best.terms['n']:,.0f} that were held out)" if held_out else ""
         return (
@@ -118,15 +150,17 @@ class Certificate:
             f"{self.about}; each row holds alone, where chance comes in with probability {1 - self.delta:g}",
             self.summary(),
         ]
-        shown = [str(self.table())] if self.rows else []
+        table = self.table(vacuous=False)
+        shown = [*([str(table)] if len(table) else []), *filter(None, [self.folded()])]
         return "\n".join([*lines, *shown, *(f"- {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
         from html import escape
 
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return f"<p>{escape(self.about)}. {escape(self.summary())}</p>{self.table()._repr_html_()}<ul>{notes}</ul>"
+        notes = "".join(f"<li>{escape(note)}</li>" for note in (*filter(None, [self.folded()]), *self.notes))
+        table = self.table(vacuous=False)._repr_html_()
+        return f"<p>{escape(self.about)}. {escape(self.summary())}</p>{table}<ul>{notes}</ul>"
 
     # ------------------------------------------------------------------------------------------- to JSON and back
 
@@ -187,10 +221,16 @@ def certify(
     """
     refuse_unless_chance("certify", delta=delta)
     every = list(claims)
-    rows = tuple(sorted((claim.make(delta) for claim in every), key=_weakness))
-    offered = [claim.make for claim in every if claim.headline]
+    offered = [claim for claim in every if claim.headline and (unverified or claim.make(delta).status == "proved here")]
+    headline = _best([claim.make for claim in offered], delta, unverified)
+    rows = []
+    for claim in every:
+        row = claim.make(delta)
+        if headline is not None and claim in offered:
+            row = replace(row, terms={**row.terms, COMPARED: claim.make(delta / len(offered)).value})
+        rows.append(row)
     return Certificate(
-        about=about, delta=delta, rows=rows, headline=_best(offered, delta, unverified), notes=tuple(notes)
+        about=about, delta=delta, rows=tuple(sorted(rows, key=_weakness)), headline=headline, notes=tuple(notes)
     )
 
 
@@ -200,31 +240,84 @@ def holdout_claims(
     of: str,
     unseen: Precondition,
     weight: ArrayLike | None = None,
+    group: NDArray[np.int64] | None = None,
     random_state: int | np.random.Generator = 0,
 ) -> list[Claim]:
-    """The upper ends of the hold-out intervals for a mean loss, one a method, all of them for the headline.
+    """The upper ends of the hold-out intervals for a mean loss, one per method, all of them for the headline.
 
     Parameters
     ----------
-    losses : 1 - measure of every list, between 0 and 1; NaN where the measure says nothing
-    of : what their mean is, in words
-    unseen : what is known about nobody having learned from these lists
-    weight : of every list; weights that differ are refused
-    random_state : the order in which the betting interval takes the lists, the same at every delta
+    losses : array-like, shape (n_queries,)
+        1 - measure of every query, between 0 and 1; NaN where the measure is undefined.
+    of : str
+        What their mean is, in words.
+    unseen : Precondition
+        What is known about nobody having learned from these queries.
+    weight : array-like, shape (n_queries,), default=None
+        Of every query; weights that differ are refused.
+    group : ndarray of int64, shape (n_queries,), default=None
+        Numbers of :func:`rankwise.data.reuse.same_content`: queries of one group repeat each other.
+    random_state : int or Generator, default=0
+        The order in which the betting interval takes the queries, the same at every delta.
+
+    Notes
+    -----
+    Queries that repeat each other are either copies, and then the groups are the independent draws, or draws of a
+    distribution that gives the same query more than once, and then all of them are. Nothing in the data says which. So
+    where there are repetitions each bound is made twice, of one query per group (that with the largest loss) and of all
+    of them, and the larger one is taken: under either reading it is at least a bound that holds with probability
+    1 - delta.
     """
+    samples: list[tuple[ArrayLike, ArrayLike | None]] = [(losses, weight)]
+    repeated: tuple[Precondition, ...] = ()
+    counts: dict[str, float] = {}
+    if group is not None:
+        distinct = largest_of_groups(losses, group, weight)
+        if len(distinct) < len(largest_of_groups(losses, np.arange(len(group)), weight)):
+            samples.append((np.asarray(losses, dtype=np.float64)[distinct], None))
+            repeated = (Precondition(REPEATED, True),)
+            counts = {"distinct": float(len(distinct))}
     whole = isinstance(random_state, (int, np.integer))
     seed = int(random_state) if whole else int(np.random.default_rng(random_state).integers(2**32))  # type: ignore[arg-type]
 
     def claim(method: Method) -> Claim:
         def make(delta: float) -> Bound:
-            ends = mean_interval(losses, delta, method=method, ends="high", weight=weight, random_state=seed, of=of)
-            (bound,) = ends.bounds()
-            return replace(bound, preconditions=(unseen, *bound.preconditions))
+            ends = [
+                mean_interval(values, delta, method=method, ends="high", weight=weights, random_state=seed, of=of)
+                for values, weights in samples
+            ]
+            (bound,) = max(ends, key=lambda one: one.high).bounds()
+            known = (unseen, *repeated, *bound.preconditions)
+            return replace(bound, preconditions=known, terms={**bound.terms, **counts})
 
         make(0.5)  # refuses what no interval is for, here and not when it is printed
         return Claim(make, headline=True)
 
     return [claim(method) for method in get_args(Method)]
+
+
+def repeats_note(queries: int, distinct: int) -> str:
+    """What a certificate says about a hold-out with repetitions."""
+    return (
+        f"{queries - distinct:,} of the {queries:,} hold-out queries repeat others: hold-out bounds count the "
+        f"{distinct:,} distinct ones, or all of them where that gives the larger bound"
+    )
+
+
+def largest_of_groups(
+    losses: ArrayLike, group: NDArray[np.int64], weight: ArrayLike | None = None
+) -> NDArray[np.int64]:
+    """One query per group: the first of those with the largest loss, of queries that count and have a loss.
+
+    >>> largest_of_groups([0.1, 0.4, 0.2, float("nan")], np.array([0, 0, 1, 2])).tolist()
+    [1, 2]
+    """
+    values = np.asarray(losses, dtype=np.float64)
+    counted = ~np.isnan(values) & (np.ones(len(values), bool) if weight is None else np.asarray(weight) != 0)
+    places = np.flatnonzero(counted)
+    order = places[np.lexsort((places, -values[places], group[places]))]
+    first = np.unique(group[order], return_index=True)[1]
+    return np.sort(order[first])
 
 
 def _best(makers: Sequence[Callable[[float], Bound]], delta: float, unverified: bool) -> Bound | None:
@@ -235,10 +328,11 @@ def _best(makers: Sequence[Callable[[float], Bound]], delta: float, unverified: 
     return smallest(*kept, delta=delta, unverified=unverified)
 
 
+REPEATED = "queries that repeat each other count as one, or each for itself, whichever bound is larger"
 _HOLDS = {True: "yes", None: "assumed", False: "not met"}
 
 
-def _says(bound: Bound) -> str:
+def _status(bound: Bound) -> str:
     doubt = "" if bound.status == "proved here" else bound.status
     return ", ".join(filter(None, (doubt, "vacuous" if bound.vacuous else "")))
 

@@ -24,7 +24,8 @@ function                        bound                                           
 c = 4 R^2 V + 2 margin/eta. Data that a unit vector separates by gamma have norm_u = 1/gamma and F = 0: see
 :func:`separable_loss`, :func:`separable_mistakes`, :func:`separable_worst_pair`.
 
-Bounds are for the perceptron as it runs, from w = 0: not for averaged or projected weights. Over several epochs M, F
+Bounds are for the perceptron as it runs, from w = 0: not for projected weights, nor for an average that is taken of w
+beside the run. Over several epochs M, F
 and L run over all presentations.
 """
 
@@ -33,7 +34,7 @@ import math
 from rankwise._errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
 
-RUN = Precondition("the weights w start at 0 and are neither averaged nor projected")
+RUN = Precondition("the weights w that rank during the run start at 0 and are not projected")
 F_SLAM = Precondition("F adds up the SLAM loss of u at margin 1 over the rounds with a mistake")
 MARGIN_1 = Precondition("the perceptron runs with margin 1")
 F_WORST_PAIR = Precondition("F adds up the worst pair's hinge of u at margin 1 over the rounds with a mistake")

@@ -23,7 +23,7 @@ from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
-from rankwise.data.fingerprints import Seen, fingerprints
+from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints
 from rankwise.data.queries import Queries, Query
 from rankwise.data.whole import Whole
 from rankwise.measures._base import Measure
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rankwise.guarantees._bound import Bound
     from rankwise.guarantees.certificate import Certificate
     from rankwise.rankers._minimised import Minimised
+    from rankwise.rankers._parameters import Frozen
 
 Vector = NDArray[np.float64]
 
@@ -54,7 +55,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
     scaling_: "Scaler"  # that made the features of the lists; lists that nobody scaled have none
-    seen_: Seen  # fingerprints of all lists that ``fit`` saw; a file of an older version has none
+    seen_: Seen  # fingerprints of all queries that ``fit`` saw; a file of an older version has none
+    frozen_: "Frozen"  # the parameters of the fit, and a digest of what it learned; a file of an older version has none
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -100,6 +102,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             held = None if validation is None else self._aligned(Whole.open(validation))
             self._remember_lists(train, held)
             self._fit(train, held)
+            self._freeze()
         return self
 
     @abstractmethod
@@ -185,6 +188,20 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         declared = Declared(row_radius=row_radius, longest=longest, first_ball=first_ball)
         return certificate_of(self, train, holdout, delta, declared, unverified, random_state)
 
+    def _freeze(self, begins: bool = True) -> None:
+        """Keep what a certificate rests on; a run that goes on keeps the parameters that it began with."""
+        from rankwise.rankers._parameters import Frozen
+
+        before = getattr(self, "frozen_", None)
+        if begins:
+            self.frozen_ = Frozen.of(self)
+        elif before is not None:
+            self.frozen_ = Frozen.of(self, before.parameters)
+
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What the digest of a fit is made of."""
+        return self._state()
+
     def _minimised(self) -> "Minimised | None":
         """What ``coef_`` makes small, if that is a loss of :mod:`rankwise.losses`, and how that was done."""
         return None
@@ -244,7 +261,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
         """Fingerprints of what ``fit`` is about to see, and of what rankers among its parameters have seen."""
         n_jobs = getattr(self, "n_jobs", None)
-        seen = Seen().with_training(fingerprints(train, n_jobs=n_jobs))
+        marks = fingerprints(train, n_jobs=n_jobs)
+        seen = Seen(record=TrainingRecord().added(marks, train.weight)).with_training(marks)
         if validation is not None:
             seen = seen.with_validation(fingerprints(validation, n_jobs=n_jobs))
         for one in self._begun_from():
@@ -291,6 +309,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             yield
         except BaseException as error:
             if isinstance(error, Interrupted) and error.kept_by is self:
+                self._freeze()
                 raise
             self.__dict__ = before
             if isinstance(error, Interrupted):  # a ranker inside of this one was stopped

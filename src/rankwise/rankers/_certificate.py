@@ -1,19 +1,22 @@
 """The certificate of a fitted ranker: what its own account, its training lists and a hold-out guarantee.
 
-Which bounds apply is read off what a ranker declares (:class:`~rankwise.rankers._minimised.Minimised`, its own bounds,
-its ledger) and off the facts of losses. A bound that cannot be given is told in a note, with the reason.
+Which bounds apply is read off the ranker as its fit left it: off its parameters then, off what it declares
+(:class:`~rankwise.rankers._minimised.Minimised`, its own bounds, its ledger) and off the facts of losses. A bound that
+cannot be given is told in a note, with the reason.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankwise._errors import RankwiseError
-from rankwise.data.fingerprints import Seen, fingerprints
+from rankwise.data.fingerprints import Seen, TrainingRecord
 from rankwise.data.queries import Queries
-from rankwise.guarantees._bound import Bound, Precondition, refuse_unless_chance
-from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout_claims
+from rankwise.data.reuse import NOT_SEEN, seen_before
+from rankwise.guarantees._bound import Precondition, refuse_unless_chance
+from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout_claims, repeats_note
 from rankwise.losses._base import Loss
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import DCG
@@ -26,11 +29,13 @@ from rankwise.rankers._minimised import gap_bound
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
+    from rankwise.rankers._minimised import Minimised
 
 __all__ = ["Declared", "certificate_of"]
 
-_NAMED = 5  # queries that a note names
-LEARNED = "these are the lists that the ranker learned from"
+_NAMED = 5  # queries or parameters that a note names
+LEARNED = "these are the queries that the ranker learned from, with the weights that they had"
+AS_FITTED = Precondition("parameters and weights are those of the fit, which the file of an older version does not say")
 
 
 def certificate_of(
@@ -44,11 +49,17 @@ def certificate_of(
 ) -> Certificate:
     """Everything that is guaranteed about a fitted ranker; see :meth:`rankwise.rankers._base.Ranker.certificate`."""
     refuse_unless_chance("certificate", delta=delta)
-    about, found = f"{ranker.name}, {ranker._measure().title}", _Collected(ranker, delta)
+    fit = _Fit.of(ranker)
+    ranker = fit.ranker
+    about, found = f"{ranker.name}, {ranker._measure().title}", _Collected(fit, delta)
     if holdout is not None:
         about += f", {len(holdout):,} hold-out lists"
         found.add_holdout(ranker._aligned(holdout), random_state)
-    found.add_account()
+    try:
+        found.add_account()
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # what no fit leaves behind
+        found.notes.append(f"what the fit says of itself cannot be read: {type(error).__name__}: {error!s:.80}")
+        fit.intact = False
     if train is not None:
         about += f", {len(train):,} training lists"
         found.add_training(ranker._aligned(train), declared)
@@ -59,18 +70,67 @@ def certificate_of(
         about=about,
         delta=delta,
         unverified=unverified,
-        notes=found.notes,
+        notes=[*fit.notes, *found.notes],
     )
+
+
+@dataclass
+class _Fit:
+    """A ranker as its fit left it.
+
+    Attributes
+    ----------
+    ranker : Ranker
+        With the parameters of the fit, whatever they are today.
+    intact : bool or None
+        Whether it holds what the fit has learned; None where nobody knows.
+    notes : list of str
+        What has changed since the fit.
+    """
+
+    ranker: "Ranker"
+    intact: bool | None
+    notes: list[str]
+
+    @classmethod
+    def of(cls, ranker: "Ranker") -> "_Fit":
+        from rankwise.rankers._parameters import digest_of
+
+        frozen = getattr(ranker, "frozen_", None)
+        if frozen is None:
+            return cls(ranker, None, [])
+        notes, changed = [], frozen.changed(ranker)
+        if changed:
+            some = ", ".join(
+                f"{name}={now!r:.40} was {then!r:.40}" for name, (then, now) in list(changed.items())[:_NAMED]
+            )
+            notes.append(f"parameters were changed after the fit, which this certificate is about: {some}")
+        try:
+            intact = digest_of(ranker) == frozen.digest
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # it holds what no fit leaves
+            intact = False
+        if not intact:
+            notes.append("what was learned was changed after the fit: bounds that rest on the fit are left out")
+        return cls(frozen.restored(ranker), intact, notes)
 
 
 @dataclass
 class _Collected:
     """Claims about a ranker, and notes on what could not be claimed."""
 
-    ranker: "Ranker"
+    fit: _Fit
     delta: float
     claims: list[Claim] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def ranker(self) -> "Ranker":
+        return self.fit.ranker
+
+    @property
+    def minimised(self) -> "Minimised | None":
+        """What the fit made small, if these are still its weights."""
+        return None if self.fit.intact is False else self.ranker._minimised()
 
     # ------------------------------------------------------------------------------------------- unseen lists
 
@@ -83,73 +143,87 @@ class _Collected:
         unseen = self._unseen(queries, seen)
         if unseen is None:
             return
-        values = 1 - self._sample(queries).measured(measure, "expected")
+        sample = self._sample(queries)
+        values = 1 - sample.measured(measure, "expected")
         if np.isnan(values).all():
             self.notes.append(f"no list of the hold-out says anything about {measure.title}")
             return
+        distinct = len(set(sample.group.tolist()))
+        if distinct < len(queries):
+            self.notes.append(repeats_note(len(queries), distinct))
         try:
             self.claims += holdout_claims(
-                values, of=_to_come(measure), unseen=unseen, weight=queries.weight, random_state=random_state
+                values,
+                of=_to_come(measure),
+                unseen=unseen,
+                weight=queries.weight,
+                group=sample.group,
+                random_state=random_state,
             )
         except RankwiseError as error:  # weights that differ
             self.notes.append(f"no hold-out bound: {error}")
 
     def _unseen(self, queries: Queries, seen: Seen | None) -> Precondition | None:
-        """What is known about these lists being unseen; None if some were seen, which a note names."""
-        sentence = "no list of the hold-out was learned from, or chosen by"
+        """What is known about these queries being unseen; None if some were seen, which a note names."""
         if seen is None:
             self.notes.append(
-                "the ranker's file has no fingerprints: whether the hold-out shares lists with what it learned from "
+                "the ranker's file has no fingerprints: whether the hold-out shares queries with what it learned from "
                 "could not be checked"
             )
-            return Precondition(sentence)
-        words, names = fingerprints(queries), queries.names()
+            return Precondition(NOT_SEEN)
+        names = queries.names()
         shared = False
         for part, as_what in ((seen.training, "training"), (seen.validation, "validation")):
-            which = np.flatnonzero(part.shared(words))
+            which = np.flatnonzero(seen_before(queries, part, n_jobs=getattr(self.ranker, "n_jobs", None)))
             if len(which):
                 shared = True
                 some = ", ".join(str(names[query]) for query in which[:_NAMED])
                 more = f" and {len(which) - _NAMED:,} more" if len(which) > _NAMED else ""
                 self.notes.append(
-                    f"no hold-out bound: {len(which):,} of these lists were seen in fit, as {as_what}: {some}{more}"
+                    f"no hold-out bound: {len(which):,} of these queries were seen in fit, as {as_what}: {some}{more}"
                 )
         if shared:
             return None
         forgotten = seen.training.forgotten + seen.validation.forgotten
         if forgotten:
             self.notes.append(
-                f"the last {forgotten:,} lists of the stream left no fingerprint: whether the hold-out shares lists "
-                "with them could not be checked"
+                f"the last {forgotten:,} queries of the stream left no fingerprint: whether the hold-out shares "
+                "queries with them could not be checked"
             )
-        return Precondition(sentence, None if forgotten else True)
+        return Precondition(NOT_SEEN, None if forgotten else True)
 
     # ------------------------------------------------------------------------------------------- the fit's own account
 
     def add_account(self) -> None:
         """What a ranker knows about its own fit."""
-        for bound in self.ranker._own_bounds():
-            self.add(settled(replace(bound, kind=bound.kind or "training"), OWN_ROUNDS))
-        minimised = self.ranker._minimised()
+        if self.fit.intact is False:
+            return
+        own = [
+            settled(replace(bound, kind=bound.kind or "training"), OWN_ROUNDS) for bound in self.ranker._own_bounds()
+        ]
+        minimised = self.minimised
         if minimised is not None and np.isfinite([minimised.objective, minimised.gap]).all():
-            self.add(gap_bound(minimised.objective, minimised.gap))
+            own.append(gap_bound(minimised.objective, minimised.gap))
+        self.add([Claim.certain(bound) for bound in own], *self._as_fitted)
+
+    @property
+    def _as_fitted(self) -> tuple[Precondition, ...]:
+        return (AS_FITTED,) if self.fit.intact is None else ()
 
     # ------------------------------------------------------------------------------------------- the lists of the fit
 
     def add_training(self, queries: Queries, declared: Declared) -> None:
         """What the training lists say about themselves, and about lists to come."""
         ranker, measure = self.ranker, self.ranker._measure()
-        sample = self._sample(queries)
-        learned = self._learned(queries)
-        minimised = ranker._minimised()
-        if minimised is not None and minimised.loss.bounds is not None:
-            self.add(surrogate_on_sample(sample, minimised.loss))
+        sample, learned, minimised = self._sample(queries), self._learned(queries), self.minimised
         if minimised is not None:
-            self.add(smoothing_gap(sample, minimised.loss, measure))
-        ledger = ranker.__dict__.get("ledger_")
+            rests = (learned, *self._as_fitted)
+            own = [surrogate_on_sample(sample, minimised.loss), smoothing_gap(sample, minimised.loss, measure)]
+            self.add([Claim.certain(bound) for bound in own if bound is not None], *rests)
+        ledger = ranker.__dict__.get("ledger_") if self.fit.intact is not False else None
         if ledger is not None:
-            claims, notes = online_claims(ledger, queries, learned)
-            self.claims += claims
+            claims, notes = online_claims(ledger, queries, sample.no_repeats)
+            self.add(claims, learned, *self._as_fitted)
             self.notes += notes
         coef = getattr(ranker, "coef_", None)
         if coef is None:
@@ -166,22 +240,24 @@ class _Collected:
             )
         ball_known = declared.first_ball is None and "radius" not in constants.assumed  # it is 1 / radius
         for loss, fixed in self._losses(measure):
-            own = LossOnSample.of(loss, fixed, sample, measure)
-            facts = facts_of(loss, own.labels, first_ball_known=ball_known)
-            claims = uniform_claims(own, coef, constants, measure, self.delta)
-            self.claims += [settled_claim(claim, facts) for claim in claims]
+            own_loss = LossOnSample.of(loss, fixed, sample, measure)
+            facts = facts_of(loss, own_loss.labels, first_ball_known=ball_known)
+            claims = uniform_claims(own_loss, coef, constants, measure, self.delta)
+            self.add([settled_claim(claim, facts) for claim in claims], learned)
             if not claims:
                 self.notes.append(f"no uniform bound: {loss!r} has no finite slope on these lists")
         if minimised is not None:
-            excess = expected_excess(minimised, queries, constants, sample.count_the_same, learned)
+            excess = expected_excess(minimised, queries, constants, sample.count_the_same)
             facts = facts_of(minimised.loss, label_span(queries), first_ball_known=ball_known)
-            self.add(excess and settled(excess, facts))
+            if excess is not None:
+                rests = (sample.no_repeats, learned, *self._as_fitted)
+                self.add([Claim.certain(settled(excess, facts))], *rests)
 
     def _losses(self, measure: Measure) -> list[tuple[Loss, bool | None]]:
         """What was made small, and a loss above 1 - measure if that is another one."""
         from rankwise.rankers.perceptron import slam_for
 
-        minimised = self.ranker._minimised()
+        minimised = self.minimised
         found: list[tuple[Loss, bool | None]] = []
         if minimised is not None:
             found.append((minimised.loss, minimised.loss_fixed))
@@ -196,17 +272,21 @@ class _Collected:
 
     def _learned(self, queries: Queries) -> Precondition:
         seen: Seen | None = getattr(self.ranker, "seen_", None)
-        met = None if seen is None else seen.training.are(fingerprints(queries))
-        if seen is not None and met is False:
-            self.notes.append(f"the training lists given are not those of the fit, which saw {seen.training.length:,}")
-        return Precondition(LEARNED, met)
+        record = None if seen is None else seen.record
+        if record is None:
+            return Precondition(LEARNED)
+        found = record.compared(TrainingRecord.of(queries, n_jobs=getattr(self.ranker, "n_jobs", None)))
+        if found == "other":
+            self.notes.append(f"the training lists given are not those of the fit, which saw {record.count:,}")
+        elif found == "with other weights":
+            self.notes.append("the training lists given are those of the fit with other weights")
+        return Precondition(LEARNED, found in ("same", "in another order"))
 
     # ------------------------------------------------------------------------------------------- both
 
-    def add(self, bound: Bound | None) -> None:
-        """A bound that no delta changes, if there is one."""
-        if bound is not None:
-            self.claims.append(Claim.certain(bound))
+    def add(self, claims: Sequence[Claim], *preconditions: Precondition) -> None:
+        """Claims that rest on these preconditions as well."""
+        self.claims += [claim.given(*preconditions) for claim in claims]
 
     def _sample(self, queries: Queries) -> ScoredSample:
         queries.labels()

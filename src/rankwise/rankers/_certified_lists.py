@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
+from rankwise.data.reuse import same_content
 from rankwise.guarantees._bound import Precondition, refuse_unless
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, loss_lists
@@ -41,6 +43,16 @@ class ScoredSample:
     queries: Queries
     scores: Vector
     n_jobs: int | None
+
+    @cached_property
+    def group(self) -> NDArray[np.int64]:
+        """For each query the number of its group: queries of one group repeat each other."""
+        return same_content(self.queries, n_jobs=self.n_jobs)
+
+    @property
+    def no_repeats(self) -> Precondition:
+        """What averages over samples of independent queries rest on."""
+        return Precondition("no query repeats another one", len(set(self.group.tolist())) == len(self.group))
 
     @property
     def often(self) -> Vector:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.batch import rerm
-from rankwise.guarantees.certificate import Claim
+from rankwise.guarantees.certificate import REPEATED, Claim, largest_of_groups
 from rankwise.guarantees.fitted import for_fitted_norm
 from rankwise.guarantees.optimistic import smooth_ball
 from rankwise.guarantees.uniform import l1_ball, l2_ball, linf_ball
@@ -42,16 +42,20 @@ class LossOnSample:
     values: Vector
     labels: tuple[float, float]
     count_the_same: Precondition
+    distinct: Vector | None = None  # one value for all queries that repeat each other, where some do
 
     @classmethod
     def of(cls, loss: Loss, fixed: bool | None, sample: ScoredSample, measure: Measure) -> "LossOnSample":
         counted = ~np.isnan(sample.measured(measure, "pessimistic"))
+        values, group = sample.losses(loss)[counted], sample.group[counted]
+        distinct = largest_of_groups(values, group)
         return cls(
             loss=loss,
             fixed=fixed,
-            values=sample.losses(loss)[counted],
+            values=values,
             labels=label_span(sample.queries),
             count_the_same=sample.count_the_same,
+            distinct=values[distinct] if len(distinct) < len(values) else None,
         )
 
     def span(self, W: float, constants: Constants) -> tuple[float, float]:
@@ -72,26 +76,35 @@ def uniform_claims(
 
     The headline at ``delta`` is not offered those that could say nothing about the measure, whatever the sample had
     been: the smallest ball, and no loss at all, would have been too many. That is known beforehand, and costs no delta.
+
+    Where queries repeat each other a bound is made of all of them and of one for each group, and the larger one is
+    taken, as by :func:`~rankwise.guarantees.certificate.holdout_claims`.
     """
     n, G = len(found.values), found.loss.lipschitz_l1(constants.m)
     if not (n and constants.radius > 0 and 0 < G < math.inf):
         return []
-    risk = math.fsum(found.values.tolist()) / n
+    samples = [found.values] if found.distinct is None else [found.values, found.distinct]
+    balls = [_balls(found, constants, G, len(values), len(coef)) for values in samples]
+    risks = [math.fsum(values.tolist()) / len(values) for values in samples]
     reach = {"l2": float(np.linalg.norm(coef)), "l1": float(np.abs(coef).sum())}
 
-    def claim(kind: str, ball: Ball) -> Claim:
-        def fitted(risk: float | None, norm: float, delta: float) -> Bound:
+    def claim(kind: str) -> Claim:
+        def fitted(ball: Ball, risk: float | None, norm: float, delta: float) -> Bound:
             def at(W: float, level: float) -> Bound:
                 return ball(found.span(W, constants)[0] if risk is None else risk, W, level)
 
             bound = for_fitted_norm(at, norm=norm, W_0=constants.first_ball, delta=delta)
             return about_lists_to_come(bound, found, reach["l2"], constants, measure)
 
-        norm = reach["l1" if kind == "l1" else "l2"]
-        hopeless = found.loss.bounds == measure and fitted(None, 0.0, delta).vacuous
-        return Claim(lambda level: fitted(risk, norm, level), headline=not (constants.assumed or hopeless))
+        def largest(level: float) -> Bound:
+            bounds = [fitted(of[kind], risk, norm, level) for of, risk in zip(balls, risks, strict=True)]
+            return max(bounds, key=lambda bound: bound.value)
 
-    return [claim(kind, ball) for kind, ball in _balls(found, constants, G, n, len(coef)).items()]
+        norm = reach["l1" if kind == "l1" else "l2"]
+        hopeless = found.loss.bounds == measure and fitted(balls[0][kind], None, 0.0, delta).vacuous
+        return Claim(largest, headline=not (constants.assumed or hopeless))
+
+    return [claim(kind) for kind in balls[0]]
 
 
 def _balls(found: LossOnSample, constants: Constants, G: float, n: int, d: int) -> dict[str, Ball]:
@@ -131,6 +144,7 @@ def about_lists_to_come(
             *((ABOVE,) if above else ()),
             Precondition(LOSS, found.fixed),
             found.count_the_same,
+            *((Precondition(REPEATED, True),) if found.distinct is not None else ()),
             *constants.conditions,
             *bound.preconditions,
         ),
@@ -139,7 +153,7 @@ def about_lists_to_come(
 
 
 def expected_excess(
-    minimised: Minimised, queries: Queries, constants: Constants, count_the_same: Precondition, learned: Precondition
+    minimised: Minimised, queries: Queries, constants: Constants, count_the_same: Precondition
 ) -> Bound | None:
     """Regularised minimisation on average over samples; None where there is no convex loss with a strength.
 
@@ -170,7 +184,6 @@ def expected_excess(
             Precondition("features are as they came, not scaled by what these lists say", as_they_are),
             Precondition("w0 owes nothing to these lists", minimised.centre_fixed),
             count_the_same,
-            learned,
             *constants.conditions,
         ),
         ceiling=worst if loss.nonnegative and minimised.centre_fixed else math.inf,

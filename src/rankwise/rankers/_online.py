@@ -4,6 +4,7 @@ saved and continued at any round."""
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from rankwise._kernels import drive
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks
-from rankwise.data.fingerprints import Seen
+from rankwise.data.fingerprints import FINGERPRINT, Seen, TrainingRecord
 from rankwise.data.queries import Queries, Query
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._minimised import Minimised
@@ -65,10 +66,18 @@ class OnlineLearner(LinearRanker):
         rules = self._rules(queries)
         random = np.random.default_rng(self.random_state)
         run = State.fresh(queries.n_features), Ledger(rules), Seen()
+        marks = np.zeros(len(queries), FINGERPRINT)  # in the order of the data, whatever that of the rounds
 
         def keep() -> bool:
-            self._take(*run)
-            return run[0].rounds > 0
+            state, ledger, seen = run
+            whole = seen.training.length + seen.training.forgotten == len(queries)
+            record = (
+                TrainingRecord().added(marks, queries.weight)
+                if whole
+                else TrainingRecord.of(queries, n_jobs=self.n_jobs)
+            )
+            self._take(state, replace(ledger, record=record), seen)
+            return state.rounds > 0
 
         with (
             progress("learning", self.epochs * len(queries), enabled=None if self.verbose else False) as bar,
@@ -78,9 +87,11 @@ class OnlineLearner(LinearRanker):
                 order = random.permutation(len(queries)) if self.shuffle else np.arange(len(queries))
                 for part in _chunks(queries, order):
                     state, played = play(rules, run[0], queries, part, self.n_jobs, read=epoch == 0)
-                    run = state, run[1].after(played, queries, state, 0), run[2].with_training(played.words)
+                    if epoch == 0:
+                        marks[part] = played.marks
+                    run = state, run[1].after(played, queries, state, 0), run[2].with_training(played.marks)
                     bar.advance(len(part))
-        self._take(*run)
+        keep()
 
     def partial_fit(
         self, X: Any, y: ArrayLike | None = None, *, group: ArrayLike | None = None, qid: Any = None
@@ -99,7 +110,8 @@ class OnlineLearner(LinearRanker):
         """
         for block in self._blocks(X, y, group, qid):
             with self._all_or_nothing():
-                if not hasattr(self, "ledger_"):
+                begins = not hasattr(self, "ledger_")
+                if begins:
                     self._remember_features(block)
                     self._take(State.fresh(block.n_features), Ledger(self._rules(None)), Seen())
                 queries = self._aligned(block)
@@ -109,15 +121,20 @@ class OnlineLearner(LinearRanker):
                 for part in _chunks(queries, np.arange(len(queries))):
                     state, played = play(rules, state, queries, part, self.n_jobs, read=seen is not None)
                     ledger = ledger.after(played, queries, state, first)
-                    seen = None if seen is None else seen.with_training(played.words)
+                    if seen is not None:
+                        seen = seen.with_training(played.marks)
+                    if ledger.record is not None:
+                        weight = None if queries.weight is None else queries.weight[part]
+                        ledger = replace(ledger, record=ledger.record.added(played.marks, weight))
                 self._take(state, ledger, seen)
+                self._freeze(begins)
         return self
 
     def _take(self, state: State, ledger: Ledger, seen: Seen | None) -> None:
         self.state_, self.ledger_ = state, ledger
         self.coef_ = state.coef(ledger.rules.averaging)
         if seen is not None:
-            self.seen_ = seen
+            self.seen_ = replace(seen, record=ledger.record)
 
     def _minimised(self) -> Minimised | None:
         loss = self.ledger_.rules.loss
@@ -164,6 +181,10 @@ class OnlineLearner(LinearRanker):
         from rankwise.rankers._online_stored import pack
 
         return pack(self.state_, self.ledger_)
+
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        facts, arrays = self._state()  # not what grows with the run: a digest is taken after every block
+        return facts, {name: array for name, array in arrays.items() if name not in ("tally", "curve")}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         from rankwise.rankers._online_stored import unpack

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import astuple, fields
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._store import Store
+from rankwise.data.fingerprints import TrainingRecord
 from rankwise.guarantees.weights import WeightFacts
 from rankwise.solvers.curve import Curve, Tally
 from rankwise.solvers.ledger import Ledger
@@ -26,6 +27,8 @@ def pack(state: State, ledger: Ledger) -> tuple[dict[str, Any], dict[str, NDArra
     arrays["weights"] = np.array([getattr(ledger.weights, name) for name in _FACTS], dtype=np.float64)
     arrays["curve"] = ledger.curve.points
     arrays["tally"] = ledger.tally.counts
+    if ledger.record is not None:
+        arrays["record"] = np.array(astuple(ledger.record), dtype=np.uint64)
     return {"eta": float(ledger.rules.eta), "stride": ledger.curve.stride}, arrays
 
 
@@ -50,10 +53,13 @@ def unpack(facts: Mapping[str, Any], store: Store, rules: Rules, features: int) 
         raise RankwiseError("the state of its run is not one that a run can be in")
     account |= {name: int(account[name]) for name in ("rounds", "mistakes")}
     weights["longest"] = int(weights["longest"])
+    # runs of older versions have no record of their queries
+    record = TrainingRecord(*store.array("record", np.uint64, (4,)).tolist()) if "record" in store else None
     return state, Ledger(
         rules,
         **account,
         weights=WeightFacts(**weights),
         curve=Curve(stride, store.array("curve", np.float64, (None, 5))),
         tally=Tally(len(tally), tally),
+        record=record,
     )

@@ -3,9 +3,10 @@
 from typing import Any
 
 from rankwise._errors import RankwiseError
+from rankwise.data.reuse import same_content
 from rankwise.evaluation.compare_result import Comparison
 from rankwise.guarantees._bound import Bound, Precondition
-from rankwise.guarantees.certificate import Certificate, certify, holdout_claims
+from rankwise.guarantees.certificate import Certificate, certify, holdout_claims, repeats_note
 from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
 from rankwise.report.compact import rounded
@@ -47,13 +48,18 @@ def _of_scores(comparison: Comparison, name: str, known: bool) -> Certificate:
     """Hold-out bounds for the first measure on the test part of the first fold, whoever made the scores."""
     title, first = comparison.titles[0], comparison.on_fold(comparison.results[name], 1)
     measure: Measure = first.measures[0]
+    group = same_content(comparison.first.test)
     claims = holdout_claims(
         1 - first[title],
         of=f"1 - {title} on lists to come",
         unseen=Precondition(_UNSEEN, True if known else None),
         weight=first.weight,
+        group=group,
     )
-    return certify(claims, about=f"{name}, {measure.title}, {len(first.qid):,} hold-out lists", delta=DELTA)
+    distinct, about = len(set(group.tolist())), f"{name}, {measure.title}, {len(group):,} hold-out lists"
+    return certify(
+        claims, about=about, delta=DELTA, notes=[repeats_note(len(group), distinct)] if distinct < len(group) else []
+    )
 
 
 def _row(bound: Bound) -> dict[str, Any]:

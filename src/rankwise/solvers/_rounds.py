@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from rankwise._kernels.fingerprint import list_word
+from rankwise._kernels.fingerprint import PROJECTIONS, query_hash, sketch_query
 from rankwise._kernels.jit import compiled, kernel
 from rankwise._kernels.rows import (
     add_moments,
@@ -106,20 +106,21 @@ def _add_to_averages(w, t, sums, kind):
 
 
 def _play_rounds(
-    formula, order, start, rows, X, judged, grade, label, value, weight, table, knobs, rules, keys,
-    w, sums, moments, counts, sizes, scale, scores, losses, mistaken, words,
+    formula, order, start, rows, X, judged, grade, label, value, weight, table, knobs, rules, keys, signs,
+    w, sums, moments, counts, sizes, scale, scores, losses, mistaken, hashes, sketches,
 ):  # fmt: skip
     """Play the lists ``order`` one after the other; returns how many were played, fewer only if a score overflowed.
 
     Labels (``judged``) and what they decide (``grade``, ``label``, ``value``) stand in the order of play, as ``scores``
-    will. ``words``, unless empty, take the fingerprints of the lists, which are read while they are near.
+    will. ``hashes`` and ``sketches``, unless empty, take the fingerprints of the queries, which are read while they are
+    in the cache.
     """
     features, longest = X.shape[1], 0
     for q in order:
         longest = max(longest, start[q + 1] - start[q])
     gradient, places = np.empty(longest), np.empty(longest, np.int64)
     top, class_size, clear = np.empty(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
-    level, taken = np.empty(longest, np.int64), np.empty(longest, np.bool_)
+    spot, cells = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64)
     step, center, effective = np.empty(features), np.empty(features), np.empty(features)
     end, mean_first = 0, False
     for r in range(len(order)):
@@ -143,8 +144,9 @@ def _play_rounds(
             far = max(far, square)
             if not math.isfinite(s[p]):
                 return r
-        if len(words) > 0:
-            words[r] = list_word(own, X, judged[end : end + size], keys, level[:size], taken[:size])
+        if len(hashes) > 0:
+            hashes[r] = query_hash(own, X, judged[end : end + size], keys)
+            sketch_query(own, X, signs, spot, cells, sketches[r])
         end += size
         mistaken[r] = size > 0 and is_mistake(s, c, rules[CUT], top, class_size, clear)
         if size == 0 or not (mistaken[r] or rules[ALWAYS] != 0.0):
@@ -196,14 +198,15 @@ def add_weight_facts(mistaken, start, value, weight, facts):
 _floats, _truths = types.Array(types.float64, 1, "C"), types.Array(types.boolean, 1, "C")
 _floats_in = types.Array(types.float64, 1, "C", readonly=True)
 _ints_in = types.Array(types.int64, 1, "C", readonly=True)
-_table, _words = types.Array(types.float64, 2, "C"), types.Array(types.uint64, 1, "C")
+_table, _hashes = types.Array(types.float64, 2, "C"), types.Array(types.uint64, 1, "C")
+_sketches = types.Array(types.uint32, 2, "C")
 
 
 def _signature(real: types.Type) -> Any:
     X = types.Array(real, 2, "C", readonly=True)
-    given = (types.FunctionType(FORMULA), _ints_in, _ints_in, _ints_in, X, *(_floats_in,) * 8, _words)
+    given = (types.FunctionType(FORMULA), _ints_in, _ints_in, _ints_in, X, *(_floats_in,) * 8, _hashes, _table)
     state = (_floats, _table, _table, types.Array(types.int64, 1, "C"), _floats, _floats)
-    return types.int64(*given, *state, _floats, _floats, _truths, _words)
+    return types.int64(*given, *state, _floats, _floats, _truths, _hashes, _sketches)
 
 
 @cache

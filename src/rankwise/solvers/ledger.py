@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._tables import Table
+from rankwise.data.fingerprints import TrainingRecord, fingerprints
 from rankwise.data.queries import Queries
 from rankwise.guarantees import online as bounds_of
-from rankwise.guarantees._bound import Bound
+from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.weights import WeightFacts
 from rankwise.solvers.curve import Curve, Tally
 from rankwise.solvers.objective import LossOverLists
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Vector = NDArray[np.float64]
+
+THESE = Precondition("the comparator's loss is that on the queries of the run, in their order and with their weights")
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Ledger:
     weights : extremes of the weights v of the lists with a mistake
     curve : how all this came about, at no more than two thousand rounds
     tally : mistakes on each list, in the order of the data
+    record : which queries these were, in the order of the data; None where that is not known
 
     Notes
     -----
@@ -57,6 +61,7 @@ class Ledger:
     weights: WeightFacts = field(default_factory=WeightFacts)
     curve: Curve = field(default_factory=Curve)
     tally: Tally = field(default_factory=Tally)
+    record: TrainingRecord | None = field(default_factory=TrainingRecord)
 
     @property
     def mean(self) -> float:
@@ -118,7 +123,9 @@ class Ledger:
         if gamma is not None:
             found += self._against(gamma=gamma)
         if comparator is not None or queries is not None:
-            found += self._against(*self._comparator(queries, comparator))
+            these = replace(THESE, met=None if self.record is None else True)
+            against = self._against(*self._comparator(queries, comparator))
+            found += [replace(bound, preconditions=(*bound.preconditions, these)) for bound in against]
         if delta is not None:
             found.append(self._risk(delta))
         if not found:
@@ -165,7 +172,7 @@ class Ledger:
     def _settled(self, bound: Bound) -> Bound:
         """The bound with the preconditions that the run itself meets marked as met."""
         known = {
-            bounds_of.RUN.sentence: True,
+            bounds_of.RUN.sentence: self.rules.projection == "none",
             bounds_of.F_SLAM.sentence: True,
             bounds_of.F_WORST_PAIR.sentence: True,
             bounds_of.COVERED.sentence: covers(self.rules),
@@ -209,21 +216,28 @@ class Ledger:
         return 4 * self.radius**2 * self.weights.V + 2 * margin / self.rules.eta
 
     def _mistaken(self, queries: Queries | Iterable[Queries]) -> Iterator[LossOverLists]:
-        """The loss at margin 1, summed over the mistakes, block by block; only lists with a mistake are kept."""
+        """The loss at margin 1, summed over the mistakes, block by block; only lists with a mistake are kept.
+
+        Mistakes are looked up by position, so other queries, or the same in another order, are refused.
+        """
         loss = replace(self.rules.loss, margin=1.0)  # type: ignore[call-arg]
-        counts, first = self.tally.counts, 0
+        counts, first, record = self.tally.counts, 0, TrainingRecord()
         for block in [queries] if isinstance(queries, Queries) else queries:
             often = counts[first : first + len(block)].astype(np.float64)
             first += len(block)
             if len(often) < len(block):
                 break
+            if self.record is not None:
+                record = record.added(fingerprints(block), block.weight)
             chosen = block if len(often) and often.all() else block[np.flatnonzero(often)]
             often = often[often > 0]
             yield LossOverLists.of(loss, chosen, often if chosen.weight is None else often * chosen.weight)
-        if first != self.tally.length:
+        found = "other" if first != self.tally.length else self.record and self.record.compared(record)
+        if found and found != "same":
+            what = "others" if found == "other" else f"the same {found}"
             raise RankwiseError(
-                f"the run has seen {self.tally.length:,} lists, and these are others: give the lists that it learned "
-                "from, all of them, in their order"
+                f"the run has seen {self.tally.length:,} queries, and these are {what}: give the queries that it "
+                "learned from, all of them, in their order and with their weights"
             )
 
     def _refuse_weights(self, what: str) -> None:

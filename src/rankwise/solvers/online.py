@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise.data.fingerprints import Words
+from rankwise.data.fingerprints import Marks
 from rankwise.guarantees.weights import WeightFacts
 from rankwise.losses._base import Loss
 from rankwise.measures._base import Measure
@@ -151,7 +151,7 @@ class Played:
 
     ``loss`` is that of the rounds that were learned from and 0 in the others. ``measure`` is NaN where a list has
     nothing to find; ``worst`` is its value with equal scores in the worst order. ``weights`` are extremes of the
-    weights of the lists with a mistake, for losses that have weights; ``words`` the fingerprints of the lists, where
+    weights of the lists with a mistake, for losses that have weights; ``marks`` the fingerprints of the lists, where
     they were asked for.
     """
 
@@ -161,4 +161,4 @@ class Played:
     measure: Vector
     worst: Vector
     weights: WeightFacts
-    words: Words
+    marks: Marks

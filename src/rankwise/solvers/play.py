@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
-from rankwise.data.fingerprints import Words
+from rankwise.data.fingerprints import FINGERPRINT, Marks, packed
 from rankwise.data.queries import Queries
 from rankwise.guarantees.weights import WeightFacts
 from rankwise.losses.compute import PreparedLists
@@ -73,7 +73,7 @@ class Shown(NamedTuple):
     scores: Vector
     loss: Vector
     mistake: NDArray[np.bool_]
-    words: Words
+    marks: Marks
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Stage:
 
     def present(self, part: Part) -> Shown:
         """Show the lists one after the other."""
-        from rankwise._kernels.fingerprint import column_keys
+        from rankwise._kernels.fingerprint import SKETCHED, column_keys, projection_signs
         from rankwise._kernels.jit import typed_function
         from rankwise.losses._driver import FORMULA
         from rankwise.solvers._rounds import rounds_on
@@ -107,7 +107,8 @@ class Stage:
         no_rows, no_weight = np.empty(0, np.int64), np.empty(0)
         scores, loss = np.empty(len(part.labels)), np.zeros(len(part.order))
         mistake = np.zeros(len(part.order), dtype=bool)
-        words = np.zeros(len(part.order) if self.read else 0, np.uint64)
+        read = len(part.order) if self.read else 0
+        hashes, sketches = np.zeros(read, np.uint64), np.zeros((read, SKETCHED), np.uint32)
         before = self.state.rounds
         done = rounds_on(queries.X.dtype)(
             typed_function(type(rules.loss).formula, FORMULA),
@@ -124,11 +125,13 @@ class Stage:
             np.array(rules.loss.knobs(), dtype=np.float64),
             rules.as_numbers(),
             column_keys(queries.n_features + 1),
+            projection_signs(queries.n_features),
             *vars(self.state).values(),
             scores,
             loss,
             mistake,
-            words,
+            hashes,
+            sketches,
         )
         if done < len(part.order):
             query = queries.names()[int(part.order[done])]
@@ -136,14 +139,14 @@ class Stage:
                 f"a score of query {query!r} in round {before + done + 1:,} is too large for float64: scale the "
                 "features, or take a smaller eta"
             )
-        return Shown(scores, loss, mistake, words)
+        return Shown(scores, loss, mistake, packed(hashes, sketches))
 
     def account(self, part: Part, shown: Shown) -> Played:
         """After the lists were shown: what came of it, with equal scores in no order and in the worst one."""
         lists = ScoredLists(shown.scores, part.labels, part.start)
         values = measure_lists_by_ties([self.rules.measure], lists, ["expected", "pessimistic"], n_jobs=1)[:, 0]
         weights = self._weights(part, shown.mistake)
-        return Played(part.order, shown.mistake, shown.loss, values[0], values[1], weights, shown.words)
+        return Played(part.order, shown.mistake, shown.loss, values[0], values[1], weights, shown.marks)
 
     def _weights(self, part: Part, mistake: NDArray[np.bool_]) -> WeightFacts:
         from rankwise.solvers._rounds import add_weight_facts
@@ -178,11 +181,11 @@ def _together(order: NDArray[np.int64], parts: list[Played]) -> Played:
     """Parts of a run as one."""
     if not parts:
         nothing = np.empty(0)
-        return Played(order, np.empty(0, np.bool_), nothing, nothing, nothing, WeightFacts(), np.empty(0, np.uint64))
-    arrays = [[getattr(part, name) for part in parts] for name in ("mistake", "loss", "measure", "worst", "words")]
-    mistake, loss, measure, worst, words = map(np.concatenate, arrays)
+        return Played(order, np.empty(0, np.bool_), nothing, nothing, nothing, WeightFacts(), np.empty(0, FINGERPRINT))
+    arrays = [[getattr(part, name) for part in parts] for name in ("mistake", "loss", "measure", "worst", "marks")]
+    mistake, loss, measure, worst, marks = map(np.concatenate, arrays)
     weights = reduce(or_, (part.weights for part in parts))
-    return Played(order, mistake, loss, measure, worst, weights, words)
+    return Played(order, mistake, loss, measure, worst, weights, marks)
 
 
 def _start_of(queries: Queries, order: NDArray[np.int64]) -> NDArray[np.int64]:
