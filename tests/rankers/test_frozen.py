@@ -1,4 +1,4 @@
-"""What a guarantee rests on is frozen at fit: nothing that is changed afterwards makes a row of a certificate stronger."""
+"""What a guarantee rests on is frozen at fit: no later change makes a row of a certificate stronger."""
 
 import copy
 import math

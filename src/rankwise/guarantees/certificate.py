@@ -1,9 +1,9 @@
 """A certificate: every bound that was found to apply, the strongest first, and one headline that pays for the choice.
 
 Each row is a :class:`~rankwise.guarantees.Bound` that holds alone, with probability 1 - delta where chance comes in.
-The headline is the smallest of the rows about future queries, each made anew at delta divided by how many were compared,
-so that it holds with probability 1 - delta as well. Where a row was compared, its value at that smaller delta stands
-beside it. Numbers in, numbers out: no model is known here.
+The headline is the smallest of the rows about future queries, each made anew at delta divided by how many were
+compared, so that it holds with probability 1 - delta as well. Where a row was compared, its value at that smaller delta
+stands beside it. Numbers in, numbers out: no model is known here.
 """
 
 import json
