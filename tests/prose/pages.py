@@ -15,12 +15,12 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
-NUMBER = re.compile(r"(?<![\w@^_./])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?")
+NUMBER = re.compile(r"(?<![\w@^_./,])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?")
 UNIT = re.compile(r"\s?(?:%|(?:s|ms|us|MB|GB|seconds?|minutes?|times|million|x)\b)")
-COUNTS = r"(?:a|one|two|three|four|five|six|seven|eight|nine|ten|twelve|several|hundreds of)"
+COUNTS = r"(?:two|three|four|five|six|seven|eight|nine|ten|twelve|several|hundreds of)"
 IN_WORDS = re.compile(
-    rf"\b{COUNTS} (?:to {COUNTS} |hundred )?(?:(?:seconds?|minutes?|microseconds|milliseconds|megabytes)\b|times as\b)"
-    rf"|\b{COUNTS} times? in {COUNTS}\b|\ba third of\b",
+    rf"\b{COUNTS} (?:to {COUNTS} |hundred )?(?:(?:seconds|minutes|microseconds|milliseconds|megabytes)\b|times as\b)"
+    r"|\b(?:in|takes|costs|within|than|about) a (?:second|minute)\b|\bone time in \w+\b|\ba third of\b",
     re.IGNORECASE,
 )
 COMPARISON = re.compile(
