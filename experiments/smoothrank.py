@@ -130,7 +130,9 @@ def choices_on_halves(data: Path) -> dict[str, float]:
     Grids of lambda from the paper's to a single one. Only training and validation parts are read; but the validation
     parts of the five folds together hold every query, so that the grid is not quite innocent of the test parts.
     """
-    grids = {"-6 to 3": PAPER_POWERS, "-4 to 2": range(-4, 3), "-3 to 0": range(-3, 1)} | {str(p): [p] for p in (-3, -1, 1)}
+    grids = {"-6 to 3": PAPER_POWERS, "-4 to 2": range(-4, 3), "-3 to 0": range(-3, 1)} | {
+        str(p): [p] for p in (-3, -1, 1)
+    }
     worth: dict[str, list[float]] = {name: [] for name in ("ridge", *grids)}
     for fold in read_folds(data / "ohsumed"):
         values: dict[tuple[float, int | None], Any] = {}

@@ -1,8 +1,8 @@
 """Where the figures and comparisons of the pages come from.
 
-``@claims("page.md")`` stands above a function that asserts what a sentence claims and yields the words of the page, with
-every measured number filled in from its source. ``stated("page.md", why, ...)`` names words that were not measured:
-settings, definitions, mathematics, other people's numbers.
+``@claims("page.md")`` marks a function that asserts what a sentence claims and yields the words of the page, with every
+measured number filled in from its source. ``stated("page.md", why, ...)`` names words that were not measured: settings,
+definitions, mathematics, other people's numbers.
 """
 
 from collections import defaultdict

@@ -1,13 +1,14 @@
 """What a page of the documentation says in words: its text, and which pieces of it state a measured fact.
 
 A piece counts as a *figure* if it is a number other than a whole one up to 10, or any number with a unit of time, size
-or ratio; as a *comparison* if it is a word such as "better" or "faster". Code, formulas and the parts of a page that a
-script writes are left out: examples are run by ``test_docs.py``, and parts are rendered again by ``test_prose.py``.
+or ratio. Words that compare, such as "better", and the word "default" are *assertions*. Code, formulas and the parts of
+a page that a script writes are left out: ``test_docs.py`` runs the examples, ``test_prose.py`` renders the parts again.
 """
 
 import doctest
 import json
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ COMPARISON = re.compile(
     r"|stands? out|far above|difference can be shown)\b",
     re.IGNORECASE,
 )
+
+
+DEFAULT = re.compile(r"\bdefaults?\b", re.IGNORECASE)
 
 
 def path_of(page: str) -> Path:
@@ -65,8 +69,9 @@ def figures(text: str) -> list[str]:
     return found + IN_WORDS.findall(text)
 
 
-def comparisons(text: str) -> list[str]:
-    return COMPARISON.findall(text)
+def assertions(text: str) -> list[str]:
+    """Words that compare, and words about defaults."""
+    return COMPARISON.findall(text) + DEFAULT.findall(text)
 
 
 # ------------------------------------------------------------------------------------------- what was run or stored
@@ -116,3 +121,15 @@ def in_examples(page: str, figure: str) -> bool:
     number = match[0].replace(",", "")
     digits = len(number.partition(".")[2])
     return any(round(value, digits) == float(number) for value in numbers_in_examples(page))
+
+
+def unaccounted(page: str, text: str, accounted: Iterable[str]) -> list[str]:
+    """Figures and assertions of ``text`` outside the words that are accounted for and that no example shows."""
+    left = list(text)
+    for words in accounted:
+        start = text.find(words)
+        while start >= 0:
+            left[start : start + len(words)] = " " * len(words)
+            start = text.find(words, start + 1)
+    rest = without_code("".join(left))
+    return [figure for figure in figures(rest) if not in_examples(page, figure)] + assertions(rest)
