@@ -1,7 +1,7 @@
 """Every figure and comparison in the prose of the pages comes from an executed example or from a stored result.
 
-``tests/prose`` holds the claims of the pages with their sources. A page with a number, a "better" or a "default" that no
-claim covers fails here: add a claim that computes it, or change the sentence.
+``tests/prose`` holds the claims of the pages with their sources. A number, a "better" or a "default" without a claim
+fails here: add a claim that computes it, or change the sentence.
 """
 
 import importlib
@@ -145,6 +145,19 @@ def test_two_tables_of_the_same_rankers_and_folds_have_the_same_means():
     for name in ("RidgeRanker", "MaxPairRanker", "StructuredNDCG", "FRank", "SmoothRank"):
         mean = stored("trees_results")["ohsumed"]["mean"][name]
         assert mean == pytest.approx(stored("direct_results")["ohsumed"][name]["mean"], abs=5e-5), name
+
+
+def test_the_docstring_of_structured_ndcg_states_the_measured_costs():
+    import rankwise as rw
+
+    (curve,) = (
+        curve
+        for curve in stored("loss_costs")["families"]["Structured hinges"]
+        if curve["name"] == "NDCGHinge(normalised=True)"
+    )
+    short, long = (1e3 * curve["s"][curve["m"].index(m)] for m in (100, 1_000))
+    text = " ".join(rw.StructuredNDCG.__doc__.split())
+    assert f"grows with the cube: {short:.1f} ms for 100 documents, {round(long, -1):.0f} ms for 1,000" in text
 
 
 # ------------------------------------------------------------------------------------------- the same thing said twice
