@@ -13,6 +13,8 @@ import pytest
 
 from benchmarks.__main__ import as_markdown
 from experiments import bounds_by_angle, direct, exported, smoothrank, trees
+from rankwise.measures import registered
+from rankwise.measures.conventions import CONVENTIONS
 from tests import prose
 from tests.prose.claims import CLAIMS, STATED
 from tests.prose.pages import DOCS, ROOT, assertions, figures, path_of, stored, text_of, unaccounted
@@ -183,6 +185,26 @@ def test_what_the_readme_shows_of_commands_is_shown_by_the_page_that_runs_them()
     shown = re.findall(r"\d+\.\d{3,}", block)
     assert len(shown) > 10
     assert [number for number in shown if number not in page] == []
+
+
+def first_cells(page, title):
+    """The code in the first cells of the table whose header begins with ``title``."""
+    table = path_of(page).read_text().split(f"\n| {title} |")[1].split("\n\n")[0]
+    return [re.findall(r"`([^`]+)`", line.split("|")[1]) for line in table.splitlines()[2:]]
+
+
+def test_the_page_of_measures_lists_every_measure_and_every_convention():
+    own = {name for name, kind in registered().items() if kind.__module__.startswith("rankwise.")}
+    assert {re.match(r"\w+", cell[0])[0] for cell in first_cells("measures.md", "spelling")} == own
+    assert [cell[0] for cell in first_cells("measures.md", "`like=`")] == list(CONVENTIONS)
+
+
+def test_two_pages_agree_on_the_tools_whose_conventions_are_known():
+    named = set(re.findall(r'`(?:like=)?"(\w+)"`', text_of("choose_measure.md"))) & set(CONVENTIONS)
+    assert named == set(CONVENTIONS)
+    tools = ("trec_eval", "LightGBM", "XGBoost", "CatBoost", "RankLib", "scikit-learn", "ranx")
+    assert len(tools) + 1 == len(CONVENTIONS)
+    assert f"{', '.join(tools)} and the LETOR evaluator" in text_of("index.md")
 
 
 def test_n9_what_csv_needs_is_said_on_one_page_and_is_so(tmp_path, monkeypatch):
