@@ -1,0 +1,113 @@
+"""Guarantees and losses: what certificates came to, and what bounds and costs are."""
+
+import math
+import re
+from collections.abc import Iterator
+
+from experiments.certificates import DECLARED, LONGEST
+from rankwise._kernels.fingerprint import FEW
+from rankwise.data.fingerprints import MOST
+from tests.prose.claims import claims, stated
+from tests.prose.pages import printed, stored, written_part
+
+# ------------------------------------------------------------------------------------------- guarantees
+
+stated(
+    "guarantees.md",
+    "questions, an example of a sentence, and ways of speaking",
+    "the functions behind it",
+    "Is it better than that one?",
+    '"at most 4.3"',
+    "With quick settings",
+    "That one ranker is better than another is not in these tables",
+    "although the measure itself is far better",
+    "nobody who solves the same problem better",
+)
+stated(
+    "guarantees.md",
+    "the setting of the figure",
+    "at lists of 100 documents and against the length of lists at 10,000 queries",
+    "a training loss of 0.2, 45 features, delta = 0.05",
+)
+stated("guarantees.md", "the size of a fingerprint", "64-bit fingerprint")
+stated("guarantees.md", "a level of confidence", "with probability 0.95")
+
+
+@claims("guarantees.md")
+def lists_without_a_relevant_document() -> Iterator[str]:
+    counted = int(re.search(r"on the (\d+) ", printed("guarantees.md", "print(certificate.summary())"))[1])
+    yield f"({150 - counted} of the 150 lists have no relevant document"
+
+
+@claims("guarantees.md")
+def what_fingerprints_read_and_keep() -> Iterator[str]:
+    yield f"in lists of up to {2 * FEW})"
+    yield f"the first {MOST:,} lists ({8 * MOST / 2**20:.0f} MB)"
+
+
+@claims("guarantees.md")
+def parts_of_the_fold() -> Iterator[str]:
+    unseen, learned = re.findall(r"(\d+) (?:hold-out|training)\b", stored("certificates")["RidgeRanker"]["about"])
+    queries = stored("set_facts")["ohsumed"]["queries"]
+    yield f"{learned} lists to learn from, {queries - int(unseen) - int(learned)} to choose by, {unseen} unseen"
+    yield f"(a radius of {DECLARED['row_radius']:.2f}), and no list is longer than {LONGEST}"
+    yield f"1 - measure on the {unseen},"
+    yield f"of the run over {learned} lists"
+    yield f"and {learned} lists of up to {LONGEST} documents cannot pay for that"
+    yield f"One pass over {learned} lists is where"
+
+
+@claims("guarantees.md")
+def headlines() -> Iterator[str]:
+    rows = [row for row in written_part("guarantees.md", "certificates") if row[1] == "nDCG@10"]
+    small = [row for row in rows if float(row[3].strip("*")) <= 0.77]
+    assert 2 * len(small) > len(rows)
+    worst = max(float(row[3].strip("*")) for row in small)
+    measured = [1 - float(row[2]) for row in small]
+    yield "From 22 unseen queries"
+    yield f"is {1 - worst:.2f} or more** (a headline of {worst:.2f} or less), for most rankers here"
+    yield f"on these 22 it is {min(measured):.2f} to {max(measured):.2f}"
+
+
+@claims("guarantees.md")
+def uniform_bounds() -> Iterator[str]:
+    cells = [row[5] for row in written_part("guarantees.md", "certificates") if len(row) > 5 and row[5]]
+    assert all("vacuous" in cell for cell in cells)
+    least = min(float(cell.split()[0]) for cell in cells)
+    yield f"Every uniform bound is vacuous, {math.floor(least)} times over at least"
+    learned = 63
+    slope = math.sqrt(2 * math.pi) * 2 * math.sqrt(round(LONGEST / learned) / 2)
+    yield f"which with m/n = {round(LONGEST / learned)} and G = 2 is below 1 for W R < {1 / slope:.1f} only"
+
+
+@claims("guarantees.md")
+def what_runs_lost() -> Iterator[str]:
+    rows = written_part("guarantees.md", "fits")
+    online = [float(row[3]) for row in rows if len(row) > 3 and row[3]]
+    iterates = [float(row[4]) for row in rows if len(row) > 4 and row[4]]
+    yield f"{max(online):.0f} of 63 at worst"
+    yield f"have a mean risk of {max(iterates):.3g} at most"
+
+
+# ------------------------------------------------------------------------------------------- losses
+
+stated(
+    "losses.md",
+    "theorems: tests/losses",
+    "the tightest of the bounds that cost O(m)",
+    "looser than SLAM",
+    "a smaller sum of weights is a tighter one",
+    "Scores ten times as large need a sigma ten or a hundred times as large",
+)
+stated("losses.md", "what the figure shows", "The wider a smoothed measure, the longer its slopes")
+
+
+@claims("losses.md")
+def lengths_of_the_figure() -> Iterator[str]:
+    curves = [curve for family in stored("loss_costs")["families"].values() for curve in family]
+    lengths = [m for curve in curves for m in curve["m"]]
+    yield f"from {min(lengths)} to {max(lengths):,} documents"
+    assert len(stored("loss_costs")["families"]) == 6
+    longest = [curve["s"][-1] for curve in curves if curve["m"][-1] < max(lengths)]
+    assert min(longest) >= 0.3
+    yield "a curve ends where one call takes 0.3 s"

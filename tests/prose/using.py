@@ -1,0 +1,153 @@
+"""Data, the command line, comparisons, reports, exports and other tools."""
+
+from collections.abc import Iterator
+from inspect import signature
+
+from experiments.exported import PRECISE
+from rankwise.evaluation.compare_workers import _MANY_DOCUMENTS
+from rankwise.evaluation.grids import USUAL
+from rankwise.evaluation.intervals import interval
+from rankwise.evaluation.paired import _EXACT_UP_TO
+from rankwise.report.features import _MOST_QUERIES
+from rankwise.report.page import LARGEST
+from rankwise.report.query_lists import Limits
+from tests.prose.choosing import EIGHT, benchmark, megabytes_a_second
+from tests.prose.claims import claims, stated
+from tests.prose.pages import ROOT, stored
+
+# ------------------------------------------------------------------------------------------- data, command line
+
+
+@claims("data.md")
+def reading_speed() -> Iterator[str]:
+    assert min(megabytes_a_second()) > 300
+    yield "Two threads read a dense file at several hundred megabytes a second"
+
+
+stated("command_line.md", "exit codes: tests/test_cli*.py", "or 130 after Ctrl-C")
+
+
+@claims("command_line.md")
+def ranking_against_reading() -> Iterator[str]:
+    rows = benchmark("rank", "(208 MB of text) from text", peer="reading alone")
+    longer = [row["rankwise_seconds"] / row["peer_seconds"] - 1 for row in rows]
+    yield f"ranking a text of 208 MB takes {100 * min(longer):.0f} to {100 * max(longer):.0f} % longer than reading it"
+
+
+@claims("command_line.md")
+def rankers_of_the_demo() -> Iterator[str]:
+    assert len(USUAL) == 8
+    yield f"learns {EIGHT} rankers on lists made for it"
+
+
+@claims("compare.md")
+def rankers_without_names() -> Iterator[str]:
+    assert len(USUAL) == 8
+    yield f"Without `--ranker` it compares {EIGHT}, one of each family"
+
+
+stated(
+    "compare.md",
+    "what signs mean",
+    "Behind an interval stands `+` where a ranker is better than the baseline",
+    "`-` where it is worse",
+)
+
+
+@claims("compare.md")
+def one_division() -> Iterator[str]:
+    import rankwise as rw
+
+    parts = [100 * size for size in signature(rw.split).parameters["sizes"].default]
+    yield f"{parts[0]:.0f}, {parts[1]:.0f} and {parts[2]:.0f} %"
+
+
+@claims("compare.md")
+def when_cells_follow_one_another() -> Iterator[str]:
+    yield f"above some {round(_MANY_DOCUMENTS, -4):,} training documents"
+
+
+@claims("uncertainty.md")
+def samples_and_exact_tests() -> Iterator[str]:
+    yield f"(BCa, {signature(interval).parameters['resamples'].default:,} samples of queries)"
+    yield f"(Fisher's, exact up to {_EXACT_UP_TO} queries)"
+
+
+# ------------------------------------------------------------------------------------------- report
+
+stated("report.md", "cut-offs that are drawn: tests/report", "nDCG@k and P@k for k = 1 to 20")
+
+
+@claims("report.md")
+def how_large_a_report_is() -> Iterator[str]:
+    from plotly.offline import get_plotlyjs
+
+    yield f"plotly.js is {len(get_plotlyjs().encode()) / 1e6:.1f} MB of every report"
+    limits = Limits()
+    yield f"the {limits.queries} queries that change most"
+    yield f"the documents that some ranker has among its first {limits.documents}"
+    yield f"Where {LARGEST / 1e6:.0f} MB would be exceeded"
+    yield f"Features are shuffled on {_MOST_QUERIES} test queries at most"
+
+
+# ------------------------------------------------------------------------------------------- exports
+
+stated(
+    "production.md",
+    "what engines do",
+    "Solr adds 1e-6 to every threshold",
+    "since 8.12",
+    "behind a normaliser that counts",
+)
+
+
+@claims("production.md")
+def exported_rankers() -> Iterator[str]:
+    found = stored("exported_results")
+    linear = [
+        one
+        for name in ("RidgeRanker", "AdaRank", "RankSVM", "SLAMPerceptron")
+        for one in found["rankers"][name].values()
+    ]
+    (shape,) = {(one["lists"], one["documents"], one["pairs"]) for one in linear}
+    lists, documents, pairs = shape
+    yield f"learned on three fifths ({found['training queries']} queries)"
+    yield f"({lists} queries, {documents:,} documents; the linear rankers order {pairs:,} pairs of them)"
+    every = [one for ranker in found["rankers"].values() for one in ranker.values()]
+    assert {len(ranker) for ranker in found["rankers"].values()} == {9}
+    assert all(one["inverted"] == one["tied"] == 0 and one["ranker"] == one["engine"] for one in every)
+    yield "No pair of these six was inverted or tied by any of the nine targets"
+
+
+@claims("production.md")
+def exported_ridge_models() -> Iterator[str]:
+    columns = [stored("exported_results")["ridge"][column] for column in PRECISE]
+    models = {len(target) for column in columns for target in column}
+    assert models == {12}
+    (pairs,) = {sum(one["pairs"] for one in target) for column in columns for target in column}
+    yield f"with {pairs / 1e6:.1f} million ordered pairs between them"
+    assert all(one["ranker"] == one["engine"] for column in columns for target in column for one in target)
+    yield "No mean of nDCG@10 changed"
+
+
+# ------------------------------------------------------------------------------------------- other tools
+
+stated(
+    "measures.md",
+    "labels that the tools take: tests/evaluation/test_conventions.py",
+    "labels 0 to 30",
+    "labels 0 to 31",
+)
+stated(
+    "migrate.md", "labels that the tools take: tests/evaluation/test_conventions.py", "whole, 0 to 31", "whole, 0 to 30"
+)
+
+
+@claims("migrate.md")
+def versions_of_the_tools() -> Iterator[str]:
+    lock = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
+    versions = {}
+    for package in ("lightgbm", "xgboost-cpu"):
+        line = next(line for line in lock.splitlines() if line.startswith(f"{package}=="))
+        versions[package] = ".".join(line.partition("==")[2].split()[0].split(".")[:2])
+    yield f"LightGBM {versions['lightgbm']} and XGBoost {versions['xgboost-cpu']} are run by the tests"
