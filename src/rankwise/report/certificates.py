@@ -6,7 +6,7 @@ from rankwise._errors import RankwiseError
 from rankwise.data.reuse import same_content
 from rankwise.evaluation.compare_result import Comparison
 from rankwise.guarantees._bound import Bound, Precondition
-from rankwise.guarantees.certificate import Certificate, certify, holdout_claims, repeats_note
+from rankwise.guarantees.certificate import COMPARED, Certificate, certify, holdout_claims, repeats_note
 from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
 from rankwise.report.compact import rounded
@@ -38,6 +38,7 @@ def certificates(comparison: Comparison) -> list[dict[str, Any]]:
                 "about": certificate.about,
                 "summary": certificate.summary(),
                 "rows": [_row(bound) for bound in certificate.rows],
+                "folded": certificate.folded(),
                 "notes": list(certificate.notes),
             }
         )
@@ -68,6 +69,7 @@ def _row(bound: Bound) -> dict[str, Any]:
         "what": bound.bounds,
         "sign": "\u2264" if bound.side == "at most" else "\u2265",
         "value": rounded(bound.value, 4),
+        "compared": rounded(bound.terms[COMPARED], 4) if COMPARED in bound.terms else None,
         "name": bound.name,
         "vacuous": bound.vacuous,
         "applies": _HOLDS[bound.applies],
