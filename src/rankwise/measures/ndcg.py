@@ -9,7 +9,7 @@ import numpy as np
 from rankwise._errors import MeasureError
 from rankwise._kernels.jit import kernel
 from rankwise.measures._base import Measure, Vector
-from rankwise.measures.gains import as_discount, as_gain, discounts, gains
+from rankwise.measures.gains import LARGEST_GAIN, as_discount, as_gain, discounts, gains
 
 # ir-measures' names for a gain and a discount together; 'letor' is ours.
 _DCG = {
@@ -107,7 +107,13 @@ class _Discounted(Measure):
         object.__setattr__(self, "discount", as_discount(self.discount))
 
     def row_values(self, labels: Vector) -> Vector:
-        return gains(labels, self.gain)
+        values = gains(labels, self.gain)
+        if not isinstance(self.discount, str) and values.max(initial=0.0) > LARGEST_GAIN / self.discount[0]:
+            raise MeasureError(
+                f"a gain of {values.max():g} times a discount of {self.discount[0]:g} is above {LARGEST_GAIN:g}, "
+                "where sums overflow: give smaller discounts"
+            )
+        return values
 
     def table(self, longest: int) -> Vector:
         return discounts(longest, self.discount)
