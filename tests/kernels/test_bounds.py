@@ -21,34 +21,29 @@ def beyond(values):
 """
 
 WRONG_FORMULA = """
-from dataclasses import dataclass
-
 import numpy as np
+from numba import types
+from rankwise._kernels.jit import compiled, kernel, typed_function
 
-from rankwise._kernels.jit import kernel
-from rankwise.measures._base import Measure
-
+FORMULA = types.float64(types.Array(types.float64, 1, "C"))
 
 @kernel
-def wrong_formula(value, end, retrieved, best, table, knobs):
-    return table[len(value) + 1]
+def beyond(values):
+    return values[int(values[0])]
 
+@kernel
+def loop(formula, values):
+    return formula(values)
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Wrong(Measure):
-    name = "Wrong"
-    formula = wrong_formula
-
-    def table(self, longest):
-        return np.zeros(longest + (2 if self.cutoff else 0))
-
+def run(values):
+    loop_of_formulas = compiled(loop, types.float64(types.FunctionType(FORMULA), *FORMULA.args))
+    return loop_of_formulas(typed_function(beyond, FORMULA), values)
 
 def test_right():
-    Wrong(cutoff=1)([1.0, 2.0], [1, 0])
-
+    assert run(np.arange(2.0, 8.0)[:4]) == 4.0
 
 def test_wrong():
-    Wrong()([1.0, 2.0], [1, 0])
+    run(np.arange(5.0, 11.0)[:4])
 """
 
 
