@@ -44,15 +44,18 @@ def relevant(measure: Any, block: Block) -> int:
     return sum(count for label, count in block.items() if label >= measure.rel)
 
 
-def mean_reciprocal(size: int, count: int, j: int, above: int, within: int) -> Decimal:
-    """E[1 / (above + T); T <= within], T the place of the j-th of ``count`` marked documents among ``size``."""
+def place_chances(size: int, count: int, j: int) -> Iterator[tuple[int, Decimal]]:
+    """(t, P(T = t)) of T, the place of the j-th of ``count`` marked documents among ``size``."""
     chance = Decimal(comb(size - j, count - j)) / comb(size, count)
-    total = Decimal(0)
-    for t in range(j, min(within, size - count + j) + 1):
-        total += chance / (above + t)
+    for t in range(j, size - count + j + 1):
+        yield t, chance
         if t < size:
-            chance = chance * t * (size - count + j - t) / ((t - j + 1) * (size - t))
-    return total
+            chance *= Decimal(t * (size - count + j - t)) / ((t - j + 1) * (size - t))
+
+
+def mean_reciprocal(size: int, count: int, j: int, above: int, within: int) -> Decimal:
+    """E[1 / (above + T); T <= within] of the same T."""
+    return sum((chance / (above + t) for t, chance in place_chances(size, count, j) if t <= within), Decimal(0))
 
 
 # ------------------------------------------------------------------------------------------- relevant or not
@@ -200,16 +203,27 @@ def pass_chances(block: Block, max_grade: int) -> list[Decimal]:
     return chances
 
 
+@cache
+def stop_chances(counts: tuple[tuple[int, int], ...], max_grade: int) -> tuple[list[Decimal], Decimal]:
+    """P(the reader of this block stops at place t), t = 1, 2, ..., and P(he passes all of it)."""
+    passes = pass_chances(dict(counts), max_grade)
+    count, size = len(passes) - 1, sum(n for _, n in counts)
+    stops = [Decimal(0)] * size
+    for j in range(1, count + 1):
+        stop = passes[j - 1] - passes[j]
+        for t, chance in place_chances(size, count, j):
+            stops[t - 1] += stop * chance
+        if passes[j] < NEGLIGIBLE:
+            break
+    return stops, passes[count]
+
+
 def expected_reciprocal_rank(measure: Any, blocks: Sequence[Block]) -> Decimal:
     total, reading = Decimal(0), Decimal(1)
-    for block, size, above, within in with_offsets(measure, blocks):
-        passes = pass_chances(block, measure.max_grade)
-        count = len(passes) - 1
-        for j in range(1, count + 1):
-            total += reading * (passes[j - 1] - passes[j]) * mean_reciprocal(size, count, j, above, within)
-            if passes[j] < NEGLIGIBLE:
-                break
-        reading *= passes[count]
+    for block, _, above, within in with_offsets(measure, blocks):
+        stops, passed = stop_chances(tuple(block.items()), measure.max_grade)
+        total += reading * sum((stops[t - 1] / (above + t) for t in range(1, within + 1)), Decimal(0))
+        reading *= passed
     return total
 
 

@@ -74,6 +74,7 @@ def mean_ndcg_formula(value, end, retrieved, best, table, knobs):
     if ideal_gain(best, table) <= 0.0:
         return np.nan
     total = 0.0
+    lost = 0.0  # what rounding took from the total: thousands of nearly equal terms are all rounded the same way
     reached = 0.0
     ideal = 0.0
     t = 0
@@ -88,7 +89,10 @@ def mean_ndcg_formula(value, end, retrieved, best, table, knobs):
                 gain /= end[t] - t
             reached += gain * table[p]
         ideal += best[p] * table[p]
-        total += reached / ideal
+        term = reached / ideal - lost
+        longer = total + term
+        lost = (longer - total) - term
+        total = longer
     return total / len(best)
 
 
