@@ -240,3 +240,19 @@ def test_rbp_of_a_tie_block_keeps_its_digits_for_a_very_persistent_reader():
         exact = expected(measure, [block])
         found = Decimal(measure(np.zeros(7), [0] * 3 + [1] * 4))
         assert abs(found - exact) < exact * Decimal("1e-14")
+
+
+@over_all_measures
+def test_large_blocks_in_a_given_order_have_the_value_of_that_order(name):
+    rng = np.random.default_rng(4)
+    labels = rng.choice([0, 0, 1, 2, 3, 4], 600).tolist()
+    scores = -np.repeat([0.0, 1.0, 2.0], [250, 50, 300])
+    blocks = [labels[:250], labels[250:300], labels[300:]]
+    orders = {
+        "pessimistic": [label for block in blocks for label in sorted(block)],
+        "optimistic": [label for block in blocks for label in sorted(block, reverse=True)],
+        "stable": labels,
+    }
+    measure = parse(f"{name}@270" if registered()[name].takes_cutoff else name)
+    for ties, order in orders.items():
+        assert measure(scores, labels, ties=ties) == pytest.approx(DEFINITIONS[name](order, measure.cutoff), rel=1e-12)
