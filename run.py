@@ -22,7 +22,7 @@ from pathlib import Path
 if sys.version_info < (3, 11):
     sys.exit(f"run.py: Python 3.11 or newer is needed, and {sys.executable} is {sys.version.split()[0]}")
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 ROOT = Path(__file__).resolve().parent
@@ -30,6 +30,7 @@ LOCKS = {"core": ROOT / "requirements.lock", "dev": ROOT / "requirements-dev.loc
 PROJECT = [ROOT / "pyproject.toml", ROOT / "src" / "rankwise" / "_version.py"]  # what the installed metadata says
 WINDOWS = os.name == "nt"
 INTERRUPTED = 130  # what shells report after Ctrl-C
+NO_SETTINGS: Mapping[str, str] = {}
 
 # Settings that would lead the children into another environment than ours.
 FOREIGN = "VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME PIP_TARGET PIP_PREFIX UV_TARGET UV_PREFIX UV_SYSTEM_PYTHON"
@@ -113,9 +114,9 @@ class Environment:
         kept["PATH"] = os.pathsep.join([str(self.scripts), kept.get("PATH", os.defpath)])
         return kept
 
-    def run(self, program: str, *arguments: Any, **options: Any) -> int:
-        """Run one of the environment's programs for a task."""
-        return call([self.script(program), *arguments], env=self.variables(), **options)
+    def run(self, program: str, *arguments: Any, settings: Mapping[str, str] = NO_SETTINGS, **options: Any) -> int:
+        """Run one of the environment's programs for a task, with these variables beside the caller's."""
+        return call([self.script(program), *arguments], env={**self.variables(), **settings}, **options)
 
     @contextmanager
     def in_use(self, dev: bool) -> Iterator[None]:
@@ -283,14 +284,42 @@ def demo(environment: Environment, arguments: list[str]) -> int:
     return environment.run("python", "-m", "rankwise", "demo", "--called", again, *arguments)
 
 
+# Where compiled code runs on every kind of input. Numba's bounds checks turn an index outside of an array, which
+# reads or overwrites foreign memory otherwise, into an IndexError. One that is raised inside a formula cannot
+# pass through the compiled loop that calls it: Python reports it as unraisable, and pytest has to fail on that.
+CHECKED_TESTS = ["kernels", "measures", "losses", "solvers", "data", "rankers"]
+CHECKED_OPTIONS = ["-W", "error::pytest.PytestUnraisableExceptionWarning"]
+# Facts, files and Ctrl-C take long, on kernels that the others have run.
+UNCHECKED_TESTS = ["losses/test_every_fact.py"]
+UNCHECKED_TESTS += [f"rankers/test_{name}.py" for name in ("saved", "certificates", "interrupted")]
+
+
 def test(environment: Environment, arguments: list[str]) -> int:
-    """run the tests; --thorough adds the long ones, the rest goes to pytest"""
-    rest = [argument for argument in arguments if argument != "--thorough"]
-    if rest != arguments:
-        arguments = ["-m", "thorough or not thorough", "--hypothesis-profile=thorough", *rest]
+    """run the tests; --thorough adds the long ones, --boundscheck checks indices in kernels, the rest goes to pytest"""
+    rest = [argument for argument in arguments if argument not in ("--thorough", "--boundscheck")]
+    thorough, checked = "--thorough" in arguments, "--boundscheck" in arguments
+    options = ["-m", "thorough or not thorough", "--hypothesis-profile=thorough"] if thorough else []
     if not rest:  # all of them: on every core, file by file
-        arguments = ["--numprocesses=auto", "--dist=loadfile", *arguments]
-    return environment.run("python", "-m", "pytest", *arguments, cwd=ROOT)
+        options = ["--numprocesses=auto", "--dist=loadfile", *options]
+    if checked:
+        return test_with_bounds_checks(environment, [*options, *rest])
+    code = environment.run("python", "-m", "pytest", *options, *rest, cwd=ROOT)
+    if thorough and not rest and code != INTERRUPTED:
+        say("the kernels' tests again, with bounds checks")
+        code = test_with_bounds_checks(environment, ["--numprocesses=auto", "--dist=loadfile"]) or code
+    return code
+
+
+def test_with_bounds_checks(environment: Environment, arguments: list[str]) -> int:
+    """Run the files that the arguments name, or every test of kernels, on kernels that check each index."""
+    tests = ROOT / "tests"
+    places = [(ROOT / argument.partition("::")[0]).resolve() for argument in arguments]
+    named = any(place.exists() and place.is_relative_to(tests) for place in places)
+    files: list[Any] = []
+    if not named:
+        files = [tests / folder for folder in CHECKED_TESTS] + [f"--ignore={tests / name}" for name in UNCHECKED_TESTS]
+    settings = {"NUMBA_BOUNDSCHECK": "1"}
+    return environment.run("python", "-m", "pytest", *CHECKED_OPTIONS, *arguments, *files, settings=settings, cwd=ROOT)
 
 
 def bench(environment: Environment, arguments: list[str]) -> int:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 
 import joblib
+import numba
 import numpy as np
 import pytest
 
@@ -58,6 +59,11 @@ def test_a_forked_child_gets_what_its_parent_gets(work):
         assert pool.apply_async(work).get(timeout=120) == expected
 
 
+# With bounds checks, kernels that may reorder sums are called where they are inlined otherwise. A process that compiles
+# them holds two copies, alone and within their caller, that LLVM optimised differently; one that loads them, a single.
+@pytest.mark.skipif(
+    bool(numba.config.BOUNDSCHECK), reason="bounds checks: compiled and loaded code differ in last bits"
+)
 @over_both
 def test_joblibs_processes_get_the_same(work):
     expected = [work(seed) for seed in range(2)]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import softmax
 
+from rankwise._errors import MeasureError
 from rankwise.losses import ListNet
 from tests.losses.lists import on_lists
 from tests.losses.search import highest
@@ -102,3 +103,8 @@ def test_two_equal_labels_cost_log_2_in_print_and_nothing_here():
     assert ListNet(form="ce")([0.3, 0.3], [0, 1e-12])[0] == pytest.approx(np.log(2))
     assert ListNet()([0.3, 0.3], [0, 1e-12])[0] == pytest.approx(0, abs=1e-12)
     assert ListNet(form="ce")([0.3, 0.3], [0, 0])[0] == 0  # nothing can be ranked wrongly
+
+
+def test_gains_that_overflow_are_refused_before_they_become_nan():
+    with pytest.raises(MeasureError, match="overflows at label 1100"):
+        ListNet(target="gains").row_values(np.array([0.0, 1100.0]))

@@ -3,7 +3,7 @@
 numba's own cache looks only at the file of the cached function: a helper edited in another file would leave the
 old code running. The cache folder is therefore named after a hash of every source that kernels are made of, and of
 numba's version, under the user's cache folder. ``RANKWISE_CACHE_DIR`` moves it; a folder that cannot be written
-means no cache.
+means no cache. Kernels compiled with bounds checks (``NUMBA_BOUNDSCHECK=1``) have a folder of their own.
 """
 
 import hashlib
@@ -47,7 +47,9 @@ def _cache_folder() -> str | None:
                 if b"kernel" in text:  # constants of a module are compiled in, so all of it counts
                     digest.update(os.path.relpath(place, package).encode() + name.encode() + text)
     try:
-        folder = _user_cache() / f"kernels-{digest.hexdigest()[:16]}"
+        # numba's own key does not hold this setting: one folder would serve unchecked code to a checked run
+        checked = "-checked" if numba.config.BOUNDSCHECK else ""  # type: ignore[attr-defined]
+        folder = _user_cache() / f"kernels-{digest.hexdigest()[:16]}{checked}"
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return str(folder)

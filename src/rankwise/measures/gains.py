@@ -8,7 +8,8 @@ import numpy as np
 from rankwise._errors import MeasureError
 from rankwise.measures._base import Vector
 
-# A sum of gains of any list that fits into memory stays finite below this.
+# A sum of gains of any list that fits into memory stays finite below this. (An infinite one is NaN in nDCG, which
+# stands for a list without gains.)
 LARGEST_GAIN = 1e300
 
 # 2^l - 1 of the grades that labels mostly are: looked up three times as fast as worked out.
@@ -36,12 +37,19 @@ def as_gain(gain: Any) -> "str | Table":
     return table
 
 
+def exp2_less_1(labels: Vector) -> Vector:
+    """2^l - 1 of every label, to the last digits even for labels close to 0, where 2^l is close to 1."""
+    return np.where(labels < 1.0, np.expm1(np.minimum(labels, 1.0) * np.log(2.0)), np.exp2(labels) - 1.0)
+
+
 def gains(labels: Vector, gain: "str | Table") -> Vector:
     """G of every label; labels beyond the gain's range are refused, with another gain offered."""
     if isinstance(gain, str):
-        if gain == "linear":
-            return labels
         largest = labels.max(initial=0.0)
+        if gain == "linear":
+            if largest > LARGEST_GAIN:
+                raise MeasureError(f"the linear gain takes labels up to {LARGEST_GAIN:g}: found {largest:g}")
+            return labels
         if largest > np.log2(LARGEST_GAIN):
             raise MeasureError(
                 f"the gain 2^label - 1 overflows at label {largest:g}: use the linear gain, nDCG(dcg='log2'), "
@@ -51,7 +59,7 @@ def gains(labels: Vector, gain: "str | Table") -> Vector:
             grade = labels.astype(np.intp)
             if np.array_equal(grade, labels):
                 return np.asarray(_OF_GRADES[grade])
-        return np.exp2(labels) - 1.0
+        return exp2_less_1(labels)
     known = np.array([label for label, _ in gain])
     place = np.minimum(np.searchsorted(known, labels), len(known) - 1)
     if len(labels) and not np.array_equal(known[place], labels):
@@ -67,8 +75,9 @@ def as_discount(discount: Any) -> "str | tuple[float, ...]":
             raise MeasureError(f"discount is 'log2', 'letor' or the values by position: found {discount!r}")
         return discount
     values = tuple(float(value) for value in discount)
-    if not values or values[0] <= 0 or values[-1] < 0 or list(values) != sorted(values, reverse=True):
-        raise MeasureError(f"discounts begin above 0, are not negative and never grow: found {values}")
+    finite = all(0 <= value <= LARGEST_GAIN for value in values)  # neither NaN nor infinite
+    if not values or not finite or values[0] <= 0 or list(values) != sorted(values, reverse=True):
+        raise MeasureError(f"discounts begin above 0, are finite, not negative and never grow: found {values}")
     return values
 
 

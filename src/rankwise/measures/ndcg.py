@@ -9,7 +9,7 @@ import numpy as np
 from rankwise._errors import MeasureError
 from rankwise._kernels.jit import kernel
 from rankwise.measures._base import Measure, Vector
-from rankwise.measures.gains import as_discount, as_gain, discounts, gains
+from rankwise.measures.gains import LARGEST_GAIN, as_discount, as_gain, discounts, gains
 
 # ir-measures' names for a gain and a discount together; 'letor' is ours.
 _DCG = {
@@ -74,6 +74,7 @@ def mean_ndcg_formula(value, end, retrieved, best, table, knobs):
     if ideal_gain(best, table) <= 0.0:
         return np.nan
     total = 0.0
+    lost = 0.0  # what rounding took from the total: thousands of nearly equal terms are all rounded the same way
     reached = 0.0
     ideal = 0.0
     t = 0
@@ -88,7 +89,10 @@ def mean_ndcg_formula(value, end, retrieved, best, table, knobs):
                 gain /= end[t] - t
             reached += gain * table[p]
         ideal += best[p] * table[p]
-        total += reached / ideal
+        term = reached / ideal - lost
+        longer = total + term
+        lost = (longer - total) - term
+        total = longer
     return total / len(best)
 
 
@@ -107,7 +111,13 @@ class _Discounted(Measure):
         object.__setattr__(self, "discount", as_discount(self.discount))
 
     def row_values(self, labels: Vector) -> Vector:
-        return gains(labels, self.gain)
+        values = gains(labels, self.gain)
+        if not isinstance(self.discount, str) and values.max(initial=0.0) > LARGEST_GAIN / self.discount[0]:
+            raise MeasureError(
+                f"a gain of {values.max():g} times a discount of {self.discount[0]:g} is above {LARGEST_GAIN:g}, "
+                "where sums overflow: give smaller discounts"
+            )
+        return values
 
     def table(self, longest: int) -> Vector:
         return discounts(longest, self.discount)

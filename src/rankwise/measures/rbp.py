@@ -1,5 +1,6 @@
 """Rank-biased precision."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +22,14 @@ def rbp_formula(value, end, retrieved, best, table, knobs):
     t = 0
     while t < stop:
         e = end[t]
-        after = weight * persistence ** (min(e, stop) - t)
+        within = min(e, stop) - t
         inside = value[t:e].sum()
         if e - t == 1:
             total += inside * weight * (1.0 - persistence)
         else:
-            total += (inside / (e - t)) * (weight - after)
-        weight = after
+            # 1 - p^within, where the difference of two numbers close to 1 would lose its digits if p is close to 1
+            total += (inside / (e - t)) * weight * -math.expm1(within * math.log(persistence))
+        weight *= persistence**within
         t = e
     return total
 
