@@ -68,6 +68,87 @@ def test_balance_gives_relevant_and_other_documents_the_same_total_weight():
     np.testing.assert_allclose(balanced.coef_, plain.coef_, rtol=1e-9)
 
 
+# ------------------------------------------------------------------------------------------- the limits of balance
+
+
+def graded(zeros, seed=20, documents=400, highest=4.0):
+    """One list of grades from 1 on, but for so many documents without relevance."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(1, 5, documents).astype(float)
+    y[:zeros], y[-1] = 0.0, highest
+    return Queries.from_arrays(rng.normal(size=(documents, 3)) + y[:, None] / 5, y, group=[documents])
+
+
+def regressed(queries, often):
+    """scikit-learn, every document without relevance counting so often."""
+    weights = np.where(queries.y == 0, often, 1.0)
+    weights[queries.y > 0] *= (len(weights) - weights[queries.y == 0].sum()) / (queries.y > 0).sum()
+    model = Ridge(alpha=1.0, solver="cholesky").fit(queries.X, 2.0**queries.y - 1, sample_weight=weights)
+    return model.coef_
+
+
+@pytest.mark.parametrize(("zeros", "often"), [(200, 1.0), (40, 5.0), (20, 10.0), (19, 10.0), (2, 10.0), (1, 10.0)])
+def test_d9_few_documents_without_relevance_count_at_most_ten_times(zeros, often):
+    queries = graded(zeros)
+    model = RidgeRanker(alpha=1.0, scale="none").fit(queries)
+    np.testing.assert_allclose(model.coef_, regressed(queries, often), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("highest", "often"), [(30.0, 10.0), (31.0, 1.0), (3.5, 1.0)])
+def test_d9_labels_are_grades_where_they_are_whole_numbers_up_to_thirty(highest, often):
+    queries = graded(5, highest=highest)
+    model = RidgeRanker(alpha=1.0, scale="none").fit(queries)
+    np.testing.assert_allclose(model.coef_, regressed(queries, often), rtol=1e-9)
+
+
+def continuous(seed, lists=100, features=2):
+    """Labels that are not grades: a weak signal in noise, shifted so that the smallest of all labels is 0."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(10 * lists, features))
+    y = X.sum(axis=1) / 3 + rng.normal(size=len(X))
+    y -= y.min()
+    return X, y
+
+
+@pytest.mark.parametrize("target", ["gains", "labels"])
+@pytest.mark.parametrize("seed", range(5))
+def test_d9_continuous_labels_are_ranked_clearly_better_than_by_a_random_order(target, seed):
+    """The one document of label 0 looks like a good one; once it counted as much as all others together."""
+    X, y = continuous(seed)
+    X[np.argmin(y)] = 3.0
+    model = RidgeRanker("Pairs", target=target).fit(X, y, group=[10] * 100)
+    others, labels = continuous(100 + seed)
+    rng = np.random.default_rng(seed)
+    held = Queries.from_arrays(others, labels, group=[10] * 100)
+    by_chance = rw.evaluate(held, rng.normal(size=len(labels)), ["Pairs"]).mean["Pairs"]
+    assert abs(by_chance - 0.5) < 0.03
+    assert model.score(held) > 0.58
+
+
+def test_d9_continuous_labels_with_few_zeros_are_not_balanced_and_with_many_they_are():
+    X, y = continuous(0)
+    plain = RidgeRanker(alpha=1.0, balanced=False).fit(X, y, group=[10] * 100)
+    np.testing.assert_array_equal(RidgeRanker(alpha=1.0).fit(X, y, group=[10] * 100).coef_, plain.coef_)
+    queries = Queries.from_arrays(X, np.maximum(0.0, y - np.quantile(y, 0.9)), group=[10] * 100)
+    np.testing.assert_allclose(RidgeRanker(alpha=1.0).fit(queries).coef_, reference(queries, 1.0), rtol=1e-9)
+
+
+def test_r10_more_features_than_documents_need_no_matrix_of_features_by_features(monkeypatch):
+    sizes = []
+    whole = np.linalg.eigh
+
+    def seen(matrix):
+        sizes.append(len(matrix))
+        return whole(matrix)
+
+    monkeypatch.setattr(np.linalg, "eigh", seen)
+    queries = lists(21, count=6, features=500)
+    model = RidgeRanker(alpha=(0.1, 10.0), folds=2).fit(queries)
+    assert sizes
+    assert max(sizes) == queries.n_documents < 500
+    np.testing.assert_allclose(model.coef_, reference(queries, model.alpha_), rtol=1e-7, atol=1e-12)
+
+
 # ------------------------------------------------------------------------------------------- the choice of alpha
 
 

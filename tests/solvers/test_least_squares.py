@@ -1,4 +1,4 @@
-"""Ridge regression from moments, and the scale of features: against scikit-learn on all rows at once."""
+"""Ridge regression from moments or rows, and the scale of features: against scikit-learn on all rows at once."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
 from rankwise.solvers._row_blocks import lists_that_count, row_blocks
 from rankwise.solvers.feature_scale import scale_factors
-from rankwise.solvers.least_squares import Moments
+from rankwise.solvers.least_squares import Moments, Rows, class_shares, ridge_problem
 
 
 def lists(seed=0, count=20, features=4, weighted=False, dtype=np.float64):
@@ -33,11 +33,16 @@ def plain(queries):
     return np.ones(queries.n_features), np.zeros(queries.n_features)
 
 
+over_both_problems = pytest.mark.parametrize("problem", [Moments, Rows])
+NO_LIMIT = np.inf  # on how often a document without relevance counts
+
+
+@over_both_problems
 @pytest.mark.parametrize("balanced", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alpha", [1e-6, 1.0, 1e4])
-def test_moments_give_the_weights_of_a_regression_on_all_rows(balanced, weighted, alpha, monkeypatch):
-    monkeypatch.setattr("rankwise.data.checks.BLOCK_VALUES", 40)
+def test_the_weights_are_those_of_a_regression_on_all_rows(problem, balanced, weighted, alpha, monkeypatch):
+    monkeypatch.setattr("rankwise.solvers.least_squares._CHUNK", 1)
     queries = lists(weighted=weighted)
     target = 2.0**queries.y - 1
     often = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row()]
@@ -47,8 +52,97 @@ def test_moments_give_the_weights_of_a_regression_on_all_rows(balanced, weighted
             relevant, often.sum() / 2 / often[relevant].sum(), often.sum() / 2 / often[~relevant].sum()
         )
     expected = Ridge(alpha=alpha, solver="cholesky").fit(queries.X, target, sample_weight=often).coef_
-    (found,) = Moments.of(queries, target, *plain(queries)).ridge([alpha], balanced)
+    (found,) = problem.of(queries, target, *plain(queries)).ridge([alpha], NO_LIMIT if balanced else None)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("features", [1, 5, 31, 600])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_are_sums_of_products_of_rows(features, weighted, dtype):
+    """Widths around and beyond the tiles of the kernel, and numbers of rows that are no multiples of eight."""
+    queries = lists(8, count=50, features=features, weighted=weighted, dtype=dtype)
+    rng = np.random.default_rng(1)
+    factor, shift, target = rng.uniform(1, 2, features), rng.normal(size=features), rng.normal(size=len(queries.X))
+    z = np.column_stack([np.ones(len(target)), (queries.X - shift) * factor, target])
+    often = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row()]
+    found = Moments.of(queries, target, factor, shift).sums
+    for part in (0, 1):
+        own = (queries.y > 0) == part
+        np.testing.assert_allclose(found[part], (z[own] * often[own, None]).T @ z[own], rtol=1e-9, atol=1e-9)
+        np.testing.assert_array_equal(found[part], found[part].T)
+
+
+def test_threads_change_no_bit_of_moments_and_neither_does_what_waits_to_be_added(monkeypatch):
+    monkeypatch.setattr("rankwise.solvers.least_squares._CHUNK", 1)  # four rows a column
+    queries = lists(12, count=200)
+    one, two, four = (Moments.of(queries, queries.y, *plain(queries), n_jobs=jobs).sums for jobs in (1, 2, 4))
+    np.testing.assert_array_equal(two, one)
+    np.testing.assert_array_equal(four, one)
+    monkeypatch.setattr("rankwise.solvers.least_squares._WAITING", 1)
+    np.testing.assert_array_equal(Moments.of(queries, queries.y, *plain(queries), n_jobs=2).sums, one)
+
+
+# ------------------------------------------------------------------------------------------- few rows
+
+
+@pytest.mark.parametrize(("documents", "features"), [(2, 3), (7, 8), (12, 40), (30, 31)])
+@pytest.mark.parametrize("most", [None, 1.0, NO_LIMIT])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_r10_rows_and_moments_give_the_same_weights(documents, features, most, weighted):
+    rng = np.random.default_rng(documents)
+    X, y = rng.normal(size=(documents, features)), rng.integers(0, 3, documents).astype(float)
+    sizes = [documents // 2, documents - documents // 2]
+    queries = Queries.from_arrays(X, y, group=sizes, weight=[0.5, 2.0] if weighted else None)
+    assert ridge_problem(queries) is Rows
+    alphas = (0.0, 1e-3, 1.0, 100.0)
+    rows, moments = (kind.of(queries, y, *plain(queries)).ridge(alphas, most) for kind in (Rows, Moments))
+    for one, other in zip(rows, moments, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
+
+
+def test_r10_the_shorter_side_is_factorised():
+    assert ridge_problem(Queries.from_arrays(np.zeros((5, 5)), np.zeros(5), group=[5])) is Moments
+    assert ridge_problem(Queries.from_arrays(np.zeros((5, 6)), np.zeros(5), group=[5])) is Rows
+
+
+def test_rows_of_parts_add_up_and_rows_that_stand_anywhere_change_no_bit():
+    queries = lists(1, weighted=True)
+    other, order = scattered(queries)
+    whole, same = (
+        Rows.of(one, target, *plain(queries)).ridge([1.0], NO_LIMIT)[0]
+        for one, target in ((queries, queries.y), (other, queries.y[order]))
+    )
+    np.testing.assert_array_equal(whole, same)
+    parts = [Rows.of(queries, queries.y, *plain(queries), np.arange(first, 20, 3)) for first in range(3)]
+    (found,) = (parts[0] + parts[1] + parts[2]).ridge([1.0], NO_LIMIT)
+    np.testing.assert_allclose(found, whole, rtol=1e-9)
+
+
+# ------------------------------------------------------------------------------------------- balance
+
+
+@pytest.mark.parametrize(
+    ("counts", "most", "shares"),
+    [
+        ((30, 10), None, (1, 1)),
+        ((30, 10), 1.0, (2 / 3, 2)),  # the many are weighed down, whatever the limit
+        ((30, 10), 10.0, (2 / 3, 2)),
+        ((10, 30), 10.0, (2, 2 / 3)),
+        ((10, 30), 1.0, (1, 1)),
+        ((5, 95), 10.0, (10, 50 / 95)),  # as far as the limit goes
+        ((4, 96), 10.0, (10, 60 / 96)),
+        ((0, 7), 10.0, (1, 1)),
+        ((7, 0), 10.0, (1, 1)),
+    ],
+)
+def test_d9_classes_have_the_same_weight_unless_one_document_would_count_too_often(counts, most, shares):
+    found = class_shares(np.array(counts, dtype=float), most)
+    assert found == pytest.approx(shares, rel=1e-15)
+    assert np.dot(found, counts) == pytest.approx(sum(counts), rel=1e-15)
+
+
+# ------------------------------------------------------------------------------------------- parts and orders of rows
 
 
 def test_moments_of_parts_add_up():
@@ -64,6 +158,7 @@ def test_moments_of_parts_add_up():
 @pytest.mark.parametrize("block", [7, 40, 10_000])
 def test_scattered_rows_and_lists_of_weight_zero_change_no_bit(block, monkeypatch):
     monkeypatch.setattr("rankwise.data.checks.BLOCK_VALUES", block)
+    monkeypatch.setattr("rankwise.solvers.least_squares._CHUNK", block)
     queries = lists(2)
     moments = Moments.of(queries, queries.y, *plain(queries))
     factor, centre = scale_factors(queries, "auto")
@@ -90,24 +185,26 @@ def test_blocks_hold_every_row_of_the_lists_once_and_in_their_order(monkeypatch)
     assert all(isinstance(rows, slice) for rows in row_blocks(lists(3))), "grouped rows are looked at where they stand"
 
 
-def test_directions_without_variation_get_no_weight():
+@over_both_problems
+def test_directions_without_variation_get_no_weight(problem):
     rng = np.random.default_rng(4)
     base = rng.normal(size=(60, 2))
     X = np.column_stack([base, base @ [1, 1], np.full(60, 7.0), base[:, 0]])  # rank 2 of 5
     y = rng.integers(0, 3, 60).astype(float)
     queries = Queries.from_arrays(X, y, group=[20] * 3)
-    (found,) = Moments.of(queries, y, *plain(queries)).ridge([0.0], False)
+    (found,) = problem.of(queries, y, *plain(queries)).ridge([0.0], None)
     centred = X - X.mean(axis=0)
     expected = np.linalg.lstsq(centred, y - y.mean(), rcond=1e-9)[0]  # of all solutions the shortest
     np.testing.assert_allclose(found, expected, atol=1e-10)
     assert abs(found[3]) < 1e-12
 
 
-def test_one_class_of_documents_alone_is_regressed_on_without_balance():
+@over_both_problems
+def test_one_class_of_documents_alone_is_regressed_on_without_balance(problem):
     queries = lists(5)
     all_relevant = queries.with_labels(np.ones(queries.n_documents))
-    for balanced in (False, True):
-        (found,) = Moments.of(all_relevant, queries.y, *plain(queries)).ridge([1.0], balanced)
+    for most in (None, NO_LIMIT):
+        (found,) = problem.of(all_relevant, queries.y, *plain(queries)).ridge([1.0], most)
         np.testing.assert_allclose(found, Ridge(alpha=1.0).fit(queries.X, queries.y).coef_, rtol=1e-9)
 
 

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries, Query
 
@@ -136,6 +137,7 @@ class World:
         return 16 * (self.features + 8) * float(np.finfo(np.float64).eps) * self.radius
 
     @cached_property
+    @one_blas_thread()
     def _plane(self) -> tuple[Vector, Vector]:
         """The first comparator, and the direction into which it turns."""
         random = np.random.default_rng([self.seed, 0])

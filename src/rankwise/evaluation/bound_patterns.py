@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise.measures._base import Measure, Vector
 from rankwise.measures.compute import ScoredLists, measure_lists
@@ -52,6 +53,7 @@ class Patterns:
     imperfect: NDArray[np.int64]
     log_missed: Vector  # log(1 - E) of the imperfect ones
 
+    @one_blas_thread()
     def bounds(self, relevant: Vector, others: Vector) -> Bounds:
         """The bounds for scores of the relevant and of the other documents, a row a scoring."""
         found = [self._logarithms(a, b) for a, b in zip(np.sort(relevant), np.sort(others), strict=True)]

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, RankwiseError
 from rankwise._tables import Table
 from rankwise.data import checks
@@ -36,6 +37,7 @@ class WeightedSum:
         """Features whose weight is not 0; the first one where all are 0, since no engine takes an empty model."""
         return np.flatnonzero(self.weight).tolist() or [0]
 
+    @one_blas_thread()
     def raw(self) -> "WeightedSum":
         """The same sum with the scaling folded into weights and constant."""
         if self.center is None or self.scale is None:

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries, Query
 from rankwise.guarantees._bound import refuse_unless
@@ -154,6 +155,7 @@ class Game:
         """The unit vector that ranks every round with the margin."""
         return self.adversary.comparator(self.first_relevant)
 
+    @one_blas_thread()
     def margin(self) -> float:
         """The smallest gap that the comparator leaves between a relevant document and another, measured on the rows."""
         u = self.comparator

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise.losses._base import Vector
 from rankwise.losses.permutation_oracles import best_imperfect, checked, worst_perfect
@@ -45,6 +46,7 @@ def _position_weights(relevant: NDArray[np.bool_], mapped: str) -> Vector:
     return np.asarray(weight / np.maximum(n_relevant * (n - n_relevant), 1))
 
 
+@one_blas_thread()
 def permutation_score(order: ArrayLike, scores: ArrayLike, labels: ArrayLike, map: str = "pairs") -> float:
     """F of one order: how far it agrees with the scores, at most when it sorts them.
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, Interrupted, RankwiseError
 from rankwise._registry import discover
 from rankwise._store import Store
@@ -97,7 +98,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             if not self.takes_validation:  # PyTerrier and LightGBM's users pass one to every learner
                 warnings.warn(f"{self.name} makes no choice by a second set: eval_set is not used", stacklevel=2)
                 validation = None
-        with self._all_or_nothing():
+        with one_blas_thread(), self._all_or_nothing():
             self._remember_features(train)
             held = None if validation is None else self._aligned(Whole.open(validation))
             self._remember_lists(train, held)
@@ -186,7 +187,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
         self._check_fitted()
         declared = Declared(row_radius=row_radius, longest=longest, first_ball=first_ball)
-        return certificate_of(self, train, holdout, delta, declared, unverified, random_state)
+        with one_blas_thread():
+            return certificate_of(self, train, holdout, delta, declared, unverified, random_state)
 
     def _freeze(self, begins: bool = True) -> None:
         """Keep what a certificate rests on; a run that goes on keeps the parameters that it began with."""

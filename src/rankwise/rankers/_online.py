@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._progress import progress
@@ -109,7 +110,7 @@ class OnlineLearner(LinearRanker):
         However the same lists are divided into calls, the same bits come out, and those of ``fit``.
         """
         for block in self._blocks(X, y, group, qid):
-            with self._all_or_nothing():
+            with one_blas_thread(), self._all_or_nothing():
                 begins = not hasattr(self, "ledger_")
                 if begins:
                     self._remember_features(block)

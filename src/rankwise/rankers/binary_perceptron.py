@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError
 from rankwise.data import checks
 from rankwise.rankers._base import RankerNotFittedError
@@ -48,6 +49,7 @@ class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Go on with more rows; ``classes`` names both labels if the first rows might have one of them alone."""
         return self._learn(X, y, classes, fresh=not hasattr(self, "classes_"))
 
+    @one_blas_thread()
     def _learn(self, X: Any, y: ArrayLike, classes: ArrayLike | None, *, fresh: bool) -> Self:
         rows, labels = self._rows(X), np.asarray(y)
         if labels.shape != (len(rows),):
@@ -74,6 +76,7 @@ class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.mistakes_, self.rounds_, self.radius_ = mistakes, rounds + len(rows), radius
         return self
 
+    @one_blas_thread()
     def decision_function(self, X: Any) -> Vector:
         """w . x of every row."""
         self._check_fitted()
@@ -86,6 +89,7 @@ class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         above = self.decision_function(X) > 0
         return np.asarray(self.classes_[above.astype(int)])
 
+    @one_blas_thread()
     def mistake_bound(self, X: Any, y: ArrayLike, u: ArrayLike) -> float:
         """F + norm(u) R sqrt(F) + norm(u)^2 R^2 over all these rows, which is at least that over the mistakes alone."""
         self._check_fitted()

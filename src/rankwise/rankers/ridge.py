@@ -17,11 +17,18 @@ from rankwise.measures.gains import gains
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._choosing import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
 from rankwise.solvers.feature_scale import Scale, scale_factors
-from rankwise.solvers.least_squares import Moments
+from rankwise.solvers.least_squares import Moments, Rows, ridge_problem
 
 Vector = NDArray[np.float64]
 
 ALPHAS = tuple(10.0**power for power in range(-2, 6))
+
+# Whole numbers up to this one are grades: LightGBM's table of gains ends there, too.
+_LARGEST_GRADE = 30
+# A document without relevance is weighed up at most so many times. Without a limit a single one would count as much as
+# all others together, and with weak features the order would be as good as drawn by lot. Sets with at least 5 % of such
+# documents, among them all that LETOR has published, do not notice.
+_MOST_OF_GRADES = 10.0
 
 
 class RidgeRanker(LinearRanker):
@@ -33,7 +40,10 @@ class RidgeRanker(LinearRanker):
     alpha : strength, for features in the units that ``scale`` gives them; several, of which the best on the validation
         set (or by folds over queries, without one) is taken; None: 10^-2, ..., 10^5
     target : regress on the "gains" 2^label - 1 or on the "labels"
-    balanced : relevant and other documents have the same total weight, however few the former are
+    balanced : relevant documents (label above 0) and other documents get the same total weight, however few the former
+        are. If the others are the few, a document counts at most 10 times where labels are grades (whole numbers up to
+        30), and once where they are not: the zeros of continuous labels are the end of a range and no class of their
+        own. The total weight stays the same
     scale : "auto" divides features by their standard deviation unless all of them lie in [-1, 1]; "none"
     folds : how many parts of the queries choose alpha where there is no validation set
     random_state : seed of the folds
@@ -47,8 +57,9 @@ class RidgeRanker(LinearRanker):
 
     Notes
     -----
-    One pass over X (two with folds), then O(features^3), for all strengths together. Fewer queries than folds make as
-    many parts as there are queries; where nothing can judge them, the largest alpha is taken.
+    One pass over X (two with folds), then O(features^3), for all strengths together; with fewer documents than features
+    O(documents^2 features) instead. Fewer queries than folds make as many parts as there are queries; where nothing can
+    judge them, the largest alpha is taken.
     """
 
     name = "RidgeRanker"
@@ -88,27 +99,37 @@ class RidgeRanker(LinearRanker):
         labels = queries.labels()
         target = gains(labels, "exp2") if self.target == "gains" else labels
         factor, centre = scale_factors(queries, self.scale)
-        moments = Moments.of(queries, target, factor, centre)
+        most, problem = self._most(labels), ridge_problem(queries)
+        whole = problem.of(queries, target, factor, centre, n_jobs=self.n_jobs)
         judged = np.full(len(alphas), np.nan)
         if validation is not None:
-            judged = self._judge(alphas, moments, validation, factor)
+            judged = self._judge(alphas, most, whole, validation, factor)
         elif len(alphas) > 1:
             parts = parts_of(queries, self.folds, self.random_state)
-            apart = [Moments.of(queries, target, factor, centre, part) for part in parts]
+            apart = [problem.of(queries, target, factor, centre, part, self.n_jobs) for part in parts]
             found = []
             for number, part in enumerate(parts):
                 others = reduce(add, apart[:number] + apart[number + 1 :])
-                found.append(self._judge(alphas, others, held_out(queries, part)[1], factor))
+                found.append(self._judge(alphas, most, others, held_out(queries, part)[1], factor))
             judged = mean_over_parts(found) if found else judged
         # where nothing judges them, the strongest strays least
         best = int(np.argmax(alphas) if np.isnan(judged).all() else np.nanargmax(judged))
         self.alpha_ = alphas[best]
         self.path_ = Table({"alpha": list(alphas), self._measure().title: judged})
-        self.coef_ = moments.ridge([self.alpha_], self.balanced)[0] * factor
+        self.coef_ = whole.ridge([self.alpha_], most)[0] * factor
 
-    def _judge(self, alphas: Sequence[float], moments: Moments, held: Queries, factor: Vector) -> Vector:
+    def _most(self, labels: Vector) -> float | None:
+        """How often a document without relevance may count; None: there is no balance."""
+        if not self.balanced:
+            return None
+        grades = bool((labels <= _LARGEST_GRADE).all() and (labels == np.rint(labels)).all())
+        return _MOST_OF_GRADES if grades else 1.0
+
+    def _judge(
+        self, alphas: Sequence[float], most: float | None, problem: Moments | Rows, held: Queries, factor: Vector
+    ) -> Vector:
         """The measure of every strength on lists that were held out."""
-        measure, paths = self._measure(), moments.ridge(alphas, self.balanced)
+        measure, paths = self._measure(), problem.ridge(alphas, most)
         scores = (linear_scores(held.X, w * factor, self.n_jobs) for w in paths)
         return np.array([mean_measure(held, own, measure, self.n_jobs) for own in scores])
 

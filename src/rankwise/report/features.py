@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._blas import one_blas_thread
 from rankwise.data.diagnose_features import feature_names
 from rankwise.data.queries import Queries
 from rankwise.evaluation.compare_result import Comparison
@@ -20,6 +21,7 @@ _WEIGHTS_SHOWN, _LOSSES_SHOWN = 30, 12
 _MOST_QUERIES, _MOST_DOCUMENTS = 400, 40_000  # that features are shuffled in: some seconds a ranker
 
 
+@one_blas_thread()
 def weights(comparison: Comparison) -> dict[str, Any]:
     r"""The weights of linear rankers, made comparable: :math:`w_f s_f / \lVert w s \rVert_2`.
 

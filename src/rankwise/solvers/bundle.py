@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise._tables import Table
 from rankwise.solvers.penalties import L1Ball, Penalty, SquaredNorm
@@ -154,6 +155,7 @@ class Bundle:
             raise RankwiseError(f"an l1 ball has a radius above 0: found radius={radius!r}")
         return self._search(L1Ball(radius), start, tol, max_calls, callback)
 
+    @one_blas_thread()
     def _search(
         self, penalty: Penalty, start: ArrayLike | None, tol: float, max_calls: int, callback: Callback | None
     ) -> BundleResult:
@@ -228,6 +230,7 @@ class Bundle:
             raise RankwiseError(f"a search starts inside {penalty}: no point seen so far is")
         return self._known[place], objectives[place]
 
+    @one_blas_thread()
     def ask(self, w: ArrayLike) -> tuple[float, Vector]:
         """(F(w), a subgradient): a plane more, and a point from which :meth:`solve` may start."""
         z = np.asarray(w, dtype=np.float64) - self.center

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise.guarantees.online import largest_root
 from rankwise.solvers.bundle import Bundle, Oracle
@@ -66,6 +67,7 @@ def larger_root(value: float, norm: float, c: float) -> float:
     return largest_root(F=max(value, 0.0), b=norm * math.sqrt(c))  # a sum of hinges may round to -1e-17
 
 
+@one_blas_thread()
 def best_comparator(
     oracle: Oracle, dimensions: int, c: float, *, tol: float = 1e-3, max_calls: int = 2000
 ) -> Comparator:

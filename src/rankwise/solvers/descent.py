@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 
 Vector = NDArray[np.float64]
@@ -30,6 +31,7 @@ class Minimum:
     evaluations: int
 
 
+@one_blas_thread()
 def descend(
     function: Function,
     start: Vector,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise._tables import Table
 from rankwise.data.fingerprints import TrainingRecord, fingerprints
@@ -181,6 +182,7 @@ class Ledger:
         settled = (replace(one, met=known.get(one.sentence, one.met)) for one in bound.preconditions)
         return replace(bound, preconditions=tuple(settled))
 
+    @one_blas_thread()
     def _comparator(self, queries: Queries | Iterable[Queries] | None, u: ArrayLike | None) -> tuple[float, float]:
         """(F(u), norm of u), for the u that was given or for the best one."""
         self._refuse_unless_perceptron()

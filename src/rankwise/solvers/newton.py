@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise._tables import Table
 
@@ -78,6 +79,7 @@ class NewtonResult:
     history: Table
 
 
+@one_blas_thread()
 @np.errstate(over="ignore", invalid="ignore")  # a step too far is not taken, and nobody need hear of it
 def newton(
     function: Function,

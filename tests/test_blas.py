@@ -1,0 +1,160 @@
+"""BLAS on one thread inside a scope: shared by scopes that overlap, and given back whatever happens."""
+
+import ast
+import gc
+import multiprocessing
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import rankwise
+from rankwise import _blas
+from rankwise._blas import one_blas_thread
+
+PACKAGE = Path(rankwise.__file__).parent
+
+
+def counts():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+@pytest.fixture(autouse=True)
+def _three_threads():
+    """More than one, on any machine."""
+    with one_blas_thread():
+        pass  # all libraries are there
+    with threadpool_limits(3, user_api="blas"):
+        yield
+
+
+def test_a_scope_has_one_thread_and_gives_back_what_was_there():
+    with one_blas_thread():
+        assert counts() == {1}
+        with one_blas_thread():
+            assert counts() == {1}
+        assert counts() == {1}
+    assert counts() == {3}
+
+
+def test_an_error_gives_back_what_was_there():
+    with pytest.raises(KeyboardInterrupt), one_blas_thread():
+        raise KeyboardInterrupt
+    assert counts() == {3}
+
+
+def test_of_scopes_that_overlap_in_threads_the_last_one_gives_back_what_was_there():
+    """The first to come leaves first: if it restored 3, the other would lose its limit; the other would restore 1."""
+    inside, leave = threading.Event(), threading.Event()
+
+    def other():
+        with one_blas_thread():
+            inside.set()
+            leave.wait(60)
+
+    thread = threading.Thread(target=other)
+    with one_blas_thread():
+        thread.start()
+        assert inside.wait(60)
+    assert counts() == {1}
+    leave.set()
+    thread.join()
+    assert counts() == {3}
+
+
+def test_a_limit_of_the_users_own_thread_does_not_keep_other_threads_from_theirs():
+    """threadpoolctl lets only the thread inside threadpool_limits (here the main one) set counts."""
+    found = []
+    with threadpool_limits(2, user_api="blas"):
+        thread = threading.Thread(target=lambda: found.append(scoped()))
+        thread.start()
+        thread.join()
+    assert found == [({1}, {2})]
+    assert counts() == {3}
+
+
+def test_many_threads_that_come_and_go_leave_what_was_there():
+    def visits():
+        for _ in range(200):
+            with one_blas_thread():
+                pass
+
+    threads = [threading.Thread(target=visits) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts() == {3}
+
+
+def test_a_scope_that_was_broken_off_before_it_could_leave_is_forgotten_by_the_next_one(monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr(_blas._limit, "leave", lambda scope: None)
+        with one_blas_thread():
+            pass
+    assert counts() == {1}
+    gc.collect()
+    with one_blas_thread():
+        pass
+    assert counts() == {3}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_child_that_was_forked_inside_a_scope_is_outside_of_it():
+    with one_blas_thread(), multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply_async(counts).get(timeout=60) == {3}
+        assert pool.apply_async(scoped).get(timeout=60) == ({1}, {3})
+
+
+def scoped():
+    with one_blas_thread():
+        inside = counts()
+    return inside, counts()
+
+
+# ------------------------------------------------------------------------------------------- who uses BLAS
+
+PRODUCTS = {"dot", "vdot", "inner", "matmul", "tensordot", "linalg", "lstsq", "cov", "corrcoef", "polyfit", "multi_dot"}
+# Only reached from a fit or a certificate, whose doors in _base.py and _online.py are scopes, or from a solver that is.
+INSIDE = {
+    "rankers/_adarank_rounds.py",
+    "rankers/_certified_lists.py",
+    "rankers/_certified_risk.py",
+    "rankers/_fidelity_step.py",
+    "rankers/_listnet_batch.py",
+    "rankers/_regularised.py",
+    "rankers/_second_bound.py",
+    "rankers/_smoothed.py",
+    "rankers/ranksvm.py",
+    "solvers/anneal.py",
+    "solvers/penalties.py",
+    "solvers/planes.py",
+    "solvers/simplex_qp.py",
+}
+# "@" between a measure and a cut-off, and a product of rows written out in float32.
+NO_BLAS = {"measures/conventions.py", "exports/solr.py", "exports/elasticsearch.py"}
+
+
+def uses_blas(text):
+    """Whether a module multiplies matrices or calls linear algebra, as far as its syntax tells."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.MatMult):
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in PRODUCTS:
+            return True
+    return False
+
+
+def test_products_by_blas_stand_where_its_threads_are_limited():
+    found, scopes = set(), set()
+    for path in PACKAGE.rglob("*.py"):
+        text, name = path.read_text(encoding="utf-8"), path.relative_to(PACKAGE).as_posix()
+        if uses_blas(text):
+            found.add(name)
+        if "one_blas_thread" in text:
+            scopes.add(name)
+    assert found - scopes - INSIDE - NO_BLAS - {"_blas.py"} == set(), "put the product into one_blas_thread()"
+    assert found >= INSIDE | NO_BLAS, "a module of these lists has no product any more"
