@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from rankwise._beside import beside, refusing
 from rankwise._errors import FileFormatError, RankwiseError
+from rankwise._paths import path_of
 from rankwise._version import __version__
 
 FORMAT = 1
@@ -110,7 +111,7 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     """Look into a file that :class:`StoreWriter` wrote; anything else is refused in one sentence."""
     from safetensors import safe_open
 
-    name = os.fspath(path)
+    name = path_of(path)
     if not os.path.isfile(name):
         raise FileFormatError(f"{name} is not there" if not os.path.exists(name) else f"{name} is not a file")
     try:
@@ -219,7 +220,7 @@ class StoreWriter:
         with ExitStack() as opened, refusing(self.path):
             part = opened.enter_context(beside(self.path))
             self._folder = str(part.parent)
-            self._file = opened.enter_context(open(part, "x+b"))
+            self._file = opened.enter_context(open(part, "w+b"))
             self._file.seek(_RESERVED)
             self._opened = opened.pop_all()
         return self
@@ -243,9 +244,10 @@ class StoreWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            self._opened.__exit__(kind, error, trace)
+            with refusing(self.path):  # closing writes what still waits in memory
+                self._opened.__exit__(kind, error, trace)
             return
-        with self._opened, refusing(self.path):
+        with refusing(self.path), self._opened:
             self._finish()
 
     def _spool(self) -> IO[bytes]:
