@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rankwise._errors import FileFormatError
-from rankwise._store import Store, open_store
+from rankwise._store import Store, read_store
 
 if TYPE_CHECKING:
     from rankwise.evaluation.compare_result import Comparison
@@ -15,28 +15,43 @@ if TYPE_CHECKING:
     from rankwise.measures._base import Empty, Measure, Ties
 
 
-def _queries(store: Store) -> Any:
+def _queries(store: Store, mmap: bool) -> Any:
     from rankwise.data.stored import read_queries
 
-    return read_queries(store)
+    return read_queries(store, mmap)
 
 
-def _ranker(store: Store) -> Any:
+def _ranker(store: Store, mmap: bool) -> Any:
     from rankwise.rankers._stored import read_ranker
 
     return read_ranker(store)
 
 
 # kind of file -> what reads it; imported when a file of that kind is opened
-_READERS: dict[str, Callable[[Store], Any]] = {"queries": _queries, "ranker": _ranker}
+_READERS: dict[str, Callable[[Store, bool], Any]] = {"queries": _queries, "ranker": _ranker}
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
     """What was saved under ``path``: a ranker, or :class:`~rankwise.Queries` with ``X`` mapped into memory.
 
     Files hold numbers and texts, no code, and everything in them is checked before it is used, so that a stranger's
-    file can be opened. A file that is damaged, cut short, of a newer format or no rankwise file is refused in one
-    sentence.
+    file can be opened. A file that is damaged, cut short, of a newer format or no rankwise file raises a clear error.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    mmap : bool, default=True
+        Whether ``X`` of queries stays in the file and is read as it is used. The file then must not be cut short or
+        written to in place while the queries are in use (by ``cp``, ``rsync --inplace``, a synchronised folder ...):
+        the operating system ends a process that reads what is no longer there (SIGBUS). Saving over it with rankwise,
+        renaming another file onto it and deleting it are safe: the queries keep the old file. False reads ``X`` into
+        memory, after which anything may happen to the file. Rankers are always read into memory.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is not there, or does not hold what its format promises.
 
     Examples
     --------
@@ -44,14 +59,17 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> load("train.rankwise")  # doctest: +SKIP
     Queries(106 queries, 16,140 documents, 45 features, labels 0 to 2)
     """
-    store = open_store(path)
-    reader = _READERS.get(store.kind)
-    if reader is None:
-        known = ", ".join(sorted(_READERS))
-        raise FileFormatError(
-            f"{store.path} holds {store.kind!r:.40}, which this version does not know: it reads {known}"
-        )
-    return reader(store)
+
+    def read(store: Store) -> Any:
+        reader = _READERS.get(store.kind)
+        if reader is None:
+            known = ", ".join(sorted(_READERS))
+            raise FileFormatError(
+                f"{store.path} holds {store.kind!r:.40}, which this version does not know: it reads {known}"
+            )
+        return reader(store, mmap)
+
+    return read_store(path, read)
 
 
 def compare(

@@ -7,25 +7,32 @@ looks at the kind and asks for its arrays by name, type and shape; nothing in a 
 Layout: 8 bytes with the header's length, the JSON header padded with spaces, then the arrays without a gap. The first
 array begins at a multiple of 64 bytes, so that it can be mapped into memory and used in place; it may grow to any
 length while it is written, because its shape is put into the header at the end.
+
+A mapped file must not be cut short or written to in place while it is in use: the system ends a process (SIGBUS) that
+touches a mapped page which the file no longer has. rankwise itself never does that. It writes a new file and renames
+it, and whoever has the old one mapped keeps the old one. Where other programs may, the arrays are read into memory.
 """
 
 import json
 import os
 import shutil
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from math import prod
 from tempfile import SpooledTemporaryFile
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from rankwise._beside import beside, refusing
 from rankwise._errors import FileFormatError, RankwiseError
+from rankwise._paths import path_of
 from rankwise._version import __version__
+
+T = TypeVar("T")
 
 FORMAT = 1
 KEY = "rankwise"
@@ -39,6 +46,7 @@ _TYPES = {
 }
 _NAMES = {dtype: name for name, dtype in _TYPES.items()}
 
+_ATTEMPTS = 5  # to read a file that others keep saving over
 _ALIGNMENT = 64
 _RESERVED = 1 << 14  # bytes kept free for the header; a longer one costs a copy of the file at the end
 _COPIED = 1 << 20  # bytes copied at a time
@@ -59,12 +67,17 @@ class _Place:
 
 @dataclass(frozen=True)
 class Store:
-    """An opened file: its kind, its facts, and its arrays by name."""
+    """An opened file: its kind, its facts, and its arrays by name.
+
+    Arrays are read when they are asked for, from the very file whose header was checked: if it was replaced or changed
+    since then, :class:`ChangedFileError` is raised.
+    """
 
     path: str
     kind: str
     metadata: dict[str, Any]
     places: dict[str, _Place] = field(repr=False)
+    identity: tuple[int, ...] = field(repr=False)
 
     def __contains__(self, name: str) -> bool:
         return name in self.places
@@ -74,15 +87,27 @@ class Store:
     ) -> NDArray[Any]:
         """The array in memory of its own, of exactly this type and shape if they are given (None: any length)."""
         place = self._place(name, dtype, shape)
-        flat = np.fromfile(self.path, place.dtype, prod(place.shape), offset=place.offset)
+        with self._file() as file:
+            flat = np.fromfile(file, place.dtype, prod(place.shape), offset=place.offset)
+        if flat.size != prod(place.shape):
+            raise ChangedFileError(f"{self.path} was cut short while it was read")
         return flat.reshape(place.shape).astype(place.dtype.newbyteorder("="), copy=False)
 
     def map(self, name: str, dtype: DTypeLike | None = None, shape: Sequence[int | None] | None = None) -> NDArray[Any]:
-        """The array mapped into memory, read-only; one that is empty or does not lie on its boundary is read."""
+        """The array mapped into memory, read-only; one that is empty or does not lie on its boundary is read.
+
+        The file must not be cut short or written to for as long as the array is in use.
+        """
         place = self._place(name, dtype, shape)
         if not prod(place.shape) or place.offset % place.dtype.itemsize or not place.dtype.isnative:
             return self.array(name)
-        return np.memmap(self.path, place.dtype, "r", place.offset, place.shape)
+        try:
+            with self._file() as file:
+                return np.memmap(file, place.dtype, "r", place.offset, place.shape)
+        except RankwiseError:
+            raise
+        except ValueError as error:  # shorter than a moment ago
+            raise ChangedFileError(f"{self.path} was cut short while it was read") from error
 
     def fact(self, name: str, kind: type | tuple[type, ...]) -> Any:
         """One fact of the metadata, of this Python type."""
@@ -90,6 +115,17 @@ class Store:
         if not isinstance(value, kind):
             raise FileFormatError(f"{self.path} is damaged: its fact {name!r} is {value!r:.60}")
         return value
+
+    @contextmanager
+    def _file(self) -> Iterator[IO[bytes]]:
+        """The file whose header was checked, or the sentence that it is another one now."""
+        try:
+            with open(self.path, "rb") as file:
+                if identity_of(file) != self.identity:
+                    raise ChangedFileError(f"{self.path} was replaced or changed while it was read: load it again")
+                yield file
+        except OSError as error:
+            raise FileFormatError(f"{self.path} cannot be read: {error.strerror or error}") from error
 
     def _place(self, name: str, dtype: DTypeLike | None, shape: Sequence[int | None] | None) -> _Place:
         place = self.places.get(name)
@@ -106,29 +142,60 @@ class Store:
         return place
 
 
+class ChangedFileError(FileFormatError):
+    """A file that was replaced or changed between two looks at it; :func:`read_store` looks again."""
+
+
+def read_store(path: str | os.PathLike[str], read: Callable[[Store], T]) -> T:
+    """What ``read`` makes of the file; once more from the beginning where somebody saved over it meanwhile.
+
+    Parameters
+    ----------
+    path : of a file that :class:`StoreWriter` wrote
+    read : makes something of an opened file
+    """
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(ChangedFileError):
+            return read(open_store(path))
+    return read(open_store(path))
+
+
 def open_store(path: str | os.PathLike[str]) -> Store:
-    """Look into a file that :class:`StoreWriter` wrote; anything else is refused in one sentence."""
+    """Look into a file that :class:`StoreWriter` wrote; anything else raises one clear sentence."""
     from safetensors import safe_open
 
-    name = os.fspath(path)
+    name = path_of(path)
     if not os.path.isfile(name):
         raise FileFormatError(f"{name} is not there" if not os.path.exists(name) else f"{name} is not a file")
     try:
-        with safe_open(name, framework="np") as validated:  # the format's own rules: sizes, types, no gap, no overlap
-            stored = validated.metadata() or {}
         with open(name, "rb") as file:
+            identity = identity_of(file)
+            with safe_open(
+                name, framework="np"
+            ) as validated:  # the format's own rules: sizes, types, no gap, no overlap
+                stored = validated.metadata() or {}
             length = int.from_bytes(file.read(8), "little")
             header = json.loads(file.read(length))
+            end = os.fstat(file.fileno()).st_size
+        with open(name, "rb") as file:
+            same = identity_of(file) == identity
         header.pop("__metadata__", None)
         places = {called: _as_place(entry, 8 + length) for called, entry in header.items()}
-        end = os.path.getsize(name)
     except Exception as error:  # whatever a hostile file provokes
         raise FileFormatError(f"{name} is no rankwise file, or is damaged: {_first_line(error)}") from error
+    if not same:
+        raise ChangedFileError(f"{name} was replaced or changed while it was read: load it again")
     if any(place.offset + prod(place.shape) * place.dtype.itemsize > end for place in places.values()):
         raise FileFormatError(f"{name} is damaged: an array reaches past its end")
     if KEY not in stored:
         raise FileFormatError(f"{name} holds tensors, but rankwise did not write it")
-    return Store(name, *_about(name, stored[KEY]), places)
+    return Store(name, *_about(name, stored[KEY]), places, identity)
+
+
+def identity_of(file: IO[bytes]) -> tuple[int, ...]:
+    """What tells an open file from another one, and from itself after a change."""
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _as_place(entry: dict[str, Any], begin: int) -> _Place:
@@ -219,7 +286,7 @@ class StoreWriter:
         with ExitStack() as opened, refusing(self.path):
             part = opened.enter_context(beside(self.path))
             self._folder = str(part.parent)
-            self._file = opened.enter_context(open(part, "x+b"))
+            self._file = opened.enter_context(open(part, "w+b"))
             self._file.seek(_RESERVED)
             self._opened = opened.pop_all()
         return self
@@ -243,9 +310,10 @@ class StoreWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            self._opened.__exit__(kind, error, trace)
+            with refusing(self.path):  # closing writes what still waits in memory
+                self._opened.__exit__(kind, error, trace)
             return
-        with self._opened, refusing(self.path):
+        with refusing(self.path), self._opened:
             self._finish()
 
     def _spool(self) -> IO[bytes]:

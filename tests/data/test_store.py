@@ -396,6 +396,78 @@ def test_a_full_disk_is_said_in_a_sentence(path, monkeypatch):
     assert left_behind(path) == []
 
 
+# ------------------------------------------------------------------------------------------- files that change
+
+
+def test_r3_what_was_read_into_memory_does_not_need_its_file(path):
+    queries = make(5_000, columns=9)
+    queries.save(path)
+    back = rankwise.load(path, mmap=False)
+    with open(path, "r+b") as file:
+        file.truncate(100)  # a mapped file must not be treated so
+    assert not isinstance(back.X, np.memmap)
+    assert not back.X.flags.writeable
+    assert_same(back, queries)
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+def test_r3_a_file_that_is_shorter_than_its_header_says_is_refused_at_once(path, mmap):
+    make(5_000, columns=9).save(path)
+    with open(path, "r+b") as file:
+        file.truncate(path.stat().st_size - 1)
+    with pytest.raises(FileFormatError, match="is no rankwise file, or is damaged"):
+        rankwise.load(path, mmap=mmap)
+
+
+@pytest.mark.parametrize("read", [lambda store: store.array("X"), lambda store: store.map("X")], ids=["array", "map"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: make(70).save(path),
+        lambda path: make(50, dtype=np.float32).save(path),
+        lambda path: os.truncate(path, 20_000),
+        lambda path: path.write_bytes(path.read_bytes() + b"more"),
+        lambda path: path.unlink(),
+    ],
+    ids=["replaced", "replaced by another type", "cut short", "longer", "removed"],
+)
+def test_r3_arrays_come_from_the_file_whose_header_was_checked_or_not_at_all(path, read, change):
+    make(5_000).save(path)
+    store = open_store(path)
+    change(path)
+    with pytest.raises(FileFormatError, match=r"was replaced or changed while it was read|No such file"):
+        read(store)
+
+
+def test_r3_a_file_cut_short_between_two_looks_is_refused(path, monkeypatch):
+    make(5_000).save(path)
+    store = open_store(path)
+    os.truncate(path, 20_000)
+    monkeypatch.setattr(store_module, "identity_of", lambda file: store.identity)  # cut short after that look
+    for read in (store.array, store.map):
+        with pytest.raises(FileFormatError, match="was cut short while it was read"):
+            read("X")
+
+
+def test_r3_loading_while_another_process_saves_gives_one_of_the_two_whole(path, monkeypatch):
+    old, new = make(50), make(70)
+    old.save(path)
+    saves = iter([new, old, new])
+    read_texts = rankwise.data.stored.read_texts
+
+    def saved_over(store, name, count):
+        following = next(saves, None)
+        if following is not None:
+            following.save(path)
+        return read_texts(store, name, count)
+
+    monkeypatch.setattr(rankwise.data.stored, "read_texts", saved_over)
+    make(3, qid=["a", "b", "a"]).save(path)
+    back = rankwise.load(path)
+    assert_same(back, new)
+    assert next(saves, None) is None
+
+
 # ------------------------------------------------------------------------------------------- strangers' files
 
 

@@ -92,4 +92,4 @@ assert numba.config.CACHE_DIR == before
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
     (folder,) = tmp_path.iterdir()
     assert folder.name.startswith("kernels-")
-    assert list(folder.rglob("*.nbi"))
+    assert list(folder.rglob("*.kernel"))

@@ -2,22 +2,28 @@
 
 numba's own cache looks only at the file of the cached function: a helper edited in another file would leave the
 old code running. The cache folder is therefore named after a hash of every source that kernels are made of, and of
-numba's version, under the user's cache folder. ``RANKWISE_CACHE_DIR`` moves it; a folder that cannot be written
-means no cache. Kernels compiled with bounds checks (``NUMBA_BOUNDSCHECK=1``) have a folder of their own.
+        # numba's own key does not hold this setting: one folder would serve unchecked code to a checked run
+        checked = "-checked" if numba.config.BOUNDSCHECK else ""  # type: ignore[attr-defined]
+        return private_folder(_user_cache() / f"kernels-{digest.hexdigest()[:16]}{checked}")
+    except RuntimeError:  # no home folder
 """
 
 import hashlib
 import os
 import sys
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import sigutils
+from numba.core.caching import NullCache
+from numba.core.ccallback import CFunc
+
+from rankwise._kernels.cache_folder import private_folder
+from rankwise._kernels.kernel_cache import KernelCache
 
 _decorating = threading.Lock()
 
@@ -47,6 +53,7 @@ def _cache_folder() -> str | None:
                 if b"kernel" in text:  # constants of a module are compiled in, so all of it counts
                     digest.update(os.path.relpath(place, package).encode() + name.encode() + text)
     try:
+<<<<<<< HEAD
         # numba's own key does not hold this setting: one folder would serve unchecked code to a checked run
         checked = "-checked" if numba.config.BOUNDSCHECK else ""  # type: ignore[attr-defined]
         folder = _user_cache() / f"kernels-{digest.hexdigest()[:16]}{checked}"
@@ -54,23 +61,25 @@ def _cache_folder() -> str | None:
         with tempfile.TemporaryFile(dir=folder):
             return str(folder)
     except (OSError, RuntimeError):  # RuntimeError: no home folder
+=======
+        return private_folder(_user_cache() / f"kernels-{digest.hexdigest()[:16]}")
+    except RuntimeError:  # no home folder
+>>>>>>> w-files
         return None
 
 
 _FOLDER = _cache_folder()
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "cache": _FOLDER is not None}
+_OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 
 
-@contextmanager
-def _our_folder() -> Iterator[None]:
-    """numba reads its setting when a function is decorated: ours for that moment, the user's own again after it."""
-    config: Any = numba.config
-    with _decorating:
-        before, config.CACHE_DIR = config.CACHE_DIR, _FOLDER or ""
-        try:
-            yield
-        finally:
-            config.CACHE_DIR = before
+def _cache_of(plain: Callable[..., Any], form: str) -> Any:
+    """Where the compiled forms of a function are kept: on the disk, or nowhere."""
+    if _FOLDER is None:
+        return NullCache()
+    try:
+        return KernelCache(plain, _FOLDER, form)
+    except (OSError, TypeError):  # a function without a file, such as one typed at a prompt
+        return NullCache()
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -80,8 +89,10 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """
 
     def decorate(plain: Callable[..., Any]) -> Any:
-        with _our_folder():
-            return numba.njit(nogil=True, **{**_OPTIONS, **options})(plain)
+        dispatcher = numba.njit(nogil=True, **{**_OPTIONS, **options})(plain)
+        if hasattr(dispatcher, "_cache"):  # not where NUMBA_DISABLE_JIT leaves it a plain function
+            dispatcher._cache = _cache_of(plain, "Python")
+        return dispatcher
 
     return decorate if function is None else decorate(function)
 
@@ -102,5 +113,7 @@ def typed_function(function: Any, signature: Any) -> Any:
 
     A C function rather than the kernel itself, whose type would have to be worked out anew at every call (90 us).
     """
-    with _our_folder():
-        return numba.cfunc(signature, **_OPTIONS)(function.py_func)
+    made: Any = CFunc(function.py_func, sigutils.normalize_signature(signature), locals={}, options=dict(_OPTIONS))
+    made._cache = _cache_of(function.py_func, "C")  # numba.cfunc compiles before a cache can be put there
+    made.compile()
+    return made

@@ -208,7 +208,7 @@ def opened(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[
                 table.close()
             return
         with refusing(out):
-            raw: IO[bytes] = part.open("xb")
+            raw: IO[bytes] = part.open("wb")
         with raw:
             packed: Any = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if out.name.endswith(".gz") else raw
             with io.TextIOWrapper(packed, "utf-8", "surrogateescape", newline="") as text:

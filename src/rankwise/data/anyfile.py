@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from rankwise._errors import DataError, FileFormatError
+from rankwise._paths import path_of
 from rankwise.data.queries import Queries
+from rankwise.data.sources import open_file
 
 _TABLES = (".parquet", ".csv")  # that are written; more are read, see frames.is_table
 _OF_TABLES = ("docid", "ignore", "grades", "features")
@@ -36,7 +38,7 @@ def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "la
 
 def kind_of(path: str | os.PathLike[str]) -> str:
     """'store', 'table' or 'text'."""
-    name = os.fspath(path)
+    name = path_of(path)
     if name == "-":
         return "text"
     if os.path.isdir(name):
@@ -45,9 +47,9 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 
     if is_table(name):
         return "table"
-    if not os.path.exists(name):
-        return "text"  # whose reader says that there is no such file
-    with open(name, "rb") as file:
+    if not os.path.isfile(name):
+        return "text"  # whose reader says that there is no such file; or a pipe, which is read once
+    with open_file(name) as file:
         head = file.read(9)
     if head[:4] == b"PAR1":
         return "table"
@@ -64,7 +66,7 @@ def convert_any(
     **options: Any,
 ) -> str:
     """Write the judged lists of ``source`` as the ending of ``target`` says; returns what was written, in a line."""
-    endings = [suffix.lower() for suffix in Path(target).suffixes]
+    endings = [suffix.lower() for suffix in Path(path_of(target)).suffixes]
     ending = next((suffix for suffix in reversed(endings) if suffix != ".gz"), "")
     known = (*_STORES, *_TABLES, *_TEXTS, ".qrels")
     if ending not in known:

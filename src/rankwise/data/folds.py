@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, FileFormatError
+from rankwise._paths import path_of
 from rankwise.data.concat import concat
 from rankwise.data.grouping import as_ids
 from rankwise.data.queries import Queries
@@ -90,7 +91,7 @@ def read_folds(folder: str | os.PathLike[str], *, rename: bool = False, **option
     rename : call query ``id`` of part 1 ``S1/id``, for parts in which the same id means different queries
     options : those of :func:`read_letor`
     """
-    root = Path(folder)
+    root = Path(path_of(folder))
     if not root.is_dir():
         raise FileFormatError(f"{root} is not a folder, expected one that holds folds")
     numbered = {int(match[1]): path for path in root.iterdir() if (match := re.fullmatch(r"Fold(\d+)", path.name))}

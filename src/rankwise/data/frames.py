@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from rankwise._beside import writing
 from rankwise._errors import DataError, RankwiseError
 from rankwise._extras import require
+from rankwise._paths import path_of
 from rankwise._store import FORMAT, KEY
 from rankwise._version import __version__
 from rankwise.data import arrow_files
@@ -127,7 +128,7 @@ def read_table(path: File | Peeked, **columns: Any) -> Queries:
     if suffix in CSV:
         with peeked(path) as source:
             return _read_text(source, columns)
-    name = os.fspath(path)
+    name = path_of(path)
     table, facts = arrow_files.read(name, suffix)
     if facts.get("labels", "") is None and columns.get("label", "label") not in table.column_names:
         columns["label"] = None
@@ -162,7 +163,7 @@ def iter_table(
     if isinstance(path, Peeked):
         yield from _iter_csv(path, roles, rows, missing)
         return
-    suffix, name = _known_suffix(path), os.fspath(path)
+    suffix, name = _known_suffix(path), path_of(path)
     if suffix in CSV:
         with peeked(path, on_read) as source:
             yield from _iter_csv(source, roles, rows, missing)
@@ -210,7 +211,7 @@ def _names_of(queries: Queries) -> Sequence[str]:
 
 def suffix_of(path: File) -> str:
     """The ending that says what a file is; that of ``t.csv.gz`` is ``.csv``."""
-    return os.path.splitext(os.fspath(path).lower().removesuffix(".gz"))[1]
+    return os.path.splitext(path_of(path).lower().removesuffix(".gz"))[1]
 
 
 def _known_suffix(path: File) -> str:

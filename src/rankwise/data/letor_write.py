@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rankwise._beside import writing
 from rankwise._errors import DataError
 from rankwise._kernels import drive
+from rankwise._paths import path_of
 from rankwise.data.queries import Queries
 from rankwise.data.texts import Texts
 
@@ -39,8 +40,8 @@ def write_letor(queries: Queries, path: str | os.PathLike[str], *, sparse: bool 
     >>> write_letor(queries, "train.txt")  # doctest: +SKIP
     """
     columns = _Columns.of(queries)
-    with writing(path) as part, open(part, "xb") as file:
-        if os.fspath(path).endswith(".gz"):
+    with writing(path) as part, open(part, "wb") as file:
+        if path_of(path).endswith(".gz"):
             # no name and no time of writing: the same lists give the same bytes
             with gzip.GzipFile("", "wb", 6, file, 0) as packed:
                 _write(columns, sparse, packed)

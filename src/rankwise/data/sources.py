@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import FileFormatError, RankwiseError
+from rankwise._paths import path_of
 
 STANDARD_INPUT = "standard input"
 GZIP = b"\x1f\x8b"
@@ -101,11 +102,10 @@ def name_of(source: Any) -> str:
     if hasattr(source, "read"):
         name = getattr(source, "name", None)
         return name if isinstance(name, str) else "the stream"
-    try:
-        name = os.fspath(source)
-    except TypeError as error:
-        raise RankwiseError(f"a path, '-' or a binary file object was expected, found {source!r}") from error
-    return STANDARD_INPUT if name in ("-", b"-") else os.fsdecode(name)
+    if not isinstance(source, (str, bytes, os.PathLike)):
+        raise RankwiseError(f"a path, '-' or a binary file object was expected, found {source!r:.60}")
+    name = path_of(source)
+    return STANDARD_INPUT if name == "-" else name
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def open_stream(source: Any, on_read: Callable[[int], object] | None = None) -> 
         stdin: Any = sys.stdin  # some programs put a stream without a buffer there
         yield Stream(name, getattr(stdin, "buffer", stdin), on_read)
     else:
-        with _opened(name) as file:
+        with open_file(name) as file:
             yield Stream(name, file, on_read)
 
 
@@ -127,7 +127,7 @@ def read_text(source: Any) -> Text:
     name = name_of(source)
     if not hasattr(source, "read") and name != STANDARD_INPUT and os.path.isfile(name):
         # some files, of the system as a rule, cannot be mapped: they are read as a stream
-        with _opened(name) as file, suppress(OSError, ValueError):
+        with open_file(name) as file, suppress(OSError, ValueError):
             if file.peek(len(GZIP))[: len(GZIP)] != GZIP:
                 mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
                 return Text(name, np.frombuffer(mapping, dtype=np.uint8), mapping)
@@ -140,7 +140,7 @@ def read_text(source: Any) -> Text:
     return Text(name, data)
 
 
-def _opened(name: str) -> Any:
+def open_file(name: str) -> Any:
     """The file, open for reading bytes."""
     try:
         return open(name, "rb")
@@ -148,5 +148,3 @@ def _opened(name: str) -> Any:
         raise RankwiseError(f"{name} cannot be read: there is no such file") from error
     except OSError as error:
         raise RankwiseError(f"{name} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:  # a path with a zero byte in it
-        raise RankwiseError(f"{name!r} is no path: {error}") from error

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, FileFormatError, RankwiseError
-from rankwise._store import Store, open_store
+from rankwise._store import Store, read_store
 from rankwise.data import checks, grouping
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
@@ -37,20 +37,23 @@ def save_queries(queries: Queries, path: str | os.PathLike[str]) -> None:
 
 
 def load_queries(path: str | os.PathLike[str]) -> Queries:
-    """The queries saved under ``path``, with ``X`` mapped into memory, read-only."""
-    store = open_store(path)
-    if store.kind != KIND:
-        raise FileFormatError(f"{store.path} holds {store.kind!r:.40}, not queries")
-    return read_queries(store)
+    """The queries saved under ``path``, with ``X`` mapped into memory, read-only; see :func:`rankwise.load`."""
+
+    def read(store: Store) -> Queries:
+        if store.kind != KIND:
+            raise FileFormatError(f"{store.path} holds {store.kind!r:.40}, not queries")
+        return read_queries(store)
+
+    return read_store(path, read)
 
 
-def read_queries(store: Store) -> Queries:
+def read_queries(store: Store, mmap: bool = True) -> Queries:
     """The queries in an opened file; what could not be queries is refused, for the file may be a stranger's.
 
     The values of ``X`` alone are not looked at, because that would read all of it: they were finite when rankwise
-    wrote them.
+    wrote them. It is mapped into memory, or read where ``mmap`` is False.
     """
-    X = store.map("X", shape=(None, None))
+    X = (store.map if mmap else store.array)("X", shape=(None, None))
     if X.dtype not in (np.float32, np.float64):
         raise FileFormatError(f"{store.path} is damaged: its features have type {X.dtype}")
     start = store.array("start", np.int64, (None,))

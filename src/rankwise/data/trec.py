@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._beside import writing
 from rankwise._errors import DataError, FileFormatError, RankwiseError
+from rankwise._paths import path_of
 from rankwise.data.checks import as_scores
 from rankwise.data.grouping import as_ids
 from rankwise.data.queries import Queries
@@ -270,8 +271,8 @@ def _lines(source: Source) -> Iterator[bytes]:
 @contextmanager
 def _writing_lines(path: FilePath) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """A file to write to, gzipped if its name ends in .gz; the same lines give the same bytes."""
-    with writing(path) as part, open(part, "xb") as file:
-        if not os.fspath(path).endswith(".gz"):
+    with writing(path) as part, open(part, "wb") as file:
+        if not path_of(path).endswith(".gz"):
             yield file
             return
         with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:

@@ -7,15 +7,15 @@ beside and renamed. A cell is finished when its own file is there; a file that i
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._beside import refusing
+from rankwise._beside import refusing, remove_parts
 from rankwise._errors import FileFormatError, RankwiseError
+from rankwise._paths import path_of
 from rankwise._store import StoreWriter, open_store
 from rankwise.evaluation.compare_cells import Cell
 from rankwise.evaluation.compare_keys import digest_of
@@ -27,7 +27,6 @@ from rankwise.rankers._stored import read_ranker
 
 KIND = "comparison cell"
 _LAYOUT = 1
-_STALE = 3600  # seconds after which a half-written file is nobody's: writing a cell takes a fraction of one
 
 
 def is_kept(model: Any) -> bool:
@@ -44,14 +43,14 @@ class Cells:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(path_of(folder))
         if self.folder.exists() and not self.folder.is_dir():
             raise RankwiseError(f"{folder} is not a folder: resume= names the folder of finished parts")
         if not self.folder.parent.is_dir():
             raise RankwiseError(f"{folder} cannot be made: the folder {self.folder.parent} is not there")
         with refusing(folder):
             self.folder.mkdir(exist_ok=True)
-        self._sweep()
+        remove_parts(self.folder)  # of a run that was killed
 
     def read(self, key: str, name: str, fold: int, documents: int) -> Cell | None:
         """The finished cell of this key; None where there is none, or where it is damaged, which is told in a line."""
@@ -108,15 +107,6 @@ class Cells:
 
     def _model(self, key: str) -> Path:
         return self.folder / f"{key}.model.rankwise"
-
-    def _sweep(self) -> None:
-        """Remove what a killed run had half written."""
-        for part in self.folder.glob(".*.rankwise.*.part"):
-            try:
-                if time.time() - part.stat().st_mtime > _STALE:
-                    part.unlink()
-            except OSError:  # another process was quicker
-                continue
 
 
 def _check(line: dict[str, Any], scores: NDArray[np.float64]) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankwise._beside import refusing, writing
 from rankwise._errors import RankwiseError
+from rankwise._paths import path_of
 from rankwise._registry import discover
 from rankwise.data.checks import Floats
 from rankwise.exports.formula import Formula
@@ -93,7 +94,7 @@ class Export:
 
         Every file is written beside its target and renamed. A folder that is not there is made.
         """
-        place = Path(path)
+        place = Path(path_of(path))
         if len(self.files) == 1 and not place.is_dir():
             written = {place: self.content}
         else:

@@ -69,13 +69,15 @@ class Scorer:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Scorer":
         """The scorer of a ranker that was saved."""
-        from rankwise._store import open_store
+        from rankwise._store import Store, read_store
         from rankwise.rankers._stored import read_ranker
 
-        store = open_store(path)
-        if store.kind != "ranker":
-            raise DataError(f"{os.fspath(path)} holds {store.kind!r:.40}, and a Scorer is made of a saved ranker")
-        return cls(read_ranker(store))
+        def read(store: Store) -> Ranker:
+            if store.kind != "ranker":
+                raise DataError(f"{store.path} holds {store.kind!r:.40}, and a Scorer is made of a saved ranker")
+            return read_ranker(store)
+
+        return cls(read_store(path, read))
 
     def scores(self, X: Any) -> Vector:
         """One score a document, in the order of the rows.

@@ -11,6 +11,7 @@ from typing import Any
 from rankwise._beside import refusing, writing
 from rankwise._errors import RankwiseError
 from rankwise._extras import require
+from rankwise._paths import path_of
 from rankwise.evaluation.compare_result import Comparison
 from rankwise.report.collect import collect
 from rankwise.report.compact import script_json
@@ -61,7 +62,7 @@ def check_report(path: str | os.PathLike[str]) -> None:
     """Refuse at once what would be refused after a long run: a missing extra, a place that cannot be written."""
     require("jinja2")
     _plotly_script()
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(path_of(path)))
     if not target.parent.is_dir():
         raise RankwiseError(f"{os.fspath(path)} cannot be written: the folder {target.parent} is not there")
     if target.is_dir():

@@ -1,0 +1,38 @@
+"""Paths that come from outside: what cannot be a path is refused in one sentence, before the system sees it."""
+
+import os
+
+from rankwise._errors import RankwiseError
+
+PathLike = str | os.PathLike[str]
+
+
+def path_of(path: object) -> str:
+    """The path as text.
+
+    Parameters
+    ----------
+    path : str, bytes or os.PathLike
+
+    Raises
+    ------
+    RankwiseError
+        If it is no path, is empty, holds a zero byte, or holds a letter that the file system cannot encode.
+
+    Examples
+    --------
+    >>> path_of("train.txt")
+    'train.txt'
+    """
+    try:
+        name = os.fsdecode(path)  # type: ignore[arg-type]
+        os.fsencode(name)
+    except TypeError as error:
+        raise RankwiseError(f"a path was expected, found {path!r:.60}") from error
+    except UnicodeEncodeError as error:  # half of a surrogate pair
+        raise RankwiseError(f"{path!r:.60} is no path: the file system has no bytes for it ({error.reason})") from error
+    if not name:
+        raise RankwiseError("a path was expected, found an empty text")
+    if "\0" in name:
+        raise RankwiseError(f"{name!r:.60} is no path: it holds a zero byte")
+    return name
