@@ -53,18 +53,10 @@ def _cache_folder() -> str | None:
                 if b"kernel" in text:  # constants of a module are compiled in, so all of it counts
                     digest.update(os.path.relpath(place, package).encode() + name.encode() + text)
     try:
-<<<<<<< HEAD
         # numba's own key does not hold this setting: one folder would serve unchecked code to a checked run
         checked = "-checked" if numba.config.BOUNDSCHECK else ""  # type: ignore[attr-defined]
-        folder = _user_cache() / f"kernels-{digest.hexdigest()[:16]}{checked}"
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return str(folder)
-    except (OSError, RuntimeError):  # RuntimeError: no home folder
-=======
-        return private_folder(_user_cache() / f"kernels-{digest.hexdigest()[:16]}")
+        return private_folder(_user_cache() / f"kernels-{digest.hexdigest()[:16]}{checked}")
     except RuntimeError:  # no home folder
->>>>>>> w-files
         return None
 
 
