@@ -80,7 +80,14 @@ def one_repetition(cell: Cell, random: np.random.Generator, delta: float, alter:
         warnings.simplefilter("ignore")  # some learn nothing from ten queries, and say so
         model = case.make(train.n_features).fit(train)
         certificate = alter(
-            model.certificate(train, held, delta, row_radius=population.radius, longest=population.longest)
+            model.certificate(
+                train,
+                held,
+                delta,
+                row_radius=population.radius,
+                longest=population.longest,
+                first_ball=population.first_ball,
+            )
         )
         steps = [row.terms["eta"] for row in certificate.rows if row.kind == "online" and "eta" in row.terms]
         truths, found = Truths(case, cell.population, model, train, steps[0] if steps else None), Found()

@@ -68,6 +68,7 @@ class Population:
     longest : documents of the longest query
     draw : n independent queries
     kinds : the finitely many kinds and the probability of each; None where they are not finite
+    first_ball : the smallest norm of weights that uniform bounds are told to distinguish; None: their default
     """
 
     name: str
@@ -76,6 +77,7 @@ class Population:
     longest: int
     draw: Draw
     kinds: Callable[[], Reference] | None = None
+    first_ball: float | None = None
 
 
 @cache
@@ -125,16 +127,15 @@ def mixed_kinds() -> Kinds:
     return Kinds(X, labels, sizes, random.dirichlet(np.ones(KINDS)))
 
 
-COINS = 40  # directions of the coins
+COINS, BIAS = 8, 0.25  # directions of the coins, and how far each is from fair
 
 
 @cache
 def coins() -> Kinds:
-    """Query k has the documents e_k and -e_k, and a coin says which is relevant: what is learned is mostly illusion."""
-    bias = 0.05
+    """Query k has the documents e_k and -e_k, and a biased coin says which of the two is relevant."""
     X = np.repeat(np.eye(COINS), 4, axis=0) * np.tile([1.0, -1.0], 2 * COINS)[:, None]
     labels = np.tile([1.0, 0.0, 0.0, 1.0], COINS)
-    chance = np.tile([0.5 + bias, 0.5 - bias], COINS) / COINS
+    chance = np.tile([0.5 + BIAS, 0.5 - BIAS], COINS) / COINS
     return Kinds(X, labels, np.full(2 * COINS, 2), chance)
 
 
@@ -207,11 +208,12 @@ POPULATIONS = {
         Population("tied", "features that are 0 or 1: most scores are tied", _cube(3), 8, tied),
         Population(
             "coins",
-            f"two documents, {COINS} directions, labels by coins: whatever is learned is mostly illusion",
+            f"two documents in one of {COINS} directions, one of them relevant by a biased coin: means are exact sums",
             1.0,
             2,
             lambda n, random: coins().draw(n, random),
             lambda: coins().reference(),
+            first_ball=0.1,
         ),
     )
 }

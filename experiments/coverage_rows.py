@@ -239,7 +239,7 @@ def label_of(row: Bound) -> str:
 
 
 @cache
-def smallest_risk(loss: Loss, population: str, norm: float, steps: int = 1_500) -> Mean:
+def smallest_risk(loss: Loss, population: str, norm: float, steps: int = 600) -> Mean:
     """The smallest risk of weights of this norm that projected subgradient steps have found.
 
     Parameters
