@@ -39,13 +39,15 @@ class Found:
     ----------
     counts : checks of every row, by its label
     averages : rows that are bounded on average over samples, by label and loss
-    unchecked : rows that were not checked, and why
+    certain : labels of rows that do not depend on chance
+    unchecked : (label, what it bounds, ranker) of rows that were not checked, and why
     headline_by : which bound the headline was, and how often
     """
 
     counts: dict[str, Count] = field(default_factory=dict)
     averages: dict[str, Average] = field(default_factory=dict)
-    unchecked: dict[str, str] = field(default_factory=dict)
+    certain: set[str] = field(default_factory=set)
+    unchecked: dict[tuple[str, str, str], str] = field(default_factory=dict)
     headline_by: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: "Found") -> None:
@@ -55,6 +57,7 @@ class Found:
             self.averages.setdefault(label, Average()).add(average)
         for name, often in other.headline_by.items():
             self.headline_by[name] = self.headline_by.get(name, 0) + often
+        self.certain |= other.certain
         self.unchecked |= other.unchecked
 
 
@@ -108,11 +111,13 @@ def _check_row(found: Found, truths: Truths, row: Bound, label: str) -> None:
     else:
         truth = truths.of(row)
     if isinstance(truth, str):
-        found.unchecked[f"{label}: {row.bounds}"] = truth
+        found.unchecked[label, row.bounds, truths.case.name] = truth
     elif on_average and truth is not None:
         found.averages.setdefault(f"{label}: {on_average[1]}", Average()).add(Average.once(row, truth))
     else:
         found.counts.setdefault(label, Count()).add(check(row, truth))
+        if "delta" not in row.terms and not on_average:
+            found.certain.add(label)
 
 
 def settle_averages(cell: Cell, averages: dict[str, Average]) -> dict[str, Count]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Literal
 
 from experiments.coverage_populations import Mean
 from rankwise.guarantees import Bound
@@ -145,6 +145,10 @@ class Average:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.norm, self.error = max(self.norm, other.norm), max(self.error, other.error)
 
+    def written(self) -> list[float]:
+        """Plain numbers, to nine digits."""
+        return [float(f"{getattr(self, field.name):.9g}") for field in fields(self)]
+
     def excess(self, best: Mean) -> Mean:
         """Mean of (risk - smallest risk - bound), which is promised to be 0 or less, with its standard error."""
         mean = self.total / self.count
@@ -157,8 +161,3 @@ def is_false(average: Average, best: Mean) -> bool:
     """Whether the mean is above the promise by more than its error allows."""
     found = average.excess(best)
     return found.value > ERRORS * found.error + 1e-12
-
-
-def as_dict(value: Any) -> dict[str, Any]:
-    """A dataclass as plain numbers."""
-    return {field.name: getattr(value, field.name) for field in fields(value)}

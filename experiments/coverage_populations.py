@@ -203,7 +203,9 @@ POPULATIONS = {
             lambda: mixed_kinds().reference(),
         ),
         Population("separable", "one direction ranks every query without a mistake", _cube(5), 8, separable),
-        Population("noisy", "two labels that the features hardly explain, some queries without any", _cube(5), 8, noisy),
+        Population(
+            "noisy", "two labels that the features hardly explain, some queries without any", _cube(5), 8, noisy
+        ),
         Population("skewed", "96 % of the queries are trivial, 4 % lose nearly everything", _cube(4), LONG, skewed),
         Population("tied", "features that are 0 or 1: most scores are tied", _cube(3), 8, tied),
         Population(

@@ -184,10 +184,12 @@ class Truths:
     def rounds_with_mistake(self, row: Bound) -> Mean:
         """A round is a mistake if some document is not scored above every document of a smaller label."""
         scores = (self.train.X * self.iterates[self.train.query_of_row()]).sum(axis=1)
-        return Mean(float(sum(mistaken(scores[self.train.rows_of(q)], self.train[q].y) for q in range(len(self.train)))))
+        return Mean(
+            float(sum(mistaken(scores[self.train.rows_of(q)], self.train[q].y) for q in range(len(self.train))))
+        )
 
     def risk_of_iterates(self, row: Bound) -> Mean:
-        """The mean risk of the weights before the rounds that the measure is defined for, tied documents as in the run."""
+        """The mean risk of the weights before each round that the measure is defined for."""
         reference = reference_of(self.population, FEW)
         kept, often = np.unique(self.iterates[~np.isnan(self.lost)], axis=0, return_counts=True)
         X = np.asarray(reference.queries.X)
@@ -239,7 +241,7 @@ def label_of(row: Bound) -> str:
 
 
 @cache
-def smallest_risk(loss: Loss, population: str, norm: float, steps: int = 600) -> Mean:
+def smallest_risk(loss: Loss, population: str, norm: float, steps: int = 300) -> Mean:
     """The smallest risk of weights of this norm that projected subgradient steps have found.
 
     Parameters
