@@ -1,0 +1,111 @@
+"""The rankers whose certificates are put to the test: every ranker of the package, quick and with fixed settings.
+
+Strengths are fixed, features are taken as they come and nothing is centred at weights that the same queries gave, so
+that as many rows as possible have their preconditions met. A grid and a start are tried as well.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import rankwise as rw
+from experiments.coverage_populations import Reference
+from experiments.coverage_rows import Case
+from rankwise.losses import SLAM, ListNet, Loss, MaxPair, NDCGHinge, PairHinge, SmoothNDCG, SVMMapHinge
+
+STRENGTH, SIGMAS = 0.1, (1.0, 0.1, 0.01, 0.001)
+FIXED: dict[str, Any] = {"strength": STRENGTH, "center": None, "scale": "none", "n_jobs": 1}
+PRECISE = {"tolerance": 1e-6, "max_calls": 5_000}
+
+
+def mean_loss(loss: Loss, queries: rw.Queries, coef: np.ndarray) -> float:
+    """The mean over queries that all count the same."""
+    return float(Reference(queries).losses(loss, queries.X @ coef).mean())
+
+
+def regularised(loss: Loss, strength: float = STRENGTH) -> Callable[[Any, rw.Queries], float]:
+    """(strength/2) norm(w)^2 + mean loss."""
+
+    def objective(model: Any, queries: rw.Queries) -> float:
+        return strength / 2 * float(model.coef_ @ model.coef_) + mean_loss(loss, queries, model.coef_)
+
+    return objective
+
+
+def convex(name: str, make: Callable[..., Any], loss: Loss, strength: float = STRENGTH) -> Case:
+    """A ranker that minimises a regularised convex loss."""
+    settings = FIXED | {"strength": strength}
+    return Case(
+        name, lambda d: make(**settings), {loss.name: loss}, objective=regularised(loss, strength), precise=PRECISE
+    )
+
+
+def fixed_weights(features: int) -> rw.LinearModel:
+    """A ranker that learns nothing: the first two features, the first counting twice."""
+    return rw.LinearModel(coef=np.concatenate([[1.0, 0.5], np.zeros(max(0, features - 2))])[:features])
+
+
+def _cases() -> list[Case]:
+    smooth = SmoothNDCG(k=10, sigma=SIGMAS[-1])
+    return [
+        Case("LinearModel", fixed_weights),
+        Case("RidgeRanker", lambda d: rw.RidgeRanker(n_jobs=1)),
+        convex("RankSVM", rw.RankSVM, PairHinge()),
+        Case(
+            "RankSVM, squared",
+            lambda d: rw.RankSVM(loss="squared", **FIXED),
+            objective=regularised(PairHinge(squared=True)),
+            precise=PRECISE,
+        ),
+        convex("SLAMRanker", rw.SLAMRanker, SLAM(weights="ndcg_tight_sym", k=10)),
+        convex("SLAMRanker, strength 10", rw.SLAMRanker, SLAM(weights="ndcg_tight_sym", k=10), 10.0),
+        Case("SLAMRanker, grid", lambda d: rw.SLAMRanker(strength=(1.0, 0.01), folds=2, n_jobs=1)),
+        convex("MaxPairRanker", rw.MaxPairRanker, MaxPair()),
+        convex("StructuredNDCG", rw.StructuredNDCG, NDCGHinge(k=10, normalised=True)),
+        convex("SVMMap", rw.SVMMap, SVMMapHinge()),
+        Case(
+            "ListNet",
+            lambda d: rw.ListNet(solver="lbfgs", strength=STRENGTH, scale="none", n_jobs=1),
+            {"ListNet": ListNet()},
+            objective=regularised(ListNet()),
+            precise={"tolerance": 1e-9},
+        ),
+        Case("ListNet, online", lambda d: rw.ListNet(scale="none", n_jobs=1), {"ListNet": ListNet()}),
+        Case("OnlineRanker", lambda d: rw.OnlineRanker(step="constant", eta=0.1, n_jobs=1), {"SLAM": SLAM()}),
+        Case("SLAMPerceptron", lambda d: rw.SLAMPerceptron(n_jobs=1)),
+        Case("SLAMPerceptron, margin 1", lambda d: rw.SLAMPerceptron(margin=1.0, eta=0.001, n_jobs=1)),
+        Case("SLAMPerceptron, Theorem 5", lambda d: rw.SLAMPerceptron(margin=1.0, eta="theory", n_jobs=1)),
+        Case("MaxPairPerceptron", lambda d: rw.MaxPairPerceptron(n_jobs=1), {"MaxPair": MaxPair()}),
+        Case("AdaRank", lambda d: rw.AdaRank(rounds=10, n_jobs=1), ties="expected"),
+        Case("FRank", lambda d: rw.FRank(rounds=10, n_jobs=1)),
+        Case("RankBoost", lambda d: rw.RankBoost(rounds=10, n_jobs=1)),
+        Case(
+            "PermuRank",
+            lambda d: rw.PermuRank(strength=STRENGTH, map="relevant", hinge="max", rounds=5, stop="last", n_jobs=1),
+        ),
+        Case(
+            "SmoothRank",
+            lambda d: rw.SmoothRank("nDCG@10", strength=1.0, sigmas=SIGMAS, steps=20, n_jobs=1),
+            {"SmoothNDCG": smooth},
+        ),
+        Case(
+            "TwoStage",
+            lambda d: rw.TwoStage("AP", first="ridge", strength=STRENGTH, scale="none", n_jobs=1),
+            {"SVMMapHinge": SVMMapHinge()},
+            objective=around_first_stage,
+            precise={"tolerance": 1e-9},
+        ),
+    ]
+
+
+def around_first_stage(model: Any, queries: rw.Queries) -> float:
+    """(strength/2) norm(w - t w0)^2 + mean hinge over the queries that have a relevant document."""
+    away = model.coef_ - model.length_ * model.first_
+    kept = queries[np.array([bool((queries[q].y > 0).any()) for q in range(len(queries))])]
+    return STRENGTH / 2 * float(away @ away) + mean_loss(SVMMapHinge(), kept, model.coef_)
+
+
+# Rankers for which uniform bounds are not vacuous on many tiny queries.
+SHORT = ("LinearModel", "RankSVM", "SLAMRanker", "SLAMRanker, strength 10", "MaxPairRanker", "ListNet")
+CASES = {case.name: case for case in _cases()}

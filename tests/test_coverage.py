@@ -1,0 +1,241 @@
+"""Guarantees are put to the test where the truth is known: the page's counts, and a harness that finds lies out."""
+
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from experiments.coverage import collect, split
+from experiments.coverage_cases import CASES
+from experiments.coverage_certificates import HEADLINE, Cell, run_cell, settle_averages
+from experiments.coverage_counts import Average, Count, check, clopper_pearson, is_false, verdict
+from experiments.coverage_intervals import TRIALS, Trial, exact_failures, run_trial
+from experiments.coverage_page import PAGE, RESULTS, draw, false_ones, tables
+from experiments.coverage_populations import POPULATIONS, Mean, coins, mixed_kinds
+from experiments.coverage_rows import Truths
+from experiments.pages import read_block
+from rankwise.guarantees import Bound
+from rankwise.rankers._base import registered
+
+DELTA = 0.1
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return json.loads(RESULTS.read_text(encoding="utf-8"))
+
+
+# ------------------------------------------------------------------------------------------- the page
+
+
+def test_the_page_shows_the_stored_counts(stored):
+    for name, table in tables(stored).items():
+        assert read_block(PAGE, name) == table, f"run python3 run.py python -m experiments.coverage --redraw: {name}"
+
+
+def test_no_guarantee_is_false(stored):
+    assert false_ones(stored) == []
+
+
+def test_the_counts_are_of_every_ranker_on_every_population(stored):
+    known = {(one["case"].partition(",")[0], one["population"]) for one in stored["cells"]}
+    for ranker in registered():
+        for population in POPULATIONS:
+            assert (ranker, population) in known or population == "coins"
+
+
+# ------------------------------------------------------------------------------------------- binomial intervals
+
+
+def upper_tail(failed, checked, chance):
+    """The probability of so many failures or more, in exact rationals."""
+    p = Fraction(chance)
+    return sum(math.comb(checked, k) * p**k * (1 - p) ** (checked - k) for k in range(failed, checked + 1))
+
+
+@pytest.mark.parametrize(("failed", "checked"), [(0, 7), (1, 7), (3, 20), (20, 20), (12, 60)])
+def test_the_ends_of_an_interval_are_where_the_binomial_tails_are_half_of_one_per_cent(failed, checked):
+    low, high = clopper_pearson(failed, checked, 0.99)
+    if failed:
+        assert float(upper_tail(failed, checked, low)) == pytest.approx(0.005, rel=1e-6)
+    else:
+        assert low == 0
+    if failed < checked:
+        assert 1 - float(upper_tail(failed + 1, checked, high)) == pytest.approx(0.005, rel=1e-6)
+    else:
+        assert high == 1
+
+
+def test_one_bad_cell_is_not_hidden_by_many_good_ones():
+    good = [Count.of(failed=0, checked=100)] * 50
+    assert verdict(good, DELTA) == "kept"
+    assert verdict([*good, Count.of(failed=40, checked=100)], DELTA) == "FALSE"
+
+
+def test_the_worst_of_many_cells_is_allowed_its_luck():
+    """100 cells that fail with probability delta: the worst alone looks false, and is not."""
+    random = np.random.default_rng(0)
+    cells = [Count.of(failed=int(random.binomial(40, DELTA)), checked=40) for _ in range(100)]
+    assert max(clopper_pearson(cell.failed, cell.checked)[0] for cell in cells) > 0.5 * DELTA
+    assert verdict(cells, DELTA) == "kept"
+
+
+def test_a_truth_that_is_not_known_exactly_is_no_failure_and_no_success_near_the_bound():
+    bound = Bound(name="b", bounds="x", statement="", value=0.5, terms={})
+    assert check(bound, Mean(0.51)).written() == [1, 1, 1, 1, 0, 0]
+    assert check(bound, Mean(0.51, 0.01)).written() == [1, 1, 0, 1, 0, 0]
+    assert check(bound, Mean(0.49, 0.01)).written() == [1, 0, 0, 1, 0, 0]
+    assert check(replace(bound, side="at least"), Mean(0.49, 0.01)).written() == [1, 1, 0, 1, 0, 0]
+
+
+# ------------------------------------------------------------------------------------------- lies are found out
+
+
+def scaled(label, factor):
+    """A certificate whose rows of one name, or whose headline, have another number."""
+
+    def alter(certificate):
+        if label == HEADLINE:
+            return replace(
+                certificate, headline=replace(certificate.headline, value=factor * certificate.headline.value)
+            )
+        rows = (
+            replace(row, value=factor * row.value) if row.name.startswith(label) else row for row in certificate.rows
+        )
+        return replace(certificate, rows=tuple(rows))
+
+    return alter
+
+
+def failures(cell, repetitions, alter, label):
+    found = run_cell(cell, 0, repetitions, 7, DELTA, alter)
+    return [count for name, count in found.counts.items() if name.startswith(label)]
+
+
+@pytest.mark.parametrize(
+    ("case", "population", "n", "label", "factor"),
+    [
+        ("LinearModel", "finite", 30, "Betting", 0.5),
+        ("LinearModel", "finite", 30, "Hoeffding", 0.3),
+        ("LinearModel", "finite", 30, HEADLINE, 0.4),
+        ("RankSVM", "coins", 4_000, "Uniform, l2-Lipschitz, fitted norm, PairHinge", 0.5),
+        ("ListNet, online", "finite", 30, "Online to batch", 0.3),
+        ("SLAMPerceptron", "finite", 30, "Theorem S", 0.0),
+        ("MaxPairPerceptron", "finite", 30, "Max-pair mistakes", 0.0),
+        ("SLAMRanker", "finite", 30, "Surrogate above loss", 0.1),
+        ("SLAMRanker", "finite", 30, "Gap to the minimum", 0.0),
+        ("AdaRank", "finite", 30, "AdaRank certificate", 0.0),
+        ("PermuRank", "finite", 30, "Working sets", 0.0),
+        ("SmoothRank", "finite", 30, "Smoothing error", 0.0),
+    ],
+)
+def test_a_row_that_promises_too_much_is_found_out(case, population, n, label, factor):
+    cell = Cell(case, population, n)
+    start = label.removesuffix(", PairHinge")
+    repetitions = 4  # enough where every one fails: 0.005^(1/4) is 0.27
+    assert verdict(failures(cell, repetitions, lambda one: one, start), DELTA) == "kept"
+    assert verdict(failures(cell, repetitions, scaled(label, factor), start), DELTA) == "FALSE"
+
+
+def test_an_average_that_is_above_its_bound_is_found_out():
+    cell = Cell("OnlineRanker", "finite", 10)
+    honest = run_cell(cell, 0, 6, 0, DELTA).averages
+    assert settle_averages(cell, honest)["Averaged gradient descent"].failed == 0
+    lie = run_cell(cell, 0, 6, 0, DELTA, scaled("Averaged gradient descent", -1.0)).averages
+    assert settle_averages(cell, lie)["Averaged gradient descent"].failed == 1
+
+
+def test_an_average_is_compared_with_its_own_error():
+    above = Average(count=100, total=1.0, squares=1.0)  # 0.01 on average, with a standard error of 0.01
+    assert not is_false(above, Mean(0.0))
+    assert is_false(above, Mean(-0.1))
+
+
+# ------------------------------------------------------------------------------------------- truths
+
+
+@pytest.mark.parametrize("case", ["SLAMPerceptron", "MaxPairPerceptron", "ListNet, online", "OnlineRanker"])
+def test_a_run_query_by_query_has_the_losses_and_mistakes_of_the_ledger(case):
+    train = POPULATIONS["finite"].draw(40, np.random.default_rng(3))
+    model = CASES[case].make(train.n_features).fit(train)
+    truths = Truths(CASES[case], "finite", model, train)
+    assert truths.cumulative_loss(None).value == pytest.approx(model.ledger_.loss, rel=1e-9)
+    assert truths.rounds_with_mistake(None).value == model.ledger_.mistakes
+
+
+@pytest.mark.parametrize("kinds", [mixed_kinds, coins])
+def test_the_mean_of_finitely_many_kinds_is_that_of_a_large_sample(kinds):
+    reference = kinds().reference()
+    sample = kinds().draw(20_000, np.random.default_rng(0))
+    weights = np.linspace(1.0, -0.5, sample.n_features)
+    exact = reference.mean(reference.one_minus("nDCG@10", reference.queries.X @ weights))
+    drawn = type(reference)(sample)
+    near = drawn.mean(drawn.one_minus("nDCG@10", sample.X @ weights))
+    assert exact.error == 0
+    assert abs(near.value - exact.value) < 4 * near.error
+
+
+@pytest.mark.parametrize("name", [name for name in POPULATIONS if name != "coins"])
+def test_radius_and_length_of_a_population_hold_for_its_queries(name):
+    population = POPULATIONS[name]
+    queries = population.draw(2_000, np.random.default_rng(1))
+    middle = np.full(queries.n_features - 1, 0.5)  # the last feature is the same for all documents of a query
+    assert np.linalg.norm(queries.X[:, :-1] - middle, axis=1).max() <= population.radius
+    assert queries.sizes.max() == population.longest
+    own = [set(queries[query].X[:, -1]) for query in range(50)]
+    assert all(len(one) == 1 for one in own)
+    assert len(set.union(*own)) == 50
+
+
+# ------------------------------------------------------------------------------------------- the headline, exactly
+
+
+@pytest.mark.parametrize("n", [2, 5, 7])
+def test_over_all_samples_of_coins_the_headline_fails_with_probability_delta_at_most(n):
+    chances = (0.02, 0.1, 0.3, 0.5, 0.64, 0.77, 0.9, 0.98)
+    found = exact_failures(n, DELTA, chances)
+    for name, each in found.items():
+        if name != "smallest of three, each at delta":
+            assert (each <= DELTA).all(), name
+    assert found["Betting"].max() > 0.03  # the bounds are not so wide that they could not fail
+    assert (found["smallest of three, each at delta/3"] <= found["smallest of three, each at delta"] + 1e-12).all()
+    # the union bound: no smallest end fails more often than all together
+    together = sum(found[name] for name in ("Hoeffding", "Empirical Bernstein", "Betting"))
+    assert (found["smallest of three, each at delta"] <= together + 1e-12).all()
+
+
+# ------------------------------------------------------------------------------------------- the run
+
+
+@pytest.mark.parametrize("part", dict.fromkeys(trial.part for trial in TRIALS))
+def test_a_trial_gives_the_same_counts_however_it_is_divided(part):
+    trial = next(trial for trial in TRIALS if trial.part == part)
+    whole = run_trial(trial, 0, 4, 5, DELTA)
+    parts = [run_trial(trial, 0, 1, 5, DELTA), run_trial(trial, 1, 4, 5, DELTA)]
+    for name, (_, count) in whole.items():
+        assert Count.total(one[name][1] for one in parts).written() == count.written()
+
+
+SOME = (Cell("LinearModel", "finite", 10), Cell("RankSVM", "finite", 10), Cell("SLAMPerceptron", "finite", 10))
+
+
+def test_a_small_run_gives_tables_and_a_figure():
+    trials = [Trial("mean", "coin 0.5", 10), Trial("approximate", "finite", 10)]
+    numbers = json.loads(json.dumps(collect(SOME, trials, repetitions=1, seed=3, exact=(2,))))
+    assert numbers["cells"][0]["rows"][HEADLINE][0] == 1
+    for name, table in tables(numbers).items():
+        assert table, name
+    assert "Headline" in tables(numbers)["rows"]
+    assert len(draw(numbers).axes) == 2
+    assert sum(task.last - task.first for task in split(SOME, trials, 12, 0)) == 3 * 12 + 2 * 12 * 25
+
+
+@pytest.mark.thorough
+def test_the_number_of_processes_changes_no_digit():
+    trials = [Trial("mean", "coin 0.5", 10)]
+    assert collect(SOME, trials, repetitions=11, jobs=1, exact=()) == collect(
+        SOME, trials, repetitions=11, jobs=2, exact=()
+    )
