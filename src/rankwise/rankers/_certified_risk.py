@@ -43,6 +43,7 @@ class LossOnSample:
     labels: tuple[float, float]
     count_the_same: Precondition
     distinct: Vector | None = None  # one value for all queries that repeat each other, where some do
+    drawn: int | None = None  # how many queries there are, also of those that the measure is not defined for
 
     @classmethod
     def of(cls, loss: Loss, fixed: bool | None, sample: ScoredSample, measure: Measure) -> "LossOnSample":
@@ -56,7 +57,14 @@ class LossOnSample:
             labels=label_span(sample.queries),
             count_the_same=sample.count_the_same,
             distinct=values[distinct] if len(distinct) < len(values) else None,
+            drawn=len(sample.queries),
         )
+
+    @property
+    def range_needs_labels(self) -> bool:
+        """Whether the range of the loss depends on the largest label, which only the sample tells."""
+        low, high = self.labels
+        return self.loss.range(1.0, 2, (low, high)) != self.loss.range(1.0, 2, (low, high + 1))
 
     def span(self, W: float, constants: Constants) -> tuple[float, float]:
         """Smallest and largest loss of a list, for every w with norm(w) <= W."""
@@ -75,7 +83,9 @@ def uniform_claims(
     """The uniform bounds of these weights and this loss; none where the loss has no finite constants.
 
     The headline at ``delta`` is not offered those that could say nothing about the measure, whatever the sample had
-    been: the smallest ball, and no loss at all, would have been too many. That is known beforehand, and costs no delta.
+    been: the smallest ball, and no loss at all, would have been too many. That is known beforehand, and costs no delta:
+    it is decided by the declared constants and by how many queries were drawn. Nor is it offered those whose loss has a
+    range that only the labels of the sample tell, or the sample would choose how many bounds are compared.
 
     Where queries repeat each other a bound is made of all of them and of one for each group, and the larger one is
     taken, as by :func:`~rankwise.guarantees.certificate.holdout_claims`.
@@ -85,6 +95,7 @@ def uniform_claims(
         return []
     samples = [found.values] if found.distinct is None else [found.values, found.distinct]
     balls = [_balls(found, constants, G, len(values), len(coef)) for values in samples]
+    at_best = _balls(found, constants, G, found.drawn or n, len(coef))
     risks = [math.fsum(values.tolist()) / len(values) for values in samples]
     reach = {"l2": float(np.linalg.norm(coef)), "l1": float(np.abs(coef).sum())}
 
@@ -101,8 +112,8 @@ def uniform_claims(
             return max(bounds, key=lambda bound: bound.value)
 
         norm = reach["l1" if kind == "l1" else "l2"]
-        hopeless = found.loss.bounds == measure and fitted(balls[0][kind], None, 0.0, delta).vacuous
-        return Claim(largest, headline=not (constants.assumed or hopeless))
+        hopeless = found.loss.bounds == measure and fitted(at_best[kind], None, 0.0, delta).vacuous
+        return Claim(largest, headline=not (constants.assumed or hopeless or found.range_needs_labels))
 
     return [claim(kind) for kind in balls[0]]
 
