@@ -40,7 +40,7 @@ def test_moments_give_the_weights_of_a_regression_on_all_rows(balanced, weighted
     monkeypatch.setattr("rankwise.data.checks.BLOCK_VALUES", 40)
     queries = lists(weighted=weighted)
     target = 2.0**queries.y - 1
-    often = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row()]
+    often = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row]
     if balanced:
         relevant = queries.y > 0
         often = often * np.where(

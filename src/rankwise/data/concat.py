@@ -21,7 +21,7 @@ def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
     grouped = all(part.is_grouped for part in parts)
     start = [parts[0].start[:1]] + [part.start[1:] + bound for part, bound in zip(parts, bounds, strict=False)]
     weighted = any(part.weight is not None for part in parts)
-    return Queries(
+    return Queries._trusted(
         np.concatenate([part.X for part in parts]),
         _labels(parts),
         np.concatenate(start),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, FileFormatError
+from rankwise.data import checks
 from rankwise.data.concat import concat
 from rankwise.data.grouping import as_ids
 from rankwise.data.queries import Queries
@@ -50,7 +51,7 @@ def split(queries: Queries, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_
         raise DataError(
             f"{len(queries):,} queries are too few for parts of sizes {shares.tolist()}: one would be empty"
         )
-    order = np.random.default_rng(random_state).permutation(len(queries))
+    order = checks.as_random(random_state).permutation(len(queries))
     return tuple(queries[np.sort(part)] for part in np.split(order, bounds[:-1]))
 
 
@@ -66,7 +67,7 @@ def kfold(queries: Queries, k: int = 5, *, random_state: Seed = 0) -> Iterator[F
         )
     if len(queries) < k:
         raise DataError(f"{len(queries):,} queries are too few for {k} folds: a fold needs at least one to test on")
-    parts = np.array_split(np.random.default_rng(random_state).permutation(len(queries)), k)
+    parts = np.array_split(checks.as_random(random_state).permutation(len(queries)), k)
     return (_fold(queries, parts, number) for number in range(k))
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rankwise._beside import writing
 from rankwise._errors import DataError
 from rankwise._kernels import drive
+from rankwise.data.checks import first_repeated
 from rankwise.data.queries import Queries
 from rankwise.data.texts import Texts
 
@@ -61,8 +62,7 @@ class _Columns(NamedTuple):
     def of(cls, queries: Queries) -> "_Columns":
         qid = Texts.of(queries.names())
         names = list(qid)
-        if len(set(names)) < len(names):
-            twice = next(name for place, name in enumerate(names) if name in names[:place])
+        if (twice := first_repeated(names)) is not None:
             raise DataError(f"query {twice!r} is there twice, and its lists would become one")
         _refuse_blanks(qid, "query", b"#")
         if "" in names:
@@ -70,7 +70,7 @@ class _Columns(NamedTuple):
         docid = Texts.of([]) if queries.docid is None else Texts.concat([queries.docid])
         docid.data.flags.writeable = False  # as that of the others is: compiled code is made for one of the two
         _refuse_blanks(docid, "document", b"")
-        return cls(queries.X, queries.labels(), queries.query_of_row(), qid, docid)
+        return cls(queries.X, queries.labels(), queries.query_of_row, qid, docid)
 
 
 def _refuse_blanks(texts: Texts, what: str, others: bytes) -> None:

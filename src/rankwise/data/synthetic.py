@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise.data import checks
 from rankwise.data.queries import Queries
 
 Floats = NDArray[np.float64]
@@ -85,7 +86,7 @@ def make_lists(
         raise RankwiseError(f"grades is 2 or more and noise 0 or more: found grades={grades}, noise={noise}")
     if dtype not in ("float64", "float32"):
         raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}")
-    random = np.random.default_rng(random_state)
+    random = checks.as_random(random_state)
     sizes = np.exp(random.uniform(math.log(fewest), math.log(most + 1), size=queries)).astype(np.int64)
     sizes = np.clip(sizes, fewest, most)
     pages = _Pages.draw(sizes, random)

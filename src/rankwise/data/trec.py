@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._beside import writing
 from rankwise._errors import DataError, FileFormatError, RankwiseError
-from rankwise.data.checks import as_scores
+from rankwise.data.checks import as_scores, first_repeated
 from rankwise.data.grouping import as_ids
 from rankwise.data.queries import Queries
 from rankwise.data.sources import name_of, open_stream
@@ -104,7 +104,7 @@ def from_trec(
     lists = {qid: documents for qid, documents in lists.items() if documents}  # "drop" may leave nothing
     rows = [row for documents in lists.values() for row in documents]
     start = np.concatenate([[0], np.cumsum([len(documents) for documents in lists.values()])]).astype(np.int64)
-    queries = Queries(
+    queries = Queries._trusted(
         np.empty((len(rows), 0)),
         np.array([label for _, label, _ in rows], dtype=np.float64),
         start,
@@ -281,16 +281,14 @@ def _writing_lines(path: FilePath) -> Iterator[IO[bytes] | gzip.GzipFile]:
 def _identified(queries: Queries) -> Iterator[tuple[int, bytes, list[bytes]]]:
     """(number, id, ids of the documents) of each query, as the words that stand for them in a file."""
     names = [_field(name, "query id") for name in queries.names()]
-    if len(set(names)) < len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+    if (twice := first_repeated(names)) is not None:
         raise DataError(f"two queries would be written as {_text(twice)!r}: give them other ids")
     for query, name in enumerate(names):
         if queries.docid is None:
             yield query, name, [b"%d" % place for place in range(queries.sizes[query])]
             continue
         docids = [_field(docid, "document id") for docid in queries.docid[queries.rows_of(query)]]
-        if len(set(docids)) < len(docids):
-            twice = next(docid for place, docid in enumerate(docids) if docid in docids[:place])
+        if (twice := first_repeated(docids)) is not None:
             raise DataError(f"document {_text(twice)!r} is twice in query {_text(name)!r}")
         yield query, name, docids
 

@@ -168,7 +168,7 @@ class World:
         another = (grade + random.integers(1, self.grades, size=len(grade))) % self.grades
         flipped = self.grades - 1 - grade if self.flip == "queries" else another
         labels = np.where(hit < self.noise, flipped, grade).astype(np.float64)
-        return Queries(X, labels, start, qid=rounds)
+        return Queries._trusted(X, labels, start, qid=rounds)
 
     def _place(self, grade: NDArray[np.int64], u: Vector, random: np.random.Generator) -> Vector:
         """Rows of these grades around the comparators ``u``, one of all rows or one a row."""

@@ -154,7 +154,7 @@ def _counts(queries: Queries, by: str, rel: float) -> NDArray[np.int64]:
     if by == "documents":
         return queries.sizes
     if by == "relevant":
-        owner = queries.query_of_row()[queries.labels() >= rel]
+        owner = queries.query_of_row[queries.labels() >= rel]
         return np.bincount(owner, minlength=len(queries)).astype(np.int64)
     if by == "pairs":
         return different_pairs(queries)

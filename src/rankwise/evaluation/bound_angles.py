@@ -54,7 +54,7 @@ def two_clouds(
             "two clouds have a relevant and an irrelevant document at least, and variances from 0 on: "
             f"found relevant={relevant}, irrelevant={irrelevant}, variance={variance}"
         )
-    random = np.random.default_rng(random_state)
+    random = checks.as_random(random_state)
     spread = np.diag(variance)
     above = random.multivariate_normal((1.0, 1.0), spread, relevant)
     below = random.multivariate_normal((-1.0, -1.0), spread, irrelevant)

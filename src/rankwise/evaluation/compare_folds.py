@@ -119,7 +119,7 @@ def _read(path: Path, options: dict[str, Any]) -> Any:
 def _divided(data: Queries, folds: int | None, learning: bool, random_state: int) -> Parts:
     if folds is None and not learning:
         return Parts((Part(None, None, data),), data, (np.arange(data.n_documents),))
-    numbered = Queries(np.arange(data.n_documents, dtype=np.float64)[:, None], None, data.start, _rows(data))
+    numbered = Queries._trusted(np.arange(data.n_documents, dtype=np.float64)[:, None], None, data.start, _rows(data))
     if folds == 1:
         made = [split(data, random_state=random_state)]
         places = [split(numbered, random_state=random_state)[2]]

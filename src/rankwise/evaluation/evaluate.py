@@ -105,7 +105,9 @@ def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Queries, Any
             )
         n_rows = len(labels) if labels.ndim else 0
         parts = grouping.by_id(qid, n_rows) if qid is not None else grouping.by_size(group, n_rows)
-        queries = Queries(
+        if group is not None:
+            grouping.warn_of_empty(np.diff(parts.start), "group")
+        queries = Queries._trusted(
             np.empty((n_rows, 0)), checks.as_labels(labels, n_rows), parts.start, parts.rows, qid=parts.qid
         )
     elif qid is not None or group is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
+from rankwise.data import checks
 from rankwise.data.checks import as_weights
 
 How = Literal["bootstrap", "t"]
@@ -102,7 +103,7 @@ def interval(
     if how == "bootstrap":
         if resamples < 1:
             raise RankwiseError(f"resamples is 1 or more: found {resamples}")
-        drawn = resampled_means(kept, weights, resamples, np.random.default_rng(random_state))
+        drawn = resampled_means(kept, weights, resamples, checks.as_random(random_state))
         return _bca(kept, weights, drawn, level)
     raise RankwiseError(f"how is 'bootstrap' or 't': found {how!r}")
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
+from rankwise.data import checks
 from rankwise.data.checks import as_weights
 from rankwise.evaluation.intervals import mean, standard_error
 
@@ -122,7 +123,7 @@ def paired_test(
         p_value = (
             _count_flips(products, alternative)
             if exact
-            else _draw_flips(products, alternative, resamples, np.random.default_rng(random_state))
+            else _draw_flips(products, alternative, resamples, checks.as_random(random_state))
         )
     return PairedTest(
         test=test,

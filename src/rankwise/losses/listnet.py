@@ -10,6 +10,7 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp
 from rankwise._kernels.jit import kernel
 from rankwise.losses._base import Loss, Rows, Vector
+from rankwise.measures.gains import gains
 
 
 @kernel
@@ -85,7 +86,7 @@ class ListNet(Loss):
             raise RankwiseError(f"form is 'kl' or 'ce': found {self.form!r}")
 
     def row_values(self, labels: Vector) -> Vector:
-        return labels if self.target == "labels" else np.exp2(labels) - 1.0
+        return labels if self.target == "labels" else gains(labels, "exp2")
 
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
         every = np.arange(len(labels)) if rows is None else rows

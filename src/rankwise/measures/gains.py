@@ -5,11 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from rankwise._errors import MeasureError
+from rankwise._errors import MeasureError, warn
 from rankwise.measures._base import Vector
 
 # A sum of gains of any list that fits into memory stays finite below this.
 LARGEST_GAIN = 1e300
+
+# Graded scales end far below this: LightGBM's gains end at label 30, XGBoost's at 31.
+LARGEST_USUAL_LABEL = 30.0
 
 # 2^l - 1 of the grades that labels mostly are: looked up three times as fast as worked out.
 _OF_GRADES = np.exp2(np.arange(64.0)) - 1.0
@@ -46,6 +49,11 @@ def gains(labels: Vector, gain: "str | Table") -> Vector:
             raise MeasureError(
                 f"the gain 2^label - 1 overflows at label {largest:g}: use the linear gain, nDCG(dcg='log2'), "
                 "or a table of gains, NDCG(gain={label: gain, ...})"
+            )
+        if largest > LARGEST_USUAL_LABEL:
+            warn(
+                f"the gain 2^label - 1 is {2.0**largest:.2g} at label {largest:g}, so that the few largest labels decide "
+                "alone: labels that are no grades need the linear gain, nDCG(dcg='log2'), or a table of gains"
             )
         if largest < len(_OF_GRADES):
             grade = labels.astype(np.intp)

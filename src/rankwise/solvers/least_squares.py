@@ -38,7 +38,7 @@ class Moments:
         lists: NDArray[np.int64] | None = None,
     ) -> Self:
         """Moments of (x - shift) factor over these lists (None: all), in blocks: X is neither copied nor widened."""
-        labels, owner = queries.labels(), queries.query_of_row()
+        labels, owner = queries.labels(), queries.query_of_row
         width = queries.n_features + 2
         sums = np.zeros((2, width, width))
         for rows in row_blocks(queries, lists):
