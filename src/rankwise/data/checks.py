@@ -14,6 +14,10 @@ Missing = Literal["error", "zero", "min"]
 Name = TypeVar("Name", str, bytes)
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
+# Squares, products and sums of weights within these stay within float64, whatever the number of queries.
+_LIGHTEST, _HEAVIEST = 1e-100, 1e100
+_WEIGHTS = f"weights are finite and 0 or more, and what is not 0 lies between {_LIGHTEST:g} and {_HEAVIEST:g}"
+
 # Rows looked at together: no test of a large X needs a second array of its size.
 BLOCK_VALUES = 1 << 20
 
@@ -24,6 +28,41 @@ def as_whole(value: Any, name: str, least: int = 0, most: int = 2**63 - 1) -> in
         return int(value)
     above = f"{least:,} or more" if most == 2**63 - 1 else f"between {least:,} and {most:,}"
     raise RankwiseError(f"{name} is a whole number, {above}: found {value!r:.60}")
+
+
+def as_range(value: Any, name: str) -> tuple[int, int]:
+    """(fewest, most): two whole numbers, or one number for both."""
+    pair = (value, value) if isinstance(value, (int, np.integer)) else value
+    if not isinstance(pair, Sequence) or isinstance(pair, (str, bytes)) or len(pair) != 2:
+        raise RankwiseError(f"{name} is a whole number, or (fewest, most): found {value!r:.60}")
+    return as_whole(pair[0], name, most=2**40), as_whole(pair[1], name, most=2**40)
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is one real number, not NaN and no truth value."""
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return real and bool(value == value)
+
+
+def is_whole(value: Any, least: int = 1) -> bool:
+    """Whether it is a whole number from ``least`` on that 64 bits hold."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return whole and bool(least <= value < 2**63)
+
+
+def refuse_unless_level(rel: Any) -> None:
+    """The smallest label that counts as relevant is a finite number; None: any label above 0 does."""
+    if rel is not None and not (is_number(rel) and abs(rel) < np.inf):
+        raise RankwiseError(f"rel is the smallest label that counts as relevant, or None: found {rel!r:.60}")
+
+
+def as_one_list(values: Any, name: str) -> NDArray[np.float64]:
+    """The scores or labels of one query as float64, a single number as those of one document."""
+    try:
+        vector = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{name} holds one number a document: {in_one_line(error)}") from error
+    return as_vector(vector, len(vector), name)
 
 
 def as_random(random_state: Any) -> np.random.Generator:
@@ -86,26 +125,31 @@ def as_labels(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
 
 
 def as_weights(weight: ArrayLike, n_queries: int) -> NDArray[np.float64]:
-    """Query weights: one a query, finite, not negative, not all zero."""
+    """Query weights: one a query, 0 or of a usual size, not all zero."""
     try:
         weights = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"weight holds one number a query: {in_one_line(error)}") from error
     if weights.shape != (n_queries,):
         raise DataError(f"weight holds one number a query: found shape {weights.shape} for {n_queries:,} queries")
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        query = int(np.argmax(~np.isfinite(weights) | (weights < 0)))
-        raise DataError(f"weight is {weights[query]} at query {query:,}: weights are finite and 0 or more")
+    usual = _usual_weights(weights)
+    if not usual.all():
+        query = int(np.argmin(usual))
+        raise DataError(f"weight is {weights[query]} at query {query:,}: {_WEIGHTS}")
     if n_queries and not weights.any():
         raise DataError("weight is 0 at every query: at least one query must count")
     return weights
 
 
 def as_weight(weight: Any) -> float:
-    """The weight of one query, finite and 0 or more."""
-    if isinstance(weight, (int, float, np.integer, np.floating)) and 0 <= weight < np.inf:
+    """The weight of one query, 0 or of a usual size."""
+    if isinstance(weight, (int, float, np.integer, np.floating)) and _usual_weights(weight):
         return float(weight)
-    raise DataError(f"the weight of a query is a finite number, 0 or more: found {weight!r:.60}")
+    raise DataError(f"the weight of a query is one number: {_WEIGHTS}; found {weight!r:.60}")
+
+
+def _usual_weights(weight: Any) -> Any:
+    return (weight == 0) | ((weight >= _LIGHTEST) & (weight <= _HEAVIEST))
 
 
 def as_scores(scores: ArrayLike, n_rows: int) -> NDArray[np.float64]:

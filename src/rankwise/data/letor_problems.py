@@ -12,8 +12,8 @@ from rankwise.data.letor_options import Reading
 
 _BLANKS = b" \t\r\v\f"
 _RETURN = (
-    "a carriage return (\\r) inside a line, with text behind it: lines end with \\n or \\r\\n, so convert the file, for "
-    "example by tr '\\r' '\\n'"
+    "a carriage return (\\r) inside a line, with text behind it: lines end with \\n or \\r\\n, so convert the file, "
+    "for example by tr '\\r' '\\n'"
 )
 _SHOWN = 40  # letters of what was found
 _BLOCK = 1 << 22  # bytes looked at together

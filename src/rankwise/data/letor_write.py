@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._beside import writing
-from rankwise._errors import DataError
+from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
 from rankwise.data.checks import first_repeated
-from rankwise.data.queries import Queries
+from rankwise.data.queries import Queries, as_queries
 from rankwise.data.texts import Texts
 
 BLOCK = 1 << 22  # bytes formatted together, at most
@@ -39,7 +39,9 @@ def write_letor(queries: Queries, path: str | os.PathLike[str], *, sparse: bool 
     >>> queries = Queries.from_arrays([[0.5, 0.0], [0.25, 1.0]], [2, 0], qid=["a", "a"], docid=["d1", "d2"])
     >>> write_letor(queries, "train.txt")  # doctest: +SKIP
     """
-    columns = _Columns.of(queries)
+    if not isinstance(sparse, (bool, np.bool_)):
+        raise RankwiseError(f"sparse is True or False: found {sparse!r:.60}")
+    columns = _Columns.of(as_queries(queries, "write_letor"))
     with writing(path) as part, open(part, "xb") as file:
         if os.fspath(path).endswith(".gz"):
             # no name and no time of writing: the same lists give the same bytes

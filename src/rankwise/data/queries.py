@@ -1,6 +1,7 @@
 """`Queries`: a ragged, immutable set of judged lists, the one currency of the house."""
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -281,6 +282,9 @@ class Queries:
 
     def rows_of(self, query: int) -> Any:
         """What picks one query's rows out of an array in input order: a slice when they stand together."""
+        if not isinstance(query, (int, np.integer)) or not -len(self) <= query < len(self):
+            raise DataError(f"rows_of takes the number of a query, 0 to {len(self) - 1:,}: found {query!r:.60}")
+        query = range(len(self))[int(query)]
         first, last = int(self.start[query]), int(self.start[query + 1])
         return slice(first, last) if self._rows is None else self._rows[first:last]
 
@@ -346,10 +350,13 @@ class Queries:
 
     def select_features(self, names: Sequence[str]) -> "Queries":
         """The same lists with the named features, in that order; a name that is not there is refused by name."""
+        if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+            raise DataError(f"features are selected by a list of names: found {names!r:.60}")
+        names = list(names)
         if self.feature_names is None:
             raise DataError("these queries carry no feature names: give feature_names= when making them")
         place = {name: column for column, name in enumerate(self.feature_names)}
-        lacking = [name for name in names if name not in place]
+        lacking = [name for name in names if not isinstance(name, str) or name not in place]
         if lacking:
             raise DataError(f"feature {lacking[0]!r} is not among the {len(place)} features of these queries")
         if tuple(names) == self.feature_names:
@@ -410,6 +417,14 @@ class Queries:
 
 
 _FIELDS = ("X", "y", "start", "_rows", "weight", "qid", "docid", "feature_names", "scaling")
+
+
+def as_queries(value: Any, function: str) -> Queries:
+    """The queries that a function was given, or the sentence that says what it takes."""
+    if isinstance(value, Queries):
+        return value
+    hint = "; read_letor and read_table read files" if isinstance(value, (str, bytes, os.PathLike)) else ""
+    raise DataError(f"{function} takes Queries: found {type(value).__name__}{hint}")
 
 
 def _rebuild(

@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError
+from rankwise._errors import DataError, in_one_line
 
 
 class Texts:
@@ -47,6 +47,8 @@ class Texts:
         """Any identities, each turned into its text."""
         try:
             encoded = [str(text).encode("utf-8", "surrogateescape") for text in texts]
+        except TypeError as error:  # nothing to go through, or an object without a text
+            raise DataError(f"texts come from a list of identities: {in_one_line(error)}") from error
         except UnicodeEncodeError as error:
             raise DataError(f"{error.object!r} is no text: it holds half of a surrogate pair") from error
         offset = np.zeros(len(encoded) + 1, dtype=np.int64)
@@ -76,7 +78,10 @@ class Texts:
         if isinstance(key, slice) and key.step in (None, 1):
             first, last, _ = key.indices(len(self))
             return Texts._trusted(self.data, self.offset[first : max(first, last) + 1])
-        return self._take(np.arange(len(self))[key])
+        places = np.arange(len(self))[key]
+        if places.ndim != 1:
+            raise IndexError(f"texts are chosen by number, slice, mask or list of numbers: found {key!r:.60}")
+        return self._take(places)
 
     def _take(self, places: NDArray[np.int64]) -> "Texts":
         length = self.offset[places + 1] - self.offset[places]

@@ -21,7 +21,7 @@ from rankwise._beside import writing
 from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise.data.checks import as_scores, first_repeated
 from rankwise.data.grouping import as_ids
-from rankwise.data.queries import Queries
+from rankwise.data.queries import Queries, as_queries
 from rankwise.data.sources import name_of, open_stream
 from rankwise.data.texts import Texts
 
@@ -123,7 +123,7 @@ def write_run(
     precision: ``ties_as_rank=True`` writes n, n-1, ..., 1 instead, which every tool reads as this very order.
     Documents without ids are called by their place in the list, from 0.
     """
-    values = as_scores(scores, queries.n_documents)
+    values = as_scores(scores, as_queries(queries, "write_run").n_documents)
     if np.isposinf(values).any() and not ties_as_rank:
         raise DataError(f"scores is inf at row {int(np.argmax(values)):,}: a run holds numbers; give ties_as_rank=True")
     label = _field(tag, "tag")
@@ -138,7 +138,7 @@ def write_run(
 
 def write_qrels(queries: Queries, path: FilePath) -> None:
     """Write the labels as judgements, in input order; whole labels as whole numbers, as trec_eval wants them."""
-    labels = queries.labels()
+    labels = as_queries(queries, "write_qrels").labels()
     with _writing_lines(path) as file:
         for query, qid, docids in _identified(queries):
             for docid, value in zip(docids, labels[queries.rows_of(query)].tolist(), strict=True):

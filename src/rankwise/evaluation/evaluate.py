@@ -75,7 +75,7 @@ def evaluate(
     raw = measure_lists(parsed, lists, ties=order, n_jobs=n_jobs)  # type: ignore[arg-type]
     stated = [empty or ("skip" if tool is None else tool.empty_value(measure)) for measure in parsed]
     for choice in stated:
-        if choice not in EMPTY:
+        if not isinstance(choice, str) or choice not in EMPTY:
             raise RankwiseError(f"empty is one of {', '.join(map(repr, EMPTY))}: found {choice!r}")
     return Evaluation(
         measures=tuple(parsed),

@@ -10,7 +10,7 @@ from rankwise._errors import DataError, RankwiseError
 from rankwise._figures import COLOURS, FAINT
 from rankwise.data import checks
 from rankwise.data.diagnose_features import feature_names
-from rankwise.data.queries import Queries
+from rankwise.data.queries import Queries, as_queries
 from rankwise.evaluation.compare_rankers import takes_lists
 from rankwise.evaluation.drawn_table import DrawnTable
 from rankwise.evaluation.evaluate import evaluate
@@ -83,8 +83,11 @@ def losses_by_query(
     **conventions: Any,
 ) -> NDArray[np.float64]:
     """Features x queries: the mean loss over the shuffles; NaN where the measure says nothing about a query."""
-    if repeats < 1:
-        raise RankwiseError(f"repeats is a whole number from 1 on: found {repeats}")
+    if not checks.is_whole(repeats):
+        raise RankwiseError(f"repeats is a whole number from 1 on: found {repeats!r:.60}")
+    queries = as_queries(queries, "permutation_importance")
+    if not hasattr(model, "predict"):
+        raise DataError(f"model is a fitted ranker, or an object with predict: found {type(model).__name__}")
     X = np.array(queries.X)  # one column at a time is shuffled in it, and put back
     random, rows = checks.as_random(random_state), queries.rows
     shuffled = queries._replace(X=X)

@@ -43,8 +43,8 @@ def weighted_mean(values: Vector, weight: Vector) -> float:
 
 def parts_of(queries: Queries, folds: int, random_state: int | np.random.Generator) -> list[NDArray[np.int64]]:
     """The lists that count in so many parts by chance, or as many as there are lists; none for a single list."""
-    if folds < 2:
-        raise RankwiseError(f"a choice by folds takes 2 or more of them: found folds={folds}")
+    if not isinstance(folds, (int, np.integer)) or folds < 2:
+        raise RankwiseError(f"a choice by folds takes 2 or more of them: found folds={folds!r:.60}")
     counting = checks.as_random(random_state).permutation(lists_that_count(queries))
     if len(counting) < 2:
         return []

@@ -1,4 +1,4 @@
-"""What ``fit`` is warned about: data from which nothing can be learned, and choices on queries that were learned from."""
+"""What ``fit`` warns about: data from which nothing can be learned, and choices on queries that were learned from."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

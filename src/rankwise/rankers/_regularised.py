@@ -104,7 +104,8 @@ class RegularisedRanker(LinearRanker):
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         self._loss()  # refuses a measure that it cannot be made for, before any work
-        if not (0 < self.tolerance < 1 and self.max_calls >= 1):
+        numbers = checks.is_number(self.tolerance) and checks.is_number(self.max_calls)
+        if not (numbers and 0 < self.tolerance < 1 and self.max_calls >= 1):
             raise RankwiseError(
                 "tolerance lies between 0 and 1 and max_calls is 1 or more: "
                 f"found {self.tolerance!r} and {self.max_calls!r}"
