@@ -58,7 +58,7 @@ def check_against_sklearn(path: Path) -> None:
     queries = read_letor(path)
     assert np.array_equal(X.toarray(), queries.X)
     assert np.array_equal(y, queries.y)
-    assert np.array_equal(qid, queries.qid[queries.query_of_row()])
+    assert np.array_equal(qid, queries.qid[queries.query_of_row])
 
 
 # Linux's own figures: getrusage would count what the process was before it became Python.

@@ -171,7 +171,7 @@ class Truths:
     @cached_property
     def lost(self) -> Floats:
         """The loss of each round, tied documents in the worst order; NaN where the measure is not defined."""
-        scores = (self.train.X * self.iterates[self.train.query_of_row()]).sum(axis=1)
+        scores = (self.train.X * self.iterates[self.train.query_of_row]).sum(axis=1)
         measure = self.model.measure
         return 1 - rw.evaluate(self.train, scores, [measure], ties="pessimistic", n_jobs=1)[measure]
 
@@ -183,7 +183,7 @@ class Truths:
 
     def rounds_with_mistake(self, row: Bound) -> Mean:
         """A round is a mistake if some document is not scored above every document of a smaller label."""
-        scores = (self.train.X * self.iterates[self.train.query_of_row()]).sum(axis=1)
+        scores = (self.train.X * self.iterates[self.train.query_of_row]).sum(axis=1)
         return Mean(
             float(sum(mistaken(scores[self.train.rows_of(q)], self.train[q].y) for q in range(len(self.train))))
         )

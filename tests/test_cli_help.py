@@ -42,7 +42,7 @@ def files(tmp_path_factory):
         (folder / f"{name}.txt.gz").write_bytes(gzip.compress((folder / f"{name}.txt").read_bytes()))
     rw.write_letor(lists, folder / "judged.txt")
     (folder / "clicks.txt.gz").write_bytes(gzip.compress((folder / "judged.txt").read_bytes()))
-    owner, names = lists.query_of_row(), lists.names()
+    owner, names = lists.query_of_row, lists.names()
     rows = [f"{names[owner[i]]},u{i},{lists.y[i]:.0f},{','.join(map(repr, x))}" for i, x in enumerate(lists.X.tolist())]
     (folder / "my.csv").write_text("\n".join(["query,url,grade,a,b,c,d", *rows]) + "\n")
     (folder / "new.csv").write_text(

@@ -24,7 +24,7 @@ HEADER = ["query", "grade", *LISTS.feature_names]
 
 def rows(grade=str, dot="."):
     """Cells of every document: query, grade, features."""
-    owner = LISTS.query_of_row()
+    owner = LISTS.query_of_row
     for row, (label, x) in enumerate(zip(LISTS.y.tolist(), LISTS.X.tolist(), strict=True)):
         yield [NAMES[owner[row]], grade(int(label)), *(repr(value).replace(".", dot) for value in x)]
 

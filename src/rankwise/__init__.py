@@ -7,7 +7,7 @@ costs nothing; ``__init__.pyi`` shows the same names to editors and type checker
 import importlib
 from typing import Any
 
-from rankwise._errors import DataError, FileFormatError, MeasureError, MissingExtraError, RankwiseError
+from rankwise._errors import DataError, DataWarning, FileFormatError, MeasureError, MissingExtraError, RankwiseError
 from rankwise._version import __version__
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "BinaryPerceptron",
     "Comparison",
     "DataError",
+    "DataWarning",
     "Evaluation",
     "FRank",
     "FeatureImportance",
@@ -124,7 +125,7 @@ _HOMES = {
     "evaluation.significance": ["correct", "significance"],
     "exports.imports": ["read_model"],
     "exports.write": ["export"],
-    "rankers._regularised": ["NothingLearnedWarning"],
+    "rankers._fit_checks": ["NothingLearnedWarning"],
     "rankers.adarank": ["AdaRank"],
     "rankers.binary_perceptron": ["BinaryPerceptron"],
     "rankers.frank": ["FRank"],

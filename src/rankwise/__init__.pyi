@@ -5,6 +5,7 @@ from rankwise import measures as measures
 from rankwise._api import compare as compare
 from rankwise._api import load as load
 from rankwise._errors import DataError as DataError
+from rankwise._errors import DataWarning as DataWarning
 from rankwise._errors import FileFormatError as FileFormatError
 from rankwise._errors import MeasureError as MeasureError
 from rankwise._errors import MissingExtraError as MissingExtraError
@@ -58,7 +59,7 @@ from rankwise.evaluation.significance import correct as correct
 from rankwise.evaluation.significance import significance as significance
 from rankwise.exports.imports import read_model as read_model
 from rankwise.exports.write import export as export
-from rankwise.rankers._regularised import NothingLearnedWarning as NothingLearnedWarning
+from rankwise.rankers._fit_checks import NothingLearnedWarning as NothingLearnedWarning
 from rankwise.rankers.adarank import AdaRank as AdaRank
 from rankwise.rankers.binary_perceptron import BinaryPerceptron as BinaryPerceptron
 from rankwise.rankers.frank import FRank as FRank

@@ -76,6 +76,9 @@ def documents(text: bytes, missing, unjudged, zero_based, n_features) -> list[Do
     for number, line in enumerate(text.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         content, _, comment = line.partition(b"#")
         tokens = [token for token in re.split(BLANKS, content) if token]
+        stray = re.search(rb"\r[ \t\r\v\f]*[^ \t\r\v\f]", comment)  # a line of a text with other line ends is hidden
+        if not tokens and stray:
+            raise RefusedError(number)
         if not tokens:
             continue
         label = as_number(tokens[0], number)
@@ -100,6 +103,8 @@ def documents(text: bytes, missing, unjudged, zero_based, n_features) -> list[Do
             features[int(name)] = as_number(value, number)
             if not math.isfinite(features[int(name)]) and missing == "error" and not dropped:
                 raise RefusedError(number)
+        if stray:
+            raise RefusedError(number)
         found.append(Document(number, max(label, 0.0) if label else label, qid, features, docid_of(comment), dropped))
     return found
 

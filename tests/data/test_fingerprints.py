@@ -31,7 +31,7 @@ def test_ids_and_orders_of_rows_and_lists_do_not_matter(seed):
     queries = lists(seed=seed)
     random = np.random.default_rng(seed)
     order = random.permutation(queries.n_documents)
-    owner = queries.query_of_row()
+    owner = queries.query_of_row
     shuffled = Queries.from_arrays(queries.X[order], queries.y[order], qid=[f"other {owner[row]}" for row in order])
     place = [int(name.split()[1]) for name in shuffled.names()]
     np.testing.assert_array_equal(hashes(shuffled), hashes(queries)[place])

@@ -157,7 +157,7 @@ def too_wide(data: bytes, options: dict[str, Any]) -> bool:
 def assert_same(queries: Any, expected: reference_letor.Lists) -> None:
     assert queries.X.tobytes() == np.array(expected.X, dtype=float).reshape(len(expected.y), -1).tobytes()
     assert queries.y.tobytes() == np.array(expected.y).tobytes()
-    assert [queries.names()[query] for query in queries.query_of_row()] == expected.qid
+    assert [queries.names()[query] for query in queries.query_of_row] == expected.qid
     assert (None if queries.docid is None else list(queries.docid)) == expected.docid
 
 

@@ -353,7 +353,7 @@ def test_real_sets_are_read_as_scikit_learn_reads_them(data_folder, name):
     features, labels, qid = load_svmlight_file(str(path), zero_based=False, query_id=True)
     assert np.array_equal(queries.X, features.toarray())
     assert np.array_equal(queries.y, labels)
-    assert np.array_equal(queries.qid[queries.query_of_row()], qid)
+    assert np.array_equal(queries.qid[queries.query_of_row], qid)
 
 
 def test_real_document_ids_are_kept(data_folder):

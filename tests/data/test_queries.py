@@ -57,7 +57,7 @@ def test_rows_with_equal_ids_form_a_query_wherever_they_stand(qid):
     assert queries.names() == list(expected)
     assert [query.X[:, 0].tolist() for query in queries] == list(expected.values())
     assert queries.sizes.tolist() == [len(rows) for rows in expected.values()]
-    assert [queries.names()[owner] for owner in queries.query_of_row()] == list(qid)
+    assert [queries.names()[owner] for owner in queries.query_of_row] == list(qid)
 
 
 @given(columns)

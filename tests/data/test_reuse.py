@@ -22,7 +22,7 @@ def lists(count=40, features=6, seed=0, largest=12):
 
 def changed(queries, how, random):
     """The queries with other ids, in another order of rows, and changed."""
-    X, y, owner = queries.X.copy(), queries.y.copy(), queries.query_of_row()
+    X, y, owner = queries.X.copy(), queries.y.copy(), queries.query_of_row
     if how == "one value by 1e-12":
         X[random.integers(len(X)), 0] *= 1 + 1e-12
     elif how == "float32":

@@ -31,7 +31,7 @@ def ndcg(queries, scores):
 
 def centred(queries, columns):
     """Columns with every query's mean taken away."""
-    owner = queries.query_of_row()
+    owner = queries.query_of_row
     totals = np.stack([np.bincount(owner, column) for column in columns.T], axis=1)
     return columns - (totals / queries.sizes[:, None])[owner]
 

@@ -138,7 +138,7 @@ def test_errors_are_those_of_label_pairs_with_intervals_over_queries():
             for q in range(len(QUERIES)):  # query by query
                 own = {
                     (r["higher"], r["lower"]): r
-                    for r in label_pairs(QUERIES[q : q + 1], scores[QUERIES.query_of_row() == q])
+                    for r in label_pairs(QUERIES[q : q + 1], scores[QUERIES.query_of_row == q])
                 }
                 found = own.get((row["higher"], row["lower"]))
                 shares.append(math.nan if found is None else found["share"])

@@ -134,7 +134,7 @@ def test_without_a_validation_part_folds_of_the_training_part_choose(lists):
 
 
 def test_scikit_learn_objects_learn_from_the_documents(lists, folds):
-    mixed = Queries.from_arrays(lists.X[::-1], lists.y[::-1], qid=np.asarray(lists.qid)[lists.query_of_row()[::-1]])
+    mixed = Queries.from_arrays(lists.X[::-1], lists.y[::-1], qid=np.asarray(lists.qid)[lists.query_of_row[::-1]])
     found = compare({"sk": Ridge(alpha=2.0)}, folds, MEASURES)
     for number, fold in enumerate(folds, start=1):
         model = Ridge(alpha=2.0).fit(fold.train.X, fold.train.y)
@@ -182,7 +182,7 @@ def test_fitted_models_and_scores_need_no_folds(lists):
 def test_scores_of_all_documents_are_found_again_in_every_fold(lists, folds, tmp_path):
     shuffled = np.random.default_rng(0).permutation(lists.n_documents)
     mixed = Queries.from_arrays(
-        lists.X[shuffled], lists.y[shuffled], qid=np.asarray(lists.qid)[lists.query_of_row()[shuffled]]
+        lists.X[shuffled], lists.y[shuffled], qid=np.asarray(lists.qid)[lists.query_of_row[shuffled]]
     )
     np.savetxt(tmp_path / "scores.txt", mixed.X[:, 1])
     given = {"array": mixed.X[:, 1], "file": tmp_path / "scores.txt", "learned": Ridge()}

@@ -53,7 +53,7 @@ def test_it_is_what_plain_rescoring_loses(lists, model, measure):
 def scattered(queries):
     """The same lists with their rows in disorder."""
     rows = np.random.default_rng(0).permutation(queries.n_documents)
-    qid = np.asarray(queries.names())[queries.query_of_row()]
+    qid = np.asarray(queries.names())[queries.query_of_row]
     return Queries.from_arrays(queries.X[rows], queries.y[rows], qid=qid[rows])
 
 
@@ -85,7 +85,7 @@ def test_the_only_signal_is_worth_the_measure_less_that_of_chance():
 
 
 def test_a_feature_that_is_constant_within_queries_is_worth_nothing(lists):
-    X = np.column_stack([lists.X[:, 0], lists.query_of_row()])
+    X = np.column_stack([lists.X[:, 0], lists.query_of_row])
     queries = Queries.from_arrays(X, lists.y, group=lists.sizes)
     found = losses_by_query(RidgeRanker().fit(queries), queries, "AP")
     assert (found[1][np.isfinite(found[1])] == 0).all()

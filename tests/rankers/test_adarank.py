@@ -323,7 +323,7 @@ def test_the_order_of_lists_and_of_rows_changes_no_bit():
     one = AdaRank("nDCG@3", repeats=False).fit(queries, validation=queries)
     assert same(AdaRank("nDCG@3", repeats=False).fit(queries[rng.permutation(20)], validation=queries), one)
     order = rng.permutation(len(queries.X))
-    scattered = Queries.from_arrays(queries.X[order], queries.y[order], qid=queries.query_of_row()[order])
+    scattered = Queries.from_arrays(queries.X[order], queries.y[order], qid=queries.query_of_row[order])
     assert not scattered.is_grouped
     assert same(AdaRank("nDCG@3", repeats=False).fit(scattered, validation=scattered), one)
 

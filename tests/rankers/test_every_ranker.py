@@ -140,7 +140,7 @@ def test_a_ranker_that_is_not_fitted_says_so(ranker, tmp_path):
 def test_both_doors_lead_to_the_same_bits(ranker):
     queries = lists()
     one = learned(fitted(ranker, queries))
-    owner = queries.query_of_row()
+    owner = queries.query_of_row
     qid = [f"q{number}" for number in owner]
     assert learned(fitted(ranker, queries.X, queries.y, group=queries.sizes)) == one
     assert learned(fitted(ranker, queries.X, queries.y, qid=qid)) == one
@@ -153,7 +153,7 @@ def test_both_doors_lead_to_the_same_bits(ranker):
 def test_rows_may_be_scattered_while_the_lists_stay_in_their_order(ranker):
     """Queries in order of first appearance, documents of a list in theirs: everything else is free."""
     queries = lists()
-    owner, rng = queries.query_of_row(), np.random.default_rng(1)
+    owner, rng = queries.query_of_row, np.random.default_rng(1)
     first = queries.start[:-1]
     rest = np.setdiff1d(np.arange(len(owner)), first)
     place = np.empty(len(owner))
@@ -505,7 +505,7 @@ def test_ranks_are_a_plain_sort_of_scores(ranker, identities):
     rng = np.random.default_rng(3)
     order = rng.permutation(base.n_documents)
     X = np.round(base.X[order])  # ties
-    qid = base.query_of_row()[order]
+    qid = base.query_of_row[order]
     names = {"none": qid, "texts": [f"q{one}" for one in qid], "tuples": [("q", int(one)) for one in qid]}[identities]
     docid = None if identities == "none" else [f"d{row}" for row in range(len(X))]
     queries = Queries.from_arrays(X, base.y[order], qid=names, docid=docid)
@@ -513,7 +513,7 @@ def test_ranks_are_a_plain_sort_of_scores(ranker, identities):
     scores = model.predict(queries)
     expected = []
     for number, name in enumerate(queries.names()):
-        rows = [row for row in range(len(X)) if queries.query_of_row()[row] == number]
+        rows = [row for row in range(len(X)) if queries.query_of_row[row] == number]
         for rank, row in enumerate(sorted(rows, key=lambda row: -scores[row]), 1):
             expected.append((name, row if docid is None else docid[row], rank, scores[row]))
     table = model.rank(queries)

@@ -134,7 +134,7 @@ def test_scattered_rows_and_other_precisions_and_threads_change_no_bit(choice, s
     assert_same(FRank(n_jobs=3, **options).fit(queries, validation=held), model)
     short = Queries.from_arrays(queries.X.astype(np.float32), queries.y, group=queries.sizes)
     assert_same(FRank(**options).fit(short, validation=held), model)
-    owner = queries.query_of_row()
+    owner = queries.query_of_row
     order = np.argsort(np.arange(len(owner)) - queries.start[owner], kind="stable")
     scattered = Queries.from_arrays(queries.X[order], queries.y[order], qid=owner[order])
     assert_same(FRank(**options).fit(scattered, validation=held), model)

@@ -235,7 +235,7 @@ def test_lists_that_cannot_be_ranked_wrongly_count_in_the_mean_and_teach_nothing
 def test_rows_in_any_order_and_float32_are_the_same_problem(ranker):
     queries = small(8)
     order = np.random.default_rng(1).permutation(queries.n_documents)
-    scattered = Queries.from_arrays(queries.X[order], queries.y[order], qid=queries.query_of_row()[order])
+    scattered = Queries.from_arrays(queries.X[order], queries.y[order], qid=queries.query_of_row[order])
     assert not scattered.is_grouped
     narrow = Queries.from_arrays(queries.X.astype(np.float32), queries.y, group=queries.sizes)
     with warnings.catch_warnings():

@@ -22,7 +22,7 @@ def lists(seed=0, count=20, features=4, weighted=False, spread=1.0):
 
 
 def sample_weights(queries, balanced):
-    often = np.ones(queries.n_documents) if queries.weight is None else queries.weight[queries.query_of_row()]
+    often = np.ones(queries.n_documents) if queries.weight is None else queries.weight[queries.query_of_row]
     if balanced:
         relevant, half = queries.y > 0, often.sum() / 2
         often = often * np.where(relevant, half / often[relevant].sum(), half / often[~relevant].sum())

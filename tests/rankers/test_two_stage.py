@@ -147,7 +147,7 @@ def test_first_weights_that_point_the_wrong_way_become_short_but_keep_their_rank
     wrong = -RidgeRanker("AP", alpha=1.0).fit(queries).coef_
     model = TwoStage("AP", first=wrong, strength=1e12).fit(queries)
     assert 0 < model.length_ * np.abs(wrong).max() < 1e-3
-    assert order_of(model, queries) == np.lexsort((-(queries.X @ wrong), queries.query_of_row())).tolist()
+    assert order_of(model, queries) == np.lexsort((-(queries.X @ wrong), queries.query_of_row)).tolist()
 
 
 def test_any_convex_loss_will_do_for_a_second_stage():

@@ -27,7 +27,7 @@ def named_lists(queries: int = 24, names=HOSTILE) -> Queries:
     return Queries.from_arrays(
         lists.X,
         lists.y,
-        qid=np.array(called, dtype=object)[lists.query_of_row()],
+        qid=np.array(called, dtype=object)[lists.query_of_row],
         docid=[f"{names[row % len(names)]} {row}" for row in range(lists.n_documents)],
         feature_names=[f"{name} {place}" for place, name in enumerate(names[:4])],
     )

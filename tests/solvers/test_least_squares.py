@@ -45,7 +45,7 @@ def test_the_weights_are_those_of_a_regression_on_all_rows(problem, balanced, we
     monkeypatch.setattr("rankwise.solvers.least_squares._CHUNK", 1)
     queries = lists(weighted=weighted)
     target = 2.0**queries.y - 1
-    often = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row()]
+    often = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row]
     if balanced:
         relevant = queries.y > 0
         often = often * np.where(
@@ -65,7 +65,7 @@ def test_moments_are_sums_of_products_of_rows(features, weighted, dtype):
     rng = np.random.default_rng(1)
     factor, shift, target = rng.uniform(1, 2, features), rng.normal(size=features), rng.normal(size=len(queries.X))
     z = np.column_stack([np.ones(len(target)), (queries.X - shift) * factor, target])
-    often = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row()]
+    often = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row]
     found = Moments.of(queries, target, factor, shift).sums
     for part in (0, 1):
         own = (queries.y > 0) == part

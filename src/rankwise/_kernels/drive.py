@@ -12,6 +12,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._errors import RankwiseError
+
 Result = TypeVar("Result")
 
 # Documents a chunk: large enough that the 50 us of a call into compiled code do not show, small enough to share out.
@@ -20,8 +22,10 @@ CHUNK = 1 << 16
 
 def threads(n_jobs: int | None = None) -> int:
     """The number of threads meant by ``n_jobs``: None and -1 mean every core this process may use."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer))):
+        raise RankwiseError(f"n_jobs is a whole number, or None for every core: found {n_jobs!r:.60}")
     if n_jobs is not None and n_jobs > 0:
-        return n_jobs
+        return int(n_jobs)
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS or Windows

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankwise._kernels.decimal import is_break
 from rankwise._kernels.jit import kernel
-from rankwise._kernels.letor_words import after_newline, byte
+from rankwise._kernels.letor_words import after_newline, byte, find_return
 
 TAB, NEWLINE, BLANK, HASH, MINUS, EQUALS = 9, 10, 32, 35, 45, 61
 NO_TOKEN = -1
@@ -63,6 +63,18 @@ def same_bytes(text, first, second, length):
     while same < length and byte(text, first + same) == byte(text, second + same):
         same += 1
     return same == length
+
+
+@kernel
+def stray_return(text, place, end):
+    """Where the rest of a line, from ``place`` to ``end``, holds a carriage return with more than blanks behind it.
+
+    That is a line of a text whose lines end with a carriage return alone: what it hides must not get lost. Otherwise
+    ``end``, as before a newline.
+    """
+    found = find_return(text, place, end)
+    behind = skip_blanks(text, found, end)
+    return end if behind == end or byte(text, behind) == NEWLINE else found
 
 
 @kernel

@@ -10,6 +10,7 @@ import numpy as np
 # why a range could not be read on; 0 means that it was read
 BAD_LABEL, BAD_FEATURE, BAD_VALUE, EMPTY_QID, QID_LACKING, QID_UNEXPECTED = 1, 2, 3, 4, 5, 6
 VALUE_NOT_FINITE, LABEL_NEGATIVE, ID_REPEATED, ID_TOO_LARGE, ID_ZERO = 7, 8, 9, 10, 11
+STRAY_RETURN = 12
 
 # what to do with negative labels, and whether rows carry a qid
 REFUSE, DROP, ZERO = 0, 1, 2

@@ -8,7 +8,16 @@ Python's ``float``, the first byte that cannot be read and why.
 from rankwise._kernels.decimal import MALFORMED, NOT_FINITE, UNDECIDED, read_decimal
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.letor_features import leave_open, read_features
-from rankwise._kernels.letor_lines import HASH, NEWLINE, find_docid, has_qid, same_bytes, skip_blanks, skip_token
+from rankwise._kernels.letor_lines import (
+    HASH,
+    NEWLINE,
+    find_docid,
+    has_qid,
+    same_bytes,
+    skip_blanks,
+    skip_token,
+    stray_return,
+)
 from rankwise._kernels.letor_rules import (
     BAD_LABEL,
     DOCIDS,
@@ -24,6 +33,7 @@ from rankwise._kernels.letor_rules import (
     REFUSE,
     ROWS,
     RUNS,
+    STRAY_RETURN,
 )
 from rankwise._kernels.letor_words import after_newline, byte
 
@@ -45,7 +55,13 @@ def read_rows(text, begin, end, row, rules, expected, table, runs, undecided, no
     while place < end:
         place = skip_blanks(text, place, end)
         if place == end or byte(text, place) == NEWLINE or byte(text, place) == HASH:
+            rest = place
             place = after_newline(text, place, end)
+            stray = stray_return(text, rest, place)
+            if stray < place:
+                place = stray
+                problem = STRAY_RETURN
+                break
             continue
         label, stop, kind = read_decimal(text, place, end)
         if kind in (MALFORMED, NOT_FINITE):
@@ -90,7 +106,13 @@ def read_rows(text, begin, end, row, rules, expected, table, runs, undecided, no
                 table.docid_at[row - first_row] = at
                 table.docid_length[row - first_row] = length
                 notes[DOCIDS] += 1
+        rest = place
         place = after_newline(text, place, end)
+        stray = stray_return(text, rest, place)
+        if stray < place:
+            place = stray
+            problem = STRAY_RETURN
+            break
         if dropping:
             for cell in range(row * rules.width, (row + 1) * rules.width):
                 table.X[cell] = 0

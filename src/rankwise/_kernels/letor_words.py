@@ -20,6 +20,7 @@ intrinsic: Any = numba.extending.intrinsic  # what it makes has other arguments 
 ONES = U(0x0101010101010101)
 HIGH = U(0x8080808080808080)
 NEWLINES = U(0x0A0A0A0A0A0A0A0A)
+RETURNS = U(0x0D0D0D0D0D0D0D0D)
 ZEROS = U(0x3030303030303030)  # "00000000"
 BEYOND_NINE = U(0x7676767676767676)  # 0x76 + 10 = 0x80: a tenth value lifts the high bit
 
@@ -123,3 +124,17 @@ def after_newline(text, place, end):
             return place + 1
         place += 1
     return end
+
+
+@kernel
+def find_return(text, place, end):
+    """Where the next carriage return stands, or ``end``."""
+    while place + 8 <= end:
+        apart = word(text, place) ^ RETURNS
+        found = (apart - ONES) & ~apart & HIGH
+        if found != U(0):
+            return place + np.int64(trailing_zeros(found) >> U(3))
+        place += 8
+    while place < end and byte(text, place) != 13:
+        place += 1
+    return place

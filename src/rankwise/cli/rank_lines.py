@@ -24,7 +24,7 @@ class Placed(NamedTuple):
 def placed(block: "Ranked", top: int | None) -> Placed:
     """The documents of a block in the order of their scores, equal ones as they came."""
     queries, scores, _ = block
-    owner = queries.query_of_row()
+    owner = queries.query_of_row
     rows = np.lexsort((-scores, owner))  # stable
     place = np.arange(len(rows)) - np.repeat(queries.start[:-1], queries.sizes)
     found = Placed(rows, owner[rows], place)
@@ -47,7 +47,7 @@ def lines(block: "Ranked", top: int | None, behind: tuple[str, str, str, str], b
 
     queries, scores, _ = block
     rows, query, place = placed(block, top)
-    ids, no_ids = Texts.of(queries.names()), Texts(np.empty(0, np.uint8), np.empty(0, np.int64))
+    ids, no_ids = Texts.of(queries.names()), Texts._trusted(np.empty(0, np.uint8), np.empty(0, np.int64))
     documents = no_ids if queries.docid is None else queries.docid
     called = rows if queries.docid is not None else numbers_of(block, by_place)[rows]
     text, length = score_texts(scores)

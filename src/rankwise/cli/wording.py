@@ -13,7 +13,7 @@ def in_shell(sentence: str) -> str:
     sentence = re.sub(r"grades=\{([^}]*)\}", lambda found: f"--labels {_grades(found[1])}", sentence)
     sentence = sentence.replace("zero_based=True", "--first-id 0").replace("label=None", "--label ''")
     sentence = re.sub(rf"\b({_ARGUMENTS})=\['([^']*)'\]", _option, sentence)
-    sentence = re.sub(rf"\b({_ARGUMENTS})='([^']*)'", _option, sentence)
+    sentence = re.sub(rf"\b({_ARGUMENTS})='([^']*)'((?:(?:,| or) '[^']*')*)", _options, sentence)
     return re.sub(rf"\b({_ARGUMENTS})=(\S*)", _option, sentence)
 
 
@@ -21,6 +21,11 @@ def _option(found: "re.Match[str]") -> str:
     name = _OPTIONS.get(found[1], found[1]).replace("_", "-")
     value = "NAME" if found[2] == "its name" else found[2] and shlex.quote(found[2])
     return f"--{name} {value}".rstrip()
+
+
+def _options(found: "re.Match[str]") -> str:
+    """``missing='zero' or 'min'`` as ``--missing zero or min``: what follows the first value is a value, too."""
+    return _option(found) + re.sub(r"'([^']*)'", lambda other: shlex.quote(other[1]), found[3])
 
 
 def _grades(inside: str) -> str:

@@ -1,36 +1,115 @@
 """The edge: what comes in is checked once, by name, and is trusted afterwards."""
 
+import os
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise._errors import DataError, RankwiseError, in_one_line
 
 Missing = Literal["error", "zero", "min"]
+Name = TypeVar("Name", str, bytes)
 Floats = NDArray[np.float32] | NDArray[np.float64]
+
+# Squares, products and sums of weights within these stay within float64, whatever the number of queries.
+_LIGHTEST, _HEAVIEST = 1e-100, 1e100
+_WEIGHTS = f"weights are finite and 0 or more, and what is not 0 lies between {_LIGHTEST:g} and {_HEAVIEST:g}"
 
 # Rows looked at together: no test of a large X needs a second array of its size.
 BLOCK_VALUES = 1 << 20
 
 
-def as_features(X: Any) -> Floats:
-    """``X`` as C-contiguous float32 or float64, the caller's own memory where it is that already."""
+def as_whole(value: Any, name: str, least: int = 0, most: int = 2**63 - 1) -> int:
+    """A whole number between two others; no truth value, no real number, nothing that 64 bits do not hold."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and least <= value <= most:
+        return int(value)
+    above = f"{least:,} or more" if most == 2**63 - 1 else f"between {least:,} and {most:,}"
+    raise RankwiseError(f"{name} is a whole number, {above}: found {value!r:.60}")
+
+
+def as_range(value: Any, name: str) -> tuple[int, int]:
+    """(fewest, most): two whole numbers, or one number for both."""
+    pair = (value, value) if isinstance(value, (int, np.integer)) else value
+    if not isinstance(pair, Sequence) or isinstance(pair, (str, bytes)) or len(pair) != 2:
+        raise RankwiseError(f"{name} is a whole number, or (fewest, most): found {value!r:.60}")
+    return as_whole(pair[0], name, most=2**40), as_whole(pair[1], name, most=2**40)
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is one real number, not NaN and no truth value."""
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return real and bool(value == value)
+
+
+def is_whole(value: Any, least: int = 1) -> bool:
+    """Whether it is a whole number from ``least`` on that 64 bits hold."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return whole and bool(least <= value < 2**63)
+
+
+def refuse_unless_level(rel: Any) -> None:
+    """The smallest label that counts as relevant is a finite number; None: any label above 0 does."""
+    if rel is not None and not (is_number(rel) and abs(rel) < np.inf):
+        raise RankwiseError(f"rel is the smallest label that counts as relevant, or None: found {rel!r:.60}")
+
+
+def as_one_list(values: Any, name: str) -> NDArray[np.float64]:
+    """The scores or labels of one query as float64, a single number as those of one document."""
+    try:
+        vector = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{name} holds one number a document: {in_one_line(error)}") from error
+    return as_vector(vector, len(vector), name)
+
+
+def as_random(random_state: Any) -> np.random.Generator:
+    """The generator that a seed means, or the one that was given."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise RankwiseError(
+            f"random_state is None, a whole number from 0 on, or a numpy.random.Generator: found {random_state!r:.60}"
+        ) from error
+
+
+def as_features(X: Any, n_features: int | None = None) -> Floats:
+    """``X`` as C-contiguous float32 or float64, the caller's own memory where it is that already.
+
+    ``n_features`` is the number that is expected, where one is known: a single row of so many is one document.
+    """
+    if isinstance(X, (str, bytes, os.PathLike)):
+        raise DataError(not_a_path(X))
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         X = _dense(X)
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(np.float64), np.nan)  # what is masked is missing
-    array = np.asanyarray(X) if isinstance(X, np.memmap) else np.asarray(X)
+    try:
+        array = np.asanyarray(X) if isinstance(X, np.memmap) else np.asarray(X)
+    except Exception as error:  # whatever a foreign object or a ragged list raises
+        raise DataError(f"X is documents x features, two dimensions: {in_one_line(error)}") from error
     if array.ndim != 2:
-        hint = ": a single feature is X.reshape(-1, 1)" if array.ndim == 1 else ""
+        hint = ""
+        if array.ndim == 1:
+            hint = "; one document is X.reshape(1, -1)"
+            if n_features != len(array):
+                hint += ", and a single feature X.reshape(-1, 1)"
         raise DataError(f"X is documents x features, two dimensions: found shape {array.shape}{hint}")
     if array.dtype.kind not in "fiub":
         raise DataError(f"X holds numbers: found type {array.dtype}")
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def not_a_path(path: Any) -> str:
+    """The sentence for a file name where arrays are expected."""
+    return (
+        f"X is an array, a data frame or Queries: found the path {os.fsdecode(path)!r:.60}; read_table(path, qid=..., "
+        "label=...) reads CSV, Parquet and Arrow files, and read_letor(path) LETOR and SVMlight text"
+    )
 
 
 def as_labels(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
@@ -46,16 +125,31 @@ def as_labels(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
 
 
 def as_weights(weight: ArrayLike, n_queries: int) -> NDArray[np.float64]:
-    """Query weights: one a query, finite, not negative, not all zero."""
-    weights = np.asarray(weight, dtype=np.float64)
+    """Query weights: one a query, 0 or of a usual size, not all zero."""
+    try:
+        weights = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"weight holds one number a query: {in_one_line(error)}") from error
     if weights.shape != (n_queries,):
         raise DataError(f"weight holds one number a query: found shape {weights.shape} for {n_queries:,} queries")
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        query = int(np.argmax(~np.isfinite(weights) | (weights < 0)))
-        raise DataError(f"weight is {weights[query]} at query {query:,}: weights are finite and 0 or more")
+    usual = _usual_weights(weights)
+    if not usual.all():
+        query = int(np.argmin(usual))
+        raise DataError(f"weight is {weights[query]} at query {query:,}: {_WEIGHTS}")
     if n_queries and not weights.any():
         raise DataError("weight is 0 at every query: at least one query must count")
     return weights
+
+
+def as_weight(weight: Any) -> float:
+    """The weight of one query, 0 or of a usual size."""
+    if isinstance(weight, (int, float, np.integer, np.floating)) and _usual_weights(weight):
+        return float(weight)
+    raise DataError(f"the weight of a query is one number: {_WEIGHTS}; found {weight!r:.60}")
+
+
+def _usual_weights(weight: Any) -> Any:
+    return (weight == 0) | ((weight >= _LIGHTEST) & (weight <= _HEAVIEST))
 
 
 def as_scores(scores: ArrayLike, n_rows: int) -> NDArray[np.float64]:
@@ -70,8 +164,8 @@ def as_vector(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float64]:
     """One float64 number a row; a column of shape (n, 1) is taken as what it means."""
     try:
         vector = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} holds one number a row: {error}") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{name} holds one number a row: {in_one_line(error)}") from error
     if vector.ndim == 2 and vector.shape[1] == 1:
         vector = vector[:, 0]
     if vector.shape != (n_rows,):
@@ -79,17 +173,29 @@ def as_vector(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float64]:
     return np.ascontiguousarray(vector)
 
 
-def as_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
-    """Feature names: one a feature, no name twice."""
+def as_names(names: Sequence[str] | None, n_features: int | None) -> tuple[str, ...] | None:
+    """Feature names: one a feature (None: as many as there are names), no name twice."""
     if names is None:
         return None
-    listed = tuple(str(name) for name in names)
-    if len(listed) != n_features:
+    try:
+        listed = tuple(str(name) for name in names)
+    except TypeError as error:  # nothing to go through
+        raise DataError(f"feature_names holds one name a feature: {in_one_line(error)}") from error
+    if n_features is not None and len(listed) != n_features:
         raise DataError(f"feature_names holds one name a feature: found {len(listed)} names for {n_features} features")
-    if len(set(listed)) != len(listed):
-        twice = next(name for place, name in enumerate(listed) if name in listed[:place])
+    if (twice := first_repeated(listed)) is not None:
         raise DataError(f"feature_names holds {twice!r} twice")
     return listed
+
+
+def first_repeated(names: Sequence[Name]) -> Name | None:
+    """The first name that stood before, or None; in one pass, for there may be thousands."""
+    seen: set[Name] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def first_not_finite(X: Floats) -> tuple[int, int] | None:

@@ -1,19 +1,21 @@
 """Put judged lists together without ever letting two lists become one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError
-from rankwise.data.queries import Queries
+from rankwise.data.queries import Queries, as_queries
 from rankwise.data.texts import Texts
 
 
 def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
     """All queries of the parts, in order; see :meth:`Queries.concat`."""
-    parts = list(parts)
+    if isinstance(parts, (str, bytes)) or not isinstance(parts, Iterable):
+        raise DataError(f"concat takes a list of Queries: found {type(parts).__name__}")
+    parts = [as_queries(part, "concat") for part in parts]
     if not parts:
         raise DataError("concat needs at least one part: found none")
     parts = _same_features(parts)
@@ -21,7 +23,7 @@ def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
     grouped = all(part.is_grouped for part in parts)
     start = [parts[0].start[:1]] + [part.start[1:] + bound for part, bound in zip(parts, bounds, strict=False)]
     weighted = any(part.weight is not None for part in parts)
-    return Queries(
+    return Queries._trusted(
         np.concatenate([part.X for part in parts]),
         _labels(parts),
         np.concatenate(start),

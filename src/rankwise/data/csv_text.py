@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwise._errors import FileFormatError
+from rankwise.data.checks import first_repeated
 from rankwise.data.csv_cells import Wanted, read_cells
 from rankwise.data.csv_fast import read_fast
 from rankwise.data.peeked import DELIMITERS, Peeked
@@ -135,6 +136,6 @@ def _check_names(names: tuple[str, ...], name: str) -> None:
             f"{name}, line 1: expected the names of the columns, found numbers such as {numbers[0]!r}: put a line of "
             "names before the rows"
         )
-    twice = next((cell for place, cell in enumerate(names) if cell in names[:place]), None)
+    twice = first_repeated(names)
     if twice is not None:
         raise FileFormatError(f"{name}, line 1: two columns are called {twice!r}: give them different names")

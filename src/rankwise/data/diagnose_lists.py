@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise.data.checks import is_number
 from rankwise.data.diagnose_findings import Finding, Severity, counted
 from rankwise.data.queries import Queries
 
@@ -117,6 +118,8 @@ def _find_in_labels(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding
 def _find_in_gain(labels: NDArray[np.float64], gain: Gain) -> Iterator[Finding]:
     """Labels that the gain of NDCG cannot take, or takes in a way that nobody wants."""
     if not isinstance(gain, str):
+        if not isinstance(gain, (Mapping, Sequence)) or not all(map(is_number, gain)):
+            raise RankwiseError(f"gain is 'exp2', 'linear' or a table of gains by label: found {gain!r:.60}")
         known = np.array(sorted(gain) if isinstance(gain, Mapping) else range(len(gain)), dtype=np.float64)
         strangers = np.setdiff1d(labels, known)
         if len(strangers):

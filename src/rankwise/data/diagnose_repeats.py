@@ -41,7 +41,7 @@ def find_repeated_rows(queries: Queries, row_key: Keys, facts: dict[str, Any]) -
     """Documents of one query with the same features, and those of them with different labels."""
     if queries.n_features == 0:
         return
-    owner = queries.query_of_row()
+    owner = queries.query_of_row
     first, second = _repeats(queries, row_key, owner)
     facts["repeated_rows"] = len(second)
     if len(second) == 0:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError, FileFormatError
 from rankwise._paths import path_of
+from rankwise.data import checks
 from rankwise.data.concat import concat
 from rankwise.data.grouping import as_ids
-from rankwise.data.queries import Queries
+from rankwise.data.queries import Queries, as_queries
 
 Seed = int | np.random.Generator | None
 
@@ -43,7 +44,11 @@ def split(queries: Queries, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_
     >>> [len(part) for part in split(lists)]
     [6, 2, 2]
     """
-    shares = np.asarray(sizes, dtype=np.float64)
+    queries = as_queries(queries, "split")
+    try:
+        shares = np.asarray(sizes, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"sizes are shares above 0 that add up to 1: found {sizes!r:.60}") from error
     if shares.ndim != 1 or not len(shares) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-9:
         raise DataError(f"sizes are shares above 0 that add up to 1: found {sizes}")
     bounds = np.rint(np.cumsum(shares) * len(queries)).astype(np.int64)
@@ -51,7 +56,7 @@ def split(queries: Queries, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_
         raise DataError(
             f"{len(queries):,} queries are too few for parts of sizes {shares.tolist()}: one would be empty"
         )
-    order = np.random.default_rng(random_state).permutation(len(queries))
+    order = checks.as_random(random_state).permutation(len(queries))
     return tuple(queries[np.sort(part)] for part in np.split(order, bounds[:-1]))
 
 
@@ -61,13 +66,15 @@ def kfold(queries: Queries, k: int = 5, *, random_state: Seed = 0) -> Iterator[F
     The queries are divided by chance into k parts of sizes that differ by at most one. Each fold tests on one part,
     validates on the next one (which is the next fold's test set) and trains on the others.
     """
+    queries = as_queries(queries, "kfold")
+    k = checks.as_whole(k, "k")
     if k < 3:
         raise DataError(
             f"k is {k}: a fold needs a part to train on, one to validate on and one to test on, so 3 or more"
         )
     if len(queries) < k:
         raise DataError(f"{len(queries):,} queries are too few for {k} folds: a fold needs at least one to test on")
-    parts = np.array_split(np.random.default_rng(random_state).permutation(len(queries)), k)
+    parts = np.array_split(checks.as_random(random_state).permutation(len(queries)), k)
     return (_fold(queries, parts, number) for number in range(k))
 
 

@@ -93,7 +93,9 @@ def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | 
     if backend not in ("pandas", "polars", "pyarrow"):
         raise RankwiseError(f"backend is one of 'pandas', 'polars', 'pyarrow': found {backend!r}")
     require(backend)
-    owner = queries.query_of_row()
+    if not isinstance(queries, Queries):
+        raise DataError(f"to_frame takes Queries: found {type(queries).__name__}")
+    owner = queries.query_of_row
     columns: dict[str, Any] = {"qid": owner if queries.qid is None else plain_ids(queries.qid)[owner]}
     if queries.docid is not None:
         columns["docid"] = list(queries.docid)

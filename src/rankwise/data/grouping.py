@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError
+from rankwise._errors import DataError, in_one_line, warn
 
 
 class Grouping(NamedTuple):
@@ -23,15 +23,133 @@ class Grouping(NamedTuple):
 
 def by_size(group: ArrayLike, n_rows: int) -> Grouping:
     """Consecutive queries of the given sizes (LightGBM's and XGBoost's ``group``)."""
-    sizes = np.asarray(group)
-    if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
-        raise DataError(f"group holds sizes, whole numbers in one dimension: found {_shape_of(sizes)}")
+    sizes = as_sizes(group, n_rows)
+    start = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=start[1:])
+    # No size is above n_rows < 2^63, so the first sum that leaves 64 bits is negative: a total that wraps to n_rows
+    # is caught.
+    if start[-1] != n_rows or start.min() < 0:
+        raise DataError(_wrong_total(sizes.tolist(), n_rows))
+    return Grouping(start, None, None)
+
+
+def as_sizes(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
+    """Sizes of queries as int64, each between 0 and the number of rows.
+
+    Sizes are compared with the number of rows before anything is added: sums of 64 bits wrap.
+    """
+    try:
+        sizes = np.asarray(group)
+    except Exception as error:  # whatever a foreign object or a ragged list raises
+        raise DataError(f"group holds sizes, whole numbers in one dimension: {in_one_line(error)}") from error
+    masked = isinstance(group, np.ma.MaskedArray) and bool(np.ma.getmaskarray(group).any())
+    if sizes.dtype.kind == "O" and sizes.ndim == 1:  # Python's whole numbers of any size, as some tables give them
+        whole = all(isinstance(size, (int, np.integer)) and not isinstance(size, bool) for size in sizes)
+    else:
+        whole = sizes.dtype.kind in "iu" or sizes.shape == (0,)
+    if sizes.ndim != 1 or not whole or masked:
+        found = "masked values" if masked else _shape_of(sizes)
+        raise DataError(f"group holds sizes, whole numbers in one dimension: found {found}")
     if len(sizes) and sizes.min() < 0:
         raise DataError(f"group holds sizes: found {sizes.min()} at position {int(sizes.argmin())}")
-    if int(sizes.sum()) != n_rows:
-        hint = " (query ids go into qid=)" if len(sizes) == n_rows else ""
-        raise DataError(f"the sizes in group add up to {int(sizes.sum()):,}, but there are {n_rows:,} rows{hint}")
-    return Grouping(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), None, None)
+    if len(sizes) and sizes.max() > n_rows:
+        raise DataError(_wrong_total(list(map(int, sizes)), n_rows))
+    return sizes.astype(np.int64)
+
+
+def warn_of_empty(sizes: NDArray[np.int64], name: str) -> None:
+    """Warn where a query has no documents: such sizes are offsets or a mistake more often than they are meant."""
+    empty = np.flatnonzero(sizes == 0)
+    if len(empty):
+        several = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
+        warn(
+            f"{name} holds the size 0 at position {int(empty[0]):,}{several}: a query without documents counts as a "
+            "query and has nothing to rank; leave such sizes out"
+        )
+
+
+def _wrong_total(sizes: list[int], n_rows: int) -> str:
+    """The sentence for sizes that do not add up; added as Python adds, which never wraps."""
+    hint = " (query ids go into qid=)" if len(sizes) == n_rows else ""
+    return f"the sizes in group add up to {_figure(sum(sizes))}, but there are {n_rows:,} rows{hint}"
+
+
+def _figure(number: int) -> str:
+    """A whole number to read; one of hundreds of digits in short."""
+    return f"{number:,}" if number < 10**30 else "more than 10^30"
+
+
+def as_layout(start: ArrayLike, rows: ArrayLike | None, n_rows: int) -> Grouping:
+    """The layout as a caller gives it: offsets from 0 to the number of rows, and every row once."""
+    offsets = _whole_numbers(start)
+    if offsets is None or not _climbs(offsets, n_rows):
+        raise DataError(
+            f"start holds offsets that climb from 0 to the number of rows, {n_rows:,}: {_slip(start, n_rows)}"
+        )
+    if rows is None:
+        return Grouping(offsets.astype(np.int64), None, None)
+    order = _whole_numbers(rows)
+    if order is None or order.shape != (n_rows,):
+        raise DataError(f"rows holds every row number once, {n_rows:,} of them: found {_described(rows)}")
+    inside = (order >= 0) & (order < n_rows)
+    seen = np.zeros(n_rows, dtype=bool)
+    seen[order[inside].astype(np.int64)] = True
+    if not inside.all():
+        place = int(np.argmin(inside))
+        raise DataError(f"rows holds every row number once: found {order[place]} at position {place:,} of {n_rows:,}")
+    if not seen.all():
+        raise DataError(f"rows holds every row number once: row {int(np.argmin(seen)):,} is not there")
+    return Grouping(offsets.astype(np.int64), order.astype(np.int64), None)
+
+
+def as_query_ids(qid: ArrayLike | Sequence[Any], n_queries: int) -> NDArray[Any]:
+    """One identity a query, none twice."""
+    ids = as_ids(qid, "qid")
+    if len(ids) != n_queries:
+        raise DataError(
+            f"qid holds one id a query: found {len(ids):,} ids for {n_queries:,} queries; ids of rows go to "
+            "Queries.from_arrays(X, y, qid=ids)"
+        )
+    code, first = number_by_appearance(ids) if n_queries else (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    if len(first) < n_queries:
+        again = int(np.argmax(code != np.arange(n_queries)))
+        raise DataError(f"qid holds {ids[again]!r} twice: rows with one id are one query")
+    return ids
+
+
+def _whole_numbers(values: Any) -> NDArray[Any] | None:
+    """A one-dimensional array of whole numbers, or None where it is none."""
+    try:
+        array = np.asarray(values)
+    except Exception:  # whatever a foreign object or a ragged list raises
+        return None
+    return array if array.ndim == 1 and array.dtype.kind in "iu" else None
+
+
+def _climbs(offsets: NDArray[Any], n_rows: int) -> bool:
+    return bool(len(offsets) and offsets[0] == 0 and offsets[-1] == n_rows and (offsets[1:] >= offsets[:-1]).all())
+
+
+def _slip(start: Any, n_rows: int) -> str:
+    """What was given in place of offsets, and where it belongs."""
+    try:
+        length = len(start)
+    except TypeError:
+        return f"found {_described(start)}"
+    if length == n_rows:
+        return "found one value a row; query ids go to Queries.from_arrays(X, y, qid=ids), sizes to group="
+    sizes = _whole_numbers(start)
+    if sizes is not None and sum(map(int, sizes)) == n_rows:
+        return f"found {length:,} numbers that add up to it; sizes go to Queries.from_arrays(X, y, group=sizes)"
+    return f"found {_described(start)}"
+
+
+def _described(values: Any) -> str:
+    try:
+        array = np.asarray(values)
+    except Exception:  # whatever a foreign object or a ragged list raises
+        return f"a {type(values).__name__}"
+    return _shape_of(array)
 
 
 def by_id(qid: ArrayLike | Sequence[Any], n_rows: int) -> Grouping:
@@ -63,13 +181,14 @@ def by_run(head: NDArray[np.int64], ids: NDArray[Any], n_rows: int) -> Grouping:
 
 def as_ids(values: ArrayLike | Sequence[Any], name: str) -> NDArray[Any]:
     """One-dimensional array of identities; tuples and other hashables are kept as objects."""
-    if isinstance(values, np.ndarray) or hasattr(values, "__array__"):
-        ids = np.asarray(values)
-    else:
-        ids = _of_one_kind(list(values))  # type: ignore[arg-type]
+    try:
+        is_array = isinstance(values, np.ndarray) or hasattr(values, "__array__")
+        ids = np.asarray(values) if is_array else _of_one_kind(list(values))  # type: ignore[arg-type]
+    except Exception as error:  # whatever a foreign object raises
+        raise DataError(f"{name} holds one id a row: {in_one_line(error)}") from error
     if ids.ndim != 1:
         raise DataError(f"{name} has one dimension: found {_shape_of(ids)}")
-    missing = np.isnan(ids) if ids.dtype.kind == "f" else np.zeros(0, dtype=bool)
+    missing = np.isnan(ids) if ids.dtype.kind in "fcmM" else np.zeros(0, dtype=bool)
     if ids.dtype.kind == "O":
         missing = np.array([_is_missing(value) for value in ids], dtype=bool)
     if missing.any():
@@ -84,7 +203,7 @@ def number_by_appearance(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[
         try:
             code = np.array([known.setdefault(value, len(known)) for value in ids], dtype=np.int64)
         except TypeError as error:
-            raise DataError(f"query ids must be hashable: {error}") from error
+            raise DataError(f"query ids must be hashable: {in_one_line(error)}") from error
         return code, np.unique(code, return_index=True)[1].astype(np.int64)
     _, first, code = np.unique(ids, return_index=True, return_inverse=True)
     appearance = np.argsort(first, kind="stable")

@@ -11,7 +11,7 @@ from typing import Any
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels import letor_rules as code
-from rankwise.data.checks import Missing, fill_missing
+from rankwise.data.checks import Missing, as_whole, fill_missing
 from rankwise.data.grouping import Grouping, by_run
 from rankwise.data.letor_groups import SIDE_FILES, as_written, find_side_file, group_sizes
 from rankwise.data.letor_options import Reading, Unjudged, ZeroBased, as_reading
@@ -132,8 +132,7 @@ def iter_letor(
     >>> [block.names() for block in iter_letor(io.BytesIO(text), rows=1)]
     [['a'], ['b']]
     """
-    if rows < 1:
-        raise RankwiseError(f"rows is 1 or more: found {rows}")
+    rows = as_whole(rows, "rows", 1)
     if returning not in ("error", "new"):
         raise RankwiseError(f"returning is 'error' or 'new': found {returning!r}")
     how = as_reading(dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs, streaming=True)
@@ -175,4 +174,4 @@ def _queries(table: Table, how: Reading, grouping: Grouping | None = None) -> Qu
             begin, end = start[first], start[last]
             places = slice(begin, end) if rows is None else rows[begin:end]
             table.X[places] = fill_missing(table.X[places], start[first : last + 1] - begin, None, how.missing)
-    return Queries(table.X, table.y, start, rows, qid=qid, docid=table.docid, feature_names=how.names)
+    return Queries._trusted(table.X, table.y, start, rows, qid=qid, docid=table.docid, feature_names=how.names)

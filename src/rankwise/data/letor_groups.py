@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import FileFormatError
-from rankwise.data.grouping import Grouping, by_size
+from rankwise.data.grouping import Grouping, by_size, warn_of_empty
 from rankwise.data.sources import STANDARD_INPUT, name_of, read_text
 from rankwise.data.texts import Texts
 
@@ -44,20 +44,22 @@ def group_sizes(query_file: Any, name: str, dropped: NDArray[np.bool_], n_rows: 
 
     A query whose rows were all dropped is gone, as it would be from a text with qids.
     """
-    sizes = _read_sizes(query_file)
     n_lines = len(dropped) or n_rows
-    if int(sizes.sum()) != n_lines:
+    sizes = _read_sizes(query_file, name, n_lines)
+    if sum(sizes) != n_lines:
         raise FileFormatError(
-            f"{name_of(query_file)}: the sizes add up to {int(sizes.sum()):,}, but {name} has {n_lines:,} rows"
+            f"{name_of(query_file)}: the sizes add up to {sum(sizes):,}, but {name} has {n_lines:,} rows"
         )
+    warn_of_empty(np.array(sizes, dtype=np.int64), name_of(query_file))
     if len(dropped):
         kept_before = np.concatenate([[0], np.cumsum(~dropped)])
-        sizes = np.diff(kept_before[np.concatenate([[0], np.cumsum(sizes)])])
-        sizes = sizes[sizes > 0]
+        kept = np.diff(kept_before[np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])])
+        return by_size(kept[kept > 0], n_rows)
     return by_size(sizes, n_rows)
 
 
-def _read_sizes(query_file: Any) -> NDArray[np.int64]:
+def _read_sizes(query_file: Any, name: str, n_lines: int) -> list[int]:
+    """The sizes, none above the number of rows; Python's own numbers, whose sum does not wrap."""
     text = read_text(query_file)
     sizes = []
     for number, line in enumerate(text.data.tobytes().removeprefix(b"\xef\xbb\xbf").splitlines(), start=1):
@@ -65,5 +67,10 @@ def _read_sizes(query_file: Any) -> NDArray[np.int64]:
         if len(words) > 1 or not all(word.isdigit() and len(word) <= 18 for word in words):
             shown = line.decode("utf-8", "replace").strip()
             raise FileFormatError(f"{text.name}, line {number:,}: expected the size of a query, found {shown[:40]!r}")
-        sizes += [int(word) for word in words]
-    return np.array(sizes, dtype=np.int64)
+        for size in map(int, words):
+            if size > n_lines:
+                raise FileFormatError(
+                    f"{text.name}, line {number:,}: a query of {size:,} rows, but {name} has {n_lines:,} rows"
+                )
+            sizes.append(size)
+    return sizes

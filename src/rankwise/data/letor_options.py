@@ -7,8 +7,9 @@ from typing import Any, Literal
 import numpy as np
 
 from rankwise._errors import RankwiseError
+from rankwise._kernels import drive
 from rankwise._kernels import letor_rules as code
-from rankwise.data.checks import Missing, as_names
+from rankwise.data.checks import Missing, as_names, as_whole
 
 Unjudged = Literal["error", "drop", "zero"]
 ZeroBased = bool | Literal["auto"]
@@ -36,7 +37,7 @@ class Reading:
 
 def as_reading(
     dtype: Any,
-    missing: Any,
+    missing: Missing,
     unjudged: Any,
     zero_based: Any,
     n_features: int | None,
@@ -48,20 +49,21 @@ def as_reading(
     """The options of :func:`read_letor` and :func:`iter_letor`, or the sentence that says which one is not right."""
     try:
         kind = np.dtype(dtype)
-    except TypeError as error:
+    except Exception as error:  # NumPy parses texts, and raises what its parser does
         raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}") from error
     if kind not in (np.float32, np.float64):
         raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}")
-    if missing not in ("error", "zero", "min"):
+    drive.threads(n_jobs)  # refuses what is no number of threads
+    if not (isinstance(missing, str) and missing in ("error", "zero", "min")):
         raise RankwiseError(f"missing is 'error', 'zero' or 'min': found {missing!r}")
-    if unjudged not in _UNJUDGED:
+    if not (isinstance(unjudged, str) and unjudged in _UNJUDGED):
         raise RankwiseError(f"unjudged is 'error', 'drop' or 'zero': found {unjudged!r}")
-    if zero_based not in (True, False, "auto"):
+    if not (isinstance(zero_based, bool) or (isinstance(zero_based, str) and zero_based == "auto")):
         raise RankwiseError(f"zero_based is True, False or 'auto': found {zero_based!r}")
-    if n_features is not None and n_features < 1:
-        raise RankwiseError(f"n_features is 1 or more: found {n_features}")
+    if n_features is not None:
+        n_features = as_whole(n_features, "n_features", 1, code.LARGEST_ID)
     if feature_names is not None:
-        feature_names = tuple(feature_names)
+        feature_names = as_names(feature_names, n_features) or ()
         n_features = len(feature_names) if n_features is None else n_features
     rules = code.Rules(
         base=0 if zero_based is True else 1,
@@ -72,5 +74,5 @@ def as_reading(
         unjudged=_UNJUDGED[unjudged],
         refuse_missing=missing == "error",
     )
-    names = None if feature_names is None else as_names(feature_names, rules.width)
+    names = None if feature_names is None else tuple(feature_names)
     return Reading(kind, missing, names, rules, streaming, rules.fixed_width, rules.fixed_base, n_jobs)

@@ -1,5 +1,6 @@
 """From a byte that cannot be read to the sentence that helps: file, line, column, what was found, what was expected."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,10 @@ from rankwise._kernels import letor_rules as code
 from rankwise.data.letor_options import Reading
 
 _BLANKS = b" \t\r\v\f"
+_RETURN = (
+    "a carriage return (\\r) inside a line, with text behind it: lines end with \\n or \\r\\n, so convert the file, "
+    "for example by tr '\\r' '\\n'"
+)
 _SHOWN = 40  # letters of what was found
 _BLOCK = 1 << 22  # bytes looked at together
 
@@ -66,6 +71,17 @@ class Where:
             offset += len(token)
         return place
 
+    def announced(self, feature: int) -> int:
+        """Where the first ``id:`` of this feature stands, or of any as large where that is as large as ids get."""
+        digits = rb"[1-9][0-9]{17,}" if feature >= code.LARGEST_ID else b"0*%d" % feature
+        found = re.search(rb"[ \t\r\v\f]" + digits + rb":", self.text.data)
+        return found.start() + 1 if found else 0
+
+    def stray_return(self, begin: int) -> int | None:
+        """Where a carriage return stands in a comment, with more than blanks behind it in its line."""
+        found = re.compile(rb"#[^\n\r]*(\r)[ \t\r\v\f]*[^ \t\r\v\f\n]").search(self.text.data, begin)
+        return found.start(1) if found else None
+
     def _line_begin(self, place: int) -> int:
         last = place
         while last > 0:
@@ -96,7 +112,11 @@ def _sentence(where: Where, reason: int, place: int, rules: code.Rules, how: Rea
         case code.BAD_LABEL:
             return f"expected a label, a finite number, found {found}"
         case code.BAD_FEATURE:
-            return f"expected feature:value, found {found}"
+            # a text of an old editor, in which a carriage return ends a line
+            ended = place > 0 and where.text[place - 1] == ord("\r")
+            return f"expected feature:value, found {found}" + (f" after {_RETURN}" if ended else "")
+        case code.STRAY_RETURN:
+            return f"found {_RETURN}"
         case code.BAD_VALUE:
             return f"expected a number after '{where.feature(place)}:', found {found}"
         case code.EMPTY_QID:

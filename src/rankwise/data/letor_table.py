@@ -21,6 +21,11 @@ from rankwise.data.letor_ranges import Part, Range, RangeReader, cut, foresee
 from rankwise.data.sources import Text
 from rankwise.data.texts import Texts
 
+# A table may take so many bytes without a question. A larger one has at most so many values for each byte of its text:
+# a value takes five to ten bytes, so that one value in a thousand that is not 0 passes.
+_UNQUESTIONED = 100 << 20
+_VALUES_A_BYTE = 100
+
 
 class Table(NamedTuple):
     """What a text holds: rows, the qid of every run of rows and its place, and what had to be found out.
@@ -48,13 +53,18 @@ def read_table(text: Text, begin: int, how: Reading, first_line: int = 1) -> Tab
     first_row = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).tolist()
     n_rows = first_row.pop()
     if not n_rows:
+        where = Where(text.name, text.data, first_line)
+        if (stray := where.stray_return(begin)) is not None:
+            raise problem(where, code.STRAY_RETURN, stray, how.rules, how)
         return None
     ranges = [Range(*pair, row, count) for pair, row, count in zip(bounds, first_row, counts, strict=True)]
     rules = foresee(text.data, bounds, how.rules, how.dtype)
     y = np.zeros(n_rows)
     dropped = np.zeros(n_rows if rules.unjudged == code.DROP else 0, dtype=bool)
     while True:
-        X = _allocated(n_rows, rules, how.dtype, text.name)
+        X = _allocated(n_rows, rules, how.dtype, text.name)  # zeros that nobody has touched cost no memory
+        if not how.width_given:
+            _refuse_unless_justified(n_rows, rules, how.dtype, Where(text.name, text.data, first_line))
         parts = drive.run(RangeReader(text, rules, X, y, dropped).read, ranges, how.n_jobs)
         for notes in (part.notes for part in parts if part.notes.problem):
             raise problem(Where(text.name, text.data, first_line), notes.problem, notes.place, rules, how)
@@ -77,6 +87,19 @@ def read_table(text: Text, begin: int, how: Reading, first_line: int = 1) -> Tab
         dropped if sum(kept) < n_rows else dropped[:0],
         sum(part.notes.missing for part in parts),
         rules,
+    )
+
+
+def _refuse_unless_justified(n_rows: int, rules: code.Rules, dtype: Any, where: Where) -> None:
+    """One stray id must not ask for a table that has nothing to do with the size of its text."""
+    needed = n_rows * rules.width * dtype.itemsize
+    if needed <= _UNQUESTIONED or n_rows * rules.width <= _VALUES_A_BYTE * len(where.text):
+        return
+    largest = rules.base + rules.width - 1
+    raise FileFormatError(
+        f"{where.of(where.announced(largest))}: feature {largest:,} would make a table of {n_rows:,} x {rules.width:,} "
+        f"values, {needed / 2**20:,.0f} MiB, out of {len(where.text):,} bytes of text: give "
+        f"n_features={rules.width} if that is meant"
     )
 
 

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._beside import writing
-from rankwise._errors import DataError
+from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._paths import path_of
-from rankwise.data.queries import Queries
+from rankwise.data.checks import first_repeated
+from rankwise.data.queries import Queries, as_queries
 from rankwise.data.texts import Texts
 
 BLOCK = 1 << 22  # bytes formatted together, at most
@@ -39,7 +40,9 @@ def write_letor(queries: Queries, path: str | os.PathLike[str], *, sparse: bool 
     >>> queries = Queries.from_arrays([[0.5, 0.0], [0.25, 1.0]], [2, 0], qid=["a", "a"], docid=["d1", "d2"])
     >>> write_letor(queries, "train.txt")  # doctest: +SKIP
     """
-    columns = _Columns.of(queries)
+    if not isinstance(sparse, (bool, np.bool_)):
+        raise RankwiseError(f"sparse is True or False: found {sparse!r:.60}")
+    columns = _Columns.of(as_queries(queries, "write_letor"))
     with writing(path) as part, open(part, "wb") as file:
         if path_of(path).endswith(".gz"):
             # no name and no time of writing: the same lists give the same bytes
@@ -62,8 +65,7 @@ class _Columns(NamedTuple):
     def of(cls, queries: Queries) -> "_Columns":
         qid = Texts.of(queries.names())
         names = list(qid)
-        if len(set(names)) < len(names):
-            twice = next(name for place, name in enumerate(names) if name in names[:place])
+        if (twice := first_repeated(names)) is not None:
             raise DataError(f"query {twice!r} is there twice, and its lists would become one")
         _refuse_blanks(qid, "query", b"#")
         if "" in names:
@@ -71,7 +73,7 @@ class _Columns(NamedTuple):
         docid = Texts.of([]) if queries.docid is None else Texts.concat([queries.docid])
         docid.data.flags.writeable = False  # as that of the others is: compiled code is made for one of the two
         _refuse_blanks(docid, "document", b"")
-        return cls(queries.X, queries.labels(), queries.query_of_row(), qid, docid)
+        return cls(queries.X, queries.labels(), queries.query_of_row, qid, docid)
 
 
 def _refuse_blanks(texts: Texts, what: str, others: bytes) -> None:

@@ -1,13 +1,14 @@
 """`Queries`: a ragged, immutable set of judged lists, the one currency of the house."""
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError
+from rankwise._errors import DataError, in_one_line
 from rankwise.data import checks, grouping
 from rankwise.data.checks import Floats, Missing
 from rankwise.data.texts import Texts
@@ -23,7 +24,10 @@ Array = TypeVar("Array", bound=NDArray[Any])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """One judged list: a view of its rows, in input order."""
+    """One judged query: a view of its rows, in input order.
+
+    Queries hand out their own without a check; one that is made by hand is checked as :class:`Queries` are.
+    """
 
     X: Floats
     y: NDArray[np.float64] | None
@@ -32,8 +36,32 @@ class Query:
     weight: float
     feature_names: tuple[str, ...] | None
 
+    def __post_init__(self) -> None:
+        X = checks.as_features(self.X)
+        names = checks.as_names(self.feature_names, X.shape[1])
+        checked = {
+            "X": checks.fill_missing(X, np.array([0, len(X)]), None, "error", names),
+            "y": None if self.y is None else checks.as_labels(self.y, len(X)),
+            "docid": None if self.docid is None else _as_docid(self.docid, len(X)),
+            "weight": checks.as_weight(self.weight),
+            "feature_names": names,
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def _trusted(cls, X: Any, y: Any, qid: Any, docid: Any, weight: float, feature_names: Any) -> "Query":
+        """A query of parts that were checked."""
+        query = object.__new__(cls)
+        for name, value in zip(_QUERY_FIELDS, (X, y, qid, docid, weight, feature_names), strict=True):
+            object.__setattr__(query, name, value)
+        return query
+
     def __len__(self) -> int:
         return len(self.X)
+
+
+_QUERY_FIELDS = ("X", "y", "qid", "docid", "weight", "feature_names")
 
 
 class Queries:
@@ -41,7 +69,7 @@ class Queries:
 
     Query q owns rows ``rows[start[q]:start[q+1]]``. ``X``, ``y``, ``docid`` and every score stay in the order of
     the input, and ``X`` is not copied. Make one by :meth:`from_arrays`, :meth:`from_frame`, :func:`read_letor` or
-    :func:`load`; the constructor trusts what it is given.
+    :func:`load`; the constructor takes the layout itself, and checks all of it.
 
     Attributes
     ----------
@@ -77,6 +105,36 @@ class Queries:
 
     def __init__(
         self,
+        X: Any,
+        y: ArrayLike | None,
+        start: ArrayLike,
+        rows: ArrayLike | None = None,
+        *,
+        weight: ArrayLike | None = None,
+        qid: ArrayLike | Sequence[Any] | None = None,
+        docid: Sequence[Any] | None = None,
+        feature_names: Sequence[str] | None = None,
+        scaling: "Scaler | None" = None,
+    ) -> None:
+        X = checks.as_features(X)
+        layout = grouping.as_layout(start, rows, len(X))
+        names = checks.as_names(feature_names, X.shape[1])
+        count = len(layout.start) - 1
+        self._set(
+            checks.fill_missing(X, layout.start, layout.rows, "error", names),
+            None if y is None else checks.as_labels(y, len(X)),
+            layout.start,
+            layout.rows,
+            None if weight is None else checks.as_weights(weight, count),
+            None if qid is None else grouping.as_query_ids(qid, count),
+            None if docid is None else _as_docid(docid, len(X)),
+            names,
+            _as_scaling(scaling, X.shape[1]),
+        )
+
+    @classmethod
+    def _trusted(
+        cls,
         X: Floats,
         y: NDArray[np.float64] | None,
         start: NDArray[np.int64],
@@ -87,8 +145,13 @@ class Queries:
         docid: Texts | None = None,
         feature_names: tuple[str, ...] | None = None,
         scaling: "Scaler | None" = None,
-    ) -> None:
-        fields = (X, y, start, rows, weight, qid, docid, feature_names, scaling)
+    ) -> "Queries":
+        """Queries of parts that were checked where they came from; nothing is looked at again."""
+        queries = object.__new__(cls)
+        queries._set(X, y, start, rows, weight, qid, docid, feature_names, scaling)
+        return queries
+
+    def _set(self, *fields: Any) -> None:
         for name, value in zip(_FIELDS, fields, strict=True):
             object.__setattr__(self, name, _read_only(value) if isinstance(value, np.ndarray) else value)
 
@@ -130,8 +193,10 @@ class Queries:
             found = "neither" if qid is None else "both"
             raise DataError(f"say which rows belong together by qid= (one id a row) or group= (sizes): found {found}")
         parts = grouping.by_id(qid, len(X)) if qid is not None else grouping.by_size(group, len(X))  # type: ignore[arg-type]
+        if group is not None:
+            grouping.warn_of_empty(np.diff(parts.start), "group")
         names = checks.as_names(feature_names, X.shape[1])
-        return cls(
+        return cls._trusted(
             checks.fill_missing(X, parts.start, parts.rows, missing, names),
             None if y is None else checks.as_labels(y, len(X)),
             parts.start,
@@ -205,11 +270,7 @@ class Queries:
             raise DataError("these queries carry no labels, and labels are needed here: use with_labels(y)")
         return self.y
 
-    def rows_of(self, query: int) -> Any:
-        """What picks one query's rows out of an array in input order: a slice when they stand together."""
-        first, last = int(self.start[query]), int(self.start[query + 1])
-        return slice(first, last) if self._rows is None else self._rows[first:last]
-
+    @property
     def query_of_row(self) -> NDArray[np.int64]:
         """For each row, in input order, the number of its query."""
         owner = np.repeat(np.arange(len(self), dtype=np.int64), self.sizes)
@@ -218,6 +279,14 @@ class Queries:
         placed = np.empty_like(owner)
         placed[self._rows] = owner
         return placed
+
+    def rows_of(self, query: int) -> Any:
+        """What picks one query's rows out of an array in input order: a slice when they stand together."""
+        if not isinstance(query, (int, np.integer)) or not -len(self) <= query < len(self):
+            raise DataError(f"rows_of takes the number of a query, 0 to {len(self) - 1:,}: found {query!r:.60}")
+        query = range(len(self))[int(query)]
+        first, last = int(self.start[query]), int(self.start[query + 1])
+        return slice(first, last) if self._rows is None else self._rows[first:last]
 
     def names(self) -> list[Any]:
         """The query ids as plain Python values; positions where the queries have none."""
@@ -281,10 +350,13 @@ class Queries:
 
     def select_features(self, names: Sequence[str]) -> "Queries":
         """The same lists with the named features, in that order; a name that is not there is refused by name."""
+        if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+            raise DataError(f"features are selected by a list of names: found {names!r:.60}")
+        names = list(names)
         if self.feature_names is None:
             raise DataError("these queries carry no feature names: give feature_names= when making them")
         place = {name: column for column, name in enumerate(self.feature_names)}
-        lacking = [name for name in names if name not in place]
+        lacking = [name for name in names if not isinstance(name, str) or name not in place]
         if lacking:
             raise DataError(f"feature {lacking[0]!r} is not among the {len(place)} features of these queries")
         if tuple(names) == self.feature_names:
@@ -308,7 +380,7 @@ class Queries:
 
     def _query(self, query: int) -> Query:
         places = self.rows_of(query)
-        return Query(
+        return Query._trusted(
             X=self.X[places],
             y=None if self.y is None else self.y[places],
             qid=query if self.qid is None else self.qid[query],
@@ -332,7 +404,7 @@ class Queries:
         return self._at(places if self._rows is None else self._rows[places], start, chosen)
 
     def _at(self, rows: Any, start: NDArray[np.int64], queries: Any) -> "Queries":
-        return Queries(
+        return Queries._trusted(
             self.X[rows],
             None if self.y is None else self.y[rows],
             start,
@@ -347,10 +419,20 @@ class Queries:
 _FIELDS = ("X", "y", "start", "_rows", "weight", "qid", "docid", "feature_names", "scaling")
 
 
+def as_queries(value: Any, function: str) -> Queries:
+    """The queries that a function was given, or the sentence that says what it takes."""
+    if isinstance(value, Queries):
+        return value
+    hint = "; read_letor and read_table read files" if isinstance(value, (str, bytes, os.PathLike)) else ""
+    raise DataError(f"{function} takes Queries: found {type(value).__name__}{hint}")
+
+
 def _rebuild(
     X: Any, y: Any, start: Any, rows: Any, weight: Any, qid: Any, docid: Any, names: Any, scaling: Any
 ) -> Queries:
-    return Queries(X, y, start, rows, weight=weight, qid=qid, docid=docid, feature_names=names, scaling=scaling)
+    return Queries._trusted(
+        X, y, start, rows, weight=weight, qid=qid, docid=docid, feature_names=names, scaling=scaling
+    )
 
 
 def _read_only(array: Array) -> Array:
@@ -360,11 +442,24 @@ def _read_only(array: Array) -> Array:
     return view
 
 
-def _as_docid(docid: Sequence[Any], n_rows: int) -> Texts:
-    texts = docid if isinstance(docid, Texts) else Texts.of(docid)
+def _as_docid(docid: Sequence[Any] | Texts, n_rows: int) -> Texts:
+    try:
+        texts = docid if isinstance(docid, Texts) else Texts.of(docid)
+    except TypeError as error:  # nothing to go through, or an object without a text
+        raise DataError(f"docid holds one identity a row: {in_one_line(error)}") from error
     if len(texts) != n_rows:
         raise DataError(f"docid holds one identity a row: found {len(texts):,} for {n_rows:,} rows")
     return texts
+
+
+def _as_scaling(scaling: Any, n_features: int) -> "Scaler | None":
+    if scaling is None:
+        return None
+    from rankwise.data.scaling import Scaler
+
+    if not isinstance(scaling, Scaler) or getattr(scaling, "n_features_in_", None) != n_features:
+        raise DataError(f"scaling is a Scaler fitted on {n_features} features, or None: found {scaling!r:.60}")
+    return scaling
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:

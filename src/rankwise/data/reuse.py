@@ -44,7 +44,7 @@ def seen_before(queries: Queries, seen: Fingerprints, *, n_jobs: int | None = No
     place = _found(queries, sketches, n_jobs)
     found = place >= 0
     # every sketch once per query, or per group of queries that repeat each other
-    pairs = np.unique(np.stack([queries.query_of_row()[found], place[found]]), axis=1)
+    pairs = np.unique(np.stack([queries.query_of_row[found], place[found]]), axis=1)
     group = same_content(queries, n_jobs=n_jobs)
     groups_of_sketch = np.bincount(np.unique(np.stack([group[pairs[0]], pairs[1]]), axis=1)[1], minlength=len(sketches))
     pairs = pairs[:, groups_of_sketch[pairs[1]] == 1]

@@ -7,9 +7,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, RankwiseError
-from rankwise.data.checks import BLOCK_VALUES, Floats
-from rankwise.data.queries import Queries
+from rankwise._errors import DataError, RankwiseError, in_one_line
+from rankwise.data.checks import BLOCK_VALUES, Floats, as_names
+from rankwise.data.queries import Queries, as_queries
 
 How = Literal["standard", "minmax", "log"]
 Per = Literal["set", "query"]
@@ -62,6 +62,7 @@ class Scaler:
     def fit(self, queries: Queries, y: Any = None) -> "Scaler":
         """Learn center and scale from these queries (``y`` is what scikit-learn's pipelines pass along)."""
         self._check_params()
+        queries = as_queries(queries, "Scaler.fit")
         _refuse_scaled(queries)
         if self.per == "set" and not queries.n_documents:
             raise DataError("a scaler is fitted on documents: found none")
@@ -99,7 +100,10 @@ class Scaler:
         self._check_fitted()
         if self.how == "log" or self.scale_ is None:
             raise RankwiseError(f"{self!r} is not linear in the raw features: it cannot be folded into linear weights")
-        weights = np.asarray(coef, dtype=np.float64)
+        try:
+            weights = np.asarray(coef, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"coef holds one weight a feature: {in_one_line(error)}") from error
         if weights.shape != self.scale_.shape:
             raise DataError(
                 f"coef has shape {weights.shape}: expected one weight for each of {len(self.scale_)} features"
@@ -118,7 +122,7 @@ class Scaler:
 
     def _check_params(self) -> None:
         for name, value, known in (("how", self.how, get_args(How)), ("per", self.per, get_args(Per))):
-            if value not in known:
+            if not isinstance(value, str) or value not in known:
                 raise RankwiseError(f"{name} is one of {', '.join(map(repr, known))}: found {value!r}")
 
     def _check_fitted(self) -> None:
@@ -127,6 +131,7 @@ class Scaler:
 
     def _aligned(self, queries: Queries) -> Queries:
         self._check_fitted()
+        queries = as_queries(queries, "Scaler.transform")
         _refuse_scaled(queries)
         if queries.n_features != self.n_features_in_:
             raise DataError(f"the scaler was fitted on {self.n_features_in_} features: found {queries.n_features}")
@@ -172,20 +177,30 @@ class Scaler:
     @classmethod
     def from_state(cls, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Scaler":
         """The scaler that :meth:`to_state` described; what cannot be one is refused."""
+        if not isinstance(facts, Mapping) or not isinstance(arrays, Mapping):
+            raise DataError("the state of a scaler is facts by name and arrays by name")
         scaler = cls(facts.get("how"), facts.get("per"))  # type: ignore[arg-type]  # checked on the next line
         scaler._check_params()
         count, names = facts.get("n_features"), facts.get("feature_names")
-        if not isinstance(count, int) or not (names is None or (isinstance(names, list) and len(names) == count)):
+        if (
+            isinstance(count, bool)
+            or not isinstance(count, int)
+            or not (names is None or (isinstance(names, list) and len(names) == count))
+        ):
             raise DataError("the state of a scaler lacks the number or the names of its features")
         center, scale = arrays.get("center"), arrays.get("scale")
         for array in (center, scale):
+            if array is not None and not (isinstance(array, np.ndarray) and array.dtype == np.float64):
+                raise DataError("the state of a scaler has centers or scales that are no arrays of float64")
             if (array is None) != (scaler.per == "query") or (array is not None and array.shape != (count,)):
                 raise DataError("the state of a scaler has centers or scales that do not fit its features")
             if array is not None and not np.isfinite(array).all():
                 raise DataError("the state of a scaler has centers or scales that are not finite")
+        if scale is not None and (scale < 0).any():
+            raise DataError("the state of a scaler has a scale below 0")
         scaler.center_, scaler.scale_ = center, scale
         scaler.n_features_in_ = count
-        scaler.feature_names_in_ = None if names is None else tuple(map(str, names))
+        scaler.feature_names_in_ = as_names(names, count)
         return scaler
 
     def __eq__(self, other: object) -> bool:

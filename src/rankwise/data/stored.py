@@ -61,7 +61,7 @@ def read_queries(store: Store, mmap: bool = True) -> Queries:
         raise FileFormatError(f"{store.path} is damaged: its queries do not cover its {len(X):,} documents")
     count = len(start) - 1
     try:
-        return Queries(
+        return Queries._trusted(
             X,
             checks.as_labels(store.array("y", np.float64), len(X)) if "y" in store else None,
             start,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise.data import checks
 from rankwise.data.queries import Queries
 
 Floats = NDArray[np.float64]
@@ -75,17 +76,20 @@ def make_lists(
     >>> make_lists(100, documents=(5, 50))
     Queries(100 queries, 2,190 documents, 20 features, labels 0 to 4)
     """
-    fewest, most = (documents, documents) if isinstance(documents, int) else documents
+    queries = checks.as_whole(queries, "queries", most=2**40)
+    features = checks.as_whole(features, "features", most=2**40)
+    grades = checks.as_whole(grades, "grades", most=2**20)
+    fewest, most = checks.as_range(documents, "documents")
     if queries < 1 or features < 1 or not 1 <= fewest <= most:
         raise RankwiseError(
             "make_lists needs at least one query, one feature and one document a query: "
             f"found queries={queries}, features={features}, documents={documents}"
         )
-    if grades < 2 or not 0 <= noise < math.inf:
+    if grades < 2 or not checks.is_number(noise) or not 0 <= noise < math.inf:
         raise RankwiseError(f"grades is 2 or more and noise 0 or more: found grades={grades}, noise={noise}")
     if dtype not in ("float64", "float32"):
         raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}")
-    random = np.random.default_rng(random_state)
+    random = checks.as_random(random_state)
     sizes = np.exp(random.uniform(math.log(fewest), math.log(most + 1), size=queries)).astype(np.int64)
     sizes = np.clip(sizes, fewest, most)
     pages = _Pages.draw(sizes, random)

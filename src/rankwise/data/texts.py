@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError
+from rankwise._errors import DataError, in_one_line
 
 
 class Texts:
@@ -26,14 +26,29 @@ class Texts:
     __slots__ = ("data", "offset")
 
     def __init__(self, data: NDArray[np.uint8], offset: NDArray[np.int64]) -> None:
+        if not (isinstance(data, np.ndarray) and data.ndim == 1 and data.dtype == np.uint8):
+            raise DataError(f"the bytes of texts are a one-dimensional array of uint8: found {_described(data)}")
+        if not (isinstance(offset, np.ndarray) and offset.ndim == 1 and offset.dtype == np.int64 and len(offset)):
+            raise DataError(f"the offsets of texts are a one-dimensional array of int64: found {_described(offset)}")
+        if offset[0] < 0 or offset[-1] > len(data) or (offset[1:] < offset[:-1]).any():
+            raise DataError(f"the offsets of texts climb from 0 or more to at most {len(data):,}, the number of bytes")
         self.data = data
         self.offset = offset
+
+    @classmethod
+    def _trusted(cls, data: NDArray[np.uint8], offset: NDArray[np.int64]) -> "Texts":
+        """Texts of arrays that were checked: parts of others."""
+        texts = object.__new__(cls)
+        texts.data, texts.offset = data, offset
+        return texts
 
     @classmethod
     def of(cls, texts: Iterable[Any]) -> "Texts":
         """Any identities, each turned into its text."""
         try:
             encoded = [str(text).encode("utf-8", "surrogateescape") for text in texts]
+        except TypeError as error:  # nothing to go through, or an object without a text
+            raise DataError(f"texts come from a list of identities: {in_one_line(error)}") from error
         except UnicodeEncodeError as error:
             raise DataError(f"{error.object!r} is no text: it holds half of a surrogate pair") from error
         offset = np.zeros(len(encoded) + 1, dtype=np.int64)
@@ -62,8 +77,11 @@ class Texts:
             return text.decode("utf-8", "surrogateescape")
         if isinstance(key, slice) and key.step in (None, 1):
             first, last, _ = key.indices(len(self))
-            return Texts(self.data, self.offset[first : max(first, last) + 1])
-        return self._take(np.arange(len(self))[key])
+            return Texts._trusted(self.data, self.offset[first : max(first, last) + 1])
+        places = np.arange(len(self))[key]
+        if places.ndim != 1:
+            raise IndexError(f"texts are chosen by number, slice, mask or list of numbers: found {key!r:.60}")
+        return self._take(places)
 
     def _take(self, places: NDArray[np.int64]) -> "Texts":
         length = self.offset[places + 1] - self.offset[places]
@@ -71,7 +89,7 @@ class Texts:
         np.cumsum(length, out=offset[1:])
         # byte j of the result comes from its text's first byte plus its place inside the text
         source = np.repeat(self.offset[places] - offset[:-1], length) + np.arange(offset[-1])
-        return Texts(self.data[source], offset)
+        return Texts._trusted(self.data[source], offset)
 
     def __iter__(self) -> Iterator[str]:
         data = self.data[self.offset[0] : self.offset[-1]].tobytes()
@@ -93,3 +111,9 @@ class Texts:
     def __repr__(self) -> str:
         shown = ", ".join(repr(self[place]) for place in range(min(3, len(self))))
         return f"Texts([{shown}{', ...' if len(self) > 3 else ''}], {len(self):,} texts)"
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and type {value.dtype}"
+    return f"a {type(value).__name__}"

@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._beside import writing
 from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise._paths import path_of
-from rankwise.data.checks import as_scores
+from rankwise.data.checks import as_scores, first_repeated
 from rankwise.data.grouping import as_ids
-from rankwise.data.queries import Queries
+from rankwise.data.queries import Queries, as_queries
 from rankwise.data.sources import name_of, open_stream
 from rankwise.data.texts import Texts
 
@@ -105,7 +105,7 @@ def from_trec(
     lists = {qid: documents for qid, documents in lists.items() if documents}  # "drop" may leave nothing
     rows = [row for documents in lists.values() for row in documents]
     start = np.concatenate([[0], np.cumsum([len(documents) for documents in lists.values()])]).astype(np.int64)
-    queries = Queries(
+    queries = Queries._trusted(
         np.empty((len(rows), 0)),
         np.array([label for _, label, _ in rows], dtype=np.float64),
         start,
@@ -124,7 +124,7 @@ def write_run(
     precision: ``ties_as_rank=True`` writes n, n-1, ..., 1 instead, which every tool reads as this very order.
     Documents without ids are called by their place in the list, from 0.
     """
-    values = as_scores(scores, queries.n_documents)
+    values = as_scores(scores, as_queries(queries, "write_run").n_documents)
     if np.isposinf(values).any() and not ties_as_rank:
         raise DataError(f"scores is inf at row {int(np.argmax(values)):,}: a run holds numbers; give ties_as_rank=True")
     label = _field(tag, "tag")
@@ -139,7 +139,7 @@ def write_run(
 
 def write_qrels(queries: Queries, path: FilePath) -> None:
     """Write the labels as judgements, in input order; whole labels as whole numbers, as trec_eval wants them."""
-    labels = queries.labels()
+    labels = as_queries(queries, "write_qrels").labels()
     with _writing_lines(path) as file:
         for query, qid, docids in _identified(queries):
             for docid, value in zip(docids, labels[queries.rows_of(query)].tolist(), strict=True):
@@ -282,16 +282,14 @@ def _writing_lines(path: FilePath) -> Iterator[IO[bytes] | gzip.GzipFile]:
 def _identified(queries: Queries) -> Iterator[tuple[int, bytes, list[bytes]]]:
     """(number, id, ids of the documents) of each query, as the words that stand for them in a file."""
     names = [_field(name, "query id") for name in queries.names()]
-    if len(set(names)) < len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+    if (twice := first_repeated(names)) is not None:
         raise DataError(f"two queries would be written as {_text(twice)!r}: give them other ids")
     for query, name in enumerate(names):
         if queries.docid is None:
             yield query, name, [b"%d" % place for place in range(queries.sizes[query])]
             continue
         docids = [_field(docid, "document id") for docid in queries.docid[queries.rows_of(query)]]
-        if len(set(docids)) < len(docids):
-            twice = next(docid for place, docid in enumerate(docids) if docid in docids[:place])
+        if (twice := first_repeated(docids)) is not None:
             raise DataError(f"document {_text(twice)!r} is twice in query {_text(name)!r}")
         yield query, name, docids
 

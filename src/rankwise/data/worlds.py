@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
+from rankwise.data.checks import as_random, as_range, as_whole, is_number
 from rankwise.data.queries import Queries, Query
 
 Vector = NDArray[np.float64]
@@ -63,7 +64,12 @@ class World:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        fewest, most = self.documents
+        for name in ("n_queries", "features", "grades", "seed"):
+            object.__setattr__(self, name, as_whole(getattr(self, name), name, least=-(2**63)))
+        for name in ("margin", "radius", "noise", "angle"):
+            if not is_number(getattr(self, name)):
+                raise RankwiseError(f"{name} is a number: found {getattr(self, name)!r:.60}")
+        fewest, most = as_range(self.documents, "documents")
         if self.n_queries < 1 or self.features < 1 or not 1 <= fewest <= most:
             raise RankwiseError(
                 "a world has at least one query, one feature and one document a query: "
@@ -170,7 +176,7 @@ class World:
         another = (grade + random.integers(1, self.grades, size=len(grade))) % self.grades
         flipped = self.grades - 1 - grade if self.flip == "queries" else another
         labels = np.where(hit < self.noise, flipped, grade).astype(np.float64)
-        return Queries(X, labels, start, qid=rounds)
+        return Queries._trusted(X, labels, start, qid=rounds)
 
     def _place(self, grade: NDArray[np.int64], u: Vector, random: np.random.Generator) -> Vector:
         """Rows of these grades around the comparators ``u``, one of all rows or one a row."""
@@ -289,11 +295,11 @@ def _world(
     flip: Flip = "labels",
     angle: float = 0.0,
 ) -> World:
-    fewest, most = (documents, documents) if isinstance(documents, int) else documents
-    seed = random_state.integers(1 << 63) if isinstance(random_state, np.random.Generator) else random_state
+    generator = isinstance(random_state, np.random.Generator)
+    seed = as_random(random_state).integers(1 << 63) if generator else as_whole(random_state, "random_state")
     return World(
         n_queries=n_queries,
-        documents=(fewest, most),
+        documents=as_range(documents, "documents"),
         features=features,
         grades=grades,
         margin=margin,

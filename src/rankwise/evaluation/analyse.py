@@ -11,7 +11,7 @@ from rankwise._kernels import drive
 from rankwise._tables import Table
 from rankwise.data.checks import as_scores
 from rankwise.data.grouping import as_ids, number_by_appearance
-from rankwise.data.queries import Queries
+from rankwise.data.queries import Queries, as_queries
 from rankwise.evaluation.intervals import How, interval, mean
 from rankwise.measures._base import Ties
 
@@ -111,7 +111,7 @@ def label_pairs(queries: Queries, scores: ArrayLike, *, ties: Ties = "expected",
     """
     if ties not in ("expected", "pessimistic", "optimistic", "stable"):
         raise RankwiseError(f"ties is 'expected', 'pessimistic', 'optimistic' or 'stable': found {ties!r}")
-    labels, grade = np.unique(queries.labels(), return_inverse=True)
+    labels, grade = np.unique(as_queries(queries, "label_pairs").labels(), return_inverse=True)
     if len(labels) > _LABELS_AT_MOST:
         raise DataError(
             f"pairs of labels are counted for {_LABELS_AT_MOST} different labels at most: found {len(labels):,}; "
@@ -139,7 +139,7 @@ def label_pairs(queries: Queries, scores: ArrayLike, *, ties: Ties = "expected",
 
 def different_pairs(queries: Queries) -> NDArray[np.int64]:
     """For each query, its pairs of documents with different labels: (m^2 - sum over labels of m_l^2) / 2."""
-    labels = queries.labels()[queries.rows]
+    labels = as_queries(queries, "this count").labels()[queries.rows]
     owner = np.repeat(np.arange(len(queries)), queries.sizes)
     order = np.lexsort((labels, owner))
     labels, owner = labels[order], owner[order]
@@ -154,7 +154,7 @@ def _counts(queries: Queries, by: str, rel: float) -> NDArray[np.int64]:
     if by == "documents":
         return queries.sizes
     if by == "relevant":
-        owner = queries.query_of_row()[queries.labels() >= rel]
+        owner = queries.query_of_row[queries.labels() >= rel]
         return np.bincount(owner, minlength=len(queries)).astype(np.int64)
     if by == "pairs":
         return different_pairs(queries)

@@ -9,6 +9,7 @@ exactly, with both scores F of :func:`rankwise.losses.permutation.permutation_sc
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,12 +50,14 @@ def two_clouds(
     ----------
     Direct optimisation of evaluation measures, the simulations of Figures 3 and 4.
     """
-    if relevant < 1 or irrelevant < 1 or not all(0 <= each < math.inf for each in variance):
+    pair = isinstance(variance, Sequence) and len(variance) == 2 and all(map(checks.is_number, variance))
+    some = checks.is_whole(relevant) and checks.is_whole(irrelevant) and max(relevant, irrelevant) < 2**40
+    if not some or not pair or not all(0 <= each < math.inf for each in variance):
         raise RankwiseError(
             "two clouds have a relevant and an irrelevant document at least, and variances from 0 on: "
-            f"found relevant={relevant}, irrelevant={irrelevant}, variance={variance}"
+            f"found relevant={relevant!r:.40}, irrelevant={irrelevant!r:.40}, variance={variance!r:.40}"
         )
-    random = np.random.default_rng(random_state)
+    random = checks.as_random(random_state)
     spread = np.diag(variance)
     above = random.multivariate_normal((1.0, 1.0), spread, relevant)
     below = random.multivariate_normal((-1.0, -1.0), spread, irrelevant)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise._progress import progress
 from rankwise._tables import Table
+from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.evaluation.compare_cells import Cell, learn, score
 from rankwise.evaluation.compare_folds import Part, Parts, divide
@@ -55,6 +56,8 @@ def compare(
     """:func:`rankwise.compare` without its report, which stands in a higher room; see there for the parameters."""
     _, parsed, titles = settle(measures, like, rel)
     first = parsed[0]
+    if reading is not None and not isinstance(reading, Mapping):
+        raise RankwiseError(f"reading holds options of read_letor by name: found {type(reading).__name__}")
     chooser = None if choose_by is None else settle(choose_by, like, rel)[1][0]
     _check(level, random_state, correction)
     entries = as_entries(rankers, first, grids, random_state)
@@ -216,14 +219,14 @@ def _about(entry: Entry) -> dict[str, Any]:
 def _baseline(baseline: str | None, entries: Mapping[str, Entry]) -> str:
     if baseline is None:
         return next(iter(entries))
-    if baseline not in entries:
+    if not isinstance(baseline, str) or baseline not in entries:
         raise RankwiseError(f"baseline is one of {', '.join(map(repr, entries))}: found {baseline!r}")
     return baseline
 
 
 def _check(level: float, random_state: Any, correction: Correction) -> None:
     """What would be told after hours is told at once."""
-    if not 0 < level < 1:
+    if not checks.is_number(level) or not 0 < level < 1:
         raise RankwiseError(f"level is a confidence between 0 and 1, such as 0.95: found {level}")
     if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool) or random_state < 0:
         raise RankwiseError(f"random_state is a whole number, which the result repeats: found {random_state!r:.40}")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError
 from rankwise.data import checks
+from rankwise.data.checks import is_whole
 from rankwise.data.fingerprints import Seen
 from rankwise.data.folds import kfold, read_folds, split
 from rankwise.data.queries import Queries
@@ -119,14 +120,14 @@ def _read(path: Path, options: dict[str, Any]) -> Any:
 def _divided(data: Queries, folds: int | None, learning: bool, random_state: int) -> Parts:
     if folds is None and not learning:
         return Parts((Part(None, None, data),), data, (np.arange(data.n_documents),))
-    numbered = Queries(np.arange(data.n_documents, dtype=np.float64)[:, None], None, data.start, _rows(data))
+    numbered = Queries._trusted(np.arange(data.n_documents, dtype=np.float64)[:, None], None, data.start, _rows(data))
     if folds == 1:
         made = [split(data, random_state=random_state)]
         places = [split(numbered, random_state=random_state)[2]]
     else:
         count = USUAL_FOLDS if folds is None else folds
-        if count < 3:
-            raise DataError(f"folds is 1 (one division into three parts) or 3 and more: found {count}")
+        if not is_whole(count, 3):
+            raise DataError(f"folds is 1 (one division into three parts) or 3 and more: found {count!r:.60}")
         made = [tuple(fold) for fold in kfold(data, count, random_state=random_state)]
         places = [fold.test for fold in kfold(numbered, count, random_state=random_state)]
     rows = tuple(place.X[:, 0].astype(np.int64) for place in places)

@@ -71,6 +71,8 @@ def as_entries(
     named = _named(rankers)
     if not named:
         raise RankwiseError("a comparison needs one ranker at least: found none")
+    if grids is not None and not isinstance(grids, Mapping):
+        raise RankwiseError(f"grids are given by the name of the ranker: found {type(grids).__name__}")
     unknown = [name for name in grids or {} if name not in named]
     if unknown:
         raise RankwiseError(f"grids names {unknown[0]!r}, which is not among the rankers {', '.join(map(repr, named))}")

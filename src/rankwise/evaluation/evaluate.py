@@ -75,7 +75,7 @@ def evaluate(
     raw = measure_lists(parsed, lists, ties=order, n_jobs=n_jobs)  # type: ignore[arg-type]
     stated = [empty or ("skip" if tool is None else tool.empty_value(measure)) for measure in parsed]
     for choice in stated:
-        if choice not in EMPTY:
+        if not isinstance(choice, str) or choice not in EMPTY:
             raise RankwiseError(f"empty is one of {', '.join(map(repr, EMPTY))}: found {choice!r}")
     return Evaluation(
         measures=tuple(parsed),
@@ -105,7 +105,9 @@ def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Queries, Any
             )
         n_rows = len(labels) if labels.ndim else 0
         parts = grouping.by_id(qid, n_rows) if qid is not None else grouping.by_size(group, n_rows)
-        queries = Queries(
+        if group is not None:
+            grouping.warn_of_empty(np.diff(parts.start), "group")
+        queries = Queries._trusted(
             np.empty((n_rows, 0)), checks.as_labels(labels, n_rows), parts.start, parts.rows, qid=parts.qid
         )
     elif qid is not None or group is not None:

@@ -94,7 +94,7 @@ def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) 
 def _by_docid(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Scores:
     if queries.docid is None:
         raise FileFormatError(f"{path} is a TREC run, and the judged documents carry no ids to find its documents by")
-    owner = queries.query_of_row()
+    owner = queries.query_of_row
     names = [str(name) for name in queries.names()]
     row_of = {(names[query], docid): row for row, (query, docid) in enumerate(zip(owner, queries.docid, strict=True))}
     scores = np.full(queries.n_documents, -np.inf)

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._figures import COLOURS, FAINT
+from rankwise.data import checks
 from rankwise.data.diagnose_features import feature_names
-from rankwise.data.queries import Queries
+from rankwise.data.queries import Queries, as_queries
 from rankwise.evaluation.compare_rankers import takes_lists
 from rankwise.evaluation.drawn_table import DrawnTable
 from rankwise.evaluation.evaluate import evaluate
@@ -64,7 +65,7 @@ def permutation_importance(
     >>> found.columns, len(found), found.per_query.shape
     (('feature', 'loss', 'low', 'high'), 4, (4, 20))
     """
-    random = np.random.default_rng(random_state)
+    random = checks.as_random(random_state)
     per_query = losses_by_query(
         model, queries, measure, repeats=repeats, random_state=random, n_jobs=n_jobs, **conventions
     )
@@ -82,10 +83,13 @@ def losses_by_query(
     **conventions: Any,
 ) -> NDArray[np.float64]:
     """Features x queries: the mean loss over the shuffles; NaN where the measure says nothing about a query."""
-    if repeats < 1:
-        raise RankwiseError(f"repeats is a whole number from 1 on: found {repeats}")
+    if not checks.is_whole(repeats):
+        raise RankwiseError(f"repeats is a whole number from 1 on: found {repeats!r:.60}")
+    queries = as_queries(queries, "permutation_importance")
+    if not hasattr(model, "predict"):
+        raise DataError(f"model is a fitted ranker, or an object with predict: found {type(model).__name__}")
     X = np.array(queries.X)  # one column at a time is shuffled in it, and put back
-    random, rows = np.random.default_rng(random_state), queries.rows
+    random, rows = checks.as_random(random_state), queries.rows
     shuffled = queries._replace(X=X)
 
     def measured() -> NDArray[np.float64]:
@@ -133,7 +137,7 @@ class FeatureImportance(DrawnTable):
         """Means over queries with their intervals, the largest first and equals in the order of the data."""
         if per_query.shape[0] != len(names):
             raise DataError(f"there are losses of {per_query.shape[0]} features and {len(names)} names")
-        seed = int(np.random.default_rng(random_state).integers(2**32))
+        seed = int(checks.as_random(random_state).integers(2**32))
         losses = np.array([mean(row, weight) for row in per_query])
         ends = [
             interval(row, level, how, weight=weight, random_state=seed) if np.nan_to_num(row).any() else (value, value)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
+from rankwise.data import checks
 from rankwise.data.checks import as_weights
 
 How = Literal["bootstrap", "t"]
@@ -90,7 +91,7 @@ def interval(
     ----------
     B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993, eq. (14.10), (14.14) and (14.15).
     """
-    if not 0 < level < 1:
+    if not checks.is_number(level) or not 0 < level < 1:
         raise RankwiseError(f"level is a confidence between 0 and 1, such as 0.95: found {level}")
     kept, weights = _counted(values, weight)
     if len(kept) < 2:
@@ -100,9 +101,9 @@ def interval(
     if how == "t":
         return _t_interval(kept, weights, level)
     if how == "bootstrap":
-        if resamples < 1:
-            raise RankwiseError(f"resamples is 1 or more: found {resamples}")
-        drawn = resampled_means(kept, weights, resamples, np.random.default_rng(random_state))
+        if not isinstance(resamples, (int, np.integer)) or resamples < 1:
+            raise RankwiseError(f"resamples is 1 or more: found {resamples!r:.60}")
+        drawn = resampled_means(kept, weights, resamples, checks.as_random(random_state))
         return _bca(kept, weights, drawn, level)
     raise RankwiseError(f"how is 'bootstrap' or 't': found {how!r}")
 

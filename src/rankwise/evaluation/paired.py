@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise._errors import DataError, RankwiseError, in_one_line
+from rankwise.data import checks
 from rankwise.data.checks import as_weights
 from rankwise.evaluation.intervals import mean, standard_error
 
@@ -122,7 +123,7 @@ def paired_test(
         p_value = (
             _count_flips(products, alternative)
             if exact
-            else _draw_flips(products, alternative, resamples, np.random.default_rng(random_state))
+            else _draw_flips(products, alternative, resamples, checks.as_random(random_state))
         )
     return PairedTest(
         test=test,
@@ -140,7 +141,10 @@ def paired_test(
 
 def _differences(first: ArrayLike, second: ArrayLike, weight: ArrayLike | None) -> tuple[int, Floats, Floats]:
     """How many queries there are, and the sorted differences and weights of those that count."""
-    one, two = (np.asarray(values, dtype=np.float64) for values in (first, second))
+    try:
+        one, two = (np.asarray(values, dtype=np.float64) for values in (first, second))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"a paired test needs one value a query for both: {in_one_line(error)}") from error
     if one.ndim != 1 or one.shape != two.shape:
         raise DataError(f"a paired test needs one value a query for both: found shapes {one.shape} and {two.shape}")
     weights = np.ones(len(one)) if weight is None else as_weights(weight, len(one))
@@ -207,8 +211,8 @@ def _draw_flips(terms: Floats, alternative: Alternative, resamples: int, random:
 
     Eight coins are one random byte, which looks up the sum of its eight signed terms.
     """
-    if resamples < 1:
-        raise RankwiseError(f"resamples is 1 or more: found {resamples}")
+    if not isinstance(resamples, (int, np.integer)) or resamples < 1:
+        raise RankwiseError(f"resamples is 1 or more: found {resamples!r:.60}")
     wanted, sign = _wanted(terms, alternative)
     tables = [_all_flips(sign * terms[place : place + 8]) for place in range(0, len(terms), 8)]
     reached = 0

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._figures import COLOURS, INK, PAPER
+from rankwise.data.checks import is_whole
 from rankwise.data.queries import Queries
 from rankwise.evaluation.analyse import by_group, different_pairs
 from rankwise.evaluation.drawn_table import DrawnTable
@@ -44,8 +45,8 @@ def queries_by_size(
     counts, what = _sizes(queries, by)
     if width is None:
         width = _round_width(int(counts.max(initial=0)))
-    elif width < 1:
-        raise RankwiseError(f"width is a whole number from 1 on: found {width}")
+    elif not is_whole(width):
+        raise RankwiseError(f"width is a whole number from 1 on: found {width!r:.60}")
     number = np.bincount(counts // width)
     start = width * np.arange(len(number))
     share = number / max(len(counts), 1)

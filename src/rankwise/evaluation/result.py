@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
+from rankwise._errors import DataError, RankwiseError
 from rankwise._tables import Table
 from rankwise.evaluation.intervals import How, interval, mean
 from rankwise.measures._base import Measure
@@ -58,6 +58,18 @@ class Evaluation:
     rel: float | None = None
     random_state: Any = 0
     lists: ScoredLists | None = None
+
+    def __post_init__(self) -> None:
+        shape = (len(self.measures), len(self.qid))
+        for name in ("values", "empty"):
+            found = getattr(self, name)
+            if not isinstance(found, np.ndarray) or found.shape != shape:
+                raise DataError(
+                    f"{name} of an evaluation is an array, measures x queries, of shape {shape}: found "
+                    f"{getattr(found, 'shape', type(found).__name__)}"
+                )
+        if len(self.titles) != len(self.measures) or (self.weight is not None and np.shape(self.weight) != shape[1:]):
+            raise DataError("an evaluation has one title for each measure, and one weight for each query or none")
 
     @property
     def mean(self) -> ByMeasure[float]:

@@ -69,6 +69,9 @@ def select(
     >>> len(found.queries), found.chosen["tried"].tolist()
     (60, [2, 2, 2])
     """
+    for name, given in (("rankers", rankers), ("grids", {} if grids is None else grids)):
+        if not isinstance(given, Mapping):
+            raise RankwiseError(f"{name} are given by name, {{'name': ...}}: found {type(given).__name__}")
     unknown = sorted(set(grids or {}) - set(rankers))
     if unknown:
         raise RankwiseError(

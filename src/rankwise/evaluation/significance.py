@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise._errors import DataError, RankwiseError, in_one_line
 from rankwise._tables import Table
 from rankwise.evaluation.intervals import How, interval
 from rankwise.evaluation.paired import Alternative, Test, paired_test
@@ -29,7 +29,10 @@ def correct(p_values: ArrayLike, how: Correction = "holm") -> Floats:
     >>> correct([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
-    p = np.array(p_values, dtype=np.float64, ndmin=1)
+    try:
+        p = np.array(p_values, dtype=np.float64, ndmin=1)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"p-values lie between 0 and 1: {in_one_line(error)}") from error
     known = ~np.isnan(p)
     if ((p[known] < 0) | (p[known] > 1)).any():
         raise DataError(f"p-values lie between 0 and 1: found {p[known].min():g} to {p[known].max():g}")
@@ -79,6 +82,8 @@ def significance(
     >>> table["p"], table["wins"]
     (array([0.125]), array([4]))
     """
+    if not isinstance(evaluations, Mapping):
+        raise DataError(f"evaluations are given by name, {{'a': ..., 'b': ...}}: found {type(evaluations).__name__}")
     judged = {name: _Judged.of(evaluation) for name, evaluation in evaluations.items()}
     pairs = _pairs(list(judged), baseline)
     _refuse_different_queries(judged)

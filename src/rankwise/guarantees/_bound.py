@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from rankwise._errors import RankwiseError
+from rankwise.data.checks import is_number
 
 # How far a statement is trusted: its proof was written or checked for this package; it is a paper's formula, kept
 # for comparison although the text around it does not hold; or it rests on an imported constant that nobody checked.
@@ -127,7 +128,8 @@ def _rebuild(state: dict[str, Any]) -> Bound:
 def refuse_unless(where: str, *, above: float | None = None, least: float | None = None, **numbers: float) -> None:
     """One sentence for the first number that is not finite, or not ``above`` one limit, or below the ``least``."""
     for name, number in numbers.items():
-        low = (above is not None and not number > above) or (least is not None and not number >= least)
+        low = not is_number(number)
+        low = low or (above is not None and not number > above) or (least is not None and not number >= least)
         if low or not math.isfinite(number):
             limit = (
                 f"above {above:g}" if above is not None else f"{least:g} or more" if least is not None else "a number"
@@ -138,5 +140,5 @@ def refuse_unless(where: str, *, above: float | None = None, least: float | None
 def refuse_unless_chance(where: str, **chances: float) -> None:
     """One sentence for the first number that is not a probability strictly between 0 and 1."""
     for name, chance in chances.items():
-        if not 0 < chance < 1:
+        if not is_number(chance) or not 0 < chance < 1:
             raise RankwiseError(f"{where}: {name} is between 0 and 1: found {chance!r}")

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._tables import Table
+from rankwise.data import checks
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless_chance
 from rankwise.guarantees.fitted import smallest
 from rankwise.guarantees.holdout import Method, mean_interval
@@ -277,8 +278,8 @@ def holdout_claims(
             samples.append((np.asarray(losses, dtype=np.float64)[distinct], None))
             repeated = (Precondition(REPEATED, True),)
             counts = {"distinct": float(len(distinct))}
-    whole = isinstance(random_state, (int, np.integer))
-    seed = int(random_state) if whole else int(np.random.default_rng(random_state).integers(2**32))  # type: ignore[arg-type]
+    random = checks.as_random(random_state)
+    seed = int(random_state) if isinstance(random_state, (int, np.integer)) else int(random.integers(2**32))
 
     def claim(method: Method) -> Claim:
         def make(delta: float) -> Bound:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
+from rankwise.data import checks
 from rankwise.guarantees import betting
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees._interval import Ends, Interval
@@ -219,7 +220,7 @@ def _empirical_bernstein(x: Floats, delta: float, ends: Ends, random_state: int 
 
 def _betting(x: Floats, delta: float, ends: Ends, random_state: int | np.random.Generator) -> Found:
     alpha = _alpha(delta, ends)
-    shuffled = np.random.default_rng(random_state).permutation(x)
+    shuffled = checks.as_random(random_state).permutation(x)
     low = float(betting.lower_end(shuffled, alpha)) if ends != "high" else 0.0
     high = 1 - float(betting.lower_end(1 - shuffled, alpha)) if ends != "low" else 1.0
     return low, high, {"alpha": alpha, "share": betting.SHARE}

@@ -96,9 +96,9 @@ class Loss:
         """(value, gradient with respect to the scores) on one list; both 0 where nothing can be ranked wrongly."""
         from rankwise.losses.compute import PreparedLists, loss_lists
 
-        y = np.atleast_1d(np.asarray(labels, dtype=np.float64))
+        y = checks.as_one_list(labels, "labels")
         y = checks.as_labels(y, len(y))
-        s = checks.as_vector(np.atleast_1d(np.asarray(scores, dtype=np.float64)), len(y), "scores")
+        s = checks.as_vector(checks.as_one_list(scores, "scores"), len(y), "scores")
         if not np.isfinite(s).all():
             place = int(np.argmin(np.isfinite(s)))
             raise RankwiseError(f"scores is {s[place]} at row {place:,}: a loss needs finite scores")

@@ -6,6 +6,7 @@ import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
+from rankwise.data.checks import is_number
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.losses.slam_weights import class_end, first_with, lay_out_lists
 from rankwise.measures import WTA
@@ -69,7 +70,7 @@ class MaxPair(Loss):
     formula = max_pair_formula
 
     def __post_init__(self) -> None:
-        if not 0 < self.margin < np.inf:
+        if not is_number(self.margin) or not 0 < self.margin < np.inf:
             raise RankwiseError(f"the margin is above 0: found {self.margin!r}")
 
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:

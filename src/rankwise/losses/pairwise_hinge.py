@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.levels import number_levels
 from rankwise._kernels.sorting import sort_carrying
@@ -120,6 +121,12 @@ class PairHinge(Loss):
     name = "PairHinge"
     convex = True
     formula = pair_hinge_formula
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(flag, (bool, np.bool_)) for flag in (self.squared, self.per_pair)):
+            raise RankwiseError(
+                f"squared and per_pair are True or False: found {self.squared!r:.60} and {self.per_pair!r:.60}"
+            )
 
     def knobs(self) -> tuple[float, ...]:
         return float(self.squared), float(self.per_pair)

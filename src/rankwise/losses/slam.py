@@ -9,6 +9,7 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.jit import kernel
+from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.losses.slam_weights import KINDS, class_end, first_with, weigh_lists
 from rankwise.measures import AP, NDCG
@@ -91,10 +92,11 @@ class SLAM(Loss):
     def __post_init__(self) -> None:
         if self.weights not in RULES:
             raise RankwiseError(f"weights is one of {', '.join(map(repr, RULES))}: found {self.weights!r}")
-        if self.k is not None and (self.k < 1 or self.weights == "ndcg_000" or self.is_ap):
+        if self.k is not None and (not is_whole(self.k) or self.weights == "ndcg_000" or self.is_ap):
             raise RankwiseError(f"a cut-off of 1 or more goes with the ndcg_tight and ndcg_003 weights: found {self!r}")
-        if not 0 <= self.margin < np.inf:
+        if not is_number(self.margin) or not 0 <= self.margin < np.inf:
             raise RankwiseError(f"the margin is 0 or more: found {self.margin!r}")
+        refuse_unless_level(self.rel)
         object.__setattr__(self, "gain", as_gain(self.gain))
         object.__setattr__(self, "discount", as_discount(self.discount))
 

@@ -11,6 +11,7 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp, sigmoid
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
+from rankwise.data.checks import is_number, refuse_unless_level
 from rankwise.losses._base import SmoothedMeasure, Vector
 
 
@@ -185,8 +186,9 @@ class SmoothAP(SmoothedMeasure):
     def __post_init__(self) -> None:
         if self.form not in ("sigmoid", "indicator"):
             raise RankwiseError(f"form is 'sigmoid' or 'indicator': found {self.form!r}")
-        if not 0 < self.sigma < np.inf:
+        if not is_number(self.sigma) or not 0 < self.sigma < np.inf:
             raise RankwiseError(f"sigma is above 0: found {self.sigma!r}")
+        refuse_unless_level(self.rel)
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]

@@ -14,6 +14,7 @@ from rankwise._kernels.gauss_rows import reach, row_means, row_slopes, windows
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.ragged import largest
 from rankwise._kernels.sorting import sort_carrying
+from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Rows, SmoothedMeasure, Vector
 from rankwise.measures.gains import as_discount, as_gain, discounts, gains
 
@@ -151,7 +152,7 @@ class SmoothMeasure(SmoothedMeasure):
     convex = False
 
     def __post_init__(self) -> None:
-        if not _LEAST_SIGMA <= self.sigma < np.inf:
+        if not is_number(self.sigma) or not _LEAST_SIGMA <= self.sigma < np.inf:
             raise RankwiseError(f"sigma is a finite number of at least {_LEAST_SIGMA:.4g}: found {self.sigma!r}")
 
     def knobs(self) -> tuple[float, ...]:
@@ -211,7 +212,7 @@ class SmoothNDCG(SmoothMeasure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.k is not None and self.k < 1:
+        if self.k is not None and not is_whole(self.k):
             raise RankwiseError(f"a cut-off is 1 or more: found {self.k!r}")
         object.__setattr__(self, "gain", as_gain(self.gain))
         object.__setattr__(self, "discount", as_discount(self.discount))
@@ -276,8 +277,9 @@ class SmoothPrecision(SmoothMeasure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.k < 1:
+        if not is_whole(self.k):
             raise RankwiseError(f"a cut-off is 1 or more: found {self.k!r}")
+        refuse_unless_level(self.rel)
 
     def row_values(self, labels: Vector) -> Vector:
         return np.asarray(labels > 0 if self.rel is None else labels >= self.rel, dtype=np.float64)
@@ -312,6 +314,10 @@ class SmoothRR(SmoothMeasure):
 
     name = "SmoothRR"
     formula = smooth_rr_formula
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_unless_level(self.rel)
 
     def row_values(self, labels: Vector) -> Vector:
         return np.asarray(labels > 0 if self.rel is None else labels >= self.rel, dtype=np.float64)

@@ -11,6 +11,7 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.ragged import largest
+from rankwise.data.checks import is_number, is_whole
 from rankwise.losses._base import SmoothedMeasure, Vector
 from rankwise.losses.smooth_ap import outranking
 from rankwise.measures.gains import as_discount, as_gain, discounts, gains
@@ -319,7 +320,7 @@ class SoftRank(SmoothedMeasure):
 
     def __post_init__(self) -> None:
         _check_sigma(self.sigma)
-        if self.k is not None and self.k < 1:
+        if self.k is not None and not is_whole(self.k):
             raise RankwiseError(f"a cut-off is a whole number from 1 on: found {self.k!r}")
         object.__setattr__(self, "gain", as_gain(self.gain))
         object.__setattr__(self, "discount", as_discount(self.discount))
@@ -362,5 +363,5 @@ class SoftRank(SmoothedMeasure):
 
 
 def _check_sigma(sigma: float) -> None:
-    if not 0 < sigma < np.inf:
+    if not is_number(sigma) or not 0 < sigma < np.inf:
         raise RankwiseError(f"sigma is above 0: found {sigma!r}")

@@ -19,6 +19,7 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
+from rankwise.data.checks import refuse_unless_level
 from rankwise.losses._base import Loss, Vector
 from rankwise.measures import AP
 from rankwise.measures._base import Measure
@@ -152,6 +153,7 @@ class SVMMapHinge(Loss):
     def __post_init__(self) -> None:
         if self.search not in ("divide", "scan"):
             raise RankwiseError(f"search is 'divide' or 'scan': found {self.search!r}")
+        refuse_unless_level(self.rel)
 
     def row_values(self, labels: Vector) -> Vector:
         return np.asarray(labels > 0 if self.rel is None else labels >= self.rel, dtype=np.float64)

@@ -13,6 +13,7 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
+from rankwise.data.checks import is_whole
 from rankwise.losses._base import Loss, Vector
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
@@ -226,8 +227,12 @@ class NDCGHinge(Loss):
     formula = ndcg_hinge_formula
 
     def __post_init__(self) -> None:
-        if self.k is not None and self.k < 1:
+        if self.k is not None and not is_whole(self.k):
             raise RankwiseError(f"a cut-off is a whole number from 1 on: found {self.k!r}")
+        if not all(isinstance(flag, (bool, np.bool_)) for flag in (self.symmetric, self.normalised)):
+            raise RankwiseError(
+                f"symmetric and normalised are True or False: found {self.symmetric!r:.60} and {self.normalised!r:.60}"
+            )
         object.__setattr__(self, "gain", as_gain(self.gain))
         object.__setattr__(self, "discount", as_discount(self.discount))
 

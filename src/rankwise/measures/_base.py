@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import MeasureError
+from rankwise.data.checks import is_number
 
 Ties = Literal["expected", "pessimistic", "optimistic", "stable"]
 Empty = Literal["skip", "zero", "one"]
@@ -142,7 +143,7 @@ class BinaryMeasure(Measure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not np.isfinite(self.rel) or self.rel <= 0:
+        if not is_number(self.rel) or not 0 < self.rel < np.inf:
             raise MeasureError(f"rel is the smallest label that counts as relevant, above 0: found {self.rel!r}")
 
     def row_values(self, labels: Vector) -> Vector:

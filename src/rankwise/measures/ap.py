@@ -70,6 +70,8 @@ class AP(BinaryMeasure):
         super().__post_init__()
         if self.norm not in ("total", "cutoff"):
             raise MeasureError(f"norm is 'total' or 'cutoff': found {self.norm!r}")
+        if not isinstance(self.blocks, (bool, np.bool_)):
+            raise MeasureError(f"blocks is True or False: found {self.blocks!r:.60}")
 
     def knobs(self) -> tuple[float, ...]:
         return float(self.norm == "cutoff"), float(self.blocks)

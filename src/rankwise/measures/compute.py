@@ -62,7 +62,7 @@ def measure_lists_by_ties(
 ) -> NDArray[np.float64]:
     """As :func:`measure_lists` for several ways to order equal scores, modes x measures x lists, with one sort."""
     for ties in modes:
-        if ties not in TIES:
+        if not isinstance(ties, str) or ties not in TIES:
             raise RankwiseError(f"ties is one of {', '.join(map(repr, TIES))}: found {ties!r}")
     order_lists, formula_lists = _drivers()
     scores, start = lists.scores, lists.start
@@ -99,16 +99,16 @@ def measure_lists_by_ties(
 
 def one_list(measure: Measure, scores: ArrayLike, labels: ArrayLike, *, ties: Ties, empty: Empty) -> float:
     """One measure on one list."""
-    y = np.atleast_1d(np.asarray(labels, dtype=np.float64))
+    y = checks.as_one_list(labels, "labels")
     y = checks.as_labels(y, len(y))
-    s = checks.as_scores(np.atleast_1d(np.asarray(scores, dtype=np.float64)), len(y))
+    s = checks.as_scores(checks.as_one_list(scores, "scores"), len(y))
     values = measure_lists([measure], ScoredLists(s, y, np.array([0, len(y)])), ties=ties, n_jobs=1)
     return float(fill_empty(values, empty)[0, 0])
 
 
 def fill_empty(values: NDArray[np.float64], empty: Empty) -> NDArray[np.float64]:
     """Give the lists on which a measure is 0/0 their stated value; "skip" leaves NaN."""
-    if empty not in EMPTY:
+    if not isinstance(empty, str) or empty not in EMPTY:
         raise RankwiseError(f"empty is one of {', '.join(map(repr, EMPTY))}: found {empty!r}")
     return np.where(np.isnan(values), EMPTY[empty], values)
 

@@ -155,7 +155,7 @@ CONVENTIONS: Mapping[str, Convention] = {
 
 def convention(like: str) -> Convention:
     """The convention called ``like``, or the sentence that lists them."""
-    found = CONVENTIONS.get(like)
+    found = CONVENTIONS.get(like) if isinstance(like, str) else None
     if found is None:
         raise MeasureError(f"like is one of {', '.join(map(repr, CONVENTIONS))}: found {like!r}")
     return found

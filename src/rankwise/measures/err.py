@@ -7,6 +7,7 @@ import numpy as np
 
 from rankwise._errors import MeasureError
 from rankwise._kernels.jit import kernel
+from rankwise.data.checks import is_number
 from rankwise.measures._base import Measure, Vector
 from rankwise.measures.gains import exp2_less_1
 
@@ -115,7 +116,7 @@ class ERR(Measure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.max_grade <= 1000:
+        if not is_number(self.max_grade) or not 0 < self.max_grade <= 1000:
             raise MeasureError(f"max_grade is above 0 and at most 1000: found {self.max_grade!r}")
 
     def row_values(self, labels: Vector) -> Vector:

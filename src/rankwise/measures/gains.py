@@ -5,12 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from rankwise._errors import MeasureError
+from rankwise._errors import MeasureError, warn
 from rankwise.measures._base import Vector
 
 # A sum of gains of any list that fits into memory stays finite below this. (An infinite one is NaN in nDCG, which
 # stands for a list without gains.)
 LARGEST_GAIN = 1e300
+
+# Graded scales end far below this: LightGBM's gains end at label 30, XGBoost's at 31.
+LARGEST_USUAL_LABEL = 30.0
 
 # 2^l - 1 of the grades that labels mostly are: looked up three times as fast as worked out.
 _OF_GRADES = np.exp2(np.arange(64.0)) - 1.0
@@ -24,13 +27,16 @@ def as_gain(gain: Any) -> "str | Table":
         if gain not in ("exp2", "linear"):
             raise MeasureError(f"gain is 'exp2', 'linear' or a table of gains by label: found {gain!r}")
         return gain
-    if isinstance(gain, Mapping):
-        pairs = gain.items()
-    elif isinstance(gain, Sequence) and gain and not isinstance(gain[0], (tuple, list)):
-        pairs = dict(enumerate(gain)).items()
-    else:
-        pairs = dict(gain).items()
-    table = tuple(sorted((float(label), float(value)) for label, value in pairs))
+    try:
+        if isinstance(gain, Mapping):
+            pairs = gain.items()
+        elif isinstance(gain, Sequence) and gain and not isinstance(gain[0], (tuple, list)):
+            pairs = dict(enumerate(gain)).items()
+        else:
+            pairs = dict(gain).items()
+        table = tuple(sorted((float(label), float(value)) for label, value in pairs))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise MeasureError(f"gain is 'exp2', 'linear' or a table of gains by label: found {gain!r:.60}") from error
     values = [value for _, value in table]
     if not table or min(values) < 0 or not max(values) < LARGEST_GAIN or values != sorted(values):
         raise MeasureError(f"a table of gains is not negative and grows with the label: found {dict(table)}")
@@ -55,6 +61,11 @@ def gains(labels: Vector, gain: "str | Table") -> Vector:
                 f"the gain 2^label - 1 overflows at label {largest:g}: use the linear gain, nDCG(dcg='log2'), "
                 "or a table of gains, NDCG(gain={label: gain, ...})"
             )
+        if largest > LARGEST_USUAL_LABEL:
+            warn(
+                f"the gain 2^label - 1 is {2.0**largest:.2g} at label {largest:g}, so that the largest labels decide "
+                "alone: labels that are no grades need the linear gain, nDCG(dcg='log2'), or a table of gains"
+            )
         if largest < len(_OF_GRADES):
             grade = labels.astype(np.intp)
             if np.array_equal(grade, labels):
@@ -74,7 +85,10 @@ def as_discount(discount: Any) -> "str | tuple[float, ...]":
         if discount not in ("log2", "letor"):
             raise MeasureError(f"discount is 'log2', 'letor' or the values by position: found {discount!r}")
         return discount
-    values = tuple(float(value) for value in discount)
+    try:
+        values = tuple(float(value) for value in discount)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise MeasureError(f"discount is 'log2', 'letor' or the values by position: found {discount!r:.60}") from error
     finite = all(0 <= value <= LARGEST_GAIN for value in values)  # neither NaN nor infinite
     if not values or not finite or values[0] <= 0 or list(values) != sorted(values, reverse=True):
         raise MeasureError(f"discounts begin above 0, are finite, not negative and never grow: found {values}")

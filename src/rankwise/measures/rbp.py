@@ -8,6 +8,7 @@ import numpy as np
 
 from rankwise._errors import MeasureError
 from rankwise._kernels.jit import kernel
+from rankwise.data.checks import is_number
 from rankwise.measures._base import BinaryMeasure
 
 
@@ -52,7 +53,7 @@ class RBP(BinaryMeasure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.p < 1:
+        if not is_number(self.p) or not 0 < self.p < 1:
             raise MeasureError(f"the persistence p is between 0 and 1: found {self.p!r}")
 
     def knobs(self) -> tuple[float, ...]:

@@ -29,6 +29,13 @@ from rankwise.data.queries import Queries, Query
 from rankwise.data.whole import Whole
 from rankwise.measures._base import Measure
 from rankwise.measures.parse import parse
+from rankwise.rankers._fit_checks import (
+    inside_a_fit,
+    refuse_unknown,
+    refuse_without_documents,
+    warn_if_all_orders_are_alike,
+    warn_of_shared_queries,
+)
 
 if TYPE_CHECKING:
     from rankwise.data.scaling import Scaler
@@ -76,6 +83,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         validation: Any = None,
         eval_set: Sequence[tuple[Any, ArrayLike]] | None = None,
         eval_group: Sequence[ArrayLike] | None = None,
+        **unknown: Any,
     ) -> Self:
         """Learn from judged lists.
 
@@ -88,20 +96,24 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         eval_set, eval_group : the same as ``[(X, y)]`` and ``[sizes]``; a ranker that makes no choices warns and leaves
             it aside
         """
+        refuse_unknown(f"{self.name}.fit", unknown)
         train = self._judged(X, y, group, qid)
+        refuse_without_documents(self.name, train)
         if validation is not None and eval_set is not None:
             raise DataError("validation= and eval_set= are two names for one thing: give one of them")
         if eval_set is not None:
-            if eval_group is None or len(eval_set) != 1 or len(eval_group) != 1:
-                raise DataError("eval_set=[(X, y)] goes with eval_group=[sizes], one of each")
-            validation = self._judged(eval_set[0][0], eval_set[0][1], eval_group[0], None)
+            validation = self._judged(*_one_set(eval_set, eval_group), None)
             if not self.takes_validation:  # PyTerrier and LightGBM's users pass one to every learner
                 warnings.warn(f"{self.name} makes no choice by a second set: eval_set is not used", stacklevel=2)
                 validation = None
-        with one_blas_thread(), self._all_or_nothing():
+        with one_blas_thread(), self._all_or_nothing(), inside_a_fit() as outermost:
             self._remember_features(train)
             held = None if validation is None else self._aligned(Whole.open(validation))
             self._remember_lists(train, held)
+            if outermost:
+                warn_of_shared_queries(self.name, self.seen_)
+            if outermost and self.learns:
+                warn_if_all_orders_are_alike(self.name, train)
             self._fit(train, held)
             self._freeze()
         return self
@@ -116,10 +128,10 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         """One score a document, in the order of the input; a higher one is ranked first."""
         self._check_fitted()
         if isinstance(X, Query):
-            X = Queries(X.X, None, np.array([0, len(X.X)]), feature_names=X.feature_names)
+            X = Queries._trusted(X.X, None, np.array([0, len(X.X)]), feature_names=X.feature_names)
         if isinstance(X, Queries):
             return self._scores(self._aligned(X).X)
-        features = checks.as_features(self._frame_in_order(X) if hasattr(X, "columns") else X)
+        features = checks.as_features(self._frame_in_order(X) if hasattr(X, "columns") else X, self.n_features_in_)
         self._check_width(features.shape[1])
         if self.missing == "min" and checks.first_not_finite(features) is not None:
             raise DataError("missing='min' fills with the smallest value of a query: give Queries, which know them")
@@ -133,7 +145,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     def rank(self, queries: Queries) -> Table:
         """The documents of every query as ranked: qid, docid (or row), rank from 1, score; ties as they come."""
         scores = self.predict(queries)
-        owner = queries.query_of_row()
+        owner = queries.query_of_row
         order = np.lexsort((np.arange(len(scores)), -scores, owner))
         place = np.arange(len(order)) - np.repeat(queries.start[:-1], queries.sizes) + 1
         names = queries.names()
@@ -239,6 +251,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             if group is not None or qid is not None:
                 raise DataError("these queries know which rows belong together: leave out group= and qid=")
             queries = X if y is None else X.with_labels(y)
+        elif isinstance(X, (str, bytes, os.PathLike)):
+            raise DataError(checks.not_a_path(X))
         elif group is None and qid is None:
             raise DataError(
                 f"{self.name}.fit(X, y) does not know which rows are one list: give group= (sizes of consecutive "
@@ -347,6 +361,15 @@ class LinearRanker(Ranker):
         from rankwise.rankers._choosing import linear_scores
 
         return linear_scores(X, self.coef_, self.n_jobs)
+
+
+def _one_set(eval_set: Any, eval_group: Any) -> tuple[Any, Any, Any]:
+    """(X, y, sizes) of the one validation set that is given as LightGBM's users write it."""
+    try:
+        ((X, y),), (sizes,) = eval_set, eval_group
+    except (TypeError, ValueError) as error:
+        raise DataError("eval_set=[(X, y)] goes with eval_group=[sizes], one of each") from error
+    return X, y, sizes
 
 
 def registered() -> dict[str, type[Ranker]]:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.rows import score_rows
+from rankwise.data import checks
 from rankwise.data.checks import Floats
 from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure
@@ -42,9 +43,9 @@ def weighted_mean(values: Vector, weight: Vector) -> float:
 
 def parts_of(queries: Queries, folds: int, random_state: int | np.random.Generator) -> list[NDArray[np.int64]]:
     """The lists that count in so many parts by chance, or as many as there are lists; none for a single list."""
-    if folds < 2:
-        raise RankwiseError(f"a choice by folds takes 2 or more of them: found folds={folds}")
-    counting = np.random.default_rng(random_state).permutation(lists_that_count(queries))
+    if not isinstance(folds, (int, np.integer)) or folds < 2:
+        raise RankwiseError(f"a choice by folds takes 2 or more of them: found folds={folds!r:.60}")
+    counting = checks.as_random(random_state).permutation(lists_that_count(queries))
     if len(counting) < 2:
         return []
     return [np.sort(part) for part in np.array_split(counting, min(folds, len(counting)))]

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._tables import Table
+from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.measures._base import Measure
@@ -53,7 +54,7 @@ class Landscape(Table):
         n_jobs: int | None,
     ) -> Self:
         """Walk from -1 to 1 along a Gaussian direction, its components in units of the features' deviations."""
-        direction = np.random.default_rng(random_state).normal(size=len(coef)) * scale_factors(queries, "auto")[0]
+        direction = checks.as_random(random_state).normal(size=len(coef)) * scale_factors(queries, "auto")[0]
         own, other = (_spread(queries, linear_scores(queries.X, w, n_jobs)) for w in (coef, direction))
         direction *= own / other if other else 0.0
         steps = np.linspace(-1.0, 1.0, points)

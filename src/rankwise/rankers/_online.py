@@ -19,6 +19,7 @@ from rankwise.data import checks
 from rankwise.data.fingerprints import FINGERPRINT, Seen, TrainingRecord
 from rankwise.data.queries import Queries, Query
 from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._fit_checks import refuse_unknown
 from rankwise.rankers._minimised import Minimised
 from rankwise.solvers.curve import MOST_TIMES
 from rankwise.solvers.ledger import Ledger
@@ -65,7 +66,7 @@ class OnlineLearner(LinearRanker):
         if not whole or not 1 <= self.epochs <= MOST_TIMES:  # the account counts mistakes on a list up to there
             raise RankwiseError(f"epochs is a whole number from 1 to {MOST_TIMES:,}: found {self.epochs!r}")
         rules = self._rules(queries)
-        random = np.random.default_rng(self.random_state)
+        random = checks.as_random(self.random_state)
         run = State.fresh(queries.n_features), Ledger(rules), Seen()
         marks = np.zeros(len(queries), FINGERPRINT)  # in the order of the data, whatever that of the rounds
 
@@ -95,7 +96,7 @@ class OnlineLearner(LinearRanker):
         keep()
 
     def partial_fit(
-        self, X: Any, y: ArrayLike | None = None, *, group: ArrayLike | None = None, qid: Any = None
+        self, X: Any, y: ArrayLike | None = None, *, group: ArrayLike | None = None, qid: Any = None, **unknown: Any
     ) -> Self:
         """Go on with the run: predict each list, then learn from it.
 
@@ -109,6 +110,7 @@ class OnlineLearner(LinearRanker):
         -----
         However the same lists are divided into calls, the same bits come out, and those of ``fit``.
         """
+        refuse_unknown(f"{self.name}.partial_fit", unknown)
         for block in self._blocks(X, y, group, qid):
             with one_blas_thread(), self._all_or_nothing():
                 begins = not hasattr(self, "ledger_")
@@ -223,15 +225,15 @@ def _gather(lists: list[tuple[Any, Any, float, Any]], missing: checks.Missing) -
     widths = {one[0].shape[1] for one in lists}
     if len(widths) > 1:
         raise DataError(f"the lists of a stream have the same features: found {' and '.join(map(str, sorted(widths)))}")
-    gathered = Queries.from_arrays(
-        lists[0][0] if len(lists) == 1 else np.concatenate([one[0] for one in lists]),
-        np.concatenate([checks.as_labels(one[1], len(one[0])) for one in lists]),
-        group=[len(one[0]) for one in lists],
-        feature_names=lists[0][3],
-        missing=missing,
-    )
+    X = checks.as_features(lists[0][0] if len(lists) == 1 else np.concatenate([one[0] for one in lists]))
+    names = checks.as_names(lists[0][3], X.shape[1])
+    start = np.cumsum([0, *(len(one[0]) for one in lists)], dtype=np.int64)
     weights = np.array([one[2] for one in lists])
-    if (weights == 1.0).all():
-        return gathered
-    # checked where the lists came from: that none of them counts is no fault of a part of a stream
-    return Queries(gathered.X, gathered.y, gathered.start, weight=weights, feature_names=gathered.feature_names)
+    return Queries._trusted(
+        checks.fill_missing(X, start, None, missing, names),
+        np.concatenate([checks.as_labels(one[1], len(one[0])) for one in lists]),
+        start,
+        # checked where the lists came from: that none of them counts is no fault of a part of a stream
+        weight=None if (weights == 1.0).all() else weights,
+        feature_names=names,
+    )

@@ -25,6 +25,7 @@ from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._center import raw_center
 from rankwise.rankers._choosing import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._fit_checks import NothingLearnedWarning
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._minimised import Minimised
 from rankwise.rankers._risk import Attempt, BundleRisk, Risk, mean_share
@@ -37,10 +38,6 @@ from rankwise.solvers.radius import largest_radius
 Vector = NDArray[np.float64]
 
 STRENGTHS = tuple(10.0**power for power in range(3, -7, -1))
-
-
-class NothingLearnedWarning(UserWarning):
-    """The weights that make the regularised loss smallest are 0: the ranker gives all documents the same score."""
 
 
 class RegularisedRanker(LinearRanker):
@@ -107,7 +104,8 @@ class RegularisedRanker(LinearRanker):
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         self._loss()  # refuses a measure that it cannot be made for, before any work
-        if not (0 < self.tolerance < 1 and self.max_calls >= 1):
+        numbers = checks.is_number(self.tolerance) and checks.is_number(self.max_calls)
+        if not (numbers and 0 < self.tolerance < 1 and self.max_calls >= 1):
             raise RankwiseError(
                 "tolerance lies between 0 and 1 and max_calls is 1 or more: "
                 f"found {self.tolerance!r} and {self.max_calls!r}"

@@ -91,7 +91,7 @@ def score_unit(queries: Queries, scores: Vector) -> float:
 
 def within_lists(queries: Queries, values: Vector) -> Vector:
     """Values of rows less the mean of their list; lists of weight 0 are all 0."""
-    owner = queries.query_of_row()
+    owner = queries.query_of_row
     count = np.maximum(np.bincount(owner, minlength=len(queries)), 1)
     centred = values - (np.bincount(owner, values, len(queries)) / count)[owner]
     return np.asarray(centred if queries.weight is None else centred * (queries.weight[owner] > 0))

@@ -84,6 +84,8 @@ def as_bounds(sign: Mapping[Any, int] | None, queries: Queries) -> Bounds | None
     """The bounds on single weights that signs, by the name or number of a feature, stand for."""
     if not sign:
         return None
+    if not isinstance(sign, Mapping):
+        raise RankwiseError(f"sign gives +1 or -1 by the name or number of a feature: found {sign!r:.60}")
     names = queries.feature_names
     bounds: Bounds = [(None, None)] * queries.n_features
     for feature, one in sign.items():

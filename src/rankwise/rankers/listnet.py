@@ -152,12 +152,12 @@ class ListNet(OnlineLearner):
     # ------------------------------------------------------------------------------------------- round by round
 
     def partial_fit(
-        self, X: Any, y: ArrayLike | None = None, *, group: ArrayLike | None = None, qid: Any = None
+        self, X: Any, y: ArrayLike | None = None, *, group: ArrayLike | None = None, qid: Any = None, **unknown: Any
     ) -> Self:
         """Go on with the run of "sgd"; see :meth:`SLAMPerceptron.partial_fit`."""
         if self._is_batch():
             raise RankwiseError("ListNet(solver='lbfgs') learns from all lists at once: streams are for solver='sgd'")
-        return super().partial_fit(X, y, group=group, qid=qid)
+        return super().partial_fit(X, y, group=group, qid=qid, **unknown)
 
     def __getattr__(self, name: str) -> Any:
         if name in ("ledger_", "state_"):

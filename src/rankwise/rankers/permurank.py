@@ -202,7 +202,7 @@ class PermuRank(LinearRanker):
             raise RankwiseError(f"hinge is 'sum' or 'max': found {self.hinge!r}")
         if not isinstance(self.rounds, (int, np.integer)) or self.rounds < 1:
             raise RankwiseError(f"rounds is a whole number from 1 on: found {self.rounds!r}")
-        if not 0 < self.tolerance < 1:
+        if not checks.is_number(self.tolerance) or not 0 < self.tolerance < 1:
             raise RankwiseError(f"tolerance is a number between 0 and 1: found {self.tolerance!r}")
         strengths = as_grid(self.strength, STRENGTHS, "strength")
         if min(strengths) == 0:

@@ -176,7 +176,7 @@ class _NewtonRisk:
 
 def _mean_pairs(queries: Queries) -> float:
     """The mean over lists, by their weights, of the number of pairs with different labels."""
-    owner, labels = queries.query_of_row(), queries.labels()
+    owner, labels = queries.query_of_row, queries.labels()
     order = np.lexsort((labels, owner))
     new = np.flatnonzero((np.diff(owner[order], prepend=-1) != 0) | (np.diff(labels[order], prepend=-1.0) != 0))
     same = np.zeros(len(queries))

@@ -97,7 +97,7 @@ class SLAMRanker(RegularisedRanker):
         return cls(strength=0.1), cls("nDCG", weights="ndcg_003", ball=0.5)
 
     def _loss(self) -> SLAM:
-        if not self.margin > 0:
+        if not checks.is_number(self.margin) or not self.margin > 0:
             raise RankwiseError(
                 f"the margin is above 0, without which weights of 0 have no loss: found {self.margin!r}"
             )

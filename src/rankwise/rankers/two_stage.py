@@ -146,7 +146,7 @@ class TwoStage(LinearRanker):
         strengths = sorted(set(as_grid(self.strength, STRENGTHS, "strength")), reverse=True)
         if strengths[-1] == 0:
             raise RankwiseError("strength is above 0, because without it no weights may be the best: found 0")
-        if not 0 < self.tolerance < 1:
+        if not checks.is_number(self.tolerance) or not 0 < self.tolerance < 1:
             raise RankwiseError(f"tolerance is a number between 0 and 1: found {self.tolerance!r}")
         if self.second is None:
             return strengths, bound_of(self._measure())

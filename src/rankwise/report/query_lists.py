@@ -130,7 +130,7 @@ def _counts(comparison: Comparison) -> NDArray[np.bool_]:
 
 def _ranks(queries: Queries, scores: NDArray[np.float64]) -> Places:
     """The rank of every row in its query, from 1; equal scores as they come."""
-    owner = queries.query_of_row()
+    owner = queries.query_of_row
     order = np.lexsort((np.arange(len(scores)), -scores, owner))
     ranks = np.empty(len(scores), dtype=np.int64)
     ranks[order] = np.arange(len(scores)) - np.repeat(queries.start[:-1], queries.sizes) + 1

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
+from rankwise.data.checks import is_number
 
 Vector = NDArray[np.float64]
 Solver = Literal["cg", "lbfgs"]
@@ -55,6 +56,10 @@ def descend(
 
     if solver not in ("cg", "lbfgs"):
         raise RankwiseError(f"solver is 'cg' or 'lbfgs': found {solver!r}")
+    if not is_number(tolerance) or not tolerance >= 0:
+        raise RankwiseError(f"tolerance is a number, 0 or more: found {tolerance!r:.60}")
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 0:
+        raise RankwiseError(f"steps is a whole number, 0 or more: found {steps!r:.60}")
     if bounds is not None and solver != "lbfgs":
         raise RankwiseError("weights with a fixed sign are found by solver='lbfgs'; conjugate gradients know no bounds")
     start = within(start, bounds)

@@ -52,7 +52,7 @@ class Moments:
 
         X, labels = np.asarray(queries.X), queries.labels()
         rows, count = rows_in_order(queries, lists)
-        weight = np.empty(0) if queries.weight is None else queries.weight[queries.query_of_row()]
+        weight = np.empty(0) if queries.weight is None else queries.weight[queries.query_of_row]
         width = queries.n_features + 2
         add_moments = moments_on(X.dtype)
 
@@ -112,7 +112,7 @@ class Rows:
         """The rows (x - shift) factor of these lists (None: all)."""
         rows, count = rows_in_order(queries, lists)
         rows = rows if len(rows) else np.arange(count)
-        weight = np.ones(count) if queries.weight is None else queries.weight[queries.query_of_row()[rows]]
+        weight = np.ones(count) if queries.weight is None else queries.weight[queries.query_of_row[rows]]
         return cls((queries.X[rows] - shift) * factor, target[rows], weight, queries.labels()[rows] > 0)
 
     def __add__(self, other: "Rows") -> "Rows":

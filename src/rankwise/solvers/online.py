@@ -66,6 +66,7 @@ class Rules:
                 raise RankwiseError(f"{name} is one of {', '.join(map(repr, known))}: found {getattr(self, name)!r}")
         if not isinstance(self.eta, numbers.Real) or not 0 < self.eta < math.inf:
             raise RankwiseError(f"eta, the size of a step, is a number above 0: found {self.eta!r}")
+        object.__setattr__(self, "eta", float(self.eta))  # compiled code takes no whole number beyond 64 bits
         ball = self.ball if isinstance(self.ball, numbers.Real) else 0.0
         if (self.projection == "none") != (ball == math.inf) or not ball > 0:
             raise RankwiseError(
