@@ -1,6 +1,7 @@
 """Text in every encoding through every reader and writer: the right answer, or one clear error."""
 
 import io
+import os
 import subprocess
 import sys
 
@@ -284,7 +285,7 @@ def test_r4_the_command_line_prints_ids_that_are_no_utf8(tmp_path):
     from rankwise._kernels.jit import _FOLDER
 
     if _FOLDER is not None:
-        environment["RANKWISE_CACHE_DIR"] = _FOLDER.rpartition("/")[0]
+        environment["RANKWISE_CACHE_DIR"] = os.path.dirname(_FOLDER)
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert b"gr\\udcf6\\udcdfe1" in done.stdout
