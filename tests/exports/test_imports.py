@@ -128,6 +128,38 @@ def test_what_is_no_such_model_is_refused_in_a_sentence(tmp_path, text, found):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("after", ["", ": each following line is a SV", ", each following line", " each", "\t"])
+def test_r7_the_threshold_is_known_whatever_follows_its_name(tmp_path, after):
+    changed = SVM.replace("threshold b, each following line is a SV (starting with alpha*y)", f"threshold b{after}")
+    assert changed != SVM or after.startswith(",")
+    found, expected = read(tmp_path, changed), read(tmp_path, SVM)
+    assert found.coef_.tolist() == expected.coef_.tolist()
+    assert found.intercept_ == expected.intercept_ == -0.25
+
+
+@pytest.mark.parametrize("separator", ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"], ids=ascii)
+@pytest.mark.parametrize(
+    "text", [SVM, "## AdaRank\n## rounds = 5 # a comment\n1:2 3:4\n"], ids=["SVM-light", "RankLib"]
+)
+def test_r7_no_weight_comes_out_of_a_comment(tmp_path, separator, text):
+    hidden = text.replace("# a comment", f"# a comment{separator}5 2:7{separator}2:7")
+    assert hidden != text
+    assert read(tmp_path, hidden).coef_.tolist() == read(tmp_path, text).coef_.tolist()
+
+
+@pytest.mark.parametrize("number", ["1_0", "\u0661", "\uff11", "1e999", "nan", "infinity", "0x10"], ids=ascii)
+def test_r7_numbers_that_only_python_reads_are_refused(tmp_path, number):
+    for text in (f"## Coordinate Ascent\n1:{number}\n", SVM.replace("0.25 # threshold", f"{number} # threshold")):
+        with pytest.raises(FileFormatError, match="expected a number, found"):
+            read(tmp_path, text)
+
+
+def test_r7_old_line_ends_are_refused_in_a_sentence(tmp_path):
+    with pytest.raises(FileFormatError, match="line 1: a carriage return inside a line"):
+        read(tmp_path, SVM.replace("\n", "\r"))
+    assert read(tmp_path, SVM.replace("\n", "\r\n")).intercept_ == -0.25
+
+
 @given(st.sampled_from([SVM, LIBLINEAR.format(labels="1 -1", bias=1) + "2\n", "## AdaRank\n1:2 3:4\n"]), st.data())
 @settings(max_examples=150)
 def test_damaged_texts_give_a_model_or_a_sentence(tmp_path_factory, text, data):

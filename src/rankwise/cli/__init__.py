@@ -3,6 +3,7 @@
 Bad input is one sentence on standard error and exit code 2; Ctrl-C is exit code 130.
 """
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -72,6 +73,7 @@ def _root(
 
 def main() -> int:
     """Run the command line; the exit code is returned, never raised."""
+    _print_anything()
     try:
         app(prog_name="rankwise")
     except SystemExit as done:
@@ -89,6 +91,13 @@ def main() -> int:
     except OSError as error:
         return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     return 0
+
+
+def _print_anything() -> None:
+    """Escape what the terminal's encoding lacks: ids may hold bytes that are not UTF-8, and a terminal may be ASCII."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _stopped() -> int:

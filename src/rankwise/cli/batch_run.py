@@ -27,7 +27,7 @@ def as_settings(given: list[str]) -> dict[str, Any]:
             raise RankwiseError(f"--set takes NAME=VALUE, such as --set rounds=100: found {pair!r}")
         try:
             settings[name] = ast.literal_eval(text)  # reads literals alone, and runs nothing
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):  # all that literals can provoke
             settings[name] = text
     return settings
 

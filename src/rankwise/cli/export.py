@@ -1,6 +1,7 @@
 """``rankwise export``: a ranker for a search engine, a database or a program, with a proof that it ranks the same."""
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +9,7 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
+from rankwise.data.plain_text import plain_number
 
 
 @reading.with_options
@@ -100,17 +102,18 @@ def _save(ranker: Any, output: Path | None) -> None:
 def _number(text: str) -> Any:
     if text == "sample":
         return text
-    try:
-        return float(text)
-    except ValueError:
-        raise RankwiseError(f"--shift is a number or 'sample': found {text!r:.40}") from None
+    value = plain_number(text)
+    if value is None:
+        raise RankwiseError(f"--shift is a number or 'sample': found {text!r:.40}")
+    return value
 
 
 def _option(text: str) -> tuple[str, Any]:
     name, mark, value = text.partition("=")
     if not mark:
         raise RankwiseError(f"--option is NAME=VALUE: found {text!r:.40}")
-    return name.strip(), int(value) if value.strip().isdigit() else value.strip()
+    value = value.strip()
+    return name.strip(), int(value) if re.fullmatch("[0-9]{1,18}", value) else value
 
 
 def _list_targets(as_json: bool) -> None:

@@ -179,7 +179,13 @@ class _Parquet:
     def write(self, block: "Ranked") -> None:
         order = ranked(block, self._top)
         columns = [list(map(str, order.qid)), list(map(str, order.docid)), order.rank, order.score]
-        self._writer.write_table(self._arrow.table(columns, schema=self._schema))
+        try:
+            table = self._arrow.table(columns, schema=self._schema)
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"the id {error.object!r:.60} cannot go into a parquet file: it holds bytes that are not UTF-8"
+            ) from error
+        self._writer.write_table(table)
 
     def close(self) -> None:
         self._writer.close()

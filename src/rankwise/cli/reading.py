@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwise._errors import RankwiseError
+from rankwise.data.plain_text import plain_number
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
@@ -130,12 +131,10 @@ def as_grades(text: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for pair in text.split(","):
         word, equals, grade = pair.rpartition("=")
-        try:
-            found[word.strip()] = float(grade)
-        except ValueError:
-            equals = ""
-        if not equals or not word.strip():
-            raise RankwiseError(f"--labels takes WORD=GRADE pairs, such as bad=0,good=1: found {pair!r}")
+        value = plain_number(grade.strip())
+        if value is None or not equals or not word.strip():
+            raise RankwiseError(f"--labels takes WORD=GRADE pairs, such as bad=0,good=1: found {pair!r:.60}")
+        found[word.strip()] = value
     return found
 
 

@@ -59,8 +59,8 @@ class _Block:
         self.place = {name: column for column, name in enumerate(wanted.names)}
         self.cells: list[list[str]] = []
         self.lines: list[int] = []
-        # Python's own numbers may hold underscores, those of other tools may not
-        self.plain = wanted.decimal == "." and "_" not in text
+        # Python's own numbers may hold underscores and digits of other scripts, those of other tools may not
+        self.plain = wanted.decimal == "." and "_" not in text and text.isascii()
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         for record in self._records(reader, first_line):
             if not record:  # a blank line
@@ -139,7 +139,7 @@ class _Block:
         elif self.wanted.decimal == ",":
             return None
         try:
-            return float(text) if "_" not in text else None
+            return float(text) if "_" not in text and text.isascii() else None
         except ValueError:
             return _TRUTHS.get(text)
 

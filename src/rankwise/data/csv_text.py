@@ -17,6 +17,7 @@ from rankwise.data.checks import first_repeated
 from rankwise.data.csv_cells import Wanted, read_cells
 from rankwise.data.csv_fast import read_fast
 from rankwise.data.peeked import DELIMITERS, Peeked
+from rankwise.data.plain_text import MARK, decoded
 from rankwise.data.table_columns import Roles
 from rankwise.data.table_rows import Rows
 
@@ -45,21 +46,22 @@ class CsvText:
     @classmethod
     def open(cls, source: Peeked) -> "CsvText":
         """Read the header and find out the format; what is no header is refused."""
-        text = source.head.removeprefix(b"\xef\xbb\xbf")
+        text = source.head.removeprefix(MARK)
         source.read(len(source.head))
         while (end := _record_end(text)) < 0 and (more := source.read(_BLOCK)):
             if len(text) > _LONGEST_HEADER:
                 raise FileFormatError(f"{source.name}: its first line does not end, expected names of columns")
             text += more
         header, rest = (text[: end + 1], text[end + 1 :]) if end >= 0 else (text, b"")
-        found = _format_of(header, rest)
+        names = _header_text(header, source.name)
+        found = _format_of(names, rest)
         try:
-            cells = next(csv.reader([_decoded(header)], delimiter=found.delimiter), [])
+            cells = next(csv.reader([names], delimiter=found.delimiter), [])
         except csv.Error as error:
             raise FileFormatError(f"{source.name}, line 1: expected the names of the columns, {error}") from error
-        names = tuple(cell.strip() for cell in cells)
-        _check_names(names, source.name)
-        return cls(source, found, names, rest, 1 + header.count(b"\n"))
+        columns = tuple(cell.strip() for cell in cells)
+        _check_names(columns, source.name)
+        return cls(source, found, columns, rest, 1 + header.count(b"\n"))
 
     def wanted(self, roles: Roles, **policies: Any) -> Wanted:
         """The columns that play a role, and what to do with cells that hold nothing."""
@@ -117,13 +119,24 @@ def _last_record_end(text: bytes) -> int:
     return int(breaks[-1]) if len(breaks) else -1
 
 
-def _format_of(header: bytes, sample: bytes) -> Format:
+def _header_text(header: bytes, name: str) -> str:
+    """The names of the columns, which people and other programs read: UTF-8, unlike ids, and without zero bytes."""
+    if b"\0" in header:
+        place = header.index(b"\0") + 1
+        raise FileFormatError(
+            f"{name}, line 1: byte {place:,} is zero, as in UTF-16: expected the names of the columns in UTF-8"
+        )
+    return decoded(header, f"{name}, line 1")
+
+
+def _format_of(header: str, sample: bytes) -> Format:
     """The separator that cuts the header most often; a decimal comma where numbers are written with one and no dot."""
-    names = re.sub(r'"[^"]*"', "", _decoded(header))
+    names = re.sub(r'"[^"]*"', "", header)
     delimiter = max(DELIMITERS, key=names.count)
     if delimiter == ",":
         return Format(delimiter, ".")
-    rows = csv.reader(_decoded(sample[: 1 << 14]).splitlines()[:50], delimiter=delimiter)
+    # lines of bytes: those of str also end at \x1e, U+2028 and others, which are letters of a cell
+    rows = csv.reader(map(_decoded, sample[: 1 << 14].splitlines()[:50]), delimiter=delimiter)
     numbers = [cell.strip() for row in rows for cell in row if _NUMBER.fullmatch(cell.strip())]
     commas = any("," in cell for cell in numbers) and not any("." in cell for cell in numbers)
     return Format(delimiter, "," if commas else ".")

@@ -109,7 +109,22 @@ def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | 
         if name in columns:
             raise DataError(f"feature {place} is called {name!r}, which is a column of its own: give it another name")
         columns[name] = queries.X[:, place]
-    return nw.from_dict(columns, backend=backend).to_native()
+    try:
+        return nw.from_dict(columns, backend=backend).to_native()
+    except UnicodeError as error:  # tables hold UTF-8 alone
+        raise DataError(_not_utf8(queries)) from error
+
+
+def _not_utf8(queries: Queries) -> str:
+    """Which text of the queries no table can hold."""
+    texts = {"query id": queries.qid, "document id": queries.docid, "feature name": queries.feature_names}
+    for what, found in texts.items():
+        for text in found if found is not None else ():
+            try:
+                str(text).encode()
+            except UnicodeEncodeError:
+                return f"the {what} {str(text)!r:.60} cannot go into a table: it holds bytes that are not UTF-8"
+    return "a text of the queries cannot go into a table: it holds bytes that are not UTF-8"
 
 
 def is_table(path: File) -> bool:
@@ -189,6 +204,9 @@ def write_table(queries: Queries, path: str | os.PathLike[str]) -> None:
     suffix = suffix_of(path)
     if suffix not in (".parquet", ".csv") or os.fspath(path).lower().endswith(".gz"):
         raise RankwiseError(f"{os.fspath(path)} is no table that is written: its name must end in .parquet or .csv")
+    zero = next((name for name in _names_of(queries) if "\0" in name), None)
+    if suffix == ".csv" and zero is not None:
+        raise DataError(f"the feature name {zero!r:.60} cannot go into a CSV file: it holds a zero byte")
     table = to_frame(queries, "pyarrow")
     with writing(path) as part:
         if suffix == ".csv":

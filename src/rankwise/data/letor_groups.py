@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import FileFormatError
 from rankwise.data.grouping import Grouping, by_size, warn_of_empty
+from rankwise.data.plain_text import without_mark
 from rankwise.data.sources import STANDARD_INPUT, name_of, read_text
 from rankwise.data.texts import Texts
 
@@ -62,7 +63,7 @@ def _read_sizes(query_file: Any, name: str, n_lines: int) -> list[int]:
     """The sizes, none above the number of rows; Python's own numbers, whose sum does not wrap."""
     text = read_text(query_file)
     sizes = []
-    for number, line in enumerate(text.data.tobytes().removeprefix(b"\xef\xbb\xbf").splitlines(), start=1):
+    for number, line in enumerate(without_mark(text.data.tobytes(), text.name).splitlines(), start=1):
         words = line.split()
         if len(words) > 1 or not all(word.isdigit() and len(word) <= 18 for word in words):
             shown = line.decode("utf-8", "replace").strip()

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from rankwise._errors import FileFormatError
+from rankwise.data.plain_text import MARK, refuse_wide
 from rankwise.data.sources import Stream, open_stream
 
 HEAD = 1 << 16  # bytes that are looked at
@@ -39,7 +40,7 @@ class Peeked:
     @property
     def kind(self) -> Literal["letor", "csv"]:
         """What the first line looks like: ``label qid:id feature:value``, or names with something between them."""
-        lines = self.head.removeprefix(b"\xef\xbb\xbf").splitlines()
+        lines = self.head.removeprefix(MARK).splitlines()
         first = next((line for line in lines if line.strip() and not line.startswith(b"#")), b"")
         if _LETOR_LINE.match(first) or not any(mark.encode() in first for mark in DELIMITERS):
             return "letor"
@@ -58,8 +59,7 @@ def peeked(source: Any, on_read: Callable[[int], object] | None = None) -> Itera
             raise FileFormatError(
                 f"{found.name} is a zipped file, as an Excel workbook is: save the sheet as CSV, or unpack it"
             )
-        if found.head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise FileFormatError(f"{found.name} is written in UTF-16: save it as UTF-8")
+        refuse_wide(found.head, found.name)
         if not found.head.strip():
             raise FileFormatError(f"{found.name} is empty: expected judged lists")
         yield found

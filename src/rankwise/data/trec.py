@@ -22,6 +22,7 @@ from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise._paths import path_of
 from rankwise.data.checks import as_scores, first_repeated
 from rankwise.data.grouping import as_ids
+from rankwise.data.plain_text import without_mark
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.sources import name_of, open_stream
 from rankwise.data.texts import Texts
@@ -258,7 +259,10 @@ def _text(word: bytes) -> str:
 
 def _lines(source: Source) -> Iterator[bytes]:
     with open_stream(source) as stream:
-        rest = stream.read().removeprefix(b"\xef\xbb\xbf")  # a byte order mark, which some editors leave
+        rest = stream.read()
+        while len(rest) < 4 and (block := stream.read()):  # a pipe may give less than a byte order mark
+            rest += block
+        rest = without_mark(rest, stream.name)
         while block := stream.read():
             *lines, rest = (rest + block).split(b"\n")
             yield from lines
@@ -295,7 +299,10 @@ def _identified(queries: Queries) -> Iterator[tuple[int, bytes, list[bytes]]]:
 
 
 def _field(value: Any, what: str) -> bytes:
-    word = str(value).encode("utf-8", "surrogateescape")
+    try:
+        word = str(value).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise DataError(f"the {what} {value!r} cannot be written: it holds half of a surrogate pair") from error
     if word.split() != [word]:
         raise DataError(f"the {what} {value!r} cannot be written: fields of a line are not empty and hold no blanks")
     return word

@@ -1,6 +1,7 @@
 """Judged lists and scores from files: a score a line, RankLib's score file, or a TREC run against qrels."""
 
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,15 @@ from numpy.typing import NDArray
 
 from rankwise._errors import FileFormatError
 from rankwise.data.anyfile import kind_of, read_any
+from rankwise.data.plain_text import MARK, plain_number, without_mark
 from rankwise.data.queries import Queries
-from rankwise.data.sources import open_stream, read_text
+from rankwise.data.sources import name_of, open_stream, read_text
 
 Path = str | os.PathLike[str]
 Scores = NDArray[np.float64]
+
+# -inf is the score of a document that was not retrieved
+_INFINITE = {sign + word: float(sign + word) for sign in ("", "-") for word in ("inf", "infinity")}
 
 
 def open_pair(
@@ -45,9 +50,11 @@ def read_scores(path: Path, queries: Queries) -> Scores:
     index in the list, score); and a TREC run, whose documents are found by query and document id (those that it
     lacks were not retrieved).
     """
+    text = without_mark(read_text(path).data.tobytes(), name_of(path))
+    # cut as bytes: str also ends lines at \x1e and U+2028, and words at blanks of other scripts
     lines = [
-        (number, line.split())
-        for number, line in enumerate(_decoded(read_text(path).data.tobytes()).splitlines(), 1)
+        (number, [_decoded(word) for word in line.split()])
+        for number, line in enumerate(text.splitlines(), 1)
         if line.strip()
     ]
     if not lines:
@@ -84,7 +91,7 @@ def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) 
         query = place[name]
         rows = queries.rows_of(query)
         size = int(queries.sizes[query])
-        if not index.isdigit() or int(index) >= size:
+        if not re.fullmatch(r"[0-9]{1,18}", index) or int(index) >= size:
             raise FileFormatError(f"{path}, line {number}: expected an index below {size}, found {index!r}")
         row = rows.start + int(index) if isinstance(rows, slice) else rows[int(index)]
         scores[row] = _number(path, number, score)
@@ -115,12 +122,9 @@ def _complete(path: Path, scores: Scores) -> Scores:
 
 
 def _number(path: Path, line: int, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = np.nan
-    if np.isnan(value):
-        raise FileFormatError(f"{path}, line {line}: expected a score, found {text!r}")
+    value = _INFINITE.get(text.lower().lstrip("+"), plain_number(text))
+    if value is None:
+        raise FileFormatError(f"{path}, line {line}: expected a score, found {text!r:.60}")
     return value
 
 
@@ -129,10 +133,10 @@ def _is_qrels(path: Path) -> bool:
     if os.fspath(path) == "-":
         return False
     with open_stream(path) as stream:
-        head = _decoded(stream.read())
-    first = next((line for line in head.splitlines() if line.strip()), "")
-    fields = first.split("#")[0].split()
-    return len(fields) == 4 and not any(":" in field for field in fields[1:])
+        head = stream.read().removeprefix(MARK)
+    first = next((line for line in head.splitlines() if line.strip()), b"")
+    fields = first.split(b"#")[0].split()
+    return len(fields) == 4 and not any(b":" in field for field in fields[1:])
 
 
 def _decoded(text: bytes) -> str:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, FileFormatError
-from rankwise.data.sources import read_text
+from rankwise.data.plain_text import plain_number, without_mark
+from rankwise.data.sources import name_of, read_text
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.imported import LinearModel
 
@@ -21,6 +22,7 @@ Vector = NDArray[np.float64]
 Path = str | os.PathLike[str]
 
 _MOST = 10_000_000  # features: a damaged number must not take all memory
+_BLANKS = " \t\r\f\v"
 _RANKLIB_LINEAR = ("coordinate ascent", "linear regression", "adarank")
 
 
@@ -55,11 +57,7 @@ def read_model(
     -------
     ranker : a fitted :class:`~rankwise.LinearModel`, or :class:`~rankwise.RankBoost` for RankLib's
     """
-    lines = [
-        _Line(number, line.strip())
-        for number, line in enumerate(read_text(path).data.tobytes().decode("utf-8", "replace").splitlines(), 1)
-        if line.strip()
-    ]
+    lines = _lines(path)
     first = lines[0].text if lines else ""
     width = len(feature_names) if features is None and feature_names is not None else features
     if first.startswith("##"):
@@ -77,6 +75,29 @@ def read_model(
     return LinearModel.of(coef, intercept=constant, feature_names=feature_names, measure=measure)
 
 
+# ------------------------------------------------------------------------------------------- lines
+
+
+def _lines(path: Path) -> list[_Line]:
+    """The lines that are not blank; only a line feed ends one, as in the tools that write such files.
+
+    ``str.splitlines`` also splits at \\x1e, U+2028 and others, which would take a weight out of a comment.
+    """
+    text = without_mark(read_text(path).data.tobytes(), name_of(path)).decode("utf-8", "replace")
+    lines = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if "\r" in line[:-1]:
+            raise FileFormatError(f"{path}, line {number}: a carriage return inside a line: end lines with a line feed")
+        if line.strip(_BLANKS):
+            lines.append(_Line(number, line.strip(_BLANKS)))
+    return lines
+
+
+def _words(text: str) -> list[str]:
+    """What stands between blanks of ASCII."""
+    return [word for word in re.split(f"[{_BLANKS}]+", text) if word]
+
+
 # ------------------------------------------------------------------------------------------- RankLib
 
 
@@ -92,7 +113,7 @@ def _ranklib(
         )
     if len(body) != 1:
         raise FileFormatError(f"{path}: expected one line of weights after those with ##, found {len(body)}")
-    words = [(word, word.split(":")) for word in body[0].text.split()]
+    words = [(word, word.split(":")) for word in _words(body[0].text)]
     fields = 3 if kind == "rankboost" else 2
     weight: dict[int, float] = {}
     constant, steps = 0.0, []
@@ -140,10 +161,12 @@ def _svm_light(path: Path, lines: list[_Line]) -> tuple[dict[int, float], float]
     begin = len(lines)
     for place, line in enumerate(lines[1:], 1):
         value, mark, comment = line.text.partition("#")
+        known = re.match(r"kernel type\b|threshold b\b", comment.strip(_BLANKS))
         if not mark:
             break
-        header[comment.strip().partition(",")[0]] = value.strip()
-        if comment.strip().startswith("threshold b"):
+        if known:
+            header[known[0]] = value.strip(_BLANKS)
+        if "threshold b" in header:  # the last line before the support vectors
             begin = place + 1
             break
     if begin == len(lines) or "kernel type" not in header:
@@ -152,7 +175,7 @@ def _svm_light(path: Path, lines: list[_Line]) -> tuple[dict[int, float], float]
         raise FileFormatError(f"{path} has kernel type {header['kernel type']!r:.20}: expected 0, a linear kernel")
     weight: dict[int, float] = {}
     for line in lines[begin:]:
-        coefficient, *pairs = line.text.partition("#")[0].split() or [""]
+        coefficient, *pairs = _words(line.text.partition("#")[0]) or [""]
         factor = _number(path, line.number, coefficient)
         for pair in pairs:
             number, mark, value = pair.partition(":")
@@ -168,7 +191,7 @@ def _svm_light(path: Path, lines: list[_Line]) -> tuple[dict[int, float], float]
 def _liblinear(path: Path, lines: list[_Line]) -> tuple[dict[int, float], float]:
     """Weights, and the weight of the bias times the bias; turned round where the first class is the lower label."""
     begin = next((place for place, line in enumerate(lines) if line.text == "w"), None)
-    header = {} if begin is None else {key: rest for key, *rest in (line.text.split() for line in lines[:begin])}
+    header = {} if begin is None else {key: rest for key, *rest in (_words(line.text) for line in lines[:begin])}
     if begin is None or not {"nr_class", "nr_feature", "bias"} <= header.keys():
         raise FileFormatError(f"{path} is cut short: expected nr_class, nr_feature, bias and w")
     facts = {key: " ".join(header[key]) for key in ("nr_class", "nr_feature", "bias")}
@@ -207,10 +230,7 @@ def _index(path: Path, line: int, word: str, least: int) -> int:
 
 
 def _number(path: Path, line: int, word: str) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or "_" in word:
+    value = plain_number(word)
+    if value is None or not math.isfinite(value):
         raise FileFormatError(f"{path}, line {line}: expected a number, found {word!r:.40}")
     return value

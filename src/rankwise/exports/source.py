@@ -1,5 +1,6 @@
 """The ranker as a function of plain Python or C, which needs nothing else."""
 
+import builtins
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,16 +13,13 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
+from rankwise.exports.c_names import reason_against
 from rankwise.exports.formula import Formula, WeightedSum
 
 Vector = NDArray[np.float64]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_C_WORDS = re.compile(
-    "alignas|alignof|auto|bool|break|case|char|const|constexpr|continue|default|do|double|else|enum|extern|false|float|"
-    "for|goto|if|inline|int|long|main|nullptr|register|restrict|return|short|signed|sizeof|static|static_assert|struct|"
-    "switch|thread_local|true|typedef|typeof|union|unsigned|void|volatile|while|__.*"
-)
+_TABLES = ("FEATURES", "_WEIGHTS", "_STEPS")  # of the module in Python, beside the function
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +31,7 @@ class Python(Target):
     arithmetic = "float64, run by Python"
 
     def write(self, formula: Formula, called: str) -> Written:
-        _identifier(called, "Python")
-        if iskeyword(called) or called == "FEATURES":
-            raise RankwiseError(f"{called!r} cannot be the name of a function: Python uses it otherwise")
+        _check_python_name(called)
         value = "v if v - v == 0.0 else 0.0" if formula.missing == "zero" else "v"
         if isinstance(formula, WeightedSum):
             own = formula.raw()
@@ -81,26 +77,29 @@ class C(Target):
     arithmetic = "float64, feature after feature (C without contraction)"
 
     def write(self, formula: Formula, called: str) -> Written:
-        _identifier(called, "C")
-        if _C_WORDS.fullmatch(called):
-            raise RankwiseError(f"{called!r} cannot be the name of a function: C uses it otherwise")
+        reason = reason_against(called)
+        if reason is not None:
+            raise RankwiseError(f"{called!r:.60} cannot be the name of a function of C: {reason}")
         value = "(v - v == 0.0 ? v : 0.0)" if formula.missing == "zero" else "v"
         if isinstance(formula, WeightedSum):
             own = formula.raw()
-            tables = f"static const double weight[] = {{\n{_rows(own.weight)}}};\n"
+            tables = f"static const double {called}_weight[] = {{\n{_rows(own.weight)}}};\n"
             count, constant = len(own.weight), own.constant
-            loop = ["double v = x[i];", f"s += weight[i] * {value};"]
+            loop = ["double v = x[i];", f"s += {called}_weight[i] * {value};"]
         else:
             count, constant = len(formula.alpha), formula.constant
             feature, threshold, alpha = (
                 values if count else [0] for values in (formula.feature, formula.threshold, formula.alpha)
             )
             tables = (
-                f"static const int feature[] = {{\n{_rows(feature)}}};\n"
-                f"static const double threshold[] = {{\n{_rows(threshold)}}};\n"
-                f"static const double alpha[] = {{\n{_rows(alpha)}}};\n"
+                f"static const int {called}_feature[] = {{\n{_rows(feature)}}};\n"
+                f"static const double {called}_threshold[] = {{\n{_rows(threshold)}}};\n"
+                f"static const double {called}_alpha[] = {{\n{_rows(alpha)}}};\n"
             )
-            loop = ["double v = x[feature[i]];", f"if ({value} > threshold[i]) s += alpha[i];"]
+            loop = [
+                f"double v = x[{called}_feature[i]];",
+                f"if ({value} > {called}_threshold[i]) s += {called}_alpha[i];",
+            ]
         names = "".join(f"    {c_text(name)},\n" for name in formula.names)
         width = len(formula.names)
         body = "\n".join(f"        {line}" for line in loop)
@@ -116,17 +115,17 @@ class C(Target):
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """The loop of the text over its own tables, without a compiler."""
-        (content,) = files.values()
-        text, rows = str(content), np.asarray(X, dtype=np.float64)
+        ((file, content),) = files.items()
+        called, text, rows = file.removesuffix(".c"), str(content), np.asarray(X, dtype=np.float64)
         if "v - v == 0.0" in text:
             rows = np.where(np.isfinite(rows), rows, 0.0)
         total = np.full(len(rows), float(text.split("double s = ")[1].split(";")[0]))
-        if "weight[]" in text:
-            for place, weight in enumerate(_table(text, "weight")):
+        if f" {called}_weight[]" in text:
+            for place, weight in enumerate(_table(text, f"{called}_weight")):
                 total += weight * rows[:, place]
             return total
         count = int(text.split("i < ")[1].split(";")[0])
-        steps = [_table(text, name)[:count] for name in ("feature", "threshold", "alpha")]
+        steps = [_table(text, f"{called}_{name}")[:count] for name in ("feature", "threshold", "alpha")]
         for feature, threshold, alpha in zip(*steps, strict=True):
             total += np.where(rows[:, int(feature)] > threshold, alpha, 0.0)
         return total
@@ -138,9 +137,13 @@ def c_text(name: str) -> str:
     return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in name.encode()) + '"'
 
 
-def _identifier(called: str, language: str) -> None:
+def _check_python_name(called: str) -> None:
+    """Refuse a name that Python, or the module that is written, uses for something else."""
     if not _IDENTIFIER.fullmatch(called):
-        raise RankwiseError(f"the name of a function of {language} is letters, digits and _: found {called!r:.60}")
+        raise RankwiseError(f"the name of a function of Python is letters, digits and _: found {called!r:.60}")
+    # a function called len would call itself in place of the built-in one
+    if iskeyword(called) or hasattr(builtins, called) or called in _TABLES or re.fullmatch("__.*__", called):
+        raise RankwiseError(f"{called!r:.60} cannot be the name of a function: Python uses it otherwise")
 
 
 def _rows(values: Sequence[float] | NDArray[Any]) -> str:

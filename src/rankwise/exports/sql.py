@@ -43,6 +43,9 @@ class SQL(Target):
     def write(self, formula: Formula, called: str) -> Written:
         if self.dialect not in _QUOTES:
             raise RankwiseError(f"dialect is 'standard' or 'mysql': found {self.dialect!r:.40}")
+        taken = next((name for name in formula.names if name.casefold() == called.casefold()), None)
+        if taken is not None:  # ORDER BY would sort by the feature
+            raise RankwiseError(f"{called!r:.60} cannot be the name of the score: a column {taken!r:.60} is a feature")
         terms = self._weights(formula.raw()) if isinstance(formula, WeightedSum) else self._steps(formula)
         select = f"SELECT *,\n{_sum(terms)}\n  AS {self._quoted(called)}\nFROM {self._quoted(self.table)}\n"
         filled = "is 0" if formula.missing == "zero" else "makes the score NULL"

@@ -15,6 +15,7 @@ from rankwise.exports.formula import Formula, WeightedSum
 Vector = NDArray[np.float64]
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PROFILES = ("default", "unranked")  # what every schema has
 _WORD = r"[A-Za-z_][A-Za-z0-9_.\-]*"
 # bm25(title), attribute(age), fieldMatch(title).completeness, query(weight)
 _RANK_FEATURE = re.compile(rf"{_WORD}\(({_WORD}(,{_WORD})*)?\)(\.{_WORD})?")
@@ -43,6 +44,8 @@ class Vespa(Target):
     def write(self, formula: Formula, called: str) -> Written:
         if not _PLAIN.fullmatch(called):
             raise RankwiseError(f"the name of a rank profile is letters, digits and _: found {called!r:.60}")
+        if called in _PROFILES:
+            raise RankwiseError(f"{called!r} cannot be the name of a rank profile: Vespa has one of that name")
         if isinstance(self.rerank, bool) or not isinstance(self.rerank, int) or self.rerank < 1:
             raise RankwiseError(f"rerank is a whole number, 1 or more: found {self.rerank!r:.40}")
         features = [rank_feature(name) for name in formula.names]

@@ -33,7 +33,8 @@ def export(
     to : "ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python" or "c"; or a target with
         its options
     path : where to write at once; else :meth:`Export.write`
-    called : the model's name in the engine, the function's or the column's
+    called : the model's name in the engine, the function's or the column's; one that the language or the engine uses
+        for something else raises a clear error
     sample : lists with raw features, on which the engine's arithmetic is compared with the ranker's
     feature_names : one a feature, as the engine calls them; None: the ranker's, or f1, f2, ...
     scaling : the fitted :class:`~rankwise.Scaler` through which the ranker sees raw features; "none": the engine gets
@@ -57,6 +58,8 @@ def export(
     True
     """
     target = _target(to, options)
+    if not isinstance(called, str) or not called.strip() or not called.isprintable():
+        raise RankwiseError(f"called is the name of the model, a printable text: found {called!r:.60}")
     ranker, scaler = opened(model, scaling, sample)
     if sample is not None and scaler is not None and sample.scaling is not None:
         raise DataError(

@@ -202,7 +202,7 @@ class Certificate:
         """The certificate that :meth:`to_json` wrote."""
         try:
             document = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RankwiseError(f"this is no certificate, for it is no JSON: {error!s:.80}") from error
         return cls.from_dict(document)
 

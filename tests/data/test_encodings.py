@@ -1,0 +1,291 @@
+"""Text in every encoding through every reader and writer: the right answer, or one clear error."""
+
+import io
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import rankwise as rw
+from rankwise import FileFormatError, Queries, RankwiseError
+from rankwise.cli.batch_run import as_settings
+from rankwise.cli.reading import as_grades
+from rankwise.data import csv_text
+from rankwise.data.plain_text import decoded, plain_number
+from rankwise.evaluation.files import read_scores
+
+WORD = "gr\u00f6\u00dfe"
+LATIN = WORD.encode("latin-1").decode("utf-8", "surrogateescape")  # bytes that are not UTF-8, as an id keeps them
+
+
+def judged():
+    X = [[1.0, 2], [3, 4], [5, 6]]
+    return Queries.from_arrays(X, [1, 0, 1], qid=["a", "a", "b"], docid=["d1", "d2", "d3"])
+
+
+def sizes(path):
+    text = path.with_name("plain.txt")
+    text.write_text("1 1:1\n0 1:2\n1 1:3\n")
+    return rw.read_letor(text, query_file=path).sizes.tolist()
+
+
+LETOR = f"1 qid:a 1:1 2:2 # d1\n0 qid:a 1:3 2:4 # {WORD}\n1 qid:{WORD} 1:5 2:6 # d3 {WORD}\n"
+
+# name of the file -> its text, and what a reader makes of it
+READERS = {
+    "letor.txt": (LETOR, lambda path: rw.read_letor(path).X.tolist()),
+    "stream.txt": (LETOR, lambda path: [block.X.tolist() for block in rw.iter_letor(path)]),
+    "table.csv": (f"qid,label,docid,b\na,1,{WORD},3\n{WORD},0,1,2\n", lambda path: rw.read_table(path).X.tolist()),
+    "named.csv": (f"qid;label;{WORD}\na;1;3\nb;0;2\n", lambda path: rw.read_table(path).feature_names),
+    "qrels.txt": (f"{WORD} 0 d1 1\n{WORD} 0 {WORD} 0\n", lambda path: rw.read_qrels(path).label.tolist()),
+    "run.txt": (f"{WORD} Q0 d1 1 2.5 {WORD}\nb Q0 {WORD} 2 1.5 x\n", lambda path: rw.read_run(path).score.tolist()),
+    "scores.txt": ("1.5\n2.5\n3.5\n", lambda path: read_scores(path, judged()).tolist()),
+    "by_index.txt": ("a 0 1.5\na 1 2.5\nb 0 3.5\n", lambda path: read_scores(path, judged()).tolist()),
+    "by_docid.txt": (
+        f"a Q0 d1 1 1.5 {WORD}\na Q0 d2 2 2.5 x\nb Q0 d3 1 3.5 x\n",
+        lambda path: read_scores(path, judged()).tolist(),
+    ),
+    "ranklib.txt": (f"## Coordinate Ascent\n## {WORD}\n1:0.5 2:1.5\n", lambda path: rw.read_model(path).coef_.tolist()),
+    "sizes.query": ("2\n1\n", sizes),
+}
+every_reader = pytest.mark.parametrize("name", READERS)
+
+
+def read(tmp_path, name, change):
+    text, reader = READERS[name]
+    path = tmp_path / name
+    path.write_bytes(change(text))
+    return reader(path)
+
+
+@every_reader
+def test_r4_a_byte_order_mark_of_utf8_changes_nothing(tmp_path, name):
+    plain = read(tmp_path, name, str.encode)
+    assert read(tmp_path, name, lambda text: b"\xef\xbb\xbf" + text.encode()) == plain
+
+
+@every_reader
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_r4_wide_encodings_are_named(tmp_path, name, encoding):
+    with pytest.raises(FileFormatError, match=f"{name} is written in UTF-(16|32): save it as UTF-8"):
+        read(tmp_path, name, lambda text: text.encode(encoding))
+
+
+@every_reader
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_r4_wide_encodings_without_a_mark_are_an_error(tmp_path, name, encoding):
+    with pytest.raises(RankwiseError) as refused:
+        read(tmp_path, name, lambda text: text.encode(encoding))
+    assert name in str(refused.value)
+    assert "\0" not in str(refused.value)
+
+
+@every_reader
+@pytest.mark.parametrize("inside", [b"\xed\xa0\x80", b"\xff", b"\xc3", b"\xf0\x9f\x98"], ids=repr)
+def test_r4_bytes_that_are_no_utf8_stay_in_ids_and_comments_and_are_refused_in_names(tmp_path, name, inside):
+    plain = read(tmp_path, name, str.encode)
+    if name == "named.csv":
+        with pytest.raises(FileFormatError, match=r"named.csv, line 1: byte 11 is 0x[0-9A-F]{2}, which is not UTF-8"):
+            read(tmp_path, name, lambda text: text.encode().replace(WORD.encode(), inside))
+    else:
+        assert read(tmp_path, name, lambda text: text.encode().replace(WORD.encode(), inside)) == plain
+
+
+@every_reader
+@pytest.mark.parametrize("separator", ["\x1c", "\x1e", "\x85", "\u2028", "\u2029", "\u00a0", "\u3000"], ids=ascii)
+def test_r7_separators_of_unicode_end_neither_lines_nor_words(tmp_path, name, separator):
+    """str.splitlines and str.split take them for ends; the tools that write such files do not."""
+    plain = read(tmp_path, name, str.encode)
+    found = read(tmp_path, name, lambda text: text.replace(WORD, f"x{separator}y").encode())
+    assert found == ((f"x{separator}y",) if name == "named.csv" else plain)
+
+
+@every_reader
+@pytest.mark.parametrize("place", [0.0, 0.3, 0.5, 0.8, 1.0])
+def test_r4_a_zero_byte_anywhere_gives_an_answer_or_one_error(tmp_path, name, place):
+    def broken(text):
+        at = int(place * len(text.encode()))
+        return text.encode()[:at] + b"\0" + text.encode()[at:]
+
+    try:
+        read(tmp_path, name, broken)
+    except RankwiseError as error:
+        sentence = str(error)
+    else:
+        sentence = ""
+    assert "\n" not in sentence
+    assert "\0" not in sentence
+
+
+@pytest.mark.parametrize("fast", [True, False], ids=["pyarrow", "cell by cell"])
+@pytest.mark.parametrize("delimiter", list(",;\t|"), ids=repr)
+def test_r4_a_header_in_latin1_is_named_by_its_byte_and_its_word(monkeypatch, tmp_path, fast, delimiter):
+    if not fast:
+        monkeypatch.setattr(csv_text, "read_fast", lambda *_: None)
+    path = tmp_path / "t.csv"
+    path.write_bytes(delimiter.join(["qid", "label", WORD, "b"]).encode("latin-1") + b"\r\n")
+    with pytest.raises(FileFormatError) as refused:
+        rw.read_table(path)
+    assert str(refused.value) == (
+        f"{path}, line 1: byte 13 is 0xF6, which is not UTF-8: save the file as UTF-8 (it looks like Latin-1, in which "
+        f"the word there is {WORD!r})"
+    )
+
+
+@pytest.mark.parametrize("fast", [True, False], ids=["pyarrow", "cell by cell"])
+@pytest.mark.parametrize("cell", ["\u0661", "1\u0660", "\uff11", "1_000"], ids=ascii)
+def test_r7_digits_of_other_scripts_are_no_numbers_of_a_table(monkeypatch, cell, fast):
+    if not fast:
+        monkeypatch.setattr(csv_text, "read_fast", lambda *_: None)
+    with pytest.raises(FileFormatError, match="line 2: column 'f'"):
+        rw.read_table(_peeked(f"qid,label,f\n1,0,{cell}\n"))
+
+
+def _peeked(text):
+    from rankwise.data.peeked import Peeked
+    from rankwise.data.sources import Stream
+
+    return Peeked(Stream("t.csv", io.BytesIO(text.encode())))
+
+
+@pytest.mark.parametrize("word", ["1_000", "\u0661", "nan", "1e", "0x1", "", " 1", "1 ", "1,5", "--1", "inf", "1\n"])
+def test_r7_what_only_python_takes_for_a_number_is_none(word):
+    assert plain_number(word) is None
+
+
+@pytest.mark.parametrize("word", ["0", "-1", "+1.5", ".5", "5.", "1e5", "1E-400", "1e400", "007"])
+def test_numbers_are_what_python_makes_of_them(word):
+    assert plain_number(word) == float(word)
+
+
+@pytest.mark.parametrize("score", ["1_000", "\u0661", "nan", "NaN", "1,5", "x"])
+def test_r7_a_score_is_a_number_of_every_tool(tmp_path, score):
+    path = tmp_path / "scores"
+    path.write_text(f"1\n{score}\n2\n", encoding="utf-8")
+    with pytest.raises(FileFormatError, match="line 2: expected a score"):
+        read_scores(path, judged())
+
+
+def test_a_score_may_be_infinite(tmp_path):
+    path = tmp_path / "scores"
+    path.write_text("-inf\n+Infinity\n2\n")
+    assert read_scores(path, judged()).tolist() == [-np.inf, np.inf, 2.0]
+
+
+@pytest.mark.parametrize("index", ["\u00b2", "\u0661", "9" * 5000, "-1", "2"], ids=lambda index: ascii(index[:9]))
+def test_r7_an_index_is_a_plain_number_below_the_length_of_the_list(tmp_path, index):
+    path = tmp_path / "scores"
+    path.write_text(f"a 0 1\na {index} 2\nb 0 3\n", encoding="utf-8")
+    with pytest.raises(FileFormatError, match="line 2: expected an index below 2"):
+        read_scores(path, judged())
+
+
+@pytest.mark.parametrize("grades", ["bad=1_0", "bad=\u0661", "bad=nan", "bad=inf", "=1", "bad", "bad="])
+def test_r7_grades_of_the_command_line_are_plain_numbers(grades):
+    with pytest.raises(RankwiseError, match="--labels takes WORD=GRADE pairs"):
+        as_grades(grades)
+
+
+@pytest.mark.parametrize(
+    "value", ["{[1]: 2}", "\0", "\udcff", "(" * 5000, "\u0661"], ids=lambda value: ascii(value[:9])
+)
+def test_r4_whatever_stands_behind_an_equals_sign_is_a_value(value):
+    assert as_settings([f"name={value}"]) == {"name": value}
+
+
+def test_decoded_names_the_word_around_the_byte():
+    with pytest.raises(FileFormatError, match=r"byte 4 is 0xE9, .* the word there is 'b\u00e9c'"):
+        decoded(b"a,b\xe9c,d", "x")
+
+
+# ------------------------------------------------------------------------------------------- writing
+
+
+ODD = [
+    LATIN,
+    "\ud800",
+    "a\nb",
+    "a\r\nb",
+    "a\tb",
+    "a,b",
+    'a"b',
+    "a;b",
+    "a b",
+    "\0",
+    "a\u2028b",
+    "a\x1eb",
+    "#",
+    "",
+    "\u202e",
+]
+
+
+def lists(qid="q", docid="d", feature="f"):
+    X = np.arange(12.0).reshape(6, 2)
+    return Queries.from_arrays(
+        X, [0, 1, 2, 0, 1, 2], qid=[qid, qid, "r", "r", "r", qid], docid=[docid, *"vwxyz"], feature_names=[feature, "g"]
+    )
+
+
+def identities(back):
+    return list(map(str, back.names())), list(back.docid)
+
+
+def through_run(queries, path):
+    rw.write_run(queries, -np.arange(6.0), path)
+    run = rw.read_run(path)
+    return list(dict.fromkeys(run.qid)), sorted(run.docid)
+
+
+WRITERS = {
+    "lists.rankwise": lambda queries, path: (queries.save(path), identities(rw.load(path)))[1],
+    "lists.txt": lambda queries, path: (rw.write_letor(queries, path), identities(rw.read_letor(path)))[1],
+    "lists.csv": lambda queries, path: (rw.write_table(queries, path), identities(rw.read_table(path)))[1],
+    "lists.parquet": lambda queries, path: (rw.write_table(queries, path), identities(rw.read_table(path)))[1],
+    "lists.run": through_run,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("role", ["qid", "docid", "feature"])
+@pytest.mark.parametrize("text", ODD, ids=ascii)
+def test_r4_odd_texts_come_back_as_they_were_or_are_refused_by_name(tmp_path, name, role, text):
+    path = tmp_path / name
+    try:
+        queries = lists(**{role: text})
+        found = WRITERS[name](queries, path)
+    except RankwiseError as error:
+        sentence = str(error)
+        assert "\n" not in sentence
+        assert repr(text)[1:-1] in sentence or "empty" in sentence
+    else:
+        expected = identities(queries)
+        assert found == ((expected[0], sorted(expected[1])) if name == "lists.run" else expected)
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("role", ["qid", "docid", "feature"])
+def test_r4_a_table_refuses_what_is_no_utf8_by_its_name(backend, role):
+    what = {"qid": "query id", "docid": "document id", "feature": "feature name"}[role]
+    with pytest.raises(
+        RankwiseError, match=f"the {what} 'gr.*' cannot go into a table: it holds bytes that are not UTF"
+    ):
+        rw.to_frame(lists(**{role: LATIN}), backend)
+
+
+def test_r4_the_command_line_prints_ids_that_are_no_utf8(tmp_path):
+    (tmp_path / "judged").write_bytes(
+        "".join(f"{i % 2} qid:{WORD}{i // 4} 1:{i}\n" for i in range(8)).encode("latin-1")
+    )
+    (tmp_path / "scores").write_text("".join(f"{i}\n" for i in range(8)))
+    command = [sys.executable, "-X", "utf8=0", "-m", "rankwise", "evaluate", "judged", "scores", "--per-query"]
+    environment = {"PATH": "", "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8:strict", "HOME": str(tmp_path)}
+    from rankwise._kernels.jit import _FOLDER
+
+    if _FOLDER is not None:
+        environment["RANKWISE_CACHE_DIR"] = os.path.dirname(_FOLDER)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"gr\\udcf6\\udcdfe1" in done.stdout
