@@ -394,6 +394,32 @@ def _letor_without_qids(folder):
     return path
 
 
+@pytest.mark.parametrize("form", ["file", "stream"])
+def test_r3_a_table_of_arrow_is_read_and_not_mapped(tmp_path, form):
+    """In a process of its own, which the system ends where a mapped page is no longer there."""
+    code = """
+import os, sys
+import numpy as np, pyarrow as pa
+import rankwise as rw
+from rankwise.data.frames import iter_table
+from rankwise.data.table_columns import Roles
+table = pa.table({"qid": np.arange(20_000) // 10, "label": np.arange(20_000) % 3 * 1.0, "f": np.arange(20_000.0)})
+path, make = sys.argv[1], pa.ipc.new_file if sys.argv[2] == "file" else pa.ipc.new_stream
+with make(path, table.schema) as writer:
+    writer.write_table(table, max_chunksize=3_000)
+queries = rw.read_table(path)
+blocks = list(iter_table(path, Roles("qid", "label", None, None, None, ()), rows=1_000))
+os.truncate(path, 100)
+assert queries.X.sum() == sum(block.X.sum() for block in blocks) == np.arange(20_000.0).sum()
+assert queries.y.sum() == sum(block.y.sum() for block in blocks) == table["label"].to_numpy().sum()
+assert len(blocks) > 10
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "t.arrow"), form], capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_r3_a_save_over_a_mapped_file_leaves_the_map_as_it_was(tmp_path):
     path = tmp_path / "lists"
     first, second = (

@@ -52,7 +52,7 @@ def beside(path: str | os.PathLike[str]) -> Iterator[Path]:
         old = _status(target)
         if old is not None and not stat.S_ISREG(old.st_mode):  # renaming onto /dev/null would remove the device
             raise RankwiseError(f"{name} cannot be written: it is not a regular file")
-        remove_parts(target.parent, _prefix(target))
+        remove_parts(target.parent, target.name)
         part, held = _new_part(target, private=old is not None)
     try:
         yield part
@@ -86,26 +86,28 @@ def writing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield part
 
 
-def remove_parts(folder: Path, prefix: str = ".") -> None:
+def remove_parts(folder: Path, name: str = "", *, ending: str = "") -> None:
     """Remove the parts that killed writers have left in a folder: those that nobody holds a lock on.
 
     Parameters
     ----------
     folder : where to look
-    prefix : how their names begin, the token and the ending apart; "." for those of every target
+    name : of their target; empty: any target whose name has that ending
+    ending : of the target's name, where no name is given
     """
     with suppress(OSError):  # tidying up is no reason to stop
         with os.scandir(folder) as entries:
             found = [entry.name for entry in entries if _PART.fullmatch(entry.name)]
-        for name in found:
-            if prefix in (".", name[: -len("0123456789ab.part")]):
+        for part in found:
+            begin = part[: -len("0123456789ab.part")]
+            if begin == _prefix(name) or (not name and begin.endswith(f"{ending}.")):
                 with suppress(OSError):  # not ours to open, or another process was quicker
-                    _remove_if_left(folder / name)
+                    _remove_if_left(folder / part)
 
 
-def _prefix(target: Path) -> str:
-    """How the names of a target's parts begin."""
-    return f".{target.name.encode('utf-8', 'surrogateescape')[:_LONGEST].decode('utf-8', 'ignore')}."
+def _prefix(name: str) -> str:
+    """How the names of the parts of a target of that name begin."""
+    return f".{name.encode('utf-8', 'surrogateescape')[:_LONGEST].decode('utf-8', 'ignore')}."
 
 
 def _status(target: Path) -> os.stat_result | None:
@@ -122,7 +124,7 @@ def _new_part(target: Path, private: bool) -> tuple[Path, int]:
     What replaces a file may be for its owner's eyes only, so nobody else can open it before it has the mode of that.
     """
     while True:
-        part = target.with_name(f"{_prefix(target)}{secrets.token_hex(6)}.part")
+        part = target.with_name(f"{_prefix(target.name)}{secrets.token_hex(6)}.part")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         held = os.open(part, flags, 0o600 if private else 0o666)
         locked = _lock(held)

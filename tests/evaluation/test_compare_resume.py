@@ -191,6 +191,16 @@ def test_ctrl_c_keeps_what_has_finished(lists, tmp_path):
     assert fits(rankers, lists, folds=3, resume=tmp_path, n_jobs=1) == 2
 
 
+def test_r9_parts_of_a_killed_run_are_removed_and_other_files_are_not(lists, tmp_path):
+    left = tmp_path / ".0f.cell.rankwise.0123456789ab.part"
+    others = [tmp_path / ".page.html.0123456789ab.part", tmp_path / "notes.part"]
+    for path in (left, *others):
+        path.write_bytes(b"half")
+    compare({"a": Counting()}, lists, folds=3, resume=tmp_path, n_jobs=1)
+    assert not left.exists()
+    assert all(path.exists() for path in others)
+
+
 def test_places_that_cannot_be_a_folder(lists, tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(RankwiseError, match="is not a folder"):

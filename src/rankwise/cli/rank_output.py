@@ -194,7 +194,7 @@ class _Parquet:
 @contextmanager
 def opened(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[Any]:
     """What writes: to standard output as it goes, or beside the file, which is renamed at the end."""
-    from rankwise._beside import beside, refusing
+    from rankwise._beside import writing
 
     if out is None:
         text = io.TextIOWrapper(sys.stdout.buffer, "utf-8", "surrogateescape", newline="", write_through=True)
@@ -204,18 +204,15 @@ def opened(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[
         finally:
             text.detach()  # what is standard output stays open
         return
-    with beside(out) as part:
+    with writing(out) as part:  # readers raise sentences of their own: what is left of OSError is about this file
         if form is Form.parquet:
-            with refusing(out):
-                table = _Parquet(part, top)
+            table = _Parquet(part, top)
             try:
                 yield table
             finally:
                 table.close()
             return
-        with refusing(out):
-            raw: IO[bytes] = part.open("wb")
-        with raw:
+        with part.open("wb") as raw:
             packed: Any = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if out.name.endswith(".gz") else raw
             with io.TextIOWrapper(packed, "utf-8", "surrogateescape", newline="") as text:
                 yield _output(text, form, tag, top)

@@ -65,20 +65,28 @@ def _parquet(name: str) -> ArrowFile:
 
 
 def _arrow(name: str) -> ArrowFile:
-    """Both forms of Arrow files; what is not compressed stays in its file until it is read."""
+    """Both forms of Arrow files, read and not mapped: what is read stays good whatever happens to the file."""
     arrow, ipc = require("pyarrow"), require("pyarrow.ipc")
-    memory = arrow.memory_map(name)
-    try:
-        table = ipc.open_file(memory).read_all()
-    except arrow.ArrowInvalid:  # the form without a table of contents
-        table = ipc.open_stream(memory).read_all()
+
+    def reader() -> Any:
+        file = arrow.OSFile(name)
+        try:
+            return ipc.open_file(file)
+        except arrow.ArrowInvalid:  # the form without a table of contents
+            file.seek(0)
+            return ipc.open_stream(file)
 
     def pieces(columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
-        for first in range(0, len(table), rows):
-            part = table.slice(first, rows).select(columns)
-            yield part, len(part) / len(table)
+        opened, size = reader(), max(1, os.path.getsize(name))
+        count = getattr(opened, "num_record_batches", None)
+        for batch in opened if count is None else map(opened.get_batch, range(count)):
+            share = batch.nbytes / size if count is None else 1 / count
+            for first in range(0, len(batch), rows):
+                part = arrow.Table.from_batches([batch.slice(first, rows)]).select(columns)
+                yield part, share * len(part) / len(batch)
 
-    return ArrowFile(name, table.column_names, _facts(table.schema), lambda: table, pieces)
+    schema = reader().schema
+    return ArrowFile(name, schema.names, _facts(schema), lambda: reader().read_all(), pieces)
 
 
 def _facts(schema: Any) -> dict[str, Any]:

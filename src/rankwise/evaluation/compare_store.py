@@ -50,7 +50,7 @@ class Cells:
             raise RankwiseError(f"{folder} cannot be made: the folder {self.folder.parent} is not there")
         with refusing(folder):
             self.folder.mkdir(exist_ok=True)
-        remove_parts(self.folder)  # of a run that was killed
+        remove_parts(self.folder, ending=".rankwise")  # of a run that was killed
 
     def read(self, key: str, name: str, fold: int, documents: int) -> Cell | None:
         """The finished cell of this key; None where there is none, or where it is damaged, which is told in a line."""
