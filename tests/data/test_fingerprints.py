@@ -118,7 +118,7 @@ def test_half_a_million_small_lists_of_few_values_share_no_word():
 
 def test_lists_whose_documents_are_all_alike_tell_nothing():
     X = [[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [3.0, 4.0]]
-    queries = Queries.from_arrays(X, [1, 1, 0, 0], group=[2, 1, 1, 0])
+    queries = Queries(X, [1, 1, 0, 0], [0, 2, 3, 4, 4])
     words = fingerprints(queries)
     assert words.tolist() == [0, 0, 0, 0]
     assert not Fingerprints.of(words).shared(words).any()
