@@ -211,3 +211,29 @@ def test_help_starts_no_compiler():
 )
 def test_arguments_are_told_as_options(sentence, said):
     assert in_shell(sentence) == said
+
+
+@pytest.mark.parametrize(
+    ("said", "typed"),
+    [
+        ("choose empty='skip', 'zero' or 'one' when evaluating", "choose --empty skip, zero or one when evaluating"),
+        ("give missing='zero' or 'min', or clean it", "give --missing zero or min, or clean it"),
+        ("give unjudged='drop' or 'zero'", "give --unjudged drop or zero"),
+        ("give missing='zero' or missing='min'", "give --missing zero or --missing min"),
+        ("give label='a b', 'c' and more", "give --label 'a b', c and more"),
+        ("feature 'x' is 'y' or 'z'", "feature 'x' is 'y' or 'z'"),
+        ("give n_features=7 if that is meant", "give --features 7 if that is meant"),
+    ],
+)
+def test_n9_the_values_of_an_option_are_typed_without_quotes(said, typed):
+    assert in_shell(said) == typed
+
+
+def test_n8_a_warning_on_the_command_line_is_a_sentence(run, tmp_path):
+    text = "".join(f"1 qid:{row // 5} 1:{row} 2:{row % 4}\n" for row in range(50))
+    (tmp_path / "a.txt").write_text(text)
+    model = tmp_path / "m.rankwise"
+    code, _, err = run("train", tmp_path / "a.txt", "--ranker", "RidgeRanker", "--set", "alpha=1.0", "-o", model)
+    assert code == 0, err
+    assert err.startswith("rankwise: warning: RidgeRanker has nothing to learn: no query holds documents with")
+    assert err.count("\n") == 1

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rankwise import RankwiseError
-from rankwise.data import csv_text
+from rankwise.data import checks, csv_text
 from rankwise.data.frames import iter_table, read_table
 from rankwise.data.peeked import Peeked, peeked
 from rankwise.data.sources import Stream
@@ -101,3 +101,36 @@ def test_a_text_is_known_by_its_first_line(line, kind):
     with peeked(io.BytesIO(line)) as source:
         assert source.kind == kind
         assert source.read(1 << 20) == line
+
+
+class CountedName(str):
+    """A name that counts how often it is compared with another."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other):
+        CountedName.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        lambda names: csv_text._check_names(names, "wide.csv"),
+        lambda names: checks.as_names(names, len(names)),
+        lambda names: checks.first_repeated(names),
+    ],
+    ids=["csv", "features", "first repeated"],
+)
+def test_r10_names_of_columns_are_compared_a_few_times_each(check, monkeypatch):
+    monkeypatch.setattr(CountedName, "compared", 0)
+    check(tuple(CountedName(f"column {number}") for number in range(2_000)))
+    assert CountedName.compared < 4 * 2_000  # all pairs would be two million
+
+
+def test_r10_the_first_name_that_stands_twice_is_the_one_that_is_named():
+    with pytest.raises(RankwiseError, match="line 1: two columns are called 'b'"):
+        csv_text._check_names(("a", "b", "c", "b", "a"), "wide.csv")

@@ -59,7 +59,7 @@ def test_sound_data_gets_no_findings():
 
 
 def test_facts_are_plain_numbers():
-    queries = Queries.from_arrays(np.random.rand(7, 2), [0, 1, 2, 0, 0, 0, 1.5], group=[3, 0, 3, 1])
+    queries = Queries(np.random.rand(7, 2), [0, 1, 2, 0, 0, 0, 1.5], [0, 3, 3, 6, 7])
     facts = diagnose(queries).facts
     assert facts["queries"] == 4
     assert facts["documents"] == 7
@@ -137,7 +137,7 @@ def test_at_most_ten_places_are_named():
 
 
 def test_a_query_without_documents_is_a_warning():
-    queries = Queries.from_arrays(np.random.rand(4, 2), [0, 1, 0, 1], group=[2, 0, 2])
+    queries = Queries(np.random.rand(4, 2), [0, 1, 0, 1], [0, 2, 2, 4])
     finding = the("1 query has no documents", queries)
     assert (finding.severity, finding.where) == ("warning", (1,))
 

@@ -104,7 +104,7 @@ def test_half_a_million_small_lists_of_few_values_share_no_word():
 
 def test_lists_whose_documents_are_all_alike_tell_nothing():
     X = [[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [3.0, 4.0]]
-    queries = Queries.from_arrays(X, [1, 1, 0, 0], group=[2, 1, 1, 0])
+    queries = Queries(X, [1, 1, 0, 0], [0, 2, 3, 4, 4])
     assert not telling(fingerprints(queries)).any()
     assert telling(fingerprints(Queries.from_arrays(X, [1, 1, 0, 0], group=[4]))).all()
 

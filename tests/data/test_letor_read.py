@@ -9,9 +9,10 @@ import pytest
 
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise.data import letor_ranges, letor_table
-from rankwise.data.letor import read_letor
+from rankwise.data.letor import iter_letor, read_letor
 from rankwise.data.letor_options import as_reading
 from rankwise.data.letor_table import read_table
+from rankwise.data.queries import Queries
 from rankwise.data.sources import Text
 
 PLAIN = b"""\
@@ -339,6 +340,59 @@ def test_an_id_that_no_memory_holds_is_refused_with_the_figure(monkeypatch):
         assert "GiB of memory are free: the largest feature id is" in refusal(f"1 qid:1 {'9' * length}:1\n")
     monkeypatch.setattr(letor_table, "available_memory", lambda: None)
     assert "that is more than there is" in refusal(f"1 qid:1 1:1 {10**30}:1\n")
+
+
+@pytest.mark.parametrize("zeros", ["", "000"])
+def test_r11_one_stray_id_does_not_ask_for_memory_that_its_text_does_not_bear_out(zeros):
+    text = f"1 qid:1 1:1\n0 qid:1 1:2 {zeros}100000000:2\n"
+    assert refusal(text) == (
+        "train.txt, line 2, column 13: feature 100,000,000 would make a table of 2 x 100,000,000 values, 1,526 MiB, out "
+        f"of {len(text)} bytes of text: give n_features=100000000 if that is meant"
+    )
+    with pytest.raises(FileFormatError, match="line 2, column 13: feature 100,000,000 would make a table"):
+        list(iter_letor(io.BytesIO(text.encode())))
+
+
+def test_r11_a_table_that_its_text_bears_out_or_that_is_small_or_asked_for_is_read(monkeypatch):
+    monkeypatch.setattr(letor_table, "_UNQUESTIONED", 4_000)
+    assert read("1 qid:1 500:1\n").n_features == 500  # 4,000 bytes
+    assert "give n_features=1501" in refusal("1 qid:1 1501:1\n")  # 15 bytes bear 1,500 values
+    assert read("1 qid:1 1500:1\n").n_features == 1_500
+    assert read("1 qid:1 1501:1\n", n_features=1_501).n_features == 1_501
+
+
+# ------------------------------------------------------------------------------------------------------- line ends
+
+
+def old_text(end):
+    """60 documents of three queries, with comments, and the given line end."""
+    return "".join(f"{row % 3} qid:{row // 20} 1:{row} # d{row}{end}" for row in range(60)).encode()
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("reader", [read_letor, lambda source: Queries.concat(list(iter_letor(source, rows=7)))])
+def test_n8_carriage_returns_end_lines_before_a_newline_and_are_refused_alone(pack, reader):
+    for end in ("\n", "\r\n", "\r\r\n", " \r \n"):
+        assert reader(io.BytesIO(pack(old_text(end)))).n_documents == 60
+    with pytest.raises(FileFormatError, match=r"line 1, column 17: found a carriage return \(\\r\) inside a line"):
+        reader(io.BytesIO(pack(old_text("\r"))))
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("1 qid:1 1:1\r0 qid:1 1:2\r", "line 1, column 13: expected feature:value, found '0' after"),
+        ("# a title\r1 qid:1 1:1\r", "line 1, column 10"),
+        ("1 qid:1 1:1\n# a\r0 qid:1 1:2\n", "line 2, column 4"),
+        ("1 qid:1 1:1\n0 qid:1 1:2 # d2\r2 qid:1 1:3\n1 qid:1 1:4\n", "line 2, column 17"),
+    ],
+)
+def test_n8_a_line_that_a_carriage_return_hides_is_never_lost(text, where):
+    sentence = refusal(text)
+    assert sentence.startswith(f"train.txt, {where}")
+    assert "a carriage return (\\r) inside a line, with text behind it: lines end with \\n or \\r\\n" in sentence
+    with pytest.raises(FileFormatError, match="carriage return"):
+        list(iter_letor(io.BytesIO(text.encode())))
 
 
 # ------------------------------------------------------------------------------------------------------- real data

@@ -10,7 +10,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise import DataError, Queries, RankwiseError, Texts
+from rankwise import DataError, Queries, Query, RankwiseError, Texts
 from rankwise.data import checks
 
 # ids that a hash table tells apart, as it tells 1 from "1" and from (1,)
@@ -95,8 +95,8 @@ def test_a_frames_column_serves_as_ids():
 
 
 def test_sizes_make_consecutive_queries():
-    queries = Queries.from_arrays(np.zeros((5, 1)), group=[2, 0, 3])
-    assert queries.sizes.tolist() == [2, 0, 3]
+    queries = Queries.from_arrays(np.zeros((5, 1)), group=[2, 1, 2])
+    assert queries.sizes.tolist() == [2, 1, 2]
     assert queries.qid is None
     assert queries.names() == [0, 1, 2]
 
@@ -154,6 +154,81 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(change, sentence):
     with pytest.raises(RankwiseError, match=sentence) as refusal:
         Queries.from_arrays(given.pop("X"), given.pop("y"), **given)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"start": ["a", "b", "a"]}, r"found one value a row; query ids go to Queries.from_arrays\(X, y, qid=ids\)"),
+        ({"start": [7, 7, 8]}, r"query ids go to Queries.from_arrays\(X, y, qid=ids\)"),
+        ({"start": [2, 1]}, r"sizes go to Queries.from_arrays\(X, y, group=sizes\)"),
+        ({"start": [0, 4]}, "offsets that climb from 0 to the number of rows, 3: found an array of shape"),
+        ({"start": [0, 2, 1, 3]}, "offsets that climb"),
+        ({"start": [0.0, 3.0]}, "offsets that climb"),
+        ({"start": [0, 2**64 - 1, 3]}, "offsets that climb"),
+        ({"start": []}, "offsets that climb"),
+        ({"start": 3}, "offsets that climb"),
+        ({"start": [[0, 3]]}, "offsets that climb"),
+        ({"rows": [0, 1]}, r"rows holds every row number once, 3 of them: found an array of shape \(2,\)"),
+        ({"rows": [0, 1, 3]}, "found 3 at position 2 of 3"),
+        ({"rows": [0, -1, 2]}, "found -1 at position 1"),
+        ({"rows": [0, 1, 1]}, "row 2 is not there"),
+        ({"rows": [0, 1, 2**64 - 1]}, "rows holds every row number once"),
+        ({"rows": [0.0, 1.0, 2.0]}, "rows holds every row number once"),
+        ({"y": [0, 1]}, "y holds one number a row"),
+        ({"y": [0, 1, -1]}, "labels are 0 or more"),
+        ({"X": [[1.0], [np.nan], [2.0]]}, "X is nan at row 1"),
+        ({"X": [1.0, 2.0, 3.0]}, "two dimensions"),
+        ({"weight": [1.0, 1.0, 1.0]}, "one number a query"),
+        ({"qid": ["a", "b", "a"]}, "found 3 ids for 2 queries; ids of rows go to"),
+        ({"qid": ["a", "a"]}, "qid holds 'a' twice"),
+        ({"docid": ["a"]}, "one identity a row"),
+        ({"docid": 3}, "a list of identities"),
+        ({"feature_names": ["a", "b"]}, "one name a feature"),
+        ({"scaling": "standard"}, "scaling is a Scaler fitted on 1 features"),
+    ],
+)
+def test_r2_the_constructor_checks_the_layout_that_it_is_given(change, sentence):
+    given = {"X": [[1.0], [2.0], [3.0]], "y": [0, 1, 2], "start": [0, 2, 3]} | change
+    with pytest.raises(DataError, match=sentence) as refusal:
+        Queries(**given)
+    assert "\n" not in str(refusal.value)
+
+
+@given(columns, st.randoms(use_true_random=False))
+def test_r2_a_layout_that_is_right_is_taken_as_it_is(qid, random):
+    """Queries made anew of the parts of others are the same; with one row in place of another they are refused."""
+    queries = numbered(qid)
+    again = Queries(queries.X, queries.y, queries.start, queries.rows, qid=queries.qid, docid=queries.docid)
+    assert again.names() == queries.names()
+    assert [query.X.tolist() for query in again] == [query.X.tolist() for query in queries]
+    if len(qid) > 1:
+        rows = queries.rows.copy()
+        one, two = random.sample(range(len(rows)), 2)
+        rows[one] = rows[two]
+        with pytest.raises(DataError, match="rows holds every row number once"):
+            Queries(queries.X, queries.y, queries.start, rows)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"X": [1.0]}, {"X": [["a"]]}, {"y": [1.0]}, {"y": "ab"}, {"docid": ["a"]}, {"weight": -1}, {"weight": "1"}],
+)
+def test_r2_a_query_made_by_hand_is_checked(change):
+    given = {"X": [[1.0], [2.0]], "y": [0, 1], "qid": "q", "docid": None, "weight": 1.0, "feature_names": None}
+    assert len(Query(**given)) == 2
+    with pytest.raises(DataError):
+        Query(**given | change)
+
+
+@pytest.mark.parametrize("offset", [[0, 4], [0, 2, 1], [-1, 2], [0, 2**62, 3], [], [0.0, 3.0]])
+def test_r2_texts_lie_inside_of_their_bytes(offset):
+    data = np.frombuffer(b"abc", dtype=np.uint8)
+    assert list(Texts(data, np.array([0, 1, 3]))) == ["a", "bc"]
+    with pytest.raises(DataError, match="the offsets of texts"):
+        Texts(data, np.array(offset))
+    with pytest.raises(DataError, match="the bytes of texts"):
+        Texts("abc", np.array([0, 3]))
 
 
 def test_missing_values_become_zero_or_the_smallest_of_their_query():

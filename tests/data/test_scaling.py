@@ -112,7 +112,7 @@ def test_per_query_learns_nothing_from_the_set():
 
 
 def test_queries_without_documents_and_with_one_are_scaled():
-    queries = Queries.from_arrays([[5.0], [1.0], [3.0]], group=[0, 1, 0, 2])
+    queries = Queries([[5.0], [1.0], [3.0]], None, [0, 0, 1, 1, 3])
     assert Scaler("minmax", per="query").fit_transform(queries).X[:, 0].tolist() == [0, 0, 1]
 
 

@@ -24,7 +24,7 @@ def as_queries(lists):
     sizes = [len(labels) for _, labels in lists]
     scores = np.concatenate([np.array(scores, dtype=float) for scores, _ in lists])
     labels = np.concatenate([np.array(labels, dtype=float) for _, labels in lists])
-    return Queries.from_arrays(np.zeros((len(labels), 1)), labels, group=[sizes[0], 0, *sizes[1:]]), scores
+    return Queries(np.zeros((len(labels), 1)), labels, np.cumsum([0, sizes[0], 0, *sizes[1:]])), scores
 
 
 def count_by_hand(lists, ties):

@@ -93,7 +93,7 @@ def test_the_mean_of_float32_rows_neither_rounds_nor_overflows():
 
 def test_the_largest_radius_is_over_lists_that_have_documents():
     X = np.array([[3.0, 4.0], [3.0, 4.0], [1.0, 0.0], [-1.0, 0.0]])
-    assert largest_radius(Queries.from_arrays(X, group=[0, 2, 0, 2])) == 1.0
+    assert largest_radius(Queries(X, None, [0, 0, 2, 2, 4])) == 1.0
     assert largest_radius(Queries.from_arrays(X, group=[1, 3])) == pytest.approx(
         min(5.0, np.linalg.norm(X[1:] - X[1:].mean(axis=0), axis=1).max())
     )

@@ -142,7 +142,7 @@ def test_neither_threads_nor_scattered_rows_change_a_bit(monkeypatch):
 
 def test_lists_in_which_any_order_is_good_weigh_nothing():
     X = np.random.default_rng(14).normal(size=(6, 3))
-    queries = Queries.from_arrays(X, [2.0, 1.0, 1.0, 1.0, 0.0, 0.0], group=[1, 3, 0, 2])
+    queries = Queries(X, [2.0, 1.0, 1.0, 1.0, 0.0, 0.0], [0, 1, 4, 4, 6])
     at = SquaredPairsOverLists.of(queries)(np.ones(3))
     assert at.value == 0
     np.testing.assert_array_equal(at.hessian_product(np.ones(3)), np.zeros(3))

@@ -6,8 +6,10 @@ Bad input is one sentence on standard error and exit code 2; Ctrl-C is exit code
 import io
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from inspect import cleandoc
+from typing import Any
 
 import typer
 
@@ -74,6 +76,21 @@ def _root(
 def main() -> int:
     """Run the command line; the exit code is returned, never raised."""
     _print_anything()
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            """Our own as a sentence: who types a command has no line of code to look at."""
+            if category.__module__.partition(".")[0] == "rankwise":
+                print(f"rankwise: warning: {in_shell(str(message))}", file=sys.stderr)
+            else:
+                shown(message, category, *where, **more)
+
+        warnings.showwarning = show
+        return _main()
+
+
+def _main() -> int:
     try:
         app(prog_name="rankwise")
     except SystemExit as done:

@@ -113,7 +113,7 @@ def as_query_ids(qid: ArrayLike | Sequence[Any], n_queries: int) -> NDArray[Any]
     code, first = number_by_appearance(ids) if n_queries else (np.zeros(0, np.int64), np.zeros(0, np.int64))
     if len(first) < n_queries:
         again = int(np.argmax(code != np.arange(n_queries)))
-        raise DataError(f"qid holds {ids[again]!r} twice: rows with one id are one query")
+        raise DataError(f"qid holds {ids.tolist()[again]!r} twice: rows with one id are one query")
     return ids
 
 

@@ -79,9 +79,10 @@ class World:
             raise RankwiseError(
                 f"a world has 2 grades or more and a seed of 0 or more: found grades={self.grades}, seed={self.seed}"
             )
-        if not 0 < self.radius < math.inf or not 0 < self.margin < 2 * self.radius / (self.grades - 1) * (1 - 1e-9):
+        # squares of the radius are taken
+        if not 0 < self.radius < 1e150 or not 0 < self.margin < 2 * self.radius / (self.grades - 1) * (1 - 1e-9):
             raise RankwiseError(
-                "the radius is above 0 and the margin between 0 and 2 radius / (grades - 1), or the grades do not fit "
+                "the radius is above 0 and below 1e150 and the margin between 0 and 2 radius / (grades - 1), or the grades do not fit "
                 f"into the ball: found radius={self.radius}, margin={self.margin}, grades={self.grades}"
             )
         if not 0 <= self.noise <= 1 or self.flip not in get_args(Flip):

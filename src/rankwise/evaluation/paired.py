@@ -106,6 +106,9 @@ def paired_test(
         raise RankwiseError(f"test is 't', 'randomisation', 'wilcoxon' or 'sign': found {test!r}")
     if weight is not None and test in ("wilcoxon", "sign"):
         raise RankwiseError(f"the {test} test counts every query once: use 't' or 'randomisation' with query weights")
+    if not checks.is_whole(resamples):
+        raise RankwiseError(f"resamples is 1 or more: found {resamples!r:.60}")
+    random = checks.as_random(random_state)
     total, differences, weights = _differences(first, second, weight)
     exact = True
     if not differences.any():
@@ -121,9 +124,7 @@ def paired_test(
         products = products[products != 0]
         exact = len(products) <= _EXACT_UP_TO
         p_value = (
-            _count_flips(products, alternative)
-            if exact
-            else _draw_flips(products, alternative, resamples, checks.as_random(random_state))
+            _count_flips(products, alternative) if exact else _draw_flips(products, alternative, resamples, random)
         )
     return PairedTest(
         test=test,
@@ -211,8 +212,6 @@ def _draw_flips(terms: Floats, alternative: Alternative, resamples: int, random:
 
     Eight coins are one random byte, which looks up the sum of its eight signed terms.
     """
-    if not isinstance(resamples, (int, np.integer)) or resamples < 1:
-        raise RankwiseError(f"resamples is 1 or more: found {resamples!r:.60}")
     wanted, sign = _wanted(terms, alternative)
     tables = [_all_flips(sign * terms[place : place + 8]) for place in range(0, len(terms), 8)]
     reached = 0

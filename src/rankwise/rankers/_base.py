@@ -101,7 +101,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         refuse_without_documents(self.name, train)
         if validation is not None and eval_set is not None:
             raise DataError("validation= and eval_set= are two names for one thing: give one of them")
-        if eval_set is not None:
+        if eval_set is not None or eval_group is not None:
             validation = self._judged(*_one_set(eval_set, eval_group), None)
             if not self.takes_validation:  # PyTerrier and LightGBM's users pass one to every learner
                 warnings.warn(f"{self.name} makes no choice by a second set: eval_set is not used", stacklevel=2)
