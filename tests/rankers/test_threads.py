@@ -78,6 +78,8 @@ def bits_of_all(kind, n_jobs):
     found = {}
     for ranker in rankers(kind):
         name, ranker = " ".join(repr(ranker).split()), clone(ranker).set_params(n_jobs=n_jobs)
+        if "max_calls" in ranker.get_params():  # the bits of a search that is cut short are no others
+            ranker.set_params(max_calls=40)
         found[name] = bits_of(ranker.fit(train), train, held)
         if ranker.takes_validation and kind == "long":
             model = clone(ranker).fit(train, validation=other)
