@@ -43,7 +43,7 @@ def test_json_is_a_certificate(files, run):
 
 def test_a_hold_out_that_the_ranker_has_seen_is_named(files, run):
     _, out, _ = run("certify", files / "model.rankwise", "--holdout", files / "train.rankwise")
-    assert "40 of these lists were seen in fit" in " ".join(out.split())
+    assert "40 of these queries were seen in fit" in " ".join(out.split())
 
 
 def test_scores_of_anybody_are_certified_by_a_hold_out(files, run):

@@ -27,12 +27,10 @@ def changed(queries, how, random):
         X[random.integers(len(X)), 0] *= 1 + 1e-12
     elif how == "float32":
         X = X.astype(np.float32)
-    elif how == "five decimals":
-        X = X.round(5)
     elif how == "six decimals":
         X = X.round(6)
-    elif how == "five digits":
-        X = np.array([[float(f"{value:.4e}") for value in row] for row in X])
+    elif how == "six digits":
+        X = np.array([[float(f"{value:.5e}") for value in row] for row in X])
     elif how == "other labels":
         y = 3 - y
     kept = np.ones(len(X), bool)
@@ -48,8 +46,8 @@ CHANGES = [
     "none",
     "one value by 1e-12",
     "float32",
-    "five decimals",
-    "five digits",
+    "six decimals",
+    "six digits",
     "other labels",
     "last document",
     "any document",
@@ -60,7 +58,7 @@ CHANGES = [
 @given(seed=st.integers(0, 30), features=st.sampled_from([1, 2, 3, 4, 5, 6, 20, 136]))
 def test_d5_a_query_is_known_again(how, seed, features):
     if (
-        how in ("five digits", "five decimals") and features < 6
+        how in ("six digits", "six decimals") and features < 6
     ):  # cells are narrower there, or different documents would share them
         return
     train = lists(features=features, seed=seed)
@@ -96,12 +94,10 @@ def test_queries_whose_documents_are_all_alike_are_neither_known_nor_repeated():
     assert same_content(queries).tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("how", ["none", "one value by 1e-12", "float32", "six decimals"])
+@pytest.mark.parametrize("how", ["none", "one value by 1e-12", "float32"])
 @given(seed=st.integers(0, 20), features=st.sampled_from([2, 6, 136]))
 def test_d6_repetitions_are_counted_once(how, seed, features):
     random, queries = np.random.default_rng(seed), lists(20, features, seed)
-    if how == "six decimals" and features < 6:
-        return
     again = changed(queries, how, random)
     both = Queries.concat([queries, again.map_features(lambda X: X.astype(float))], rename=True)
     group = same_content(both)

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 
 from experiments.certificates import DECLARED, LONGEST
-from rankwise._kernels.fingerprint import FEW
-from rankwise.data.fingerprints import MOST
+from rankwise._kernels.fingerprint import SKETCHED
+from rankwise.data.fingerprints import FINGERPRINT, MOST
 from tests.prose.claims import claims, stated
 from tests.prose.pages import printed, stored, written_part
 
@@ -29,7 +29,13 @@ stated(
     "at lists of 100 documents and against the length of lists at 10,000 queries",
     "a training loss of 0.2, 45 features, delta = 0.05",
 )
-stated("guarantees.md", "the size of a fingerprint", "64-bit fingerprint")
+stated(
+    "guarantees.md",
+    "the size of a hash, and what rounding leaves alone",
+    "a 64-bit hash",
+    "half of another's",
+    "half of its",
+)
 stated("guarantees.md", "a level of confidence", "with probability 0.95")
 
 
@@ -41,8 +47,10 @@ def lists_without_a_relevant_document() -> Iterator[str]:
 
 @claims("guarantees.md")
 def what_fingerprints_read_and_keep() -> Iterator[str]:
-    yield f"in lists of up to {2 * FEW})"
-    yield f"the first {MOST:,} lists ({8 * MOST / 2**20:.0f} MB)"
+    assert SKETCHED == 4
+    yield "sketches of four documents"
+    yield f"{FINGERPRINT.itemsize} bytes a query"
+    yield f"the first {MOST:,} queries ({FINGERPRINT.itemsize * MOST / 2**20:.0f} MB)"
 
 
 @claims("guarantees.md")

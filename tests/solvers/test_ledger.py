@@ -211,7 +211,11 @@ WORLD = separable_world(20, documents=4, features=3).queries()
         (SLAMPerceptron(), {"comparator": [1, 2, 3]}, "give queries= as well"),
         (SLAMPerceptron(), {"queries": LISTS, "comparator": [1, 2]}, "one finite weight a feature, 3"),
         (SLAMPerceptron(), {"queries": LISTS, "comparator": [1, 2, math.nan]}, "one finite weight a feature, 3"),
-        (SLAMPerceptron(), {"queries": LISTS[:20], "comparator": [1, 2, 3]}, "has seen 40 lists, and these are others"),
+        (
+            SLAMPerceptron(),
+            {"queries": LISTS[:20], "comparator": [1, 2, 3]},
+            "has seen 40 queries, and these are others",
+        ),
         (SLAMPerceptron(), {"queries": iter([LISTS, WORLD]), "comparator": [1, 2, 3]}, "and these are others"),
         (SLAMPerceptron(), {"queries": iter([WORLD]), "comparator": [1, 2, 3]}, "and these are others"),
         (SLAMPerceptron(), {"queries": iter([]), "comparator": [1, 2, 3]}, "and these are others"),

@@ -98,10 +98,13 @@ def projection_signs(count):
 
 @kernel
 def cell_width(features):
-    """Cells are as wide as leaves documents apart: with few features there are few directions to differ in."""
-    if features <= 5:
-        return (2.0**-20, 2.0**-20, 2.0**-11, 2.0**-8, 2.0**-6, 2.0**-5)[features]
-    return 2.0**-4 if features < 16 else 2.0**-3
+    """The width of a cell: many times the effect of rounding, which adds up over features with random signs.
+
+    With few features there are few directions to differ in, so that different documents need narrower cells.
+    """
+    if features < 4:
+        return (2.0**-20, 2.0**-20, 2.0**-13, 2.0**-11)[features]
+    return 2.0**-10 * math.sqrt(features)
 
 
 @kernel

@@ -3,9 +3,9 @@
 A fingerprint has two parts. The *hash* is made of all labels and all features of a query. Its id, the order of its
 rows, and whether a value is stored as float32 or float64 do not matter; any other change makes another query of it, and
 two different queries have the same hash with a chance of 1 in 2^32 at most. The *sketches* are those of up to four of
-its documents. A sketch stays the same, or is found in a neighbouring cell, where features are rounded to about four
-digits or five decimals, and it does not depend on labels: by sketches a query is known again after rounding, after a
-change of precision, and without some of its documents.
+its documents. A sketch stays the same, or is found in a neighbouring cell, where features are rounded to about five
+digits or decimals, and it does not depend on labels: by sketches a query is known again after rounding, after a change
+of precision, and without some of its documents.
 
 Queries whose documents are all alike, as those of one document are, tell nothing about where they come from.
 """

@@ -3,6 +3,8 @@
 Both compare content, not ids, and neither is fooled by rounding, by another precision or by another order of rows.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,10 +12,13 @@ from rankwise._kernels import drive
 from rankwise.data.fingerprints import Fingerprints, fingerprints, telling
 from rankwise.data.queries import Queries
 
+# The width of cells for means, for one feature.
+_NARROW = 2.0**-18
+
 # What a certificate may say of queries that :func:`seen_before` does not name.
 NOT_SEEN = (
     "no hold-out query has the content of a query that fit saw, or half of its sampled documents with features equal "
-    "to about four digits"
+    "to about five digits"
 )
 
 
@@ -118,11 +123,12 @@ def _found(queries: Queries, sketches: NDArray[np.uint32], n_jobs: int | None) -
 
 
 def _means(queries: Queries, n_jobs: int | None) -> NDArray[np.float64]:
-    """The mean projection of each query's documents, in quarters of a cell for one document, and the sum of labels.
+    """The mean projection of each query's documents, in narrow cells, and four times the sum of their labels.
 
-    A mean of m documents varies less than one of them by a factor of sqrt(m), and so does its rounding error.
+    These cells are wider than what float32 or another order of the rows makes of a mean, and so narrow that queries
+    which differ in a single feature hardly ever share one.
     """
-    from rankwise._kernels.fingerprint import PROJECTIONS, mean_projections, projection_signs
+    from rankwise._kernels.fingerprint import PROJECTIONS, cell_width, mean_projections, projection_signs
 
     X, signs = np.asarray(queries.X), projection_signs(queries.n_features)
     rows = np.empty(0, np.int64) if queries.is_grouped else queries.rows
@@ -138,5 +144,5 @@ def _means(queries: Queries, n_jobs: int | None) -> NDArray[np.float64]:
         total = np.concatenate([[0.0], np.cumsum(labels)])
         sums = total[queries.start[1:]] - total[queries.start[:-1]]
         means[filled, PROJECTIONS] = 4 * sums[filled]
-    means[:, :PROJECTIONS] *= 4 * np.sqrt(queries.sizes)[:, None]
+    means[:, :PROJECTIONS] *= cell_width(queries.n_features) / (_NARROW * math.sqrt(max(1, queries.n_features)))
     return means

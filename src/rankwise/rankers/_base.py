@@ -227,7 +227,10 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     # ------------------------------------------------------------------------------------------- saving
 
     def save(self, path: "str | os.PathLike[str]") -> None:
-        """Write the fitted ranker to one safe file; :func:`rankwise.load` reads it back."""
+        """Write the fitted ranker to one safe file; :func:`rankwise.load` reads it back.
+
+        The file holds the parameters of the fit, also where ``set_params`` was called after it.
+        """
         from rankwise.rankers._stored import save_ranker
 
         self._check_fitted()
@@ -325,7 +328,6 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             yield
         except BaseException as error:
             if isinstance(error, Interrupted) and error.kept_by is self:
-                self._freeze()
                 raise
             self.__dict__ = before
             if isinstance(error, Interrupted):  # a ranker inside of this one was stopped
@@ -340,6 +342,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         except KeyboardInterrupt as stop:
             if not keep():
                 raise
+            self._freeze()
             raise Interrupted(f"{self.name} was stopped, and holds what it had learned by then", self) from stop
 
     def _check_width(self, found: int) -> None:

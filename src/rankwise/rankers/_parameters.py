@@ -21,8 +21,8 @@ from rankwise.measures._base import Measure
 from rankwise.measures.parse import parse
 from rankwise.rankers._base import Ranker
 
-# How fast and how loud a fit was: no result rests on these.
-_IDLE = ("n_jobs", "verbose")
+# How fast and how loud a fit was, and what is done about gaps in later data: nothing that was learned rests on these.
+IDLE = ("n_jobs", "verbose", "missing")
 
 
 class Opaque(NamedTuple):
@@ -58,7 +58,7 @@ class Frozen:
         return {
             name: (meant(then), meant(now))
             for name, (then, now) in pairs.items()
-            if name not in _IDLE and _text(then) != _text(now)
+            if name not in IDLE and _text(then) != _text(now)
         }
 
     def restored(self, ranker: Ranker) -> Ranker:
@@ -68,17 +68,11 @@ class Frozen:
         return twin
 
     def written(self, today: Mapping[str, Any]) -> dict[str, Any]:
-        """As JSON; in place of what JSON cannot hold, the parameter of ``today``, which it can."""
-        found = {name: today[name] if isinstance(value, Opaque) else value for name, value in self.parameters.items()}
-        return {"parameters": found, "digest": self.digest}
-
-    @classmethod
-    def read(cls, found: Mapping[str, Any]) -> "Frozen":
-        """What :meth:`written` gave; a stranger's file may hold anything."""
-        parameters, digest = found.get("parameters"), found.get("digest")
-        if not isinstance(parameters, dict) or not isinstance(digest, str):
-            raise RankwiseError("it does not say by which parameters it was fitted")
-        return cls(parameters, digest)
+        """The parameters for a file: those of the fit, but for what no result rests on and what JSON cannot hold."""
+        return {
+            name: today[name] if name in IDLE or isinstance(value, Opaque) else value
+            for name, value in self.parameters.items()
+        }
 
 
 def digest_of(ranker: Ranker) -> str:

@@ -27,6 +27,9 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
     """Write beside ``path`` and rename: the whole file is there or none of it."""
     facts, arrays = ranker._state()
     parameters = {name: plain(value, name) for name, value in ranker.get_params(deep=False).items()}
+    frozen = getattr(ranker, "frozen_", None)
+    if frozen is not None:
+        parameters = frozen.written(parameters)
     names = ranker._names()
     with StoreWriter(path, KIND) as file:
         file.metadata.update(
@@ -41,9 +44,8 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
         )
         for name, array in arrays.items():
             file.append(name, array)
-        frozen = getattr(ranker, "frozen_", None)
         if frozen is not None:
-            file.metadata["fitted"] = frozen.written(parameters)
+            file.metadata["digest"] = frozen.digest
         seen = getattr(ranker, "seen_", None)
         if seen is not None:
             file.metadata["fingerprints"] = {part: getattr(seen, part).forgotten for part in _SEEN}
@@ -71,8 +73,7 @@ def read_ranker(store: Store) -> Ranker:
     width, names = store.fact("n_features", int), store.fact("feature_names", (list, type(None)))
     try:
         parameters = store.fact("parameters", dict)
-        frozen = Frozen.read(store.fact("fitted", dict)) if "fitted" in store.metadata else None  # older ones had none
-        ranker = kind(**meant_all(parameters if frozen is None else frozen.parameters))
+        ranker = kind(**meant_all(parameters))
         _check_settings(ranker)
         ranker.n_features_in_ = width
         if names is not None:
@@ -81,10 +82,8 @@ def read_ranker(store: Store) -> Ranker:
             ranker.feature_names_in_ = np.array(names, dtype=object)
         with np.errstate(invalid="raise"):  # NaN where a whole number belongs
             ranker._restore(store.fact("learned", dict), store)
-        if frozen is not None:
-            ranker.frozen_ = frozen
-            ranker.set_params(**meant_all(parameters))
-            _check_settings(ranker)
+        if "digest" in store.metadata:  # files of older versions may hold parameters that were set after the fit
+            ranker.frozen_ = Frozen(parameters, store.fact("digest", str))
         if "fingerprints" in store.metadata:  # those of older versions were made otherwise
             ranker.seen_ = _read_seen(store)
         if "scaling" in store.metadata:  # only where the lists of the fit were scaled
