@@ -113,6 +113,7 @@ RENDERED = {
     for part in ("ohsumed", "table3", "mq2008")
 }
 RENDERED_ELSEWHERE = {
+    "coverage.md": "test_coverage.py",
     "bounds_holdout.md": "guarantees/test_holdout_widths.py",
     "guarantees.md": "rankers/test_certificates.py",
     "licences.md": "test_docs.py",
