@@ -309,12 +309,12 @@ def test_d7_averaging_is_not_said_to_be_absent():
 
 def test_n7_a_row_shows_the_value_that_was_compared_for_the_headline():
     found = fitted(rw.RidgeRanker(alpha=1.0)).certificate(TRAIN, UNSEEN, **KNOWN)
-    compared = found.table()["compared"]
-    assert np.nanmin(compared) == found.headline.value
+    compared = min(value for value in found.table()["compared"] if value != "")
+    assert compared == found.headline.value
     (row,) = named(found, "Betting")
     assert row.terms["compared_value"] >= row.value
     text = str(found)
-    assert f"{np.nanmin(compared):.4f}" in text
+    assert f"{compared:.4f}" in text
     assert "bounds are vacuous" in text
     assert not [line for line in text.splitlines() if line.startswith("generalisation")]
     assert len(found.table()) == len(found.rows)

@@ -78,8 +78,8 @@ class Certificate:
     mean loss <= 0.294 with probability 0.95 (0.250 on the 100 that were held out): Betting, smallest of 3,
     each at delta = 0.0167
     kind      what       at most  compared  by                   holds    status
-    hold-out  mean loss   0.2832    0.2945  Betting              assumed
-    hold-out  mean loss   0.3675    0.4045  Empirical Bernstein  assumed
+    hold-out  mean loss   0.2832    0.2942  Betting              assumed
+    hold-out  mean loss   0.3675    0.3976  Empirical Bernstein  assumed
     hold-out  mean loss   0.3724    0.3931  Hoeffding            assumed
     """
 
@@ -92,7 +92,7 @@ class Certificate:
     def table(self, *, vacuous: bool = True) -> Table:
         """One line per row: kind, what is bounded, the number, by which bound, whether it holds, its status.
 
-        ``compared`` is the value that took part in the choice of the headline; NaN where the row did not.
+        ``compared`` is the value that took part in the choice of the headline; empty where the row did not.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Certificate:
             "kind": [row.kind or "" for row in rows],
             "what": sided,
             "at most": [float(row.value) for row in rows],
-            "compared": [row.terms.get(COMPARED, math.nan) for row in rows],
+            "compared": [row.terms.get(COMPARED, "") for row in rows],
             "by": [row.name for row in rows],
             "holds": [_HOLDS[row.applies] for row in rows],
             "status": [_status(row) for row in rows],
