@@ -346,8 +346,8 @@ def test_an_id_that_no_memory_holds_is_refused_with_the_figure(monkeypatch):
 def test_r11_one_stray_id_does_not_ask_for_memory_that_its_text_does_not_bear_out(zeros):
     text = f"1 qid:1 1:1\n0 qid:1 1:2 {zeros}100000000:2\n"
     assert refusal(text) == (
-        "train.txt, line 2, column 13: feature 100,000,000 would make a table of 2 x 100,000,000 values, 1,526 MiB, out "
-        f"of {len(text)} bytes of text: give n_features=100000000 if that is meant"
+        "train.txt, line 2, column 13: feature 100,000,000 would make a table of 2 x 100,000,000 values, 1,526 MiB, "
+        f"out of {len(text)} bytes of text: give n_features=100000000 if that is meant"
     )
     with pytest.raises(FileFormatError, match="line 2, column 13: feature 100,000,000 would make a table"):
         list(iter_letor(io.BytesIO(text.encode())))
