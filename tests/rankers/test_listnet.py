@@ -26,7 +26,7 @@ def lists(seed=0, count=25, features=4, weighted=False, stretch=1.0):
     sizes = rng.integers(0, 9, count)
     X = stretch * rng.uniform(-1, 1, size=(sizes.sum(), features))
     y = np.clip(np.rint(2 * X @ np.linspace(1, -1, features) / stretch + rng.normal(size=len(X))), 0, 3)
-    return Queries.from_arrays(X, y, group=sizes, weight=rng.uniform(0, 2, count) if weighted else None)
+    return Queries(X, y, np.cumsum([0, *sizes]), weight=rng.uniform(0, 2, count) if weighted else None)
 
 
 def plain(queries, strength, target="labels"):

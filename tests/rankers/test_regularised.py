@@ -446,9 +446,11 @@ def test_lists_with_nothing_to_learn_are_no_reason_to_complain(X, y):
             assert not made(ranker, strength=1.0).fit(queries).coef_.any()
 
 
-def test_no_lists_at_all_teach_nothing():
+def test_lists_that_do_not_count_teach_nothing():
     for ranker in EVERY:
-        model = made(ranker, strength=1.0).fit(small(1)[:0])
+        nothing = small(1).with_weight(np.eye(len(small(1)))[0])[1:]
+        with pytest.warns(NothingLearnedWarning, match="a weight above 0"):
+            model = made(ranker, strength=1.0).fit(nothing)
         assert (model.objective_, model.gap_, model.coef_.any()) == (0.0, 0.0, False)
 
 

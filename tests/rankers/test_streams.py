@@ -48,7 +48,7 @@ def lists(count=60, features=3, seed=0, weighted=True):
     X = rng.normal(size=(sizes.sum(), features)).round(1)
     y = np.clip(np.rint(X @ np.linspace(1, -1, features) + rng.normal(size=len(X))), 0, 3)
     weight = rng.integers(0, 4, count) / 2 if weighted else None
-    return Queries.from_arrays(X, y, group=sizes, weight=weight)
+    return Queries(X, y, np.cumsum([0, *sizes]), weight=weight)
 
 
 def new(ranker):

@@ -18,7 +18,7 @@ def lists(seed=0, count=20, features=4, weighted=False, dtype=np.float64):
     sizes = rng.integers(0, 9, count)
     X = (3 * rng.normal(size=(sizes.sum(), features)) + 1).astype(dtype)
     y = rng.integers(0, 3, len(X)).astype(float)
-    return Queries.from_arrays(X, y, group=sizes, weight=rng.uniform(0, 2, count) if weighted else None)
+    return Queries(X, y, np.cumsum([0, *sizes]), weight=rng.uniform(0, 2, count) if weighted else None)
 
 
 def scattered(queries, seed=9):

@@ -24,7 +24,7 @@ def lists(count=40, seed=0, weight=None):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(0, 7, count)
     X = rng.normal(size=(sizes.sum(), 3))
-    return Queries.from_arrays(X, rng.integers(0, 3, len(X)).astype(float), group=sizes, weight=weight)
+    return Queries(X, rng.integers(0, 3, len(X)).astype(float), np.cumsum([0, *sizes]), weight=weight)
 
 
 def one_sentence(error):

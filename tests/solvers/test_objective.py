@@ -17,7 +17,7 @@ def lists(seed=0, count=30, dtype=np.float64):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(0, 8, count)
     X = rng.normal(size=(sizes.sum(), 5)).astype(dtype)
-    return Queries.from_arrays(X, rng.integers(0, 4, len(X)).astype(float), group=sizes)
+    return Queries(X, rng.integers(0, 4, len(X)).astype(float), np.cumsum([0, *sizes]))
 
 
 @over_all_losses

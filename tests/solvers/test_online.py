@@ -24,7 +24,7 @@ def lists(count=40, features=4, seed=0, most=7):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(0, most, count)
     X = rng.normal(size=(sizes.sum(), features)) * rng.uniform(0.1, 5, features)
-    return Queries.from_arrays(X, rng.integers(0, 3, len(X)).astype(float), group=sizes)
+    return Queries(X, rng.integers(0, 3, len(X)).astype(float), np.cumsum([0, *sizes]))
 
 
 def states(rules, queries, order=None):

@@ -20,7 +20,7 @@ def lists(seed=0, count=12, features=4, labels=4, dtype=np.float64):
     sizes = rng.integers(0, 10, count)
     X = rng.normal(size=(sizes.sum(), features)).astype(dtype)
     y = rng.uniform(0, 3, len(X)) if labels is None else rng.integers(0, labels, len(X)).astype(float)
-    return Queries.from_arrays(X, y, group=sizes)
+    return Queries(X, y, np.cumsum([0, *sizes]))
 
 
 def explicit(queries, w, per_pair):

@@ -82,7 +82,7 @@ class World:
         # squares of the radius are taken
         if not 0 < self.radius < 1e150 or not 0 < self.margin < 2 * self.radius / (self.grades - 1) * (1 - 1e-9):
             raise RankwiseError(
-                "the radius is above 0 and below 1e150 and the margin between 0 and 2 radius / (grades - 1), or "
+                "the radius is above 0 and below 1e150, and the margin between 0 and 2 radius / (grades - 1): "
                 "the grades do not fit into the ball: "
                 f"found radius={self.radius}, margin={self.margin}, grades={self.grades}"
             )

@@ -30,7 +30,7 @@ from rankwise.data.whole import Whole
 from rankwise.measures._base import Measure
 from rankwise.measures.parse import parse
 from rankwise.rankers._fit_checks import (
-    inside_a_fit,
+    is_outermost_fit,
     refuse_unknown,
     refuse_without_documents,
     warn_if_all_orders_are_alike,
@@ -106,7 +106,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             if not self.takes_validation:  # PyTerrier and LightGBM's users pass one to every learner
                 warnings.warn(f"{self.name} makes no choice by a second set: eval_set is not used", stacklevel=2)
                 validation = None
-        with one_blas_thread(), self._all_or_nothing(), inside_a_fit() as outermost:
+        outermost = is_outermost_fit()
+        with one_blas_thread(), self._all_or_nothing():
             self._remember_features(train)
             held = None if validation is None else self._aligned(Whole.open(validation))
             self._remember_lists(train, held)

@@ -1,8 +1,7 @@
 """What ``fit`` warns about: data from which nothing can be learned, and choices on queries that were learned from."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,18 +15,16 @@ class NothingLearnedWarning(UserWarning):
     """Nothing was learned: all documents get one score, or no order of them was better than another."""
 
 
-_INSIDE: ContextVar[bool] = ContextVar("inside a fit", default=False)
+def is_outermost_fit() -> bool:
+    """Whether no other ``fit`` waits for the one that asks: what a ranker fits for itself tells the caller nothing.
 
-
-@contextmanager
-def inside_a_fit() -> Iterator[bool]:
-    """Whether this is the outermost ``fit``: a ranker that a ranker fits for itself has nothing to tell the caller."""
-    outermost = not _INSIDE.get()
-    token = _INSIDE.set(True)
-    try:
-        yield outermost
-    finally:
-        _INSIDE.reset(token)
+    The stack is looked at, because a flag would stay set after a Ctrl-C at the wrong moment.
+    """
+    own = sys._getframe(1)
+    frame = own.f_back
+    while frame is not None and frame.f_code is not own.f_code:
+        frame = frame.f_back
+    return frame is None
 
 
 def refuse_unknown(function: str, unknown: Mapping[str, Any]) -> None:
