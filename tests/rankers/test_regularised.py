@@ -445,6 +445,13 @@ def test_lists_with_nothing_to_learn_are_no_reason_to_complain(X, y):
             assert not made(ranker, strength=1.0).fit(queries).coef_.any()
 
 
+def test_n8_one_label_in_every_list_is_warned_of():
+    queries = Queries.from_arrays(np.eye(4), [1, 1, 0, 0], group=[2, 2])
+    for ranker in BY_PLANES:
+        with pytest.warns(NothingLearnedWarning, match="nothing to learn"):
+            assert not made(ranker, strength=1.0).fit(queries).coef_.any()
+
+
 def test_lists_that_do_not_count_teach_nothing():
     for ranker in EVERY:
         nothing = small(1).with_weight(np.eye(len(small(1)))[0])[1:]
