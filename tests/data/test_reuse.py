@@ -55,7 +55,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("how", CHANGES)
-@given(seed=st.integers(0, 30), features=st.sampled_from([1, 2, 3, 4, 5, 6, 20, 136]))
+@given(seed=st.integers(0, 30), features=st.sampled_from([1, 2, 3, 4, 5, 6, 15, 16, 136]))
 def test_d5_a_query_is_known_again(how, seed, features):
     if (
         how in ("six digits", "six decimals") and features < 6
@@ -94,7 +94,7 @@ def test_queries_whose_documents_are_all_alike_are_neither_known_nor_repeated():
     assert same_content(queries).tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("how", ["none", "one value by 1e-12", "float32"])
+@pytest.mark.parametrize("how", ["none", "one value by 1e-12"])
 @given(seed=st.integers(0, 20), features=st.sampled_from([2, 6, 136]))
 def test_d6_repetitions_are_counted_once(how, seed, features):
     random, queries = np.random.default_rng(seed), lists(20, features, seed)

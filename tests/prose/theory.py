@@ -33,6 +33,7 @@ stated(
     "guarantees.md",
     "the size of a hash, and what rounding leaves alone",
     "a 64-bit hash",
+    "with fewer than 16 features",
     "half of another's",
 )
 stated("guarantees.md", "a level of confidence", "with probability 0.95")

@@ -100,11 +100,11 @@ def projection_signs(count):
 def cell_width(features):
     """The width of a cell: many times the effect of rounding, which adds up over features with random signs.
 
-    With few features there are few directions to differ in, so that different documents need narrower cells.
+    With few features there are few ways to differ, so that different documents need narrower cells.
     """
     if features < 4:
-        return (2.0**-20, 2.0**-20, 2.0**-13, 2.0**-11)[features]
-    return 2.0**-10 * math.sqrt(features)
+        return (2.0**-20, 2.0**-20, 2.0**-16, 2.0**-15)[features]
+    return (2.0**-14 if features < 16 else 2.0**-10) * math.sqrt(features)
 
 
 @kernel

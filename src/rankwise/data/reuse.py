@@ -1,6 +1,7 @@
 """Queries that were used before: those of a hold-out that a ranker has seen, and those that repeat another one.
 
-Both compare content, not ids, and neither is fooled by rounding, by another precision or by another order of rows.
+Both compare content, not ids. Neither is fooled by another order of rows or by a touch on the last digits, the first
+one also not by rounding, by another precision or by a document that is missing.
 """
 
 import math
@@ -13,7 +14,7 @@ from rankwise.data.fingerprints import Fingerprints, fingerprints, telling
 from rankwise.data.queries import Queries
 
 # The width of cells for means, for one feature.
-_NARROW = 2.0**-18
+_NARROW = 2.0**-26
 
 # What a certificate may say of queries that :func:`seen_before` does not name.
 NOT_SEEN = (
@@ -63,7 +64,7 @@ def same_content(queries: Queries, *, n_jobs: int | None = None) -> NDArray[np.i
     """For each query the number of its group: queries of one group repeat each other.
 
     Queries repeat each other if they have the same hash, or if they have equally many documents whose features and
-    labels have the same mean up to rounding. Queries whose documents are all alike repeat nothing.
+    labels have the same mean to about nine digits. Queries whose documents are all alike repeat nothing.
 
     Parameters
     ----------
@@ -125,8 +126,8 @@ def _found(queries: Queries, sketches: NDArray[np.uint32], n_jobs: int | None) -
 def _means(queries: Queries, n_jobs: int | None) -> NDArray[np.float64]:
     """The mean projection of each query's documents, in narrow cells, and four times the sum of their labels.
 
-    These cells are wider than what float32 or another order of the rows makes of a mean, and so narrow that queries
-    which differ in a single feature hardly ever share one.
+    These cells are wider than what another order of the rows or a touch on the last digits makes of a mean, and so
+    narrow that queries which differ in a single feature hardly ever share one.
     """
     from rankwise._kernels.fingerprint import PROJECTIONS, cell_width, mean_projections, projection_signs
 
