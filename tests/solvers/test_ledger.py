@@ -73,7 +73,7 @@ def test_the_account_adds_up_what_was_published(measure, weighted):
 
 
 def test_before_any_round_there_is_an_empty_account():
-    account = Ledger(SLAMPerceptron()._rules(None))
+    account = SLAMPerceptron().partial_fit(lists()[:0]).ledger_
     assert (account.rounds, account.mistakes, account.loss) == (0, 0, 0.0)
     assert math.isnan(account.mean)
     assert len(account.curve.points) == 0

@@ -111,8 +111,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             self._remember_features(train)
             held = None if validation is None else self._aligned(Whole.open(validation))
             self._remember_lists(train, held)
-            if outermost:
-                warn_of_shared_queries(self.name, self.seen_)
+            if outermost and held is not None:
+                warn_of_shared_queries(self.name, self.seen_, held, getattr(self, "n_jobs", None))
             if outermost and self.learns:
                 warn_if_all_orders_are_alike(self.name, train)
             self._fit(train, held)

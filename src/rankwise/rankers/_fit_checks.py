@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rankwise._errors import DataError, warn
-from rankwise.data.fingerprints import Seen, telling
+from rankwise.data.fingerprints import Seen, fingerprints, telling
 from rankwise.data.queries import Queries
 
 
@@ -61,9 +61,12 @@ def warn_if_all_orders_are_alike(ranker: str, queries: Queries) -> None:
         )
 
 
-def warn_of_shared_queries(ranker: str, seen: Seen) -> None:
-    """Warn where the validation queries, by their fingerprints, were learned from as well."""
-    chosen_by = seen.validation.marks
+def warn_of_shared_queries(ranker: str, seen: Seen, validation: Queries, n_jobs: int | None) -> None:
+    """Warn where validation queries, by their fingerprints, are learned from as well, or were by what this begins with.
+
+    What ``seen`` says of validation is not used: it knows the choices of other rankers, too.
+    """
+    chosen_by = fingerprints(validation, n_jobs=n_jobs)
     shared = int((np.isin(chosen_by["hash"], seen.training.marks["hash"]) & telling(chosen_by)).sum())
     if shared:
         warn(
