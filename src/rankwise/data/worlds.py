@@ -82,8 +82,8 @@ class World:
         # squares of the radius are taken
         if not 0 < self.radius < 1e150 or not 0 < self.margin < 2 * self.radius / (self.grades - 1) * (1 - 1e-9):
             raise RankwiseError(
-                "the radius is above 0 and below 1e150, and the margin between 0 and 2 radius / (grades - 1), for "
-                f"the grades to fit: found radius={self.radius}, margin={self.margin}, grades={self.grades}"
+                "the radius is above 0 and below 1e150, and the margin between 0 and 2 radius / (grades - 1), or "
+                f"the grades do not fit: found radius={self.radius}, margin={self.margin}, grades={self.grades}"
             )
         if not 0 <= self.noise <= 1 or self.flip not in get_args(Flip):
             raise RankwiseError(
