@@ -36,7 +36,8 @@ def read_letor(
 ) -> Queries:
     """Judged lists from LETOR / SVMlight text.
 
-    Blank lines and lines that begin with ``#`` are passed over; absent features are 0; rows of a query may stand
+    Lines end with a newline, or a carriage return and a newline; a carriage return alone, with text behind it, raises
+    an error. Blank lines and lines that begin with ``#`` are passed over; absent features are 0; rows of a query may stand
     anywhere. Values are bit for bit what Python's ``float`` makes of them, whatever the number of threads. A file that
     is not gzipped is mapped, and read straight into X: it must not be cut short meanwhile, which would end the process.
     An open binary file is read as a stream, to which that does not apply.
@@ -49,7 +50,8 @@ def read_letor(
         of that feature in the query, LETOR's rule)
     unjudged : what to do with negative labels: "error", "drop" (leave the document out) or "zero" (label 0)
     zero_based : whether feature ids begin at 0; "auto": yes if an id 0 occurs
-    n_features : width of X; default: as many as the largest id asks for, or as there are names
+    n_features : width of X; default: as many as the largest id asks for, or as there are names. An id that asks for
+        more than 100 MB, and for more than 100 values for each byte of the text, raises an error unless this allows it
     feature_names : one name a feature
     query_file : for a text without qids, a file with the size of each query, one a line; default: the file beside
         ``path`` whose name has ``.query`` (LightGBM) or ``.group`` (XGBoost) at the end, if it is there

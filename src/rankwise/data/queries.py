@@ -180,8 +180,8 @@ class Queries:
         X : documents x features; float32 and float64 are kept as they are, scipy sparse is made dense if it fits
         y : labels, 0 or more; None for data to be ranked
         qid : one hashable id a row, in any order; or
-        group : sizes of consecutive queries
-        weight : one number a query, in order of first appearance
+        group : sizes of consecutive queries; a size of 0 is a query without documents, and gives a warning
+        weight : one number a query, in order of first appearance; 0, or between 1e-100 and 1e100
         docid : one identity a row
         feature_names : one name a feature, no name twice; a data frame's columns where None
         missing : what to do with NaN and infinity: "error", "zero", or "min" (smallest of the query, LETOR's rule)

@@ -95,6 +95,11 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         validation : `Queries` for choices that a ranker makes by a second set (``Whole(queries)`` under scikit-learn)
         eval_set, eval_group : the same as ``[(X, y)]`` and ``[sizes]``; a ranker that makes no choices warns and leaves
             it aside
+
+        Warns
+        -----
+        NothingLearnedWarning : no query holds documents with different labels
+        DataWarning : validation queries are among the training queries
         """
         refuse_unknown(f"{self.name}.fit", unknown)
         train = self._judged(X, y, group, qid)
