@@ -38,9 +38,9 @@ def read_letor(
 
     Lines end with a newline, or a carriage return and a newline; a carriage return alone, with text behind it, raises
     an error. Blank lines and lines that begin with ``#`` are passed over; absent features are 0; rows of a query may
-    stand anywhere. Values are bit for bit what Python's ``float`` makes of them, whatever the number of threads. A file that
-    is not gzipped is mapped, and read straight into X: it must not be cut short meanwhile, which would end the process.
-    An open binary file is read as a stream, to which that does not apply.
+    stand anywhere. Values are bit for bit what Python's ``float`` makes of them, whatever the number of threads. A file
+    that is not gzipped is mapped, and read straight into X: it must not be cut short meanwhile, which would end the
+    process. An open binary file is read as a stream, to which that does not apply.
 
     Parameters
     ----------
