@@ -107,12 +107,6 @@ class Fingerprints:
         """One per query."""
         return self.buffer[: self.length]
 
-    @property
-    def repeated(self) -> int:
-        """How many of the remembered queries repeat another one, to the last bit."""
-        hashes = self.marks["hash"][telling(self.marks)]
-        return len(hashes) - len(np.unique(hashes))
-
 
 @dataclass(frozen=True)
 class TrainingRecord:
