@@ -42,6 +42,8 @@ def seen_before(queries: Queries, seen: Fingerprints, *, n_jobs: int | None = No
     -------
     seen : ndarray of bool, shape (n_queries,)
     """
+    if not seen.length:
+        return np.zeros(len(queries), bool)
     marks, known = fingerprints(queries, n_jobs=n_jobs), seen.marks
     exact = np.isin(marks["hash"], known["hash"]) & telling(marks)
     sketches, owner = _telling_sketches(known["documents"])
