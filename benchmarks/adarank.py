@@ -28,7 +28,7 @@ def synthetic(lists: int) -> Any:
 
 def against_ranklib(measure: str) -> dict[str, Any]:
     """All lists, from the arrays to the fitted model."""
-    from rankwise.rankers.adarank import AdaRank
+    from rankwise.rankers.boosting.adarank import AdaRank
 
     queries, model = synthetic(LISTS), AdaRank(measure, rounds=ROUNDS)
     model.fit(queries)  # compiles
@@ -41,7 +41,7 @@ def against_ranklib(measure: str) -> dict[str, Any]:
 
 def against_numpy() -> dict[str, Any]:
     """A third of the lists, the same choices."""
-    from rankwise.rankers.adarank import AdaRank
+    from rankwise.rankers.boosting.adarank import AdaRank
 
     queries, model = synthetic(LISTS // 3), AdaRank(rounds=ROUNDS, ties="pessimistic", n_jobs=1)
     lists = [(query.X, query.y) for query in queries]

@@ -39,8 +39,8 @@ def rounds(dtype: str, labels: str, threads: int | None) -> list[dict[str, Any]]
     from threadpoolctl import threadpool_limits
 
     from rankwise import ListNet, MaxPairPerceptron, Queries, SLAMPerceptron
-    from rankwise.solvers.online import State
-    from rankwise.solvers.play import Stage
+    from rankwise.solvers.online.config import State
+    from rankwise.solvers.online.loop import Stage
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(LISTS * DOCUMENTS, FEATURES)).astype(dtype)

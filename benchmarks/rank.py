@@ -43,9 +43,9 @@ def rank(folder: Path, source: str, target: str) -> None:
 
 
 def run() -> list[dict[str, Any]]:
-    from rankwise.data.frames import iter_table
-    from rankwise.data.letor import iter_letor
-    from rankwise.data.table_columns import Roles
+    from rankwise.data.letor.read import iter_letor
+    from rankwise.data.tabular.frames import iter_table
+    from rankwise.data.tabular.rows import Roles
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

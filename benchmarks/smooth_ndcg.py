@@ -51,8 +51,7 @@ def against_numpy(documents: int, lists: int) -> dict[str, Any]:
 
 
 def against_direct(documents: int, target: str) -> dict[str, Any]:
-    from rankwise._kernels.gauss import gauss_means, gauss_slopes
-    from rankwise._kernels.gauss_rows import reach, row_means, row_slopes, windows
+    from rankwise._kernels.gauss import gauss_means, gauss_slopes, reach, row_means, row_slopes, windows
 
     rng = np.random.default_rng(0)
     f = np.sort(rng.normal(size=documents))[::-1].copy()

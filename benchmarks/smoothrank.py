@@ -37,7 +37,7 @@ def synthetic(rows: int) -> Any:
 
 def objective(queries: Any) -> Any:
     from rankwise.losses.smooth_ndcg import SmoothNDCG
-    from rankwise.solvers.objective import LossOverLists
+    from rankwise.solvers.batch.objective import LossOverLists
 
     return LossOverLists.of(SmoothNDCG(k=50, sigma=1.0), queries)
 
@@ -92,7 +92,7 @@ def memory() -> dict[str, Any]:
 def experiment(folder: Path) -> dict[str, Any]:
     """OHSUMED, five folds, ten strengths chosen on the validation part, thirteen stages each."""
     import rankwise as rw
-    from rankwise.rankers.smoothrank import SmoothRank
+    from rankwise.rankers.smooth.smoothrank import SmoothRank
 
     folds = list(rw.read_folds(folder))
     SmoothRank(strength=1.0, scale="none", steps=1).fit(folds[0].train, validation=folds[0].validation)  # compiles

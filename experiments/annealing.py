@@ -25,8 +25,8 @@ from rankwise._figures import COLOURS, INK, house_style, new_figure
 from rankwise._progress import track
 from rankwise.data.folds import Fold, read_folds
 from rankwise.evaluation.evaluate import evaluate
-from rankwise.evaluation.intervals import interval
-from rankwise.rankers.smoothrank import SmoothRank
+from rankwise.evaluation.statistics.intervals import interval
+from rankwise.rankers.smooth.smoothrank import SmoothRank
 
 NUMBERS, FIGURE = DOCS / "annealing.json", DOCS / "figures" / "reproduction_annealing.png"
 K = 50

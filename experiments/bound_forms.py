@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from experiments.pages import DOCS
-from rankwise._beside import writing
+from rankwise._atomic_write import writing
 from rankwise._figures import COLOURS, INK, house_style, new_figure, save_png
 from rankwise.losses import TypeOne, TypeTwo
 

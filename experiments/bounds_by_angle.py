@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._beside import writing
+from rankwise._atomic_write import writing
 from rankwise._figures import save_png
 from rankwise.evaluation.bound_angles import AngleBounds, bounds_by_angle, two_clouds
 from rankwise.evaluation.bound_angles_figure import draw_bounds

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._beside import writing
+from rankwise._atomic_write import writing
 from rankwise._figures import save_png
 from rankwise._progress import track
 from rankwise.data.folds import read_folds

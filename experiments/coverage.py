@@ -26,7 +26,7 @@ from experiments.coverage_intervals import TRIALS, Trial, run_trial, worst_failu
 from experiments.coverage_page import FIGURE, PAGE, RESULTS, draw, false_ones, tables
 from experiments.coverage_populations import POPULATIONS
 from experiments.pages import write_block
-from rankwise._beside import writing
+from rankwise._atomic_write import writing
 from rankwise._figures import save_png
 from rankwise._progress import progress
 

@@ -30,7 +30,7 @@ from rankwise.guarantees import (
     queries_needed,
     smallest,
 )
-from rankwise.guarantees.holdout import NAMES, Method
+from rankwise.guarantees.holdout.intervals import NAMES, Method
 
 Floats = NDArray[np.float64]
 METHODS: tuple[Method, ...] = get_args(Method)

@@ -20,9 +20,9 @@ import numpy as np
 
 import rankwise as rw
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._beside import writing
-from rankwise.evaluation.select import select
-from rankwise.evaluation.significance import significance
+from rankwise._atomic_write import writing
+from rankwise.evaluation.compare.select import select
+from rankwise.evaluation.statistics.significance import significance
 
 PAGE, RESULTS = DOCS / "direct.md", DOCS / "direct_results.json"
 MEASURES = {"ohsumed": ["nDCG@10", "AP"], "mq2008": ["nDCG@5", "AP"]}

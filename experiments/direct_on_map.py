@@ -27,14 +27,14 @@ import rankwise as rw
 from experiments.pages import DOCS
 from experiments.published import DIRECT_TABLES_2_AND_3
 from experiments.ranking_errors import WIDTH
-from rankwise._beside import writing
+from rankwise._atomic_write import writing
 from rankwise._figures import COLOURS, INK, house_style, new_figure, save_png
-from rankwise.evaluation.analyse import different_pairs
-from rankwise.evaluation.intervals import interval
-from rankwise.evaluation.label_errors import label_pair_errors, pairs_by_query
-from rankwise.evaluation.query_groups import GroupGains, gain_by_group
-from rankwise.evaluation.select import Selection, select
-from rankwise.evaluation.significance import significance
+from rankwise.evaluation.analysis.groups import different_pairs
+from rankwise.evaluation.analysis.label_pairs import label_pair_errors, pairs_by_query
+from rankwise.evaluation.analysis.query_groups import GroupGains, gain_by_group
+from rankwise.evaluation.compare.select import Selection, select
+from rankwise.evaluation.statistics.intervals import interval
+from rankwise.evaluation.statistics.significance import significance
 
 NUMBERS, FIGURES = DOCS / "direct_on_map.json", DOCS / "figures"
 MEASURES = ["AP", "nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10"]

@@ -15,7 +15,7 @@ from typing import Any
 
 import rankwise as rw
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._beside import writing
+from rankwise._atomic_write import writing
 from rankwise.exports import targets
 
 PAGE, RESULTS = DOCS / "production.md", DOCS / "exported_results.json"

@@ -15,12 +15,12 @@ from typing import Any, get_args
 import numpy as np
 
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._beside import writing
+from rankwise._atomic_write import writing
 from rankwise._figures import COLOURS, FAINT, house_style, new_figure, save_png
 from rankwise.data.folds import read_folds
-from rankwise.evaluation.select import select
-from rankwise.guarantees.holdout import NAMES, Method, mean_interval
-from rankwise.rankers.ridge import RidgeRanker
+from rankwise.evaluation.compare.select import select
+from rankwise.guarantees.holdout.intervals import NAMES, Method, mean_interval
+from rankwise.rankers.linear.ridge import RidgeRanker
 
 RESULTS, FIGURE, PAGE = (
     DOCS / "holdout_widths.json",

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from rankwise.data.letor import read_letor
+from rankwise.data.letor.read import read_letor
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.files import read_scores
 

@@ -14,16 +14,16 @@ from typing import Any
 
 from experiments import smoothrank
 from experiments.pages import DOCS
-from rankwise._beside import writing
+from rankwise._atomic_write import writing
 from rankwise._figures import save_png
 from rankwise.data.folds import read_folds
+from rankwise.evaluation.analysis.label_pairs import label_pair_errors
+from rankwise.evaluation.analysis.learning_curves import learning_curves
+from rankwise.evaluation.analysis.query_groups import gain_by_group, queries_by_size
+from rankwise.evaluation.compare.select import select
 from rankwise.evaluation.drawn_table import DrawnTable
-from rankwise.evaluation.label_errors import label_pair_errors
-from rankwise.evaluation.learning_curves import learning_curves
-from rankwise.evaluation.query_groups import gain_by_group, queries_by_size
-from rankwise.evaluation.select import select
-from rankwise.rankers.perceptron import SLAMPerceptron
-from rankwise.rankers.smoothrank import SmoothRank
+from rankwise.rankers.online.perceptron import SLAMPerceptron
+from rankwise.rankers.smooth.smoothrank import SmoothRank
 
 NUMBERS, FIGURES = DOCS / "ranking_errors.json", DOCS / "figures"
 MEASURE = "nDCG@10"

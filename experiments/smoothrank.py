@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._beside import writing
+from rankwise._atomic_write import writing
 from rankwise._figures import save_png
 from rankwise.data.folds import Fold, read_folds
+from rankwise.evaluation.compare.select import Selection, select
 from rankwise.evaluation.evaluate import evaluate
-from rankwise.evaluation.select import Selection, select
-from rankwise.evaluation.significance import significance
-from rankwise.rankers.ridge import ALPHAS, RidgeRanker
-from rankwise.rankers.smoothrank import SmoothRank
+from rankwise.evaluation.statistics.significance import significance
+from rankwise.rankers.linear.ridge import ALPHAS, RidgeRanker
+from rankwise.rankers.smooth.smoothrank import SmoothRank
 
 PAGE, RESULTS = DOCS / "smoothrank.md", DOCS / "smoothrank_results.json"
 CUTS = (1, 5, 10, 50)

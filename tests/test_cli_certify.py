@@ -6,7 +6,7 @@ import pytest
 
 from rankwise import make_lists
 from rankwise.guarantees.certificate import Certificate
-from rankwise.rankers.ridge import RidgeRanker
+from rankwise.rankers.linear.ridge import RidgeRanker
 
 
 @pytest.fixture

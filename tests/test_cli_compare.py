@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.evaluation.compare import compare
-from rankwise.evaluation.grids import USUAL, all_names, ranker_called
+from rankwise.evaluation.compare.grids import USUAL, all_names, ranker_called
+from rankwise.evaluation.compare.run import compare
 
 QUICK = ("-r", "RidgeRanker", "-r", "ada-rank")
 

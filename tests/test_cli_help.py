@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.cli import app, completion, main
+from rankwise.cli import app, main
+from rankwise.cli import wording as completion
 from rankwise.cli.wording import in_shell
 from rankwise.rankers._base import registered
 

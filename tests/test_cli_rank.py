@@ -12,7 +12,7 @@ import pytest
 
 import rankwise as rw
 from rankwise.cli import rank_lists
-from rankwise.data.frames import to_frame, write_table
+from rankwise.data.tabular.frames import to_frame, write_table
 from rankwise.data.trec import read_run
 
 LISTS = rw.make_lists(25, documents=(1, 12), features=4, random_state=3)

@@ -80,7 +80,7 @@ def test_every_ranker_is_a_name(run, lists, name):
 STOPPED = """
 import sys
 from rankwise.cli import main
-from rankwise.rankers import _annealed
+from rankwise.rankers.smooth import annealing as _annealed
 
 measure, calls, last = _annealed.mean_measure, [0], int(sys.argv[1])
 

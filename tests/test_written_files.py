@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise import Queries, RankwiseError, RidgeRanker, _beside
-from rankwise._beside import beside, remove_parts, writing
+from rankwise import Queries, RankwiseError, RidgeRanker
+from rankwise import _atomic_write as _beside
+from rankwise._atomic_write import beside, remove_parts, writing
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and locks of POSIX")
 
 WAITING = """
 import sys, time
-from rankwise._beside import beside
+from rankwise._atomic_write import beside
 with beside(sys.argv[1]) as part:
     part.write_bytes(b"half")
     print(part, flush=True)
@@ -401,8 +402,8 @@ def test_r3_a_table_of_arrow_is_read_and_not_mapped(tmp_path, form):
 import os, sys
 import numpy as np, pyarrow as pa
 import rankwise as rw
-from rankwise.data.frames import iter_table
-from rankwise.data.table_columns import Roles
+from rankwise.data.tabular.frames import iter_table
+from rankwise.data.tabular.rows import Roles
 table = pa.table({"qid": np.arange(20_000) // 10, "label": np.arange(20_000) % 3 * 1.0, "f": np.arange(20_000.0)})
 path, make = sys.argv[1], pa.ipc.new_file if sys.argv[2] == "file" else pa.ipc.new_stream
 with make(path, table.schema) as writer:

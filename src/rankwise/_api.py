@@ -8,10 +8,10 @@ from rankwise._errors import FileFormatError
 from rankwise._store import Store, read_store
 
 if TYPE_CHECKING:
-    from rankwise.evaluation.compare_result import Comparison
-    from rankwise.evaluation.grids import Grid
-    from rankwise.evaluation.paired import Test
-    from rankwise.evaluation.significance import Correction
+    from rankwise.evaluation.compare.grids import Grid
+    from rankwise.evaluation.compare.result import Comparison
+    from rankwise.evaluation.statistics.paired import Test
+    from rankwise.evaluation.statistics.significance import Correction
     from rankwise.measures._base import Empty, Measure, Ties
 
 
@@ -22,7 +22,7 @@ def _queries(store: Store, mmap: bool) -> Any:
 
 
 def _ranker(store: Store, mmap: bool) -> Any:
-    from rankwise.rankers._stored import read_ranker
+    from rankwise.rankers._persist import read_ranker
 
     return read_ranker(store)
 
@@ -142,7 +142,7 @@ def compare(
     >>> len(found.queries), found.baseline, len(found.cells)
     (60, 'ridge', 6)
     """
-    from rankwise.evaluation.compare import compare as run
+    from rankwise.evaluation.compare.run import compare as run
 
     if report is not None:
         from rankwise.report.page import check_report

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwise._beside import writing
+from rankwise._atomic_write import writing
 from rankwise._extras import require
 
 if TYPE_CHECKING:

@@ -7,9 +7,11 @@ finds it there.
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
+from typing import Any
 
 from rankwise._errors import RankwiseError
 
@@ -40,6 +42,9 @@ def _in_package(package: str, base: type) -> Iterator[type]:
         if module.name.startswith("_"):
             continue
         full = f"{package}.{module.name}"
+        if module.ispkg:
+            yield from _in_package(full, base)
+            continue
         for kind in vars(importlib.import_module(full)).values():
             if inspect.isclass(kind) and issubclass(kind, base) and kind.__module__ == full:
                 yield kind
@@ -51,3 +56,23 @@ def _in_entry_points(base: type, group: str) -> Iterator[type]:
         if not (inspect.isclass(kind) and issubclass(kind, base)):
             raise RankwiseError(f"entry point {entry.value!r} of group {group!r} is not a {base.__name__}")
         yield kind
+
+
+# --------------------------------------------------------------------------------------------------------------- lazy
+# Names of a package that are imported when they are first used (PEP 562), so that nobody pays for what he leaves.
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of ``package``, given which of its modules each public name lives in."""
+    home_of = {name: home for home, names in homes.items() for name in names}
+
+    def getattribute(name: str) -> Any:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return getattribute, lambda: sorted(sys.modules[package].__all__)

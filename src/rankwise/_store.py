@@ -27,7 +27,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from rankwise._beside import beside, refusing
+from rankwise._atomic_write import beside, refusing
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._paths import path_of
 from rankwise._version import __version__

@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 import rankwise as rw
-from rankwise.rankers.ridge import RidgeRanker
+from rankwise.rankers.linear.ridge import RidgeRanker
 
 ROWS = 60
 LARGE = [2**31, 2**32, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 2**70, 10**40]

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rankwise import RankwiseError
-from rankwise.data import checks, csv_text
-from rankwise.data.frames import iter_table, read_table
-from rankwise.data.peeked import Peeked, peeked
-from rankwise.data.sources import Stream
-from rankwise.data.table_columns import Roles
+from rankwise.data import checks
+from rankwise.data.sources import Peeked, Stream, peeked
+from rankwise.data.tabular import csv as csv_text
+from rankwise.data.tabular.frames import iter_table, read_table
+from rankwise.data.tabular.rows import Roles
 
 WORD = st.text(st.characters(blacklist_characters="\0\r", blacklist_categories=("Cs",)), min_size=1, max_size=6)
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rankwise._kernels.decimal import (
+from rankwise._kernels.text.decimal import (
     FINITE,
     FIVES,
     HIGHEST,

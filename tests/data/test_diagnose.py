@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwise._errors import DataError, RankwiseError
-from rankwise.data import diagnose_features
-from rankwise.data.diagnose import diagnose
-from rankwise.data.diagnose_features import odd_words, summarise
-from rankwise.data.diagnose_findings import Finding
-from rankwise.data.letor import read_letor
+from rankwise.data.diagnose import features as diagnose_features
+from rankwise.data.diagnose.features import odd_words, summarise
+from rankwise.data.diagnose.findings import Finding
+from rankwise.data.diagnose.run import diagnose
+from rankwise.data.letor.read import read_letor
 from rankwise.data.queries import Queries
-from rankwise.data.synthetic import make_lists
+from rankwise.data.synthetic.lists import make_lists
 
 
 def sound(queries=6, documents=5, features=3, seed=0, **options):

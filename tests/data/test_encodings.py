@@ -10,10 +10,10 @@ import pytest
 
 import rankwise as rw
 from rankwise import FileFormatError, Queries, RankwiseError
-from rankwise.cli.batch_run import as_settings
 from rankwise.cli.reading import as_grades
-from rankwise.data import csv_text
+from rankwise.cli.train import as_settings
 from rankwise.data.plain_text import decoded, plain_number
+from rankwise.data.tabular import csv as csv_text
 from rankwise.evaluation.files import read_scores
 
 WORD = "gr\u00f6\u00dfe"
@@ -144,8 +144,7 @@ def test_r7_digits_of_other_scripts_are_no_numbers_of_a_table(monkeypatch, cell,
 
 
 def _peeked(text):
-    from rankwise.data.peeked import Peeked
-    from rankwise.data.sources import Stream
+    from rankwise.data.sources import Peeked, Stream
 
     return Peeked(Stream("t.csv", io.BytesIO(text.encode())))
 

@@ -128,7 +128,7 @@ def test_folders_of_folds_are_read_as_they_are(tmp_path):
 def test_parts_are_read_once_and_when_they_are_needed(tmp_path, monkeypatch):
     for number in range(1, 6):
         (tmp_path / f"S{number}.txt").write_bytes(part(number))
-    from rankwise.data import letor
+    from rankwise.data.letor import read as letor
 
     read, opened = letor.read_letor, []
     monkeypatch.setattr(letor, "read_letor", lambda path, **options: opened.append(path.name) or read(path, **options))

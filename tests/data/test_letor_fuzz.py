@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
-from rankwise.data import letor_ranges, letor_table
-from rankwise.data.letor import iter_letor, read_letor
+from rankwise.data.letor import table as letor_ranges
+from rankwise.data.letor import table as letor_table
+from rankwise.data.letor.read import iter_letor, read_letor
 from tests.data import reference_letor
 
 WIDEST = 3_000  # the plain reader makes lists of lists

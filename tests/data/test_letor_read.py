@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from rankwise._errors import FileFormatError, RankwiseError
-from rankwise.data import letor_ranges, letor_table
-from rankwise.data.letor import iter_letor, read_letor
-from rankwise.data.letor_options import as_reading
-from rankwise.data.letor_table import read_table
+from rankwise.data.letor import table as letor_ranges
+from rankwise.data.letor import table as letor_table
+from rankwise.data.letor.problems import as_reading
+from rankwise.data.letor.read import iter_letor, read_letor
+from rankwise.data.letor.table import read_table
 from rankwise.data.queries import Queries
 from rankwise.data.sources import Text
 

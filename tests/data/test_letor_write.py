@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from rankwise._errors import DataError, RankwiseError
-from rankwise.data import letor_write
-from rankwise.data.letor import read_letor
-from rankwise.data.letor_write import write_letor
+from rankwise.data.letor import write as letor_write
+from rankwise.data.letor.read import read_letor
+from rankwise.data.letor.write import write_letor
 from rankwise.data.queries import Queries
 
 words = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters=" \t\n\r\v\f#"), min_size=1, max_size=8)
@@ -59,7 +59,7 @@ def test_every_bit_comes_back(dtype, sparse, tmp_path):
 
 @given(st.floats(0, 1e15), st.integers(0, 15))
 def test_short_decimals_are_written_as_python_writes_them(number, decimals):
-    from rankwise._kernels.letor_format import short_decimal
+    from rankwise._kernels.text.written import short_decimal
 
     value = round(number, decimals)
     m, k = short_decimal(value, False)

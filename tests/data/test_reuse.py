@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise.data.fingerprints import Fingerprints, fingerprints, telling
-from rankwise.data.letor import read_letor
+from rankwise.data.fingerprints import Fingerprints, fingerprints, same_content, seen_before, telling
+from rankwise.data.letor.read import read_letor
 from rankwise.data.queries import Queries
-from rankwise.data.reuse import same_content, seen_before
 
 
 def lists(count=40, features=6, seed=0, largest=12):

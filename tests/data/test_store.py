@@ -15,8 +15,7 @@ import rankwise
 from rankwise import DataError, FileFormatError, Queries, RankwiseError, Scaler
 from rankwise import _store as store_module
 from rankwise._store import StoreWriter, open_store
-from rankwise.data.stored import load_queries
-from rankwise.data.stored_writer import QueriesWriter
+from rankwise.data.stored import QueriesWriter, load_queries
 
 # a temporary folder may serve all examples of a test: each writes its own file over the last one
 anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
@@ -210,7 +209,7 @@ def test_blocks_in_a_file_are_the_blocks_concatenated(tmp_path, sizes, labelled,
 
 def test_blocks_are_written_in_bounded_memory(path, monkeypatch):
     monkeypatch.setattr(store_module, "_SPOOL", 1 << 12)
-    monkeypatch.setattr("rankwise.data.stored_writer._ROWS_AT_ONCE", 100)
+    monkeypatch.setattr("rankwise.data.stored._ROWS_AT_ONCE", 100)
     blocks = [make(500, qid=[number] * 500, docid=[f"{number}/{row}" for row in range(500)]) for number in range(9)]
     blocks.append(make(500, qid=[9, 10] * 250, docid=[str(row) for row in range(500)]))
     with QueriesWriter(path) as writer:

@@ -5,7 +5,7 @@ import pytest
 
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.data.synthetic import make_lists
+from rankwise.data.synthetic.lists import make_lists
 
 
 @pytest.fixture(scope="module")

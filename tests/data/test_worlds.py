@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.data.worlds import World, drifting_world, noisy_world, separable_world
+from rankwise.data.synthetic.streams import World, drifting_world, noisy_world, separable_world
 from tests.strategies import few
 
 

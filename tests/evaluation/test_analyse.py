@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
 from rankwise.data.queries import Queries
-from rankwise.evaluation.analyse import by_group, label_pairs
-from rankwise.evaluation.intervals import interval, mean
+from rankwise.evaluation.analysis.groups import by_group, label_pairs
+from rankwise.evaluation.statistics.intervals import interval, mean
 from tests.strategies import many_lists
 
 MODES = ("expected", "pessimistic", "optimistic", "stable")

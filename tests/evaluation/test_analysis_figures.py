@@ -16,17 +16,17 @@ from rankwise._errors import DataError, RankwiseError
 from rankwise._figures import save_png
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
-from rankwise.data.synthetic import make_lists
-from rankwise.evaluation.analyse import different_pairs, label_pairs
+from rankwise.data.synthetic.lists import make_lists
+from rankwise.evaluation.analysis.groups import different_pairs, label_pairs
+from rankwise.evaluation.analysis.label_pairs import label_pair_errors
+from rankwise.evaluation.analysis.learning_curves import learning_curves
+from rankwise.evaluation.analysis.query_groups import gain_by_group, queries_by_size
 from rankwise.evaluation.evaluate import evaluate
-from rankwise.evaluation.intervals import interval
-from rankwise.evaluation.label_errors import label_pair_errors
-from rankwise.evaluation.learning_curves import learning_curves
-from rankwise.evaluation.query_groups import gain_by_group, queries_by_size
+from rankwise.evaluation.statistics.intervals import interval
 from rankwise.measures.parse import parse
-from rankwise.rankers._annealing_history import COLUMNS, AnnealingHistory
-from rankwise.rankers.ridge import RidgeRanker
-from rankwise.rankers.smoothrank import SmoothRank
+from rankwise.rankers.linear.ridge import RidgeRanker
+from rankwise.rankers.smooth.annealing import COLUMNS, AnnealingHistory
+from rankwise.rankers.smooth.smoothrank import SmoothRank
 from tests.strategies import many_lists
 
 QUERIES = make_lists(60, documents=(2, 30), features=4, grades=3, random_state=2)

@@ -21,9 +21,9 @@ from rankwise import (
     significance,
     split,
 )
-from rankwise.evaluation.compare import compare
-from rankwise.evaluation.grids import all_names, grid_for
-from rankwise.evaluation.select import combinations
+from rankwise.evaluation.compare.grids import all_names, grid_for
+from rankwise.evaluation.compare.run import compare
+from rankwise.evaluation.compare.select import combinations
 from rankwise.rankers._base import registered
 
 MEASURES = ["nDCG@5", "AP"]
@@ -304,7 +304,7 @@ def test_lightgbm_stops_by_the_validation_part(lists):
 
 def test_lightgbm_is_left_out_aloud_where_it_is_missing(lists, monkeypatch, capsys):
     from rankwise import MissingExtraError
-    from rankwise.evaluation import compare_rankers
+    from rankwise.evaluation.compare import rankers as compare_rankers
 
     def missing(name):
         raise MissingExtraError(f"{name} is needed here and is not installed")

@@ -6,9 +6,9 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
 
 from rankwise import AdaRank, Queries, RankwiseError, RidgeRanker, SLAMPerceptron, kfold, make_lists
-from rankwise.evaluation import compare_keys
-from rankwise.evaluation.compare import compare
-from rankwise.evaluation.compare_keys import described, fingerprint, plain
+from rankwise.evaluation.compare import keys as compare_keys
+from rankwise.evaluation.compare.keys import described, fingerprint, plain
+from rankwise.evaluation.compare.run import compare
 from rankwise.losses import SLAM
 
 
@@ -126,7 +126,7 @@ def test_other_parameters_grids_seeds_and_folds_are_learned_anew(lists, tmp_path
 def test_other_versions_are_learned_anew(lists, tmp_path, monkeypatch):
     assert fits({"a": Counting()}, lists, folds=3, resume=tmp_path) == 3
     known = compare_keys.versions()
-    monkeypatch.setattr("rankwise.evaluation.compare.versions", lambda: {**known, "rankwise": "999"})
+    monkeypatch.setattr("rankwise.evaluation.compare.run.versions", lambda: {**known, "rankwise": "999"})
     assert fits({"a": Counting()}, lists, folds=3, resume=tmp_path) == 3
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
 from rankwise import AdaRank, Queries, RankBoost, RankwiseError, RidgeRanker, evaluate, make_lists
-from rankwise.evaluation.importance import losses_by_query, permutation_importance, weights_of
+from rankwise.evaluation.analysis.importance import losses_by_query, permutation_importance, weights_of
 
 
 @pytest.fixture(scope="module")

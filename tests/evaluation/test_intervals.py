@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from rankwise._errors import DataError, RankwiseError
-from rankwise.evaluation.intervals import interval, mean, resampled_means
+from rankwise.evaluation.statistics.intervals import interval, mean, resampled_means
 
 measured = st.one_of(st.sampled_from([0.0, 0.5, 1.0, math.nan, -0.0]), st.floats(0, 1))
 per_query = hnp.arrays(np.float64, st.integers(0, 20), elements=measured)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from rankwise import DataError, Queries, RankwiseError, SLAMPerceptron, evaluate, kfold, make_lists
-from rankwise.evaluation.select import combinations, select
+from rankwise.evaluation.compare.select import combinations, select
 
 
 class Spy(BaseEstimator):

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._tables import Table
-from rankwise.evaluation.paired import paired_test
-from rankwise.evaluation.significance import correct, significance
+from rankwise.evaluation.statistics.paired import paired_test
+from rankwise.evaluation.statistics.significance import correct, significance
 
 TESTS = ("t", "randomisation", "wilcoxon", "sign")
 ALTERNATIVES = ("two-sided", "greater", "less")
@@ -370,7 +370,7 @@ def test_a_baseline_is_compared_with_every_other(three_rankers):
 
 
 def test_what_evaluate_returns_is_compared():
-    from rankwise.data.synthetic import make_lists
+    from rankwise.data.synthetic.lists import make_lists
     from rankwise.evaluation.evaluate import evaluate
 
     lists = make_lists(60).with_weight(np.linspace(1, 2, 60))

@@ -8,8 +8,8 @@ from sklearn.base import clone
 from rankwise.data.queries import Queries
 from rankwise.exports.formula import StepSum, WeightedSum
 from rankwise.rankers._base import registered
-from rankwise.rankers.imported import LinearModel
-from rankwise.rankers.rankboost import RankBoost
+from rankwise.rankers.boosting.rankboost import RankBoost
+from rankwise.rankers.linear.linear_model import LinearModel
 
 KINDS = sorted(registered())
 NAMES = ("age", "bm25", "clicks", "depth", "edits")

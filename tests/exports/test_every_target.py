@@ -18,7 +18,7 @@ from rankwise.exports import Export, Target, export, targets
 from rankwise.exports.formula import StepSum, WeightedSum
 from rankwise.exports.solr import SLACK, before_slack, power_of_two
 from rankwise.rankers._base import Ranker
-from rankwise.rankers.imported import LinearModel
+from rankwise.rankers.linear.linear_model import LinearModel
 from tests.exports.models import KINDS, NAMES, fitted, of_steps, of_weights, sample
 
 EXACT = ("c", "python", "sql", "vespa")  # float64 all the way

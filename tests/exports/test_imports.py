@@ -11,7 +11,7 @@ import rankwise as rw
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise.exports import export, read_model
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers.imported import LinearModel
+from rankwise.rankers.linear.linear_model import LinearModel
 from tests.exports.models import KINDS, NAMES, fitted, sample
 
 SVM = """SVM-light Version V6.20

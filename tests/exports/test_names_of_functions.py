@@ -13,8 +13,8 @@ import pytest
 
 from rankwise import RankwiseError
 from rankwise.exports import export
-from rankwise.exports.c_names import _LIBRARY, _MACROS, _WORDS, reason_against
-from rankwise.rankers.imported import LinearModel
+from rankwise.exports.source import _LIBRARY, _MACROS, _WORDS, reason_against
+from rankwise.rankers.linear.linear_model import LinearModel
 from tests.exports.models import fitted
 
 MODELS = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
 from rankwise.guarantees import Adversary, play, separable_worst_pair, theorem_s
-from rankwise.guarantees.adversary import published
+from rankwise.guarantees.bounds.adversary import published
 from rankwise.losses import SLAM
 from rankwise.measures import parse
 from tests.guarantees.perceptrons import Slam, WorstPair

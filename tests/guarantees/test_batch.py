@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
-from rankwise.guarantees.batch import (
+from rankwise.guarantees.bounds.batch import (
     best_lambda,
     equation_8,
     gap_cost,
@@ -19,7 +19,7 @@ from rankwise.guarantees.batch import (
     theorem_6,
     theorem_6_lambda,
 )
-from rankwise.guarantees.printed import printed_lambda_2014, printed_lambda_2015
+from rankwise.guarantees.bounds.printed import printed_lambda_2014, printed_lambda_2015
 from tests.guarantees.few_lists import H1, RADIUS, FewLists, G
 from tests.strategies import few
 

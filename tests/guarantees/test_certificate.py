@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees.bounds.uniform import for_fitted_norm, l2_ball, linf_ball
 from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout_claims
-from rankwise.guarantees.fitted import for_fitted_norm
-from rankwise.guarantees.holdout import mean_interval
+from rankwise.guarantees.holdout.intervals import mean_interval
 from rankwise.guarantees.size_figure import draw_bounds_by_size, gaps_by_size
-from rankwise.guarantees.uniform import l2_ball, linf_ball
 from tests.guarantees import coin_lists
 
 UNSEEN = Precondition("nobody learned from these lists", True)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
-from rankwise.guarantees import betting
-from rankwise.guarantees.holdout import difference_interval, mean_interval
+from rankwise.guarantees.holdout import betting
+from rankwise.guarantees.holdout.intervals import difference_interval, mean_interval
 
 METHODS = ("hoeffding", "empirical bernstein", "betting")
 REPETITIONS = 2_000

@@ -8,8 +8,8 @@ import pytest
 
 from experiments import holdout_widths
 from experiments.pages import read_block
-from rankwise.guarantees import betting
-from rankwise.guarantees.holdout import mean_interval
+from rankwise.guarantees.holdout import betting
+from rankwise.guarantees.holdout.intervals import mean_interval
 
 STORED = json.loads(holdout_widths.RESULTS.read_text(encoding="utf-8"))
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
-from rankwise.data.worlds import noisy_world, separable_world
+from rankwise.data.synthetic.streams import noisy_world, separable_world
 from rankwise.guarantees import (
     Bound,
     Precondition,

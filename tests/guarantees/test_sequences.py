@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
-from rankwise.guarantees.holdout import mean_interval
-from rankwise.guarantees.sequences import ConfidenceSequence, confidence_sequence
+from rankwise.guarantees.holdout.intervals import mean_interval
+from rankwise.guarantees.holdout.sequences import ConfidenceSequence, confidence_sequence
 
 METHODS = ("hoeffding", "empirical bernstein", "betting")
 REPETITIONS = 2_000

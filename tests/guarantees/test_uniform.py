@@ -9,10 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
-from rankwise.guarantees.batch import rerm_best
-from rankwise.guarantees.fitted import ball_index, for_fitted_norm, smallest
-from rankwise.guarantees.optimistic import smooth_ball
-from rankwise.guarantees.uniform import dudley, l1_ball, l1_erm, l2_ball, linf_ball, linf_erm
+from rankwise.guarantees.bounds.batch import rerm_best
+from rankwise.guarantees.bounds.optimistic import smooth_ball
+from rankwise.guarantees.bounds.uniform import (
+    ball_index,
+    dudley,
+    for_fitted_norm,
+    l1_ball,
+    l1_erm,
+    l2_ball,
+    linf_ball,
+    linf_erm,
+    smallest,
+)
 from tests.guarantees.coin_lists import (
     L2,
     RADIUS,

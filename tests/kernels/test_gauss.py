@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._kernels.gauss import gauss_means, gauss_slopes, transforms
-from rankwise._kernels.gauss_rows import reach, row_means, row_slopes, windows
+from rankwise._kernels.gauss import gauss_means, gauss_slopes, reach, row_means, row_slopes, transforms, windows
 
 SIGMAS = [2.0**power for power in (-10, -6, -3, 0, 3, 6, 10)]
 

@@ -13,9 +13,8 @@ from pathlib import Path
 import numba
 import pytest
 
-from rankwise._kernels import kernel_cache
-from rankwise._kernels.cache_folder import private_folder
-from rankwise._kernels.kernel_cache import KernelCache
+from rankwise._kernels import cache as kernel_cache
+from rankwise._kernels.cache import KernelCache, private_folder
 
 posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes of POSIX")
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")

@@ -12,10 +12,10 @@ from rankwise._kernels.rows import add_moments, add_rows, dot, list_radius, onto
 from rankwise.data.queries import Queries
 from rankwise.losses import MaxPair
 from rankwise.measures.parse import parse
-from rankwise.solvers.objective import LossOverLists
-from rankwise.solvers.online import Rules, State
-from rankwise.solvers.play import play
-from rankwise.solvers.radius import largest_radius
+from rankwise.solvers.batch.objective import LossOverLists
+from rankwise.solvers.batch.row_blocks import largest_radius
+from rankwise.solvers.online.config import Rules, State
+from rankwise.solvers.online.loop import play
 from tests.oracles.perceptrons import onto_l1_ball as by_bisection
 
 TYPES = [np.float32, np.float64]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rankwise._kernels.shortest import LONGEST, put_shortest
-from rankwise.cli.rank_lines import score_texts
+from rankwise._kernels.text.written import LONGEST, put_shortest
+from rankwise.cli.rank_output import score_texts
 
 
 def written(values):

@@ -9,8 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
-from rankwise.losses.permutation import TypeOne, TypeTwo, count_patterns, label_patterns, permutation_score
-from rankwise.losses.permutation_oracles import best_imperfect, worst_perfect
+from rankwise.losses.permutation import (
+    TypeOne,
+    TypeTwo,
+    best_imperfect,
+    count_patterns,
+    label_patterns,
+    permutation_score,
+    worst_perfect,
+)
 from rankwise.losses.structured import SVMMapHinge
 from rankwise.measures import AP, DCG, NDCG, RR, WTA
 from tests.losses.lists import weak_orders

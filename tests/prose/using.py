@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from inspect import signature
 
 from experiments.exported import PRECISE
-from rankwise.evaluation.compare_workers import _MANY_DOCUMENTS
-from rankwise.evaluation.grids import USUAL
-from rankwise.evaluation.intervals import interval
-from rankwise.evaluation.paired import _EXACT_UP_TO
-from rankwise.report.features import _MOST_QUERIES
+from rankwise.evaluation.compare.grids import USUAL
+from rankwise.evaluation.compare.run import _MANY_DOCUMENTS
+from rankwise.evaluation.statistics.intervals import interval
+from rankwise.evaluation.statistics.paired import _EXACT_UP_TO
+from rankwise.report.curves import _MOST_QUERIES
 from rankwise.report.page import LARGEST
 from rankwise.report.query_lists import Limits
 from tests.prose.choosing import EIGHT, benchmark, megabytes_a_second

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from rankwise.data.queries import Queries
-from rankwise.guarantees.training import adarank_certificate
+from rankwise.guarantees.bounds.training import adarank_certificate
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.parse import parse
-from rankwise.rankers._adarank_rounds import boost
-from rankwise.rankers._feature_rankings import RankedLists
-from rankwise.rankers.adarank import AdaRank
+from rankwise.rankers.boosting.adarank import AdaRank, boost
+from rankwise.rankers.boosting.feature_rankings import RankedLists
 from tests.oracles.adarank import adarank, pessimistic_ndcg
 
 MEASURES = ("nDCG@2", "nDCG", "AP", "AP@3", "P@2", "RR", "ERR@3", "Pairs", "WTA", "RBP", "nDCG(short='zero')@4")
@@ -205,7 +204,7 @@ def test_the_certificate_is_about_scores_as_they_are_published(monkeypatch):
     """Scores that tie in running sums and not in products with the weights, or vice versa, are measured anew."""
     queries = lists(6)
     model = AdaRank("nDCG@3", rounds=4, repeats=False).fit(queries)
-    monkeypatch.setattr("rankwise.rankers.adarank.linear_scores", lambda X, coef, n_jobs: np.zeros(len(X)))
+    monkeypatch.setattr("rankwise.rankers.boosting.adarank.linear_scores", lambda X, coef, n_jobs: np.zeros(len(X)))
     worse = AdaRank("nDCG@3", rounds=4, repeats=False).fit(queries)
     np.testing.assert_array_equal(worse.history_["delta"], model.history_["delta"])
     tied, _ = values(queries, np.zeros(queries.n_documents), "nDCG@3", "pessimistic")

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from rankwise._errors import DataError, RankwiseError
-from rankwise.rankers.binary_perceptron import BinaryPerceptron
+from rankwise.rankers.online.binary_perceptron import BinaryPerceptron
 from tests.oracles.perceptrons import perceptron
 
 steps = st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0])

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from rankwise.guarantees.batch import CONVEX, INDEPENDENT
-from rankwise.guarantees.fitted import FIRST_BALL
-from rankwise.guarantees.uniform import ROWS, SPAN, STEEP_L2
-from rankwise.rankers.adarank import AdaRank
-from rankwise.rankers.listnet import ListNet
-from rankwise.rankers.ranksvm import RankSVM
-from rankwise.rankers.ridge import RidgeRanker
-from rankwise.rankers.smoothrank import SmoothRank
+from rankwise.guarantees.bounds.batch import CONVEX, INDEPENDENT
+from rankwise.guarantees.bounds.uniform import FIRST_BALL, ROWS, SPAN, STEEP_L2
+from rankwise.rankers.boosting.adarank import AdaRank
+from rankwise.rankers.linear.listnet import ListNet
+from rankwise.rankers.linear.ranksvm import RankSVM
+from rankwise.rankers.linear.ridge import RidgeRanker
+from rankwise.rankers.smooth.smoothrank import SmoothRank
 from tests.rankers.test_certificates import KNOWN, TRAIN, UNSEEN, fitted, named
 
 

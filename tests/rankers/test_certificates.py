@@ -22,18 +22,18 @@ from rankwise.guarantees.certificate import Certificate, certify
 from rankwise.losses import registered as known_losses
 from rankwise.losses.slam import SLAM
 from rankwise.rankers._base import LinearRanker, registered
-from rankwise.rankers._certified_lists import Constants
-from rankwise.rankers._certified_risk import LossOnSample, uniform_claims
-from rankwise.rankers.adarank import AdaRank
-from rankwise.rankers.listnet import ListNet
-from rankwise.rankers.online import OnlineRanker
-from rankwise.rankers.perceptron import SLAMPerceptron
-from rankwise.rankers.ranksvm import RankSVM
-from rankwise.rankers.ridge import RidgeRanker
-from rankwise.rankers.slam import SLAMRanker
-from rankwise.rankers.smoothrank import SmoothRank
-from rankwise.rankers.svmmap import SVMMap
-from rankwise.rankers.two_stage import TwoStage
+from rankwise.rankers.boosting.adarank import AdaRank
+from rankwise.rankers.certificate.claims import LossOnSample, uniform_claims
+from rankwise.rankers.certificate.sample import Constants
+from rankwise.rankers.linear.listnet import ListNet
+from rankwise.rankers.linear.ranksvm import RankSVM
+from rankwise.rankers.linear.ridge import RidgeRanker
+from rankwise.rankers.linear.slam import SLAMRanker
+from rankwise.rankers.linear.svmmap import SVMMap
+from rankwise.rankers.online.online_ranker import OnlineRanker
+from rankwise.rankers.online.perceptron import SLAMPerceptron
+from rankwise.rankers.permutation.two_stage import TwoStage
+from rankwise.rankers.smooth.smoothrank import SmoothRank
 from tests.guarantees import coin_lists
 from tests.rankers.test_saved import rewritten
 

@@ -18,10 +18,10 @@ from sklearn.utils import estimator_checks
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.data.whole import Whole
+from rankwise.data.unsliced import Whole
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers._fit_checks import NothingLearnedWarning
-from rankwise.rankers._online import OnlineLearner
+from rankwise.rankers.online.learner import OnlineLearner
 
 RANKERS = [ranker for kind in registered().values() for ranker in kind.examples()]
 KINDS = list(registered().values())

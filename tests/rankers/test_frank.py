@@ -11,11 +11,19 @@ import rankwise as rw
 from rankwise._errors import Interrupted, RankwiseError
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
-from rankwise.rankers import _watched
-from rankwise.rankers._candidates import between
-from rankwise.rankers._fidelity_step import LARGEST, NODES, WIDTH, bound_alpha, exact_alpha, fidelity, loss_change
-from rankwise.rankers._thresholds import GRAIN, StepScorer, on_grain
-from rankwise.rankers.frank import FRank
+from rankwise.rankers.boosting import steps as _watched
+from rankwise.rankers.boosting.candidates import between
+from rankwise.rankers.boosting.frank import (
+    LARGEST,
+    NODES,
+    WIDTH,
+    FRank,
+    bound_alpha,
+    exact_alpha,
+    fidelity,
+    loss_change,
+)
+from rankwise.rankers.boosting.steps import GRAIN, StepScorer, on_grain
 from tests.oracles import boosting
 from tests.rankers.test_rankboost import assert_same, lists, paired_rows, small_lists, steps_of
 from tests.strategies import few
@@ -126,7 +134,7 @@ def test_lists_of_one_label_and_lists_of_weight_zero_teach_nothing():
 @pytest.mark.parametrize("choice", ["gain", "gradient"])
 @pytest.mark.parametrize("step", ["bound", "exact"])
 def test_scattered_rows_and_other_precisions_and_threads_change_no_bit(choice, step, monkeypatch):
-    monkeypatch.setattr("rankwise.rankers._graded._WORK", 1)
+    monkeypatch.setattr("rankwise.rankers.boosting.candidates._WORK", 1)
     queries, held = lists(10, count=20, features=9), lists(11, features=9)
     options = {"rounds": 4, "choice": choice, "step": step}
     model = FRank(n_jobs=1, **options).fit(queries, validation=held)

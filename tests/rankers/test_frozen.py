@@ -14,7 +14,7 @@ from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Precondition
 from rankwise.guarantees.certificate import certify, holdout_claims
-from rankwise.rankers._parameters import IDLE, Frozen
+from rankwise.rankers._persist import IDLE, Frozen
 from tests.rankers.test_certificates import KNOWN, RANKERS, TRAIN, UNSEEN, fitted, lists, named, over, over_all_rankers
 from tests.rankers.test_saved import rewritten
 

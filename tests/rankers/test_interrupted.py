@@ -10,8 +10,9 @@ from sklearn.base import clone
 import rankwise
 import rankwise as rw
 from rankwise._errors import Interrupted
-from rankwise.rankers import _annealed, _online
-from rankwise.rankers._risk import BundleRisk
+from rankwise.rankers.online import learner as _online
+from rankwise.rankers.smooth import annealing as _annealed
+from rankwise.solvers.batch.risk import BundleRisk
 from tests.rankers.test_every_ranker import learned, lists, over_all_rankers
 
 ROOMS = tuple(str(Path(rankwise.__file__).parent / room) for room in ("rankers", "solvers"))

@@ -14,8 +14,7 @@ from sklearn.base import clone
 import rankwise as rw
 from rankwise._errors import FileFormatError, Interrupted, RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.rankers._listnet_batch import STRENGTHS, Batch
-from rankwise.rankers.listnet import ListNet
+from rankwise.rankers.linear.listnet import STRENGTHS, Batch, ListNet
 from tests.rankers import test_every_ranker as every
 from tests.rankers.test_saved import rewritten, saved
 

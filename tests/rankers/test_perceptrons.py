@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries, Query
-from rankwise.data.worlds import noisy_world, separable_world
+from rankwise.data.synthetic.streams import noisy_world, separable_world
 from rankwise.guarantees import Adversary, play, printed_003
-from rankwise.guarantees.adversary import published
+from rankwise.guarantees.bounds.adversary import published
 from rankwise.losses import SLAM, MaxPair
 from rankwise.measures.parse import parse
-from rankwise.rankers.listnet import ListNet
-from rankwise.rankers.online import OnlineRanker
-from rankwise.rankers.perceptron import MaxPairPerceptron, SLAMPerceptron, slam_for
+from rankwise.rankers.linear.listnet import ListNet
+from rankwise.rankers.online.online_ranker import OnlineRanker
+from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron, slam_for
 from tests.oracles import perceptrons as plain
 from tests.strategies import few
 

@@ -10,9 +10,9 @@ from rankwise.data.queries import Queries
 from rankwise.losses.permutation import TypeTwo
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.parse import parse
-from rankwise.rankers import _permutation_rounds
-from rankwise.rankers._list_orders import ListOrders
-from rankwise.rankers.permurank import PermuRank
+from rankwise.rankers.permutation import permurank as _permutation_rounds
+from rankwise.rankers.permutation.list_orders import ListOrders
+from rankwise.rankers.permutation.permurank import PermuRank
 
 
 def lists(seed=0, count=12, features=3, labels=2, weighted=False, dtype=np.float64):
@@ -129,7 +129,7 @@ def test_it_learns_what_can_be_learned():
 
 
 def test_the_number_of_threads_changes_no_bit_of_many_orders(monkeypatch):
-    monkeypatch.setattr("rankwise.solvers.working_sets._CHUNK", 3)
+    monkeypatch.setattr("rankwise.solvers.batch.working_sets._CHUNK", 3)
     monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (8,))
     one, two = (PermuRank(strength=0.1, rounds=8, stop="last", n_jobs=jobs).fit(lists(9)) for jobs in (1, 2))
     assert one.coef_.tobytes() == two.coef_.tobytes()

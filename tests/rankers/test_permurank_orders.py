@@ -5,13 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._kernels.block_orders import best_unsorted, worst_sorted
-from rankwise._kernels.order_features import order_features
-from rankwise._kernels.order_hinge import hinge_over_pairs, largest_hinge
+from rankwise._kernels.orders import best_unsorted, hinge_over_pairs, largest_hinge, order_features, worst_sorted
 from rankwise.measures.parse import parse
-from rankwise.rankers._permutation_rounds import Permuting
-from rankwise.rankers._position_edges import position_edges
-from rankwise.solvers.working_sets import WorkingSets
+from rankwise.rankers.permutation.list_orders import position_edges
+from rankwise.rankers.permutation.permurank import Permuting
+from rankwise.solvers.batch.working_sets import WorkingSets
 from tests.oracles import permurank as oracle
 from tests.strategies import few, judged_lists, tied_scores
 

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 import rankwise as rw
 from rankwise._errors import DataError, Interrupted, RankwiseError
-from rankwise._kernels.pair_weights import exponential_potentials
+from rankwise._kernels.pairs import exponential_potentials
 from rankwise.data.queries import Queries
-from rankwise.rankers import _watched
-from rankwise.rankers._candidates import Candidates
-from rankwise.rankers._graded import GradedLists
-from rankwise.rankers.rankboost import RankBoost
+from rankwise.rankers.boosting import steps as _watched
+from rankwise.rankers.boosting.candidates import Candidates, GradedLists
+from rankwise.rankers.boosting.rankboost import RankBoost
 from tests.oracles import boosting
 from tests.strategies import few
 
@@ -180,8 +179,8 @@ def test_a_list_of_weight_two_is_a_list_twice(pairs):
 
 
 def test_scattered_rows_and_other_precisions_and_threads_change_no_bit(monkeypatch):
-    monkeypatch.setattr("rankwise.rankers._candidates._SHARED", 1)
-    monkeypatch.setattr("rankwise.rankers._candidates._BLOCK", 2)
+    monkeypatch.setattr("rankwise.rankers.boosting.candidates._SHARED", 1)
+    monkeypatch.setattr("rankwise.rankers.boosting.candidates._BLOCK", 2)
     monkeypatch.setattr("rankwise._kernels.drive.CHUNK", 16)
     queries, held = lists(10, count=20, features=9), lists(11, features=9)
     model = RankBoost(rounds=25, n_jobs=1).fit(queries, validation=held)

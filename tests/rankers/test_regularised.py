@@ -13,16 +13,16 @@ from scipy.optimize import minimize
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.rankers._regularised import STRENGTHS, NothingLearnedWarning
-from rankwise.rankers._risk import BundleRisk
-from rankwise.rankers.max_pair import MaxPairRanker
-from rankwise.rankers.ranksvm import RankSVM
-from rankwise.rankers.ridge import RidgeRanker
-from rankwise.rankers.slam import SLAMRanker
-from rankwise.rankers.structured_ndcg import StructuredNDCG
-from rankwise.rankers.svmmap import SVMMap
-from rankwise.solvers import newton as newton_steps
-from rankwise.solvers.objective import LossOverLists
+from rankwise.rankers.linear.loss_ranker import STRENGTHS, NothingLearnedWarning
+from rankwise.rankers.linear.max_pair import MaxPairRanker
+from rankwise.rankers.linear.ranksvm import RankSVM
+from rankwise.rankers.linear.ridge import RidgeRanker
+from rankwise.rankers.linear.slam import SLAMRanker
+from rankwise.rankers.linear.structured_ndcg import StructuredNDCG
+from rankwise.rankers.linear.svmmap import SVMMap
+from rankwise.solvers.batch import newton as newton_steps
+from rankwise.solvers.batch.objective import LossOverLists
+from rankwise.solvers.batch.risk import BundleRisk
 from tests.oracles.losses import plain
 from tests.oracles.losses_structured import ndcg_hinge_costs
 from tests.solvers.test_bundle import least_by_slacks, least_in_ball, written_out

@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 import rankwise as rw
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.rankers.ridge import ALPHAS, RidgeRanker
+from rankwise.rankers.linear.ridge import ALPHAS, RidgeRanker
 
 
 def lists(seed=0, count=20, features=4, weighted=False, spread=1.0):

@@ -18,8 +18,8 @@ from rankwise._store import FORMAT
 from rankwise.losses import registered as losses
 from rankwise.measures.parse import parse
 from rankwise.rankers._base import registered
-from rankwise.rankers.online import OnlineRanker
-from rankwise.rankers.perceptron import SLAMPerceptron
+from rankwise.rankers.online.online_ranker import OnlineRanker
+from rankwise.rankers.online.perceptron import SLAMPerceptron
 from tests.rankers import mutations
 from tests.rankers.make_fixtures import FOLDER, rows
 from tests.rankers.test_every_ranker import learned, lists, over_all_kinds, over_all_rankers

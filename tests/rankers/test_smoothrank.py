@@ -7,12 +7,12 @@ from sklearn.base import clone
 import rankwise as rw
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.rankers._smoothed import SIGMAS, smoothed_for
-from rankwise.rankers.ridge import RidgeRanker
-from rankwise.rankers.smoothrank import STRENGTHS, SmoothRank
-from rankwise.solvers.anneal import Annealing
-from rankwise.solvers.feature_scale import scale_factors
-from rankwise.solvers.objective import LossOverLists
+from rankwise.rankers.linear.ridge import RidgeRanker
+from rankwise.rankers.smooth.smoothed import SIGMAS, smoothed_for
+from rankwise.rankers.smooth.smoothrank import STRENGTHS, SmoothRank
+from rankwise.solvers.batch.anneal import Annealing
+from rankwise.solvers.batch.feature_scale import scale_factors
+from rankwise.solvers.batch.objective import LossOverLists
 
 MEASURES = ("nDCG@5", "nDCG", "DCG@5", "AP", "P@3", "RR")
 over_all_measures = pytest.mark.parametrize("measure", MEASURES)

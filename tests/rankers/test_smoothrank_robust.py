@@ -11,10 +11,10 @@ from sklearn.base import clone
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.rankers._smoothed import SIGMAS, score_unit
-from rankwise.rankers.ridge import RidgeRanker
-from rankwise.rankers.smoothrank import SmoothRank
-from rankwise.solvers.objective import LossOverLists
+from rankwise.rankers.linear.ridge import RidgeRanker
+from rankwise.rankers.smooth.smoothed import SIGMAS, score_unit
+from rankwise.rankers.smooth.smoothrank import SmoothRank
+from rankwise.solvers.batch.objective import LossOverLists
 from tests.rankers.test_smoothrank import QUICK, lists, mean, same
 
 

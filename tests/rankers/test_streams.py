@@ -10,14 +10,14 @@ import pytest
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries, Query
-from rankwise.data.worlds import separable_world
+from rankwise.data.synthetic.streams import separable_world
 from rankwise.losses import registered as losses
-from rankwise.rankers import _online
 from rankwise.rankers._base import registered
-from rankwise.rankers._online import OnlineLearner
-from rankwise.rankers.listnet import ListNet
-from rankwise.rankers.online import OnlineRanker
-from rankwise.rankers.perceptron import MaxPairPerceptron, SLAMPerceptron
+from rankwise.rankers.linear.listnet import ListNet
+from rankwise.rankers.online import learner as _online
+from rankwise.rankers.online.learner import OnlineLearner
+from rankwise.rankers.online.online_ranker import OnlineRanker
+from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron
 
 ONLINE = [
     ranker.set_params(epochs=1, shuffle=False)

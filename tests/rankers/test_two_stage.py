@@ -10,10 +10,10 @@ from rankwise.data.queries import Queries
 from rankwise.losses import NDCGHinge, PairHinge, SmoothNDCG, SVMMapHinge
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures.parse import parse
-from rankwise.rankers import two_stage
-from rankwise.rankers.adarank import AdaRank
-from rankwise.rankers.ridge import RidgeRanker
-from rankwise.rankers.two_stage import TwoStage
+from rankwise.rankers.boosting.adarank import AdaRank
+from rankwise.rankers.linear.ridge import RidgeRanker
+from rankwise.rankers.permutation import two_stage
+from rankwise.rankers.permutation.two_stage import TwoStage
 from tests.oracles import permurank as oracle
 
 

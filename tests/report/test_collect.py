@@ -7,10 +7,10 @@ import pytest
 
 import rankwise as rw
 from rankwise._api import compare
-from rankwise.evaluation.importance import losses_by_query
-from rankwise.report.call import python_call
+from rankwise.evaluation.analysis.importance import losses_by_query
 from rankwise.report.collect import collect
 from rankwise.report.compact import name_of, numbers, rounded, script_json
+from rankwise.report.provenance import python_call
 from rankwise.report.query_lists import Limits, query_lists
 from tests.report.conftest import HOSTILE, rankers_for
 

@@ -13,8 +13,8 @@ from rankwise.losses.smooth_ndcg import SmoothDCG1, SmoothNDCG, SmoothPrecision,
 from rankwise.losses.soft_rank import SoftRankNDCG
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.parse import parse
-from rankwise.solvers.anneal import Annealing, at_sigma
-from rankwise.solvers.objective import LossOverLists
+from rankwise.solvers.batch.anneal import Annealing, at_sigma
+from rankwise.solvers.batch.objective import LossOverLists
 
 # soft indicators have their width in squared units of the scores, sigmoids and the softmax in the units themselves
 SQUARED = [

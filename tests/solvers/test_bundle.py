@@ -12,9 +12,9 @@ from scipy.optimize import linprog, minimize
 from rankwise._errors import RankwiseError
 from rankwise.losses import SLAM, MaxPair, PairHinge, SVMMapHinge
 from rankwise.losses.compute import PreparedLists, loss_lists
-from rankwise.solvers import simplex_qp
-from rankwise.solvers.bundle import Bundle
-from rankwise.solvers.simplex_qp import maximise_on_simplex, shortfall
+from rankwise.solvers.batch import penalties as simplex_qp
+from rankwise.solvers.batch.bundle import Bundle
+from rankwise.solvers.batch.penalties import maximise_on_simplex, shortfall
 from tests.oracles.losses import slam_v
 from tests.oracles.losses_structured import average_precision, pair_margin
 from tests.strategies import few

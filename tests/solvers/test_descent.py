@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from rankwise._errors import RankwiseError
-from rankwise.solvers.descent import descend, within
+from rankwise.solvers.batch.descent import descend, within
 
 SOLVERS = ("cg", "lbfgs")
 over_both_solvers = pytest.mark.parametrize("solver", SOLVERS)

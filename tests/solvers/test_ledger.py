@@ -9,15 +9,15 @@ import pytest
 import rankwise as rw
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.data.worlds import separable_world
+from rankwise.data.synthetic.streams import separable_world
 from rankwise.guarantees import WeightFacts
 from rankwise.losses import SLAM, PairHinge
 from rankwise.losses.compute import PreparedLists
-from rankwise.rankers.listnet import ListNet
-from rankwise.rankers.online import OnlineRanker
-from rankwise.rankers.perceptron import MaxPairPerceptron, SLAMPerceptron
-from rankwise.solvers.ledger import Ledger
-from rankwise.solvers.radius import largest_radius
+from rankwise.rankers.linear.listnet import ListNet
+from rankwise.rankers.online.online_ranker import OnlineRanker
+from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron
+from rankwise.solvers.batch.row_blocks import largest_radius
+from rankwise.solvers.online.ledger import Ledger
 
 
 def lists(count=40, seed=0, weight=None):

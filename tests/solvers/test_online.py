@@ -11,10 +11,9 @@ from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.losses import SLAM, ListNet, MaxPair, PairHinge
 from rankwise.measures.parse import parse
-from rankwise.solvers._rounds import is_mistake
-from rankwise.solvers.curve import Curve, Tally
-from rankwise.solvers.online import Rules, State
-from rankwise.solvers.play import play
+from rankwise.solvers.online.config import Rules, State
+from rankwise.solvers.online.ledger import Curve, Tally
+from rankwise.solvers.online.loop import is_mistake, play
 from tests.oracles import perceptrons as plain
 from tests.strategies import few, judged_lists
 

@@ -22,8 +22,7 @@ from numba.core import sigutils
 from numba.core.caching import NullCache
 from numba.core.ccallback import CFunc
 
-from rankwise._kernels.cache_folder import private_folder
-from rankwise._kernels.kernel_cache import KernelCache
+from rankwise._kernels.cache import KernelCache, private_folder
 
 _decorating = threading.Lock()
 

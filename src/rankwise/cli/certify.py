@@ -110,7 +110,7 @@ def _of_ranker(
 
 
 def _of_scores(path: Path, holdout: Path, measure: str, delta: float, seed: int, settings: dict[str, Any]) -> Any:
-    from rankwise.data.reuse import same_content
+    from rankwise.data.fingerprints import same_content
     from rankwise.evaluation.evaluate import evaluate
     from rankwise.guarantees._bound import Precondition
     from rankwise.guarantees.certificate import certify as certify_claims
@@ -136,7 +136,7 @@ def _of_scores(path: Path, holdout: Path, measure: str, delta: float, seed: int,
 
 
 def _plan(asked: dict[str, Any], as_json: bool) -> None:
-    from rankwise.guarantees.planning import queries_needed
+    from rankwise.guarantees.holdout.planning import queries_needed
 
     plans = queries_needed(**asked)
     if as_json:

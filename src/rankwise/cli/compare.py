@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwise._errors import RankwiseError
-from rankwise.cli import completion, reading
+from rankwise.cli import reading
+from rankwise.cli import wording as completion
 from rankwise.cli.evaluate import EmptyQuery, TieMode
 
 if TYPE_CHECKING:
     from rankwise._tables import Table
-    from rankwise.evaluation.compare_result import Comparison
+    from rankwise.evaluation.compare.result import Comparison
 
 _ALL = "all"
 
@@ -110,7 +111,7 @@ def compare(
 
     Example: rankwise compare judged.txt -r RidgeRanker -r SmoothRank -r bm25=bm25.scores
     """
-    from rankwise.evaluation.compare import compare as run
+    from rankwise.evaluation.compare.run import compare as run
     from rankwise.report.page import check_report, write_report
 
     if out is not None and not out.absolute().parent.is_dir():
@@ -153,7 +154,7 @@ def compare(
 
 def _rankers(given: list[str]) -> dict[str, str]:
     """Name -> what it is, from NAME, FILE or NAME=FILE; the usual ones where nothing is given."""
-    from rankwise.evaluation.grids import USUAL, all_names
+    from rankwise.evaluation.compare.grids import USUAL, all_names
 
     if not given:
         return {name: name for name in USUAL}

@@ -48,7 +48,7 @@ def convert(
 def _converted(source: Path, target: Path, dtype: str, sparse: bool, settings: dict[str, Any]) -> str:
     """A table is read first, by its columns; everything else goes from file to file."""
     from rankwise.data.anyfile import convert_any
-    from rankwise.data.frames import is_table
+    from rankwise.data.tabular.frames import is_table
 
     of_texts = {name: value for name, value in settings.items() if name not in reading.OF_TABLES}
     reading.refuse_what_cannot_be(source)
@@ -65,8 +65,8 @@ def _converted(source: Path, target: Path, dtype: str, sparse: bool, settings: d
 
 def _write(queries: "Queries", target: Path, sparse: bool) -> None:
     """As the ending of the target says."""
-    from rankwise.data.frames import write_table
-    from rankwise.data.letor_write import write_letor
+    from rankwise.data.letor.write import write_letor
+    from rankwise.data.tabular.frames import write_table
     from rankwise.data.trec import write_qrels
 
     ending = Path(target.name.removesuffix(".gz")).suffix.lower()

@@ -16,7 +16,10 @@ from rankwise.cli.wording import in_shell
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
-    from rankwise.evaluation.compare_result import Comparison
+    from rankwise.evaluation.compare.result import Comparison
+import subprocess
+import sys
+from collections.abc import Sequence
 
 _FOLDER = Path("rankwise-demo")
 _MEASURES = ("nDCG@10", "AP")
@@ -41,9 +44,8 @@ def demo(
 
     Example: rankwise demo --queries 100 --out demo
     """
-    from rankwise.cli.demo_compile import compile_for
-    from rankwise.data.synthetic import make_lists
-    from rankwise.evaluation.compare import compare
+    from rankwise.data.synthetic.lists import make_lists
+    from rankwise.evaluation.compare.run import compare
 
     if out.exists() and not out.is_dir():
         raise RankwiseError(f"{out} is a file: --out names a folder")
@@ -93,7 +95,7 @@ class Demonstration:
 
     def write(self, found: "Comparison") -> None:
         """Lists as LETOR text, the winner, and the report where its packages are there."""
-        from rankwise.data.letor_write import write_letor
+        from rankwise.data.letor.write import write_letor
         from rankwise.report.page import write_report
 
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -164,3 +166,41 @@ def _show(demonstration: Demonstration, found: "Comparison") -> None:
     console.print("\n[bold]Try next[/bold]")
     for command in demonstration.next_commands():
         console.print(f"  {command}", markup=False, soft_wrap=True)
+
+
+# ------------------------------------------------------------------------------------------------------- demo compile
+# Compile on two cores what a demonstration will need: one process compiles one function at a time.
+#
+# Machine code goes to the disk, where the other process finds it. Where all of it is there this takes a second or two.
+
+
+# Rankers that have little in common with the others, and take about as long to compile as all of these.
+_APART = ("RankSVM", "RankBoost", "MaxPairRanker", "SLAMRanker")
+
+
+def compile_for(names: Sequence[str]) -> None:
+    """Compare rankers on a handful of tiny lists, some of them in a process of its own."""
+    from rankwise._progress import progress
+
+    apart = [name for name in names if name in _APART]
+    code = f"from rankwise.cli.demo import learn_tiny; learn_tiny({apart!r})"
+    command = [sys.executable, "-c", code]
+    with (
+        progress("compiling what is not compiled yet"),
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other,
+    ):
+        try:
+            learn_tiny([name for name in names if name not in _APART])
+            other.wait()
+        finally:
+            other.kill()
+
+
+def learn_tiny(names: Sequence[str]) -> None:
+    """Every step of a comparison, on lists that take no time."""
+    from rankwise.data.folds import split
+    from rankwise.data.synthetic.lists import make_lists
+    from rankwise.evaluation.compare.run import compare
+
+    parts = split(make_lists(15, documents=(2, 6)), (0.6, 0.2, 0.2), random_state=0)
+    compare({name: name for name in names}, [tuple(parts)], ("nDCG@10", "AP"), grids={}, n_jobs=1)

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from rankwise._errors import RankwiseError
-from rankwise.cli import completion, reading
+from rankwise.cli import reading
+from rankwise.cli import wording as completion
 
 
 class TieMode(StrEnum):
@@ -81,7 +82,7 @@ def evaluate(
     """
     from rankwise._progress import track
     from rankwise.evaluation.evaluate import evaluate as measure_scores
-    from rankwise.evaluation.significance import significance
+    from rankwise.evaluation.statistics.significance import significance
     from rankwise.measures.conventions import settle
 
     settle(measure, like, rel)  # a misspelt measure is told before anything is read

@@ -32,7 +32,7 @@ def inspect(
     Example: rankwise inspect my.csv --qid query --label grade --ignore url
     """
     from rankwise._progress import track
-    from rankwise.data.diagnose import diagnose
+    from rankwise.data.diagnose.run import diagnose
 
     splits = {str(path): reading.read_lists(path, reads) for path in track(files, "reading")}
     diagnosis = diagnose(splits, verbose=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankwise._progress import on_terminal
 from rankwise.data.queries import Queries
-from rankwise.rankers._online import OnlineLearner
+from rankwise.rankers.online.learner import OnlineLearner
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -45,8 +45,8 @@ def _once(
     from rankwise._kernels.drive import query_chunks
     from rankwise.cli import reading
     from rankwise.data.anyfile import kind_of
-    from rankwise.data.frames import is_table
-    from rankwise.data.letor import iter_letor
+    from rankwise.data.letor.read import iter_letor
+    from rankwise.data.tabular.frames import is_table
 
     path = Path(data)
     reading.refuse_what_cannot_be(path)

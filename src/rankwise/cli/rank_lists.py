@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from rankwise._errors import DataError, FileFormatError
 from rankwise.cli import reading
 from rankwise.data.anyfile import kind_of
-from rankwise.data.frames import is_table, iter_table
-from rankwise.data.letor import iter_letor, read_letor
-from rankwise.data.peeked import Peeked, peeked
-from rankwise.data.table_columns import Roles
+from rankwise.data.letor.read import iter_letor, read_letor
+from rankwise.data.sources import Peeked, peeked
+from rankwise.data.tabular.frames import is_table, iter_table
+from rankwise.data.tabular.rows import Roles
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries

@@ -141,9 +141,9 @@ def as_grades(text: str) -> dict[str, float]:
 def read_lists(path: Path, settings: dict[str, Any]) -> "Queries":
     """Judged lists from whatever the file holds; ``-`` is standard input, LETOR text or CSV."""
     from rankwise.data.anyfile import read_any
-    from rankwise.data.frames import is_table, read_table
-    from rankwise.data.letor import read_letor
-    from rankwise.data.peeked import peeked
+    from rankwise.data.letor.read import read_letor
+    from rankwise.data.sources import peeked
+    from rankwise.data.tabular.frames import is_table, read_table
 
     of_tables = {name: value for name, value in settings.items() if name in (*OF_TABLES, "missing", "unjudged")}
     of_texts = {name: value for name, value in settings.items() if name not in OF_TABLES}
@@ -161,7 +161,7 @@ def read_lists(path: Path, settings: dict[str, Any]) -> "Queries":
 
 def is_csv(path: Path) -> bool:
     """Whether the name of a table says CSV."""
-    from rankwise.data.frames import CSV, suffix_of
+    from rankwise.data.tabular.frames import CSV, suffix_of
 
     return suffix_of(path) in CSV
 
@@ -169,7 +169,7 @@ def is_csv(path: Path) -> bool:
 def looks_like_csv(path: Path) -> bool:
     """Whether a file with any name begins with a line of names, and no number among them, as CSV does."""
     from rankwise.data.anyfile import kind_of
-    from rankwise.data.peeked import peeked
+    from rankwise.data.sources import peeked
 
     if not path.is_file() or kind_of(path) != "text" or not path.stat().st_size:
         return False
@@ -180,7 +180,7 @@ def looks_like_csv(path: Path) -> bool:
 
 def read_scored(judged: Path, scores: Path, settings: dict[str, Any], opened: dict[str, Any]) -> tuple["Queries", Any]:
     """Judged lists and the scores of their documents; ``opened`` keeps the lists for the next file of scores."""
-    from rankwise.data.frames import is_table
+    from rankwise.data.tabular.frames import is_table
     from rankwise.evaluation.files import open_pair, read_scores
 
     refuse_what_cannot_be(judged)

@@ -39,7 +39,7 @@ def simulate(
     Example: rankwise simulate --rounds 5000 --margin 0.02 --png online.png
     """
     from rankwise._progress import progress
-    from rankwise.data.worlds import World
+    from rankwise.data.synthetic.streams import World
     from rankwise.evaluation import simulation
 
     if png is not None:
@@ -56,7 +56,7 @@ def simulate(
         found = simulation.simulate(world, on_rounds=bar.advance)
     if png is not None:
         from rankwise._figures import save_png
-        from rankwise.evaluation.simulation_figure import draw_simulation
+        from rankwise.evaluation.simulation import draw_simulation
 
         save_png(draw_simulation(found), png)
     if as_json:

@@ -1,7 +1,9 @@
 """The library speaks of arguments, ``missing='zero'``; whoever types a command reads of options, ``--missing zero``."""
 
+import os
 import re
 import shlex
+from pathlib import Path
 
 # argument -> option, where it is not the same word with hyphens
 _OPTIONS = {"grades": "labels", "n_features": "features"}
@@ -31,3 +33,26 @@ def _options(found: "re.Match[str]") -> str:
 def _grades(inside: str) -> str:
     """``'bad': 0, 'good': 1`` as ``bad=0,good=1``."""
     return shlex.quote(re.sub(r"['\"]?: ", "=", re.sub(r"(^|, )['\"]", ",", inside)).lstrip(","))
+
+
+# --------------------------------------------------------------------------------------------------------- completion
+# What the shell offers after a tab: names of rankers and measures, without starting what makes them run.
+
+
+_MEASURES = ("nDCG@10", "nDCG", "AP", "RR", "P@10", "ERR@20", "RBP", "WTA")
+
+
+def rankers(incomplete: str) -> list[str]:
+    """Names of rankers that begin so; read from the files of the package, since importing them takes a second."""
+    folder = Path(__file__).parents[1] / "rankers"
+    found = []
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".py") and not name.startswith("_"):
+            lines = (folder / name).read_text(encoding="utf-8").splitlines()
+            found += [line.split('"')[1] for line in lines if line.startswith('    name = "')]
+    return [name for name in sorted(found) if name.lower().startswith(incomplete.lower())]
+
+
+def measures(incomplete: str) -> list[str]:
+    """The usual measures that begin so."""
+    return [name for name in _MEASURES if name.lower().startswith(incomplete.lower())]

@@ -27,11 +27,11 @@ def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "la
 
         return load_queries(path)
     if kind == "table":
-        from rankwise.data.frames import read_table
+        from rankwise.data.tabular.frames import read_table
 
         known = {name: options[name] for name in (*_OF_TABLES, "missing", "unjudged") if name in options}
         return read_table(path, qid=qid, label=label, **known)
-    from rankwise.data.letor import read_letor
+    from rankwise.data.letor.read import read_letor
 
     return read_letor(path, **{name: value for name, value in options.items() if name not in _OF_TABLES})
 
@@ -43,7 +43,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         return "text"
     if os.path.isdir(name):
         raise FileFormatError(f"{name} is a folder, expected a file; read_folds opens a folder of folds")
-    from rankwise.data.frames import is_table
+    from rankwise.data.tabular.frames import is_table
 
     if is_table(name):
         return "table"
@@ -79,7 +79,7 @@ def convert_any(
     if ending in _STORES:
         queries.save(target)
     elif ending in _TABLES:
-        from rankwise.data.frames import write_table
+        from rankwise.data.tabular.frames import write_table
 
         write_table(queries, target)
     elif ending == ".qrels":
@@ -87,7 +87,7 @@ def convert_any(
 
         write_qrels(queries, target)
     else:
-        from rankwise.data.letor_write import write_letor
+        from rankwise.data.letor.write import write_letor
 
         write_letor(queries, target, sparse=sparse)
     return f"{target}: {queries}"
@@ -96,8 +96,8 @@ def convert_any(
 def _stream(source: str | os.PathLike[str], target: str | os.PathLike[str], dtype: str, options: dict[str, Any]) -> str:
     """A text into a rankwise file, block by block, with a bar that counts the bytes of the source."""
     from rankwise._progress import progress
-    from rankwise.data.letor import iter_letor
-    from rankwise.data.stored_writer import QueriesWriter
+    from rankwise.data.letor.read import iter_letor
+    from rankwise.data.stored import QueriesWriter
 
     reading = {name: value for name, value in options.items() if name not in ("qid", "label", *_OF_TABLES)}
     total = None if os.fspath(source) == "-" else os.path.getsize(source)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError
 from rankwise.data.queries import Queries, as_queries
-from rankwise.data.texts import Texts
+from rankwise.data.string_column import Texts
 
 
 def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:

@@ -133,7 +133,7 @@ def _file(folder: Path, name: str) -> Path:
 
 def _read_alike(files: Sequence[Path], options: dict[str, Any]) -> list[Queries]:
     """Texts that belong together, all with as many features as the widest has."""
-    from rankwise.data.letor import read_letor
+    from rankwise.data.letor.read import read_letor
 
     if options.get("zero_based", "auto") == "auto":
         options = {**options, "zero_based": False}

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import DataError, in_one_line
 from rankwise.data import checks, grouping
 from rankwise.data.checks import Floats, Missing
-from rankwise.data.texts import Texts
+from rankwise.data.string_column import Texts
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -209,15 +209,15 @@ class Queries:
 
     @classmethod
     def from_frame(cls, frame: Any, **columns: Any) -> "Queries":
-        """Judged lists from a polars, pandas or Arrow table; see :func:`rankwise.data.frames.from_frame`."""
-        from rankwise.data.frames import from_frame
+        """Judged lists from a polars, pandas or Arrow table; see :func:`rankwise.data.tabular.frames.from_frame`."""
+        from rankwise.data.tabular.frames import from_frame
 
         return from_frame(frame, **columns)
 
     @classmethod
     def from_letor(cls, path: "str | PathLike[str]", **options: Any) -> "Queries":
         """Judged lists from LETOR / SVMlight text; see :func:`rankwise.read_letor`."""
-        from rankwise.data.letor import read_letor
+        from rankwise.data.letor.read import read_letor
 
         return read_letor(path, **options)
 

@@ -7,20 +7,20 @@ that names the source.
 import gzip
 import mmap
 import os
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._paths import path_of
+from rankwise.data.plain_text import MARK, refuse_wide
 
-STANDARD_INPUT = "standard input"
-GZIP = b"\x1f\x8b"
 BLOCK = 1 << 20  # bytes asked for at a time
 
 
@@ -148,3 +148,67 @@ def open_file(name: str) -> Any:
         raise RankwiseError(f"{name} cannot be read: there is no such file") from error
     except OSError as error:
         raise RankwiseError(f"{name} cannot be read: {error.strerror or error}") from error
+
+
+# ------------------------------------------------------------------------------------------------------------- peeked
+# A source of bytes whose beginning was looked at: what it is, LETOR text or CSV, is decided by what it holds.
+
+
+HEAD = 1 << 16  # bytes that are looked at
+DELIMITERS = ",;\t|"
+
+_LETOR_LINE = re.compile(rb"\s*\S+\s+(qid:\S|\d+:\S)")
+
+
+class Peeked:
+    """An open source that can be read once, from its beginning, and whose first bytes are ``head``; gzip is unpacked.
+
+    It has ``read`` and ``name``, and so is a binary file to every reader of the house.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self.name = stream.name
+        self._stream = stream
+        head = bytearray()
+        while len(head) < HEAD and (block := stream.read()):
+            head += block
+        self.head = bytes(head)
+        self._ahead = self.head
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes, nothing at the end."""
+        if self._ahead:
+            block, self._ahead = self._ahead[:size], self._ahead[size:]
+            return block
+        return self._stream.read(size)
+
+    @property
+    def kind(self) -> Literal["letor", "csv"]:
+        """What the first line looks like: ``label qid:id feature:value``, or names with something between them."""
+        lines = self.head.removeprefix(MARK).splitlines()
+        first = next((line for line in lines if line.strip() and not line.startswith(b"#")), b"")
+        if _LETOR_LINE.match(first) or not any(mark.encode() in first for mark in DELIMITERS):
+            return "letor"
+        return "csv"
+
+
+@contextmanager
+def peeked(source: Any, on_read: Callable[[int], object] | None = None) -> Iterator[Peeked]:
+    """Open a path, ``-`` or a binary file; ``on_read`` is told how many bytes, still packed, were taken.
+
+    What is no text at all is refused by name.
+    """
+    with open_stream(source, on_read) as stream:
+        found = Peeked(stream)
+        if found.head[:4] == b"PK\x03\x04":
+            raise FileFormatError(
+                f"{found.name} is a zipped file, as an Excel workbook is: save the sheet as CSV, or unpack it"
+            )
+        refuse_wide(found.head, found.name)
+        if not found.head.strip():
+            raise FileFormatError(f"{found.name} is empty: expected judged lists")
+        yield found
+
+
+STANDARD_INPUT = "standard input"
+GZIP = b"\x1f\x8b"

@@ -16,18 +16,19 @@ scaling.center, .scale   F64       what the scaler learned
 """
 
 import os
-from typing import Any
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, FileFormatError, RankwiseError
-from rankwise._store import Store, read_store
+from rankwise._store import Store, StoreWriter, read_store
 from rankwise.data import checks, grouping
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
-from rankwise.data.stored_writer import KIND, QueriesWriter
-from rankwise.data.texts import Texts
+from rankwise.data.string_column import Texts
 
 
 def save_queries(queries: Queries, path: str | os.PathLike[str]) -> None:
@@ -138,3 +139,203 @@ def _read_names(store: Store, count: int) -> tuple[str, ...] | None:
 def _climbs(offset: NDArray[np.int64], first: int, last: int) -> bool:
     """Whether offsets lead from first to last without a step back."""
     return bool(offset[0] == first and offset[-1] == last and (offset[1:] >= offset[:-1]).all())
+
+
+# ------------------------------------------------------------------------------------------------------ stored writer
+# Write judged lists into one safe file, block after block; :mod:`rankwise.data.stored` reads it and has its layout.
+
+
+KIND = "queries"
+
+_ROWS_AT_ONCE = 1 << 20
+
+
+class QueriesWriter:
+    """Write queries block after block into one file, so that what is larger than memory can be written.
+
+    The file holds what ``Queries.concat(blocks)`` would: blocks that share a query id are refused. What there is one
+    of a document goes to the disk at once; only what there is one of a query is kept until the end. Blocks of one text
+    may differ in two ways: whole numbers become texts where other blocks have texts for query ids, and document ids are
+    empty in blocks without any where others have some.
+
+    Examples
+    --------
+    >>> with QueriesWriter("train.rankwise") as writer:  # doctest: +SKIP
+    ...     for block in rankwise.iter_letor("train.txt"):
+    ...         writer.append(block)
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file = StoreWriter(path, KIND)
+        self._opened = ExitStack()
+        self._form: _Form | None = None
+        self._scaling: Scaler | None = None
+        self._start = [np.zeros(1, dtype=np.int64)]
+        self._weight: list[NDArray[np.float64] | None] = []
+        self._qid: list[NDArray[Any]] = []
+        self._block_of: dict[Any, int] = {}
+
+    def __enter__(self) -> "QueriesWriter":
+        self._opened.enter_context(self._file)
+        return self
+
+    def append(self, block: Queries) -> None:
+        """Write these queries behind the ones that are there."""
+        number = len(self._weight)
+        if self._form is None:
+            self._form, self._scaling = _Form.of(block), block.scaling
+        block = self._form.adapt(block, number)
+        self._take_ids(block, number)
+        before = self._file.length("X")
+        self._file.append("X", block.X.astype(self._form.dtype, copy=False))
+        self._append_rows(block, before)
+        if block.y is not None:
+            self._file.append("y", block.y)
+        self._append_docids(block, before)
+        self._start.append(block.start[1:] + before)
+        self._weight.append(block.weight)
+        if self._scaling != block.scaling:
+            self._scaling = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._opened.__exit__(kind, error, trace)
+            return
+        with self._opened:
+            self._finish()
+
+    def _take_ids(self, block: Queries, number: int) -> None:
+        if block.qid is None:
+            return
+        self._qid.append(plain_ids(block.qid))
+        for name in block.names():
+            if self._block_of.setdefault(name, number) != number:
+                raise DataError(
+                    f"query {name!r} is in block {self._block_of[name]} and in block {number}: a query is written whole"
+                )
+
+    def _append_rows(self, block: Queries, before: int) -> None:
+        """Rows are stored as soon as one block needs them; the ones before it are then made up for."""
+        if block.is_grouped and not self._file.length("rows"):
+            return
+        for first in range(self._file.length("rows"), before, _ROWS_AT_ONCE):
+            self._file.append("rows", np.arange(first, min(first + _ROWS_AT_ONCE, before), dtype=np.int64))
+        self._file.append("rows", block.rows + before)
+
+    def _append_docids(self, block: Queries, before: int) -> None:
+        """As with rows: from the first block on that needs them."""
+        offsets = self._file.length("docid.offset")
+        if block.docid is None and not offsets:
+            return
+        for first in range(max(0, offsets - 1), before, _ROWS_AT_ONCE):
+            append_texts(self._file, "docid", _no_texts(min(_ROWS_AT_ONCE, before - first)))
+        append_texts(self._file, "docid", _no_texts(block.n_documents) if block.docid is None else block.docid)
+
+    def _finish(self) -> None:
+        if self._form is None:
+            raise DataError(f"{os.fspath(self._file.path)} was to be written, but no queries were appended")
+        self._file.append("start", np.concatenate(self._start))
+        if any(weight is not None for weight in self._weight):
+            sizes = [len(start) for start in self._start[1:]]
+            every = [np.ones(size) if one is None else one for size, one in zip(sizes, self._weight, strict=True)]
+            self._file.append("weight", np.concatenate(every))
+        if self._form.feature_names is not None:
+            append_texts(self._file, "feature", Texts.of(self._form.feature_names))
+        self._append_ids()
+        if self._scaling is not None:
+            append_scaler(self._file, self._scaling)
+
+    def _append_ids(self) -> None:
+        columns = [ids for ids in self._qid if len(ids)] or self._qid[:1]  # no ids are of no kind
+        kinds = {_KINDS[ids.dtype.kind] for ids in columns}
+        if len(kinds) > 1 and kinds != {"texts", "whole numbers"}:
+            raise DataError(f"queries are named by {' and by '.join(sorted(kinds))} in one file: use one kind of id")
+        if "texts" in kinds:
+            if len({str(name) for name in self._block_of}) < len(self._block_of):
+                raise DataError(
+                    "a query is named by a number and another by the text of that number: use one kind of id"
+                )
+            append_texts(self._file, "qid", Texts.concat(map(Texts.of, columns)))
+        elif kinds:
+            ids = np.concatenate(columns)
+            if kinds != {_KINDS[ids.dtype.kind]}:  # NumPy makes real numbers of signed and unsigned 64-bit ones
+                raise DataError("some query ids are below 0 and others above 2^63 - 1: no type of number holds both")
+            self._file.append("qid", ids)
+
+
+class _Form(NamedTuple):
+    """What the blocks of one file have in common."""
+
+    dtype: np.dtype[Any]
+    n_features: int
+    feature_names: tuple[str, ...] | None
+    has: dict[str, bool]
+
+    @classmethod
+    def of(cls, block: Queries) -> "_Form":
+        optional = {
+            "labels": block.y,
+            "query ids": block.qid,
+            "feature names": block.feature_names,
+        }
+        has = {what: value is not None for what, value in optional.items()}
+        return cls(block.X.dtype, block.n_features, block.feature_names, has)
+
+    def adapt(self, block: Queries, number: int) -> Queries:
+        """The block with its features in the first block's order, or the sentence that says what does not fit."""
+        other = _Form.of(block)
+        if other.n_features != self.n_features:
+            raise DataError(f"block {number} has {other.n_features} features, block 0 has {self.n_features}")
+        for what, there in self.has.items():
+            if other.has[what] != there:
+                with_, without = (0, number) if there else (number, 0)
+                raise DataError(f"block {with_} has {what} and block {without} has none: give them to all or to none")
+        if np.result_type(self.dtype, other.dtype) != self.dtype:
+            raise DataError(
+                f"block {number} is {other.dtype} and would lose digits: block 0 made the file {self.dtype}"
+            )
+        return block if self.feature_names is None else block.select_features(self.feature_names)
+
+
+_KINDS = {
+    "i": "whole numbers",
+    "u": "whole numbers",
+    "f": "real numbers",
+    "b": "truth values",
+    "U": "texts",
+    "O": "texts",
+}
+
+
+def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    """Ids as numbers or texts, or the sentence that names what cannot be saved."""
+    if ids.dtype.kind == "O":
+        ids = grouping.as_ids(ids.tolist(), "qid")  # objects that are all of one kind become an array of it
+    if ids.dtype.kind == "O" and not all(isinstance(name, str) for name in ids):
+        found = sorted({type(name).__name__ for name in ids})
+        raise DataError(f"query ids of type {' and '.join(found)} cannot be stored: give numbers or texts as qid")
+    if ids.dtype.kind not in _KINDS:
+        raise DataError(f"query ids of type {ids.dtype} cannot be stored: give numbers or texts as qid")
+    return ids
+
+
+def _no_texts(count: int) -> Texts:
+    return Texts(np.zeros(0, dtype=np.uint8), np.zeros(count + 1, dtype=np.int64))
+
+
+def append_texts(file: StoreWriter, name: str, texts: Texts) -> None:
+    """Append texts to the arrays ``name.bytes`` and ``name.offset``."""
+    before = file.length(f"{name}.bytes")
+    offset = texts.offset - texts.offset[0] + before
+    file.append(f"{name}.bytes", texts.data[texts.offset[0] : texts.offset[-1]])
+    file.append(f"{name}.offset", offset[1:] if file.length(f"{name}.offset") else offset)
+
+
+def append_scaler(file: StoreWriter, scaler: Scaler) -> None:
+    """Put a fitted scaler into the facts and arrays of a file."""
+    facts, arrays = scaler.to_state()
+    file.metadata["scaling"] = facts
+    for name, array in arrays.items():
+        file.append(f"scaling.{name}", array)

@@ -17,7 +17,7 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._beside import writing
+from rankwise._atomic_write import writing
 from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise._paths import path_of
 from rankwise.data.checks import as_scores, first_repeated
@@ -25,7 +25,7 @@ from rankwise.data.grouping import as_ids
 from rankwise.data.plain_text import without_mark
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.sources import name_of, open_stream
-from rankwise.data.texts import Texts
+from rankwise.data.string_column import Texts
 
 logger = logging.getLogger(__name__)
 

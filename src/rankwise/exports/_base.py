@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._beside import refusing, writing
+from rankwise._atomic_write import refusing, writing
 from rankwise._errors import RankwiseError
 from rankwise._paths import path_of
 from rankwise._registry import discover

@@ -16,7 +16,7 @@ from rankwise._errors import DataError, FileFormatError
 from rankwise.data.plain_text import plain_number, without_mark
 from rankwise.data.sources import name_of, read_text
 from rankwise.rankers._base import Ranker
-from rankwise.rankers.imported import LinearModel
+from rankwise.rankers.linear.linear_model import LinearModel
 
 Vector = NDArray[np.float64]
 Path = str | os.PathLike[str]
@@ -138,7 +138,7 @@ def _rankboost(
     path: Path, steps: list[tuple[Any, ...]], width: int | None, names: Sequence[str] | None, measure: Any
 ) -> Ranker:
     from rankwise.data.checks import as_names
-    from rankwise.rankers.rankboost import RankBoost
+    from rankwise.rankers.boosting.rankboost import RankBoost
 
     feature, threshold, alpha = (np.array([step[place] for step in steps]) for place in range(3))
     ranker = RankBoost(measure, rounds=max(1, len(steps)))

@@ -5,9 +5,8 @@ here.
 """
 
 from rankwise.guarantees._bound import Bound, Precondition
-from rankwise.guarantees._interval import Interval
-from rankwise.guarantees.adversary import Adversary, Game, play
-from rankwise.guarantees.batch import (
+from rankwise.guarantees.bounds.adversary import Adversary, Game, play
+from rankwise.guarantees.bounds.batch import (
     best_lambda,
     equation_8,
     gap_cost,
@@ -18,10 +17,8 @@ from rankwise.guarantees.batch import (
     theorem_6,
     theorem_6_lambda,
 )
-from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout_claims
-from rankwise.guarantees.fitted import ball_index, for_fitted_norm, smallest
-from rankwise.guarantees.holdout import difference_interval, mean_interval
-from rankwise.guarantees.online import (
+from rankwise.guarantees.bounds.online import (
+    WeightFacts,
     fixed_step,
     largest_root,
     online_to_batch,
@@ -34,9 +31,8 @@ from rankwise.guarantees.online import (
     theorem_s,
     worst_pair_mistakes,
 )
-from rankwise.guarantees.optimistic import smooth_ball, smooth_erm
-from rankwise.guarantees.planning import Plan, paired_power, queries_needed
-from rankwise.guarantees.printed import (
+from rankwise.guarantees.bounds.optimistic import smooth_ball, smooth_erm
+from rankwise.guarantees.bounds.printed import (
     printed_corollary_8,
     printed_corollary_11,
     printed_lambda_2014,
@@ -44,11 +40,24 @@ from rankwise.guarantees.printed import (
     printed_smooth_erm,
     printed_theorem_1,
 )
-from rankwise.guarantees.sequences import ConfidenceSequence, confidence_sequence
-from rankwise.guarantees.smoothing import smoothing_error, surrogate_above_loss, type_two_below_type_one
-from rankwise.guarantees.training import adarank_certificate, adarank_printed
-from rankwise.guarantees.uniform import dudley, l1_ball, l1_erm, l2_ball, linf_ball, linf_erm
-from rankwise.guarantees.weights import WeightFacts
+from rankwise.guarantees.bounds.smoothing import smoothing_error, surrogate_above_loss, type_two_below_type_one
+from rankwise.guarantees.bounds.training import adarank_certificate, adarank_printed
+from rankwise.guarantees.bounds.uniform import (
+    ball_index,
+    dudley,
+    for_fitted_norm,
+    l1_ball,
+    l1_erm,
+    l2_ball,
+    linf_ball,
+    linf_erm,
+    smallest,
+)
+from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout_claims
+from rankwise.guarantees.holdout.interval import Interval
+from rankwise.guarantees.holdout.intervals import difference_interval, mean_interval
+from rankwise.guarantees.holdout.planning import Plan, paired_power, queries_needed
+from rankwise.guarantees.holdout.sequences import ConfidenceSequence, confidence_sequence
 
 __all__ = [
     "Adversary",

@@ -19,8 +19,8 @@ from rankwise._errors import RankwiseError
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless_chance
-from rankwise.guarantees.fitted import smallest
-from rankwise.guarantees.holdout import Method, mean_interval
+from rankwise.guarantees.bounds.uniform import smallest
+from rankwise.guarantees.holdout.intervals import Method, mean_interval
 
 LAYOUT = 1
 
@@ -257,7 +257,7 @@ def holdout_claims(
     weight : array-like, shape (n_queries,), default=None
         Of every query; weights that differ are refused.
     group : ndarray of int64, shape (n_queries,), default=None
-        Numbers of :func:`rankwise.data.reuse.same_content`: queries of one group repeat each other.
+        Numbers of :func:`rankwise.data.fingerprints.same_content`: queries of one group repeat each other.
     random_state : int or Generator, default=0
         The order in which the betting interval takes the queries, the same at every delta.
 

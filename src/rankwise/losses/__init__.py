@@ -2,15 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from rankwise._lazy import lazy_names
+from rankwise._registry import lazy_names
 
 if TYPE_CHECKING:
     from rankwise.losses._base import Loss, SmoothedMeasure, registered
     from rankwise.losses.listnet import ListNet
     from rankwise.losses.max_pair import MaxPair
     from rankwise.losses.pairwise_hinge import PairHinge
-    from rankwise.losses.permutation import TypeOne, TypeTwo, permutation_score
-    from rankwise.losses.permutation_oracles import best_imperfect, worst_perfect
+    from rankwise.losses.permutation import TypeOne, TypeTwo, best_imperfect, permutation_score, worst_perfect
     from rankwise.losses.slam import SLAM
     from rankwise.losses.smooth_ap import SmoothAP
     from rankwise.losses.smooth_ndcg import SmoothDCG1, SmoothNDCG, SmoothPrecision, SmoothRR

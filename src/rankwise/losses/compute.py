@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numba import types
 
 from rankwise._kernels import drive
+from rankwise._kernels.jit import compiled, kernel
 from rankwise.losses._base import Loss, Rows, Vector
 
 
@@ -33,7 +35,6 @@ def loss_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = Non
     Every list is computed for itself, so neither chunks nor threads change a bit.
     """
     from rankwise._kernels.jit import typed_function
-    from rankwise.losses._driver import FORMULA, loss_range
 
     formula = typed_function(type(lists.loss).formula, FORMULA)
     rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
@@ -58,3 +59,51 @@ def loss_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = Non
 
     drive.run(work, list(drive.query_chunks(lists.start)), n_jobs)
     return values, gradient
+
+
+# ------------------------------------------------------------------------------------------------------------- driver
+# The one compiled loop over lists that runs any loss's formula.
+
+
+_floats = types.Array(types.float64, 1, "C")
+_floats_in = types.Array(types.float64, 1, "C", readonly=True)
+_ints_in = types.Array(types.int64, 1, "C", readonly=True)
+
+# score, label, value, grad, table, knobs
+FORMULA = types.float64(_floats_in, _floats_in, _floats_in, _floats, _floats_in, _floats_in)
+
+
+@kernel
+def _loss_lists(formula, first, last, start, rows, score, label, value, table, knobs, out, gradient):
+    """Values into ``out``, the gradient into ``gradient``, which holds zeros; no ``rows``: lists stand together."""
+    if len(rows) == 0:
+        for q in range(first, last):
+            own = slice(start[q], start[q + 1])
+            if start[q] < start[q + 1]:
+                out[q] = formula(score[own], label[own], value[own], gradient[own], table, knobs)
+        return
+    for q in range(first, last):
+        mine = rows[start[q] : start[q + 1]]
+        if len(mine) > 0:
+            part = np.zeros(len(mine))
+            out[q] = formula(score[mine], label[mine], value[mine], part, table, knobs)
+            gradient[mine] = part
+
+
+loss_range = compiled(
+    _loss_lists,
+    types.void(
+        types.FunctionType(FORMULA),
+        types.int64,
+        types.int64,
+        _ints_in,
+        _ints_in,
+        _floats_in,
+        _floats_in,
+        _floats_in,
+        _floats_in,
+        _floats_in,
+        _floats,
+        _floats,
+    ),
+)

@@ -26,7 +26,7 @@ class begins.
 import numpy as np
 
 from rankwise._kernels.jit import kernel
-from rankwise._kernels.levels import number_levels
+from rankwise._kernels.pairs import number_levels
 
 # what the compiled code is told
 KINDS = {"ndcg_003": 0, "ndcg_tight": 1, "ap_003": 2, "ap_000": 3}

@@ -9,8 +9,7 @@ import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp
-from rankwise._kernels.gauss import gauss_means, gauss_slopes, transforms_pay
-from rankwise._kernels.gauss_rows import reach, row_means, row_slopes, windows
+from rankwise._kernels.gauss import gauss_means, gauss_slopes, reach, row_means, row_slopes, transforms_pay, windows
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.ragged import largest
 from rankwise._kernels.sorting import sort_carrying

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rankwise._lazy import lazy_names
+from rankwise._registry import lazy_names
 from rankwise.measures.parse import parse, registered  # now: later, the module of that name would take its place
 
 if TYPE_CHECKING:

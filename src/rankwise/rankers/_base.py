@@ -26,7 +26,7 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints
 from rankwise.data.queries import Queries, Query
-from rankwise.data.whole import Whole
+from rankwise.data.unsliced import Whole
 from rankwise.measures._base import Measure
 from rankwise.measures.parse import parse
 from rankwise.rankers._fit_checks import (
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from rankwise.data.scaling import Scaler
     from rankwise.guarantees._bound import Bound
     from rankwise.guarantees.certificate import Certificate
-    from rankwise.rankers._minimised import Minimised
-    from rankwise.rankers._parameters import Frozen
+    from rankwise.rankers._persist import Frozen
+    from rankwise.rankers.certificate.objective import Minimised
 
 Vector = NDArray[np.float64]
 
@@ -161,7 +161,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     def score(self, X: Queries, y: ArrayLike | None = None) -> float:
         """The mean of the ranker's measure on judged lists, equal scores in no order."""
-        from rankwise.rankers._choosing import mean_measure
+        from rankwise.rankers._model_selection import mean_measure
 
         queries = X if y is None else X.with_labels(y)
         return mean_measure(queries, self.predict(queries), self._measure(), getattr(self, "n_jobs", None))
@@ -201,7 +201,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         -------
         certificate : a table of bounds, the strongest first, and a headline; ``.to_json()`` for programs
         """
-        from rankwise.rankers._certificate import Declared, certificate_of
+        from rankwise.rankers.certificate.collect import Declared, certificate_of
 
         self._check_fitted()
         declared = Declared(row_radius=row_radius, longest=longest, first_ball=first_ball)
@@ -210,7 +210,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _freeze(self, begins: bool = True) -> None:
         """Keep what a certificate rests on; a run that goes on keeps the parameters that it began with."""
-        from rankwise.rankers._parameters import Frozen
+        from rankwise.rankers._persist import Frozen
 
         before = getattr(self, "frozen_", None)
         if begins:
@@ -237,7 +237,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
         The file holds the parameters of the fit, also where ``set_params`` was called after it.
         """
-        from rankwise.rankers._stored import save_ranker
+        from rankwise.rankers._persist import save_ranker
 
         self._check_fitted()
         save_ranker(self, path)
@@ -367,7 +367,7 @@ class LinearRanker(Ranker):
     n_jobs: int | None = None
 
     def _scores(self, X: checks.Floats) -> Vector:
-        from rankwise.rankers._choosing import linear_scores
+        from rankwise.rankers._model_selection import linear_scores
 
         return linear_scores(X, self.coef_, self.n_jobs)
 

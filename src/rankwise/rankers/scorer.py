@@ -12,7 +12,7 @@ from rankwise._errors import DataError
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.rankers._base import LinearRanker, Ranker
-from rankwise.rankers._thresholds import StepScorer, ThresholdRanker
+from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
 
 Vector = NDArray[np.float64]
 Kernel = Callable[[checks.Floats, Vector], Any]  # writes the scores of all rows into the vector
@@ -70,7 +70,7 @@ class Scorer:
     def load(cls, path: str | os.PathLike[str]) -> "Scorer":
         """The scorer of a ranker that was saved."""
         from rankwise._store import Store, read_store
-        from rankwise.rankers._stored import read_ranker
+        from rankwise.rankers._persist import read_ranker
 
         def read(store: Store) -> Ranker:
             if store.kind != "ranker":

@@ -1,17 +1,233 @@
 """A comparison as one plain dict: every number of the report, before anything is drawn."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+from rankwise._errors import RankwiseError
 from rankwise._progress import progress
-from rankwise.evaluation.compare_result import Comparison
-from rankwise.report.certificates import certificates
-from rankwise.report.curves import cutoffs, histories
-from rankwise.report.features import importance, weights
-from rankwise.report.league import in_short, league
-from rankwise.report.mistakes import groups, label_pairs
+from rankwise.data.fingerprints import same_content
+from rankwise.evaluation.analysis.groups import by_group
+from rankwise.evaluation.analysis.label_pairs import label_pair_errors
+from rankwise.evaluation.compare.result import BASE, BETTER, EQUAL, WORSE, Comparison
+from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees.certificate import COMPARED, Certificate, certify, holdout_claims, repeats_note
+from rankwise.measures._base import Measure
+from rankwise.rankers._base import Ranker
+from rankwise.report.compact import numbers, rounded
+from rankwise.report.curves import cutoffs, histories, importance, weights
 from rankwise.report.provenance import data_facts, provenance
 from rankwise.report.query_lists import Limits, changes, query_lists
+
+# ------------------------------------------------------------------------------------------------------------- league
+# The league tables as plain values: means, intervals, tests against the baseline, and what every ranker cost.
+
+
+VERDICTS = {BETTER: "better", WORSE: "worse", EQUAL: "not shown", BASE: "baseline"}
+_MARGIN = 0.06  # of the width of a drawn interval, on either side
+
+
+def league(comparison: Comparison) -> list[dict[str, Any]]:
+    """One table a measure, best first."""
+    return [_table(comparison, title) for title in comparison.titles]
+
+
+def in_short(comparison: Comparison) -> list[str]:
+    """What a reader in a hurry may take away, in sentences."""
+    title, level = comparison.titles[0], f"{comparison.level:.0%}"
+    rows = [row for row in _table(comparison, title)["rows"] if row["mean"] is not None]
+    if not rows:
+        return [f"No test query says anything about {title}."]
+    best = rows[0]
+    said = [f"Highest mean {title}: {best['ranker']} with {best['mean']:.3f}{_between(best, level)}."]
+    if len(comparison.rankers) > 1:
+        tests = len(comparison.tests)
+        for_them = f"after correction for {tests} tests" if comparison.about["correction"] != "none" else "uncorrected"
+        said.append(
+            f"Against the baseline {comparison.baseline} ({for_them}): {_named(rows, BETTER, 'better')}; "
+            f"{_named(rows, WORSE, 'worse')}; {_named(rows, EQUAL, 'not shown to differ')}."
+        )
+    return said
+
+
+def _between(row: dict[str, Any], level: str) -> str:
+    return "" if row["low"] is None else f" ({level} interval {row['low']:.3f} to {row['high']:.3f})"
+
+
+def _named(rows: list[dict[str, Any]], mark: str, as_what: str) -> str:
+    names = [row["ranker"] for row in rows if row["mark"] == mark]
+    return f"{as_what}: {', '.join(names) if names else 'none'}"
+
+
+def _table(comparison: Comparison, title: str) -> dict[str, Any]:
+    tested = {row["ranker"]: row for row in comparison.tests if row["measure"] == title}
+    result = comparison.results[comparison.baseline]
+    rows = []
+    for name in comparison.table(title)["ranker"].tolist():
+        low, high = comparison.intervals[name][title]
+        mark = comparison.mark(name, title)
+        cells = [cell for cell in comparison.cells if cell.ranker == name]
+        memory = [cell.memory for cell in cells if cell.memory is not None]
+        found = tested.get(name, {})
+        rows.append(
+            {
+                "ranker": name,
+                "mean": rounded(comparison.means[name][title], 6),
+                "low": rounded(low, 6),
+                "high": rounded(high, 6),
+                "mark": mark,
+                "verdict": VERDICTS[mark],
+                **{key: rounded(found.get(key, math.nan), 4) for key in ("difference", "p", "p_corrected")},
+                **{key: found.get(key) for key in ("wins", "losses", "ties")},
+                "seconds": rounded(math.fsum(cell.seconds for cell in cells), 4),
+                "memory": max(memory, default=None),
+            }
+        )
+    _place(rows, comparison.baseline)
+    counted = len(comparison.queries) - result.skipped[title]
+    return {"measure": title, "queries": counted, "skipped": result.skipped[title], "rows": rows}
+
+
+def _place(rows: list[dict[str, Any]], baseline: str) -> None:
+    """Where dots and whiskers stand, in percent of one width for all rows."""
+    known = [row[key] for row in rows for key in ("mean", "low", "high") if row[key] is not None]
+    if not known:
+        return
+    low, high = min(known), max(known)
+    width = (high - low) or 1.0
+
+    def at(value: float | None) -> float | None:
+        return None if value is None else round(100 * (_MARGIN + (1 - 2 * _MARGIN) * (value - low) / width), 2)
+
+    base = next(at(row["mean"]) for row in rows if row["ranker"] == baseline)
+    for row in rows:
+        row["drawn"] = {"mean": at(row["mean"]), "low": at(row["low"]), "high": at(row["high"]), "base": base}
+
+
+# ----------------------------------------------------------------------------------------------------------- mistakes
+# Where rankers go wrong, as plain values: pairs of labels that they invert, and groups of queries.
+
+
+GROUPINGS = {"documents": "documents in the list", "relevant": "relevant documents in the list"}
+
+
+def label_pairs(comparison: Comparison) -> dict[str, Any]:
+    """The share of pairs that each ranker inverts, by labels, with its interval."""
+    options: dict[str, Any] = {"level": comparison.level, "random_state": comparison.about["random_state"]}
+    try:
+        table = label_pair_errors(comparison.queries, comparison.scores, **options)
+    except RankwiseError as error:  # too many labels
+        return {"note": str(error), "pairs": [], "rankers": {}}
+    pairs = list(dict.fromkeys(table["pair"].tolist()))
+    found: dict[str, Any] = {}
+    for name in comparison.rankers:
+        mine = table["ranker"] == name
+        found[name] = {column: numbers(table[column][mine], 4) for column in ("share", "low", "high")}
+    counts = {row["pair"]: row["pairs"] for row in table}
+    return {"note": None, "pairs": pairs, "counts": [counts[pair] for pair in pairs], "rankers": found}
+
+
+def groups(comparison: Comparison) -> list[dict[str, Any]]:
+    """The mean difference to the baseline of the first measure, by kind of query, with its interval."""
+    title = comparison.titles[0]
+    base = comparison.results[comparison.baseline][title]
+    rel = comparison.about["conventions"]["rel"]
+    options: dict[str, Any] = {
+        "level": comparison.level,
+        "random_state": comparison.about["random_state"],
+        "rel": 1 if rel is None else rel,
+    }
+    found = []
+    for by, text in GROUPINGS.items():
+        rankers, labels = {}, []
+        for name in comparison.rankers:
+            if name == comparison.baseline:
+                continue
+            table = by_group(comparison.queries, comparison.results[name][title] - base, by, **options)
+            labels = [_span(row) for row in table]
+            rankers[name] = {column: numbers(table[column], 4) for column in ("mean", "low", "high")}
+        found.append({"by": text, "measure": title, "groups": labels, "rankers": rankers})
+    return found
+
+
+def _span(row: dict[str, Any]) -> str:
+    """A group below its axis: from and to, and how many queries count."""
+    span = f"{row['from']:,}" if row["from"] == row["to"] else f"{row['from']:,}\u2013{row['to']:,}"
+    return f"{span}<br>n = {row['queries'] - row['skipped']:,}"
+
+
+# ------------------------------------------------------------------------------------------------------- certificates
+# What is guaranteed about each ranker, as plain values: certificates of the first fold's models.
+
+
+DELTA = 0.05
+_UNSEEN = "whoever made the scores neither learned from these lists nor chose by them"
+_HOLDS = {True: "yes", None: "assumed", False: "not met"}
+_MET = {True: "met", None: "assumed", False: "not met"}
+
+
+def certificates(comparison: Comparison) -> list[dict[str, Any]]:
+    """One for each ranker: its own where it can give one, else what the hold-out says about its scores."""
+    found: list[dict[str, Any]] = []
+    for name in comparison.rankers:
+        model = comparison.models[name][0]
+        learned_here = comparison.about["rankers"][name]["kind"] == "learned"
+        try:
+            if isinstance(model, Ranker):
+                train = comparison.first.train if learned_here else None
+                certificate = model.certificate(train, comparison.first.test, DELTA)
+            else:
+                certificate = _of_scores(comparison, name, known=learned_here)
+        except RankwiseError as error:  # weights that differ, a measure without a largest value
+            found.append({"ranker": name, "about": "", "summary": "", "rows": [], "notes": [str(error)]})
+            continue
+        found.append(
+            {
+                "ranker": name,
+                "about": certificate.about,
+                "summary": certificate.summary(),
+                "rows": [_row(bound) for bound in certificate.rows],
+                "folded": certificate.folded(),
+                "notes": list(certificate.notes),
+            }
+        )
+    return found
+
+
+def _of_scores(comparison: Comparison, name: str, known: bool) -> Certificate:
+    """Hold-out bounds for the first measure on the test part of the first fold, whoever made the scores."""
+    title, first = comparison.titles[0], comparison.on_fold(comparison.results[name], 1)
+    measure: Measure = first.measures[0]
+    group = same_content(comparison.first.test)
+    claims = holdout_claims(
+        1 - first[title],
+        of=f"1 - {title} on lists to come",
+        unseen=Precondition(_UNSEEN, True if known else None),
+        weight=first.weight,
+        group=group,
+    )
+    distinct, about = len(set(group.tolist())), f"{name}, {measure.title}, {len(group):,} hold-out lists"
+    return certify(
+        claims, about=about, delta=DELTA, notes=[repeats_note(len(group), distinct)] if distinct < len(group) else []
+    )
+
+
+def _row(bound: Bound) -> dict[str, Any]:
+    return {
+        "kind": bound.kind or "",
+        "what": bound.bounds,
+        "sign": "\u2264" if bound.side == "at most" else "\u2265",
+        "value": rounded(bound.value, 4),
+        "compared": rounded(bound.terms[COMPARED], 4) if COMPARED in bound.terms else None,
+        "name": bound.name,
+        "vacuous": bound.vacuous,
+        "applies": _HOLDS[bound.applies],
+        "status": bound.status,
+        "statement": bound.statement,
+        "terms": {term: rounded(value, 4) for term, value in bound.terms.items()},
+        "preconditions": [[one.sentence, _MET[one.met]] for one in bound.preconditions],
+    }
+
 
 _SECTIONS: dict[str, Callable[[Comparison], Any]] = {
     "in_short": in_short,

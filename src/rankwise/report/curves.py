@@ -1,15 +1,24 @@
 """Curves as plain values: measures at every cut-off, and what the rounds of each fit were worth."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise._tables import Table
-from rankwise.evaluation.compare_result import Comparison
+from rankwise.data.diagnose.features import feature_names
+from rankwise.data.queries import Queries
+from rankwise.evaluation.analysis.importance import FeatureImportance, losses_by_query, weights_of
+from rankwise.evaluation.compare.result import Comparison
+from rankwise.evaluation.compare.store import is_kept
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.report.compact import numbers
+
+Matrix = NDArray[np.float64]
+
 
 CUTOFFS = tuple(range(1, 21))
 _FAMILIES = ("nDCG", "P")
@@ -104,3 +113,99 @@ def _thinned(column: NDArray[Any]) -> NDArray[Any]:
 
 def _conventions(comparison: Comparison) -> dict[str, Any]:
     return dict(comparison.about["conventions"])
+
+
+# ----------------------------------------------------------------------------------------------------------- features
+# What rankers make of the features, as plain values: weights in comparable units, and what shuffling costs.
+
+
+SHUFFLES = 3
+_WEIGHTS_SHOWN, _LOSSES_SHOWN = 30, 12
+_MOST_QUERIES, _MOST_DOCUMENTS = 400, 40_000  # that features are shuffled in: some seconds a ranker
+
+
+@one_blas_thread()
+def weights(comparison: Comparison) -> dict[str, Any]:
+    r"""The weights of linear rankers, made comparable: :math:`w_f s_f / \lVert w s \rVert_2`.
+
+    :math:`s_f` is the standard deviation of feature f within queries. Mean, smallest and largest over folds; of the
+    features, those with the largest weight in any ranker.
+    """
+    spread = _spread_within(_sample(comparison)[0])
+    found = {}
+    for name, models in comparison.models.items():
+        raw = [weights_of(model, comparison.queries) for model in models]
+        scaled = [spread * w / (np.linalg.norm(spread * w) or 1.0) for w in raw if w is not None]
+        if scaled:
+            found[name] = np.array(scaled)
+    names = feature_names(comparison.queries)
+    largest = np.max([np.abs(each.mean(axis=0)) for each in found.values()], axis=0) if found else np.zeros(len(names))
+    shown = np.argsort(-largest, kind="stable")[:_WEIGHTS_SHOWN]
+    shown = shown[largest[shown] > 0]
+    return {
+        "features": [names[place] for place in shown],
+        "left_out": len(names) - len(shown),
+        "rankers": {
+            name: {
+                "mean": numbers(each.mean(axis=0)[shown], 3),
+                "low": numbers(each.min(axis=0)[shown], 3),
+                "high": numbers(each.max(axis=0)[shown], 3),
+            }
+            for name, each in found.items()
+        },
+    }
+
+
+def importance(comparison: Comparison) -> dict[str, Any]:
+    """What the first measure loses when a feature is shuffled within queries, each fold by its own model."""
+    sample, chosen = _sample(comparison)
+    measure = comparison.results[comparison.baseline].measures[0]
+    conventions = comparison.about["conventions"]
+    names, seed = feature_names(sample), comparison.about["random_state"]
+    fold_of = comparison.fold_of_query[chosen]
+    found = {}
+    for name, models in comparison.models.items():
+        if not all(is_kept(model) or comparison.about["rankers"][name]["kind"] == "fitted" for model in models):
+            continue
+        parts = [
+            losses_by_query(model, part, measure, repeats=SHUFFLES, random_state=seed, **conventions)
+            for model, part in _by_fold(models, sample, fold_of)
+        ]
+        table = FeatureImportance.of(names, np.hstack(parts), sample.weight, comparison.level, random_state=seed)
+        shown = slice(0, _LOSSES_SHOWN)
+        found[name] = {"features": table["feature"][shown].tolist()} | {
+            column: numbers(table[column][shown], 4) for column in ("loss", "low", "high")
+        }
+    return {
+        "measure": comparison.titles[0],
+        "queries": len(sample),
+        "of": len(comparison.queries),
+        "features": len(names),
+        "shuffles": SHUFFLES,
+        "rankers": found,
+    }
+
+
+def _by_fold(models: list[Any], sample: Queries, fold_of: NDArray[np.int64]) -> Iterator[tuple[Any, Queries]]:
+    for fold, model in enumerate(models, start=1):
+        if (fold_of == fold).any():
+            yield model, sample[np.flatnonzero(fold_of == fold)]
+
+
+def _sample(comparison: Comparison) -> tuple[Queries, NDArray[np.int64]]:
+    """Test lists by chance, fold after fold, as many as can be looked at often; and which they are."""
+    queries = comparison.queries
+    order = np.random.default_rng(comparison.about["random_state"]).permutation(len(queries))
+    fits = np.cumsum(queries.sizes[order]) <= _MOST_DOCUMENTS
+    chosen = np.sort(order[: max(1, min(_MOST_QUERIES, int(fits.sum())))])
+    return (queries, chosen) if len(chosen) == len(queries) else (queries[chosen], chosen)
+
+
+def _spread_within(queries: Queries) -> NDArray[np.float64]:
+    """The standard deviation of every feature around the means of its queries."""
+    total = np.zeros(queries.n_features)
+    for query in queries:
+        if len(query):
+            X = np.asarray(query.X, dtype=np.float64)
+            total += ((X - X.mean(axis=0)) ** 2).sum(axis=0)
+    return np.sqrt(total / max(queries.n_documents, 1))

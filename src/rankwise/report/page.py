@@ -8,11 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from rankwise._beside import refusing, writing
+from rankwise._atomic_write import refusing, writing
 from rankwise._errors import RankwiseError
 from rankwise._extras import require
 from rankwise._paths import path_of
-from rankwise.evaluation.compare_result import Comparison
+from rankwise.evaluation.compare.result import Comparison
 from rankwise.report.collect import collect
 from rankwise.report.compact import script_json
 from rankwise.report.figures import figures

@@ -1,12 +1,16 @@
 """Where a report comes from, as plain values: data, settings, versions, seeds, and the call that makes it again."""
 
+import inspect
 import json
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
-from rankwise.data.diagnose import diagnose
-from rankwise.evaluation.compare_result import Comparison
-from rankwise.report.call import python_call
+from rankwise._errors import RankwiseError
+from rankwise.data.diagnose.run import diagnose
+from rankwise.evaluation.compare.grids import grid_for
+from rankwise.evaluation.compare.keys import plain
+from rankwise.evaluation.compare.result import Comparison
 from rankwise.report.compact import rounded
 
 _FEATURES_SHOWN = 300
@@ -57,3 +61,87 @@ def _setting(row: Mapping[str, Any]) -> str:
 
 def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+
+
+# --------------------------------------------------------------------------------------------------------------- call
+# The Python call that makes a comparison again, written from what the comparison says about itself.
+
+
+_USUAL = {"choose_by": None, "level": 0.95, "test": "randomisation", "correction": "holm", "random_state": 0}
+_USUAL_READING = {"missing": "error", "unjudged": "error", "zero_based": "auto", "qid": "qid", "label": "label"}
+_ELSEWHERE = {"scores": "...,  # scores from elsewhere", "fitted": "...,  # a model that was fitted elsewhere"}
+
+
+def python_call(comparison: Comparison) -> str:
+    """The call of :func:`rankwise.compare` that gives the same numbers; ``...`` stands for what has no text."""
+    about = comparison.about
+    source = about["data"]["source"]
+    options = {name: about[name] for name, usual in _USUAL.items() if about[name] != usual}
+    options |= {name: value for name, value in about["conventions"].items() if value is not None}
+    if comparison.folds is not None:
+        options["folds"] = comparison.folds
+    reading = {key: value for key, value in about["data"]["reading"].items() if value != _USUAL_READING.get(key)}
+    options |= {key: value for key, value in (("reading", reading), ("grids", _own_grids(about["rankers"]))) if value}
+    if about["baseline"] != next(iter(about["rankers"])):
+        options["baseline"] = about["baseline"]
+    arguments = ["rankers", "data" if source is None else repr(source), repr(list(about["measures"]))]
+    arguments += [f"{name}={value!r}" for name, value in sorted(options.items())]
+    lines = [
+        "import rankwise as rw",
+        *_imports(about["rankers"].values()),
+        "",
+        "rankers = {",
+        *(f"    {name!r}: {_ranker(one)}" for name, one in about["rankers"].items()),
+        "}",
+        f"found = rw.compare({', '.join(arguments)})",
+    ]
+    return "\n".join(lines)
+
+
+def _ranker(about: Mapping[str, Any]) -> str:
+    """One ranker as it would be typed, with the parameters that are not the usual ones, and a comma."""
+    if about["kind"] in _ELSEWHERE:
+        return _ELSEWHERE[about["kind"]]
+    module, _, kind = about["class"].rpartition(".")
+    if _is_lightgbm(about):
+        return "'lightgbm',"
+    usual = _defaults(module, kind)
+    given = {name: value for name, value in about.get("parameters", {}).items() if value != usual.get(name)}
+    texts = [f"{name}={'...' if isinstance(value, dict) else repr(value)}" for name, value in given.items()]
+    return f"{'rw.' if module.startswith('rankwise.') else ''}{kind}({', '.join(texts)}),"
+
+
+def _own_grids(rankers: Mapping[str, Any]) -> dict[str, Any]:
+    """The grids that are not the declared ones."""
+    learned = {name: one for name, one in rankers.items() if one["kind"] == "learned"}
+    return {name: one["grid"] for name, one in learned.items() if one["grid"] != _declared_grid(one)}
+
+
+def _declared_grid(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What would be tried for a ranker with these parameters where nobody says anything, as plain values."""
+    module, _, kind = about["class"].rpartition(".")
+    given = {name: value for name, value in about.get("parameters", {}).items() if not isinstance(value, dict)}
+    try:
+        grid = grid_for(getattr(import_module(module), kind)(**given))
+        return {name: plain(values, name) for name, values in grid.items()}
+    except Exception:  # a stranger's class, made from texts
+        return {}
+
+
+def _imports(rankers: Any) -> list[str]:
+    """Where classes that are not ours come from."""
+    homes = (one["class"].rpartition(".") for one in rankers if "class" in one and one["kind"] == "learned")
+    return sorted({f"from {module} import {kind}" for module, _, kind in homes if not module.startswith("rankwise.")})
+
+
+def _is_lightgbm(about: Mapping[str, Any]) -> bool:
+    return bool(about["class"] == "rankwise.evaluation.compare.lambdarank.LambdaRank")
+
+
+def _defaults(module: str, kind: str) -> dict[str, Any]:
+    """What the parameters of a class are where nobody says anything, as plain values."""
+    try:
+        parameters = inspect.signature(getattr(import_module(module), kind)).parameters.values()
+        return {one.name: plain(one.default, one.name) for one in parameters if one.default is not one.empty}
+    except (ImportError, AttributeError, ValueError, TypeError, RankwiseError):
+        return {}

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.data.diagnose_features import feature_names
+from rankwise.data.diagnose.features import feature_names
 from rankwise.data.queries import Queries
-from rankwise.evaluation.compare_result import Comparison
-from rankwise.evaluation.importance import weights_of
+from rankwise.evaluation.analysis.importance import weights_of
+from rankwise.evaluation.compare.result import Comparison
 from rankwise.report.compact import name_of, numbers
 
 Places = NDArray[np.int64]

@@ -1,0 +1,294 @@
+"""Orders of values under scores: the worst that is still sorted in blocks of positions, and the best that is not.
+
+``edge[t - 1]`` says that what stands above position t + 1 matters as a set: blocks of positions end there. An order is
+sorted when, for every edge t, its first t values are the t largest ones. The sum over positions of score times
+n + 1 - 2 position says how far an order agrees with the scores; it is largest for those that sort them. Orders are
+given by items at positions, both counted from 0. Everything is stable: items that are alike in value and score stand
+by index in every answer, so that the same scores always give the same order.
+"""
+
+import numpy as np
+
+from rankwise._kernels.jit import kernel
+from rankwise._kernels.rows import add_rows, dot
+from rankwise._kernels.sorting import sort_carrying
+
+
+@kernel
+def _sort_by(key, order, first, last):
+    """Sort places first..last-1 of ``order`` by the keys that stand there, ascending."""
+    size = last - first
+    sort_carrying(
+        key[first:last], order[first:last], np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64)
+    )
+
+
+@kernel
+def _block_end(t, edge, size):
+    """The end of the block of positions that begins at t."""
+    end = t + 1
+    while end < size and not edge[end - 1]:
+        end += 1
+    return end
+
+
+@kernel
+def worst_sorted(score, value, edge, order):
+    """The sorted order that agrees least: values by decreasing size, and inside value and block increasing scores."""
+    size = len(score)
+    for item in range(size):
+        order[item] = item
+    key = score.copy()
+    _sort_by(key, order, 0, size)
+    for p in range(size):
+        key[p] = -value[order[p]]
+    _sort_by(key, order, 0, size)
+    t = 0
+    while t < size:
+        end = _block_end(t, edge, size)
+        if end - t > 1:
+            for p in range(t, end):
+                key[p] = score[order[p]]
+            _sort_by(key, order, t, end)
+        t = end
+
+
+@kernel
+def _is_sorted(value, edge, order, ideal):
+    """Whether every block holds the values that it should."""
+    size = len(order)
+    t = 0
+    while t < size:
+        end = _block_end(t, edge, size)
+        if end - t == 1:
+            if value[order[t]] != ideal[t]:
+                return False
+        else:
+            inside = np.empty(end - t)
+            for p in range(t, end):
+                inside[p - t] = -value[order[p]]
+            inside.sort()
+            for p in range(t, end):
+                if -inside[p - t] != ideal[p]:
+                    return False
+        t = end
+    return True
+
+
+@kernel
+def _cheapest_pair(score, value, edge, order):
+    """(t, a, b, cost): the edge t, and the places a < t <= b whose exchange across it costs least; t = 0 for none.
+
+    Let the item at a go to place t and the one at b to place t - 1, everybody between moving up or down by one. At an
+    edge with equal values on both sides one of the two stays next to it, and the other is the nearest of another value.
+    It is looked for in its own block only, because beyond that a nearer edge has a cheaper exchange.
+    """
+    size = len(order)
+    at, low, high, cost = 0, 0, 0, np.inf
+    begin = 0
+    while begin < size:
+        t = _block_end(begin, edge, size)
+        if t >= size:
+            break
+        above, below = order[t - 1], order[t]
+        if value[above] > value[below]:
+            if score[above] - score[below] < cost:
+                at, low, high, cost = t, t - 1, t, score[above] - score[below]
+        else:
+            end = _block_end(t, edge, size)
+            b = t
+            while b < end and value[order[b]] == value[above]:
+                b += 1
+            if b < end:
+                price = score[above] - score[order[b]]
+                for p in range(t, b):
+                    price += score[order[p]] - score[order[b]]
+                if price < cost:
+                    at, low, high, cost = t, t - 1, b, price
+            a = t - 1
+            while a >= begin and value[order[a]] == value[below]:
+                a -= 1
+            if a >= begin:
+                price = score[order[a]] - score[below]
+                for p in range(a + 1, t):
+                    price += score[order[a]] - score[order[p]]
+                if price < cost:
+                    at, low, high, cost = t, a, t, price
+        begin = t
+    return at, low, high
+
+
+@kernel
+def best_unsorted(score, value, edge, order):
+    """The order that is not sorted and agrees most; False, and no order, where all are sorted.
+
+    That by decreasing score, smaller values first among equals, unless it is sorted; then the cheapest way to spoil it.
+    """
+    size = len(score)
+    for item in range(size):
+        order[item] = item
+    key = value.copy()
+    _sort_by(key, order, 0, size)
+    ideal = key[::-1].copy()
+    for p in range(size):
+        key[p] = -score[order[p]]
+    _sort_by(key, order, 0, size)
+    if not _is_sorted(value, edge, order, ideal):
+        return True
+    t, a, b = _cheapest_pair(score, value, edge, order)
+    if t == 0:
+        return False
+    down, up = order[a], order[b]
+    for p in range(a, t - 1):
+        order[p] = order[p + 1]
+    for p in range(b, t, -1):
+        order[p] = order[p - 1]
+    order[t - 1], order[t] = up, down
+    return True
+
+
+@kernel
+def extreme_orders(first, last, start, rows, score, value, edge, worst, best, exists):
+    """Both orders of lists first..last-1, at the lists' own places; ``exists`` says whether the second is there.
+
+    ``rows`` may have length 0: then list q owns rows start[q] .. start[q+1]-1.
+    """
+    for q in range(first, last):
+        low, size = start[q], start[q + 1] - start[q]
+        own, labels = np.empty(size), np.empty(size)
+        for p in range(size):
+            row = low + p if len(rows) == 0 else rows[low + p]
+            own[p], labels[p] = score[row], value[row]
+        worst_sorted(own, labels, edge, worst[low : low + size])
+        exists[q] = best_unsorted(own, labels, edge, best[low : low + size])
+
+
+# ----------------------------------------------------------------------------------------------------- order features
+# An order of a list as one vector of features: rows of X added up with weights that fall with their position.
+
+
+@kernel
+def weights_of_places(relevant, by_class, out):
+    """The weight of every position, for ``relevant`` by position; they add up to 0.
+
+    (n + 1 - 2 position) / (n (n - 1)); by class, the pairs of a relevant and another item alone count: that is
+    (N0 - 2 others above) / (N1 N0) for a relevant item and (N1 - 2 relevant above) / (N1 N0) for another one.
+    """
+    size = len(relevant)
+    if not by_class:
+        for p in range(size):
+            out[p] = (size - 1.0 - 2.0 * p) / (size * (size - 1.0))
+        return
+    count = 0
+    for p in range(size):
+        count += relevant[p]
+    others = size - count
+    above = 0
+    for p in range(size):
+        if relevant[p]:
+            out[p] = (others - 2.0 * (p - above)) / (float(count) * others)
+            above += 1
+        else:
+            out[p] = (count - 2.0 * above) / (float(count) * others)
+
+
+@kernel(fastmath={"contract"})
+def _add_scaled(x, weight, centre, factor, out):
+    for j in range(len(out)):
+        out[j] += weight * ((x[j] - centre[j]) * factor[j])
+
+
+@kernel
+def order_features(X, lists, start, rows, value, orders, by_class, centre, factor, out):
+    """out[i] = sum over positions p of weight_p (x - centre) factor, for the order of list lists[i].
+
+    ``orders`` holds items at positions for all lists, at the lists' own places; an item is relevant when its value is
+    above 0.
+    """
+    for i in range(len(lists)):
+        low = start[lists[i]]
+        size = start[lists[i] + 1] - low
+        relevant, weight, own = np.empty(size, np.bool_), np.empty(size), np.empty(size, np.int64)
+        for p in range(size):
+            place = low + orders[low + p]
+            own[p] = place if len(rows) == 0 else rows[place]
+            relevant[p] = value[own[p]] > 0.0
+        weights_of_places(relevant, by_class, weight)
+        for j in range(out.shape[1]):
+            out[i, j] = 0.0
+        for p in range(size):
+            _add_scaled(X[own[p]], weight[p], centre, factor, out[i])
+
+
+# -------------------------------------------------------------------------------------------------------- order hinge
+# The hinge between every perfect and every imperfect order of a list, without going through the pairs.
+
+
+@kernel
+def hinge_over_pairs(perfect, imperfect, missed, down, up):
+    """(1/B) sum over b, c of missed_c [1 - (perfect_b - imperfect_c)]_+ in O(B log B + C log C).
+
+    ``perfect`` and ``imperfect`` are scores; ``down`` and ``up`` receive the slopes with respect to them.
+    """
+    n_perfect, n_imperfect = len(perfect), len(imperfect)
+    b_order, c_order = np.argsort(perfect), np.argsort(imperfect)
+    base = perfect[b_order[0]]
+    later = 0.0  # what is missed by the imperfect orders that are still to come
+    for c in range(n_imperfect):
+        later += missed[c]
+    total, below, j = 0.0, 0.0, 0
+    for i in range(n_imperfect):
+        c = c_order[i]
+        reach = 1.0 + imperfect[c]
+        while j < n_perfect and perfect[b_order[j]] < reach:
+            # from this imperfect order on, the hinge against that perfect one is open
+            down[b_order[j]] = -later / n_perfect
+            below += perfect[b_order[j]] - base
+            j += 1
+        total += missed[c] * (j * (reach - base) - below)
+        up[c] = missed[c] * j / n_perfect
+        later -= missed[c]
+    for closed in range(j, n_perfect):
+        down[b_order[closed]] = 0.0
+    return total / n_perfect
+
+
+@kernel
+def largest_hinge(perfect, imperfect, missed, down, up):
+    """max over b, c of missed_c [1 - (perfect_b - imperfect_c)]_+ in O(B + C), with its slopes."""
+    down[:] = 0.0
+    up[:] = 0.0
+    b = np.argmin(perfect)
+    best, at = 0.0, -1
+    for c in range(len(imperfect)):
+        value = missed[c] * (1.0 - (perfect[b] - imperfect[c]))
+        if value > best:
+            best, at = value, c
+    if at >= 0:
+        down[b], up[at] = -missed[at], missed[at]
+    return best
+
+
+@kernel
+def hinge_of_sets(first, last, features, place, start, middle, weight, missed, largest, w, slope):
+    """sum_q weight_q hinge_q over the sets of lists first..last-1; adds the slope with respect to w.
+
+    List q has perfect orders place[start[q]:middle[q]] and imperfect ones place[middle[q]:start[q+1]], by rows of
+    ``features`` and ``missed``. The hinge is the largest of those between two orders, or their sum over imperfect and
+    mean over perfect ones.
+    """
+    total = 0.0
+    for q in range(first, last):
+        own = place[start[q] : start[q + 1]]
+        many = middle[q] - start[q]
+        if many == 0 or many == len(own):
+            continue
+        score, lost, factor = np.empty(len(own)), np.empty(len(own)), np.empty(len(own))
+        for p in range(len(own)):
+            score[p], lost[p] = dot(features[own[p]], w), missed[own[p]]
+        given = (score[:many], score[many:], lost[many:], factor[:many], factor[many:])
+        value = largest_hinge(*given) if largest else hinge_over_pairs(*given)
+        total += weight[q] * value
+        factor *= weight[q]
+        add_rows(features, own, factor, slope)
+    return total

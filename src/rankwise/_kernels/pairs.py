@@ -1,0 +1,314 @@
+"""Sums over pairs of rows whose levels differ and whose scores are within reach: the products of their Laplacian.
+
+Rows i and j of a list are joined where level_i > level_j and 1 + s_j - s_i > 0. In the order of decreasing scores the
+rows joined to i, by their scores alone, are the first reach_i ones; both sweeps below use nothing else, so that the
+matrix is symmetric to the last pair. A Fenwick tree over the levels sums up who has come in: O(m log m) a list.
+"""
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from rankwise._kernels.exp import exp
+from rankwise._kernels.jit import compiled, kernel
+from rankwise._kernels.rows import add_rows, dot
+from rankwise._kernels.sorting import sort_carrying
+
+# ------------------------------------------------------------------------------------------------------------- levels
+# Number the different values of a list of keys: 0 for the lowest, 1 for the next, ...
+
+
+_FEW = 64
+
+
+@kernel
+def _number_grades(key, number):
+    """The levels of whole numbers below 64, as grades are, by counting; 0 where another key is found."""
+    level = np.zeros(_FEW, np.int64)
+    for x in key:
+        if not (0.0 <= x < _FEW and x == np.floor(x)):
+            return 0
+        level[int(x)] = 1
+    found = 0
+    for grade in range(_FEW):
+        found += level[grade]
+        level[grade] = found - 1
+    for p in range(len(key)):
+        number[p] = level[int(key[p])]
+    return found
+
+
+@kernel
+def number_levels(key, number):
+    """Fill ``number`` with the level of every key; returns how many levels there are.
+
+    By counting where keys are grades, else by sorting.
+    """
+    found = _number_grades(key, number)
+    if found > 0:
+        return found
+    size = len(key)
+    ordered = key.copy()
+    place = np.arange(size)
+    sort_carrying(ordered, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
+    level = 0
+    number[place[0]] = 0
+    for p in range(1, size):
+        level += ordered[p] != ordered[p - 1]
+        number[place[p]] = level
+    return level + 1
+
+
+@kernel
+def number_lists(start, rows, label, level, n_levels, pairs):
+    """Levels of the labels of every list, in list order; how many there are; and how many pairs of rows differ."""
+    for q in range(len(start) - 1):
+        size = start[q + 1] - start[q]
+        if size == 0:
+            continue
+        own = label[start[q] : start[q + 1]] if len(rows) == 0 else label[rows[start[q] : start[q + 1]]]
+        numbers = level[start[q] : start[q + 1]]
+        n_levels[q] = number_levels(own, numbers)
+        members = np.zeros(n_levels[q])
+        for p in range(size):
+            members[numbers[p]] += 1.0
+        pairs[q] = (size * size - (members * members).sum()) / 2.0
+
+
+def _find_windows(first, last, start, rows, X, share, w, place, reach):
+    """Of lists first..last-1, the places by decreasing score, and for each how many of them come before score - 1."""
+    for q in range(first, last):
+        low, size = start[q], start[q + 1] - start[q]
+        if share[q] == 0.0:
+            continue
+        score, key, order = np.empty(size), np.empty(size), place[low : low + size]
+        for p in range(size):
+            score[p] = dot(X[low + p if len(rows) == 0 else rows[low + p]], w)
+            key[p] = -score[p]
+            order[p] = p
+        sort_carrying(key, order, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
+        entered = 0
+        for p in range(size):
+            while entered < size and 1.0 + (score[order[entered]] - score[order[p]]) > 0.0:
+                entered += 1
+            reach[low + p] = entered
+
+
+@kernel
+def _enter(tree, at, a):
+    """Add a row of this level to a Fenwick tree of (number, sum of a)."""
+    at += 1
+    while at < len(tree):
+        tree[at, 0] += 1.0
+        tree[at, 1] += a
+        at += at & -at
+
+
+@kernel
+def _differences(tree, at, a):
+    """The sum of a - a_j over the rows j below this level."""
+    number, total = 0.0, 0.0
+    while at > 0:
+        number += tree[at, 0]
+        total += tree[at, 1]
+        at -= at & -at
+    return number * a - total
+
+
+@kernel
+def laplacian(place, reach, level, n_levels, a, out):
+    """out_i = sum of a_i - a_j over all j that i is joined to."""
+    size, top = len(a), n_levels - 1
+    tree = np.zeros((n_levels + 1, 2))
+    entered = 0
+    for p in range(size):  # with lower levels, from the highest score down
+        i = place[p]
+        while entered < reach[p]:
+            _enter(tree, level[place[entered]], a[place[entered]])
+            entered += 1
+        out[i] = _differences(tree, level[i], a[i])
+    tree[:] = 0.0
+    entered = size
+    for p in range(size - 1, -1, -1):  # with higher ones, from the lowest score up
+        j = place[p]
+        while entered > 0 and reach[entered - 1] > p:
+            entered -= 1
+            _enter(tree, top - level[place[entered]], a[place[entered]])
+        out[j] += _differences(tree, top - level[j], a[j])
+
+
+def _add_products(first, last, start, rows, X, share, level, n_levels, place, reach, v, out):
+    """Add sum_q share_q X_q' L_q X_q v over lists first..last-1, a list's rows met twice while they are in cache."""
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, start[q + 1] - start[q])
+    room, row_room = np.empty((2, longest)), np.empty(longest, np.int64)
+    for q in range(first, last):
+        low, size = start[q], start[q + 1] - start[q]
+        if share[q] == 0.0:
+            continue
+        own, a, h, mine = slice(low, low + size), room[0, :size], room[1, :size], row_room[:size]
+        for p in range(size):
+            mine[p] = low + p if len(rows) == 0 else rows[low + p]
+            a[p] = dot(X[mine[p]], v)
+        a -= a.mean()  # a shift changes nothing but the rounding
+        laplacian(place[own], reach[own], level[own], n_levels[q], a, h)
+        h *= share[q]
+        add_rows(X, mine, h, out)
+
+
+_floats = types.Array(types.float64, 1, "C")
+_floats_in = types.Array(types.float64, 1, "C", readonly=True)
+_ints = types.Array(types.int64, 1, "C")
+_ints_in = types.Array(types.int64, 1, "C", readonly=True)
+
+
+def _shared(dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    """Types of first, last, start, rows, X and share."""
+    real = types.float32 if dtype == np.float32 else types.float64
+    return types.int64, types.int64, _ints_in, _ints_in, types.Array(real, 2, "C", readonly=True), _floats_in
+
+
+@cache
+def find_windows_on(dtype: np.dtype[Any]) -> Any:
+    """:func:`_find_windows` compiled for this type of X."""
+    return compiled(kernel(_find_windows), types.void(*_shared(dtype), _floats_in, _ints, _ints))
+
+
+@cache
+def add_products_on(dtype: np.dtype[Any]) -> Any:
+    """:func:`_add_products` compiled for this type of X."""
+    return compiled(kernel(_add_products), types.void(*_shared(dtype), *(_ints_in,) * 4, _floats_in, _floats))
+
+
+# ------------------------------------------------------------------------------------------------------- pair weights
+# Weights of pairs of documents of different grades, summed over each document's pairs.
+#
+# Lists stand one after the other, each from its lowest grade to its highest: list q has the segments of equal grade
+# lists[q] .. lists[q+1]-1, and segment g the places segment[g] .. segment[g+1]-1. The documents that are worse than
+# those
+# of a segment are then the places from the beginning of the list to that of the segment.
+
+
+@kernel
+def _fill_exp(score, sign, shift, out):
+    """exp(sign (score - shift)), which no caller lets grow above 1."""
+    for p in range(len(score)):
+        out[p] = exp(sign * (score[p] - shift))
+
+
+@kernel(fastmath={"reassoc"})
+def _sum(value):
+    total = 0.0
+    for v in value:
+        total += v
+    return total
+
+
+@kernel(fastmath={"reassoc", "nnan", "nsz"})
+def _range(value):
+    """(lowest, highest)."""
+    low, high = value[0], value[0]
+    for v in value:
+        low = min(low, v)
+        high = max(high, v)
+    return low, high
+
+
+@kernel
+def _log_of_sum(a, b):
+    """log(e^a + e^b), either of which may be -inf."""
+    high, low = max(a, b), min(a, b)
+    return high if low == -np.inf else high + math.log1p(math.exp(low - high))
+
+
+@kernel
+def exponential_potentials(score, segment, lists, log_weight, potential):
+    """For every document the weights of pairs in which it is the better one less those in which it is the worse.
+
+    The pair of a better i and a worse j of list q weighs exp(log_weight[q] + s_j - s_i); potentials are divided by the
+    sum of all weights, whose logarithm is returned (-inf where there is no pair). Linear in documents, since the sum
+    over all worse j is exp(-s_i) times one number a grade; that number is kept as its logarithm, so that scores may be
+    of any size.
+    """
+    grades = len(segment) - 1
+    low, high = np.empty(grades), np.empty(grades)
+    falls, rises = np.empty(grades), np.empty(grades)  # sums of exp(low - s) and of exp(s - high) over a segment
+    worse, better = np.empty(grades), np.empty(grades)
+    falling, rising = np.empty(len(score)), np.empty(len(score))
+    for g in range(grades):
+        own = slice(segment[g], segment[g + 1])
+        low[g], high[g] = _range(score[own])
+        _fill_exp(score[own], -1.0, low[g], falling[own])
+        _fill_exp(score[own], 1.0, high[g], rising[own])
+        falls[g], rises[g] = _sum(falling[own]), _sum(rising[own])
+    peak = -np.inf
+    for q in range(len(lists) - 1):
+        total = -np.inf
+        for g in range(lists[q], lists[q + 1]):  # log of the sum of exp(s_j) over lower grades
+            worse[g] = total
+            total = _log_of_sum(total, high[g] + math.log(rises[g]))
+            peak = max(peak, log_weight[q] + worse[g] - low[g])
+        total = -np.inf
+        for g in range(lists[q + 1] - 1, lists[q] - 1, -1):  # log of the sum of exp(-s_i) over higher grades
+            better[g] = total
+            total = _log_of_sum(total, math.log(falls[g]) - low[g])
+    if peak == -np.inf:
+        potential[:] = 0.0
+        return peak
+    whole = 0.0
+    for q in range(len(lists) - 1):
+        for g in range(lists[q], lists[q + 1]):
+            as_better = math.exp(log_weight[q] + worse[g] - low[g] - peak)
+            as_worse = math.exp(log_weight[q] + better[g] + high[g] - peak)
+            whole += as_better * falls[g]
+            for p in range(segment[g], segment[g + 1]):
+                potential[p] = as_better * falling[p] - as_worse * rising[p]
+    potential /= whole
+    return peak + math.log(whole)
+
+
+# ----------------------------------------------------------------------------------------------------- pairs by label
+# Count pairs of documents by their two grades: how many there are, how many stand wrongly, how many are tied.
+
+
+@kernel
+def count_pairs(start, order, end, grade, n_grades):
+    """Pairs of different grades within lists, by (higher grade, lower grade).
+
+    ``start`` bounds the lists in ``order`` and ``end``, which hold their rows from the highest key down and their
+    blocks of equal keys, as ``order_lists`` writes them. Returns four n_grades x n_grades arrays of whole numbers:
+    all pairs; inverted ones (the lower grade has the strictly higher key); tied ones (the same key); and those of
+    the tied ones in which the lower grade comes first. O(m n_grades) for a list of m documents.
+    """
+    pairs = np.zeros((n_grades, n_grades), dtype=np.int64)
+    inverted = np.zeros((n_grades, n_grades), dtype=np.int64)
+    tied = np.zeros((n_grades, n_grades), dtype=np.int64)
+    tied_wrongly = np.zeros((n_grades, n_grades), dtype=np.int64)
+    above = np.empty(n_grades, dtype=np.int64)  # documents with a strictly higher key, by grade
+    beside = np.empty(n_grades, dtype=np.int64)  # earlier documents of the same block of equal keys, by grade
+    for q in range(len(start) - 1):
+        base = start[q] - start[0]
+        size = start[q + 1] - start[q]
+        above[:] = 0
+        t = 0
+        while t < size:
+            beside[:] = 0
+            for p in range(t, end[base + t]):
+                own = grade[order[base + p]]
+                for other in range(own):  # lower grades that stand higher, or the same
+                    inverted[own, other] += above[other]
+                    pairs[own, other] += above[other] + beside[other]
+                    tied[own, other] += beside[other]
+                    tied_wrongly[own, other] += beside[other]
+                for other in range(own + 1, n_grades):  # higher grades that stand higher, or the same
+                    pairs[other, own] += above[other] + beside[other]
+                    tied[other, own] += beside[other]
+                beside[own] += 1
+            for g in range(n_grades):
+                above[g] += beside[g]
+            t = end[base + t]
+    return pairs, inverted, tied, tied_wrongly

@@ -1,0 +1,1 @@
+"""Text and bytes: LETOR lines, decimal numbers, and rows as text."""

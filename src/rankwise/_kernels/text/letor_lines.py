@@ -1,0 +1,259 @@
+"""What can be told about lines of LETOR text without reading their features.
+
+A line is a row unless it is blank or begins with ``#``. ``begin`` is always the first byte of a line; nothing at
+or after ``end`` is read.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rankwise._kernels.jit import kernel
+from rankwise._kernels.text.decimal import is_break
+from rankwise._kernels.text.words import after_newline, byte, find_return
+
+# -------------------------------------------------------------------------------------------------------- letor rules
+# What the reader of LETOR text is told and what it tells: rules in, arrays to fill, notes out.
+#
+# The constants are compiled into every ``@kernel`` that imports them; the module itself needs no compiler.
+
+
+# why a range could not be read on; 0 means that it was read
+BAD_LABEL, BAD_FEATURE, BAD_VALUE, EMPTY_QID, QID_LACKING, QID_UNEXPECTED = 1, 2, 3, 4, 5, 6
+VALUE_NOT_FINITE, LABEL_NEGATIVE, ID_REPEATED, ID_TOO_LARGE, ID_ZERO = 7, 8, 9, 10, 11
+STRAY_RETURN = 12
+
+# what to do with negative labels, and whether rows carry a qid
+REFUSE, DROP, ZERO = 0, 1, 2
+WITHOUT_QID, WITH_QID, EITHER = 0, 1, 2
+
+LARGEST_ID = 10**17  # larger ids are taken for this one, of which ten times still fits into 64 bits
+
+
+class Rules(NamedTuple):
+    """How to read: ``base`` is the id of column 0; ids outside are refused where ``fixed``, else only noted."""
+
+    base: int
+    width: int
+    fixed_base: bool
+    fixed_width: bool
+    qid: int
+    unjudged: int
+    refuse_missing: bool
+
+
+class Expected(NamedTuple):
+    """For each column the ``id:`` that announces it, as bytes 1, 2, ... of a word, with a mask.
+
+    Byte 0 is for the blank before; ``length`` counts it.
+    """
+
+    letters: np.ndarray
+    mask: np.ndarray
+    length: np.ndarray
+
+
+class Rows(NamedTuple):
+    """The arrays to fill: of all rows ``X`` (flat), ``y`` and ``dropped`` (or none), of the range's rows the docids."""
+
+    X: np.ndarray
+    y: np.ndarray
+    docid_at: np.ndarray
+    docid_length: np.ndarray
+    dropped: np.ndarray
+
+
+class Notes(NamedTuple):
+    """What a range found; the compiled reader fills them in by the numbers below."""
+
+    problem: int = 0  # why it could not be read on, and
+    place: int = 0  # at which byte
+    rows: int = 0
+    runs: int = 0
+    largest: int = -1  # feature id among those that were not foreseen
+    zero: int = 0  # whether an id 0 came where ids should begin at 1
+    missing: int = 0  # values that are not finite
+    undecided: int = 0  # values left to Python's float
+    docids: int = 0
+    qid: int = EITHER  # whether the first row has one
+
+
+PROBLEM, PLACE, ROWS, RUNS, LARGEST, ZERO_SEEN, MISSING, LEFT_OPEN, DOCIDS, QID = range(10)
+
+
+def expected_ids(base: int, width: int, most: int = 1 << 14) -> Expected:
+    """The announcements of columns 0, 1, ...; those of wide sparse data beyond ``most`` are not worth a table."""
+    texts = [f"\0{base + column}:".encode() for column in range(min(width, most))]
+    return Expected(
+        np.array([int.from_bytes(text, "little") for text in texts], dtype=np.uint64),
+        np.array([256 ** len(text) - 256 for text in texts], dtype=np.uint64),
+        np.array([len(text) for text in texts], dtype=np.int64),
+    )
+
+
+TAB, NEWLINE, BLANK, HASH, MINUS, EQUALS = 9, 10, 32, 35, 45, 61
+NO_TOKEN = -1
+
+
+@kernel(inline="always")
+def is_blank(letter):
+    """Whether a byte is a blank inside a line: space, tab, carriage return, vertical tab or form feed."""
+    return letter == BLANK or (TAB <= letter <= 13 and letter != NEWLINE)
+
+
+@kernel
+def skip_blanks(text, place, end):
+    """The first place from here on that is no blank, or ``end``."""
+    while place < end and is_blank(byte(text, place)):
+        place += 1
+    return place
+
+
+@kernel
+def skip_word(text, place, end):
+    """Where the run of bytes that are neither blank nor newline ends."""
+    while place < end and byte(text, place) != NEWLINE and not is_blank(byte(text, place)):
+        place += 1
+    return place
+
+
+@kernel
+def skip_token(text, place, end):
+    """Where the token ends: at a blank, a newline, the ``#`` of a comment, or ``end``."""
+    while place < end and not is_break(byte(text, place)):
+        place += 1
+    return place
+
+
+@kernel
+def has_qid(text, place, end):
+    """Whether ``qid:`` stands here."""
+    return (
+        place + 4 <= end
+        and byte(text, place) == 113
+        and byte(text, place + 1) == 105
+        and byte(text, place + 2) == 100
+        and byte(text, place + 3) == 58
+    )
+
+
+@kernel
+def same_bytes(text, first, second, length):
+    """Whether the ``length`` bytes at two places are the same."""
+    same = 0
+    while same < length and byte(text, first + same) == byte(text, second + same):
+        same += 1
+    return same == length
+
+
+@kernel
+def stray_return(text, place, end):
+    """Where the rest of a line, from ``place`` to ``end``, holds a carriage return with more than blanks behind it.
+
+    That is a line of a text whose lines end with a carriage return alone: what it hides must not get lost. Otherwise
+    ``end``, as before a newline.
+    """
+    found = find_return(text, place, end)
+    behind = skip_blanks(text, found, end)
+    return end if behind == end or byte(text, behind) == NEWLINE else found
+
+
+@kernel
+def count_rows(text, begin, end):
+    """The number of rows between two line ends."""
+    rows = 0
+    place = begin
+    while place < end:
+        place = skip_blanks(text, place, end)
+        if place < end:
+            letter = byte(text, place)
+            rows += letter != NEWLINE and letter != HASH
+            place = after_newline(text, place, end)
+    return rows
+
+
+@kernel
+def find_last_run(text, end, skip_negative, state):
+    """Go on from ``state`` over whole lines up to ``end``: how many rows, and where the last run of one qid begins.
+
+    ``state`` is (place, rows, rows before the last run, first byte of the last run's first line, its qid's place,
+    its qid's length); rows whose label begins with a minus are not counted if ``skip_negative``. A row without a qid
+    begins a run of its own, so that a malformed file is not gathered whole.
+    """
+    place, rows, rows_before, line, known_at, known_length = state
+    while place < end:
+        begin = place
+        place = skip_blanks(text, place, end)
+        if place < end and byte(text, place) != NEWLINE and byte(text, place) != HASH:
+            counts = not (skip_negative and byte(text, place) == MINUS)
+            at = skip_blanks(text, skip_token(text, place, end), end)
+            length = NO_TOKEN
+            if has_qid(text, at, end):
+                at += 4
+                length = skip_token(text, at, end) - at
+            if length == NO_TOKEN or length != known_length or not same_bytes(text, at, known_at, length):
+                rows_before, line, known_at, known_length = rows, begin, at, length
+            rows += counts
+        place = after_newline(text, place, end)
+    return place, rows, rows_before, line, known_at, known_length
+
+
+@kernel
+def _names_docid(text, place, end):
+    """Where the X of ``docid = X`` begins if that stands here, else ``NO_TOKEN``."""
+    letters = (100, 111, 99, 105, 100)
+    for number in range(5):
+        if place + number >= end or byte(text, place + number) != letters[number]:
+            return NO_TOKEN
+    place = skip_blanks(text, place + 5, end)
+    if place == end or byte(text, place) != EQUALS:
+        return NO_TOKEN
+    place = skip_blanks(text, place + 1, end)
+    return NO_TOKEN if place == end or byte(text, place) == NEWLINE else place
+
+
+@kernel
+def find_docid(text, place, end):
+    """``(first byte, length)`` of the document's identity in the comment at ``place``.
+
+    The word X of ``docid = X`` if that is anywhere in the comment, else the first word; length 0 if there is none.
+    """
+    first = skip_blanks(text, place, end)
+    place = first
+    while place < end and byte(text, place) != NEWLINE:
+        named = _names_docid(text, place, end)
+        if named != NO_TOKEN:
+            return named, skip_word(text, named, end) - named
+        place = skip_blanks(text, skip_word(text, place, end), end)
+    return first, skip_word(text, first, end) - first
+
+
+@kernel
+def gather(text, at, offset, data):
+    """Copy piece i, which begins at ``at[i]``, to ``data[offset[i]:offset[i+1]]``."""
+    for piece in range(len(at)):
+        for number in range(offset[piece + 1] - offset[piece]):
+            data[offset[piece] + number] = text[at[piece] + number]
+
+
+@kernel
+def read_integers(text, at, length, numbers):
+    """Whether every token is a whole number of 64 bits as it would be written back; then ``numbers`` holds them."""
+    for token in range(len(at)):
+        place = at[token]
+        end = place + length[token]
+        negative = place < end and byte(text, place) == MINUS
+        place += negative
+        count = end - place
+        if count < 1 or count > 19 or (byte(text, place) == 48 and (count > 1 or negative)):
+            return False
+        magnitude = np.uint64(0)
+        while place < end:
+            if not 48 <= byte(text, place) <= 57:
+                return False
+            magnitude = magnitude * np.uint64(10) + np.uint64(byte(text, place) - 48)
+            place += 1
+        if magnitude > np.uint64(2**63 - 1):
+            return False
+        numbers[token] = -np.int64(magnitude) if negative else np.int64(magnitude)
+    return True

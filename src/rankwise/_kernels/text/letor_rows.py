@@ -1,0 +1,325 @@
+"""LETOR text to arrays: ``label qid:id feature:value ... # comment``, a range of whole lines at a time.
+
+Ranges are independent of each other, so that threads can share a file; every range writes its own rows of the
+final arrays. What a range cannot decide alone it notes: ids beyond the width that was foreseen, values that need
+Python's ``float``, the first byte that cannot be read and why.
+"""
+
+import numpy as np
+
+from rankwise._kernels.jit import kernel
+from rankwise._kernels.text.decimal import (
+    FINITE,
+    MALFORMED,
+    NOT_FINITE,
+    TENS,
+    UNDECIDED,
+    WHOLE_TENS,
+    is_break,
+    read_decimal,
+)
+from rankwise._kernels.text.letor_lines import (
+    BAD_FEATURE,
+    BAD_LABEL,
+    BAD_VALUE,
+    DOCIDS,
+    DROP,
+    EITHER,
+    EMPTY_QID,
+    HASH,
+    ID_REPEATED,
+    ID_TOO_LARGE,
+    ID_ZERO,
+    LABEL_NEGATIVE,
+    LARGEST,
+    LARGEST_ID,
+    LEFT_OPEN,
+    MISSING,
+    NEWLINE,
+    PLACE,
+    PROBLEM,
+    QID,
+    QID_LACKING,
+    QID_UNEXPECTED,
+    REFUSE,
+    ROWS,
+    RUNS,
+    STRAY_RETURN,
+    VALUE_NOT_FINITE,
+    ZERO_SEEN,
+    find_docid,
+    has_qid,
+    same_bytes,
+    skip_blanks,
+    skip_token,
+    stray_return,
+)
+from rankwise._kernels.text.words import after_newline, byte, digit_bits, digits, word
+
+# ----------------------------------------------------------------------------------------------------- letor features
+# The features of one row of LETOR text: ``id:value id:value ...`` into one row of X.
+#
+# Two speeds. In dense data each id is one more than the last and each value is a short decimal: `_steady` compares
+# eight bytes with the announcement that it expects, and reads a number in two words without looking at single bytes.
+# Whatever is different (gaps, more blanks, exponents, long numbers, the last bytes of the text) is read by
+# `read_features`, byte by byte and with every bound checked.
+
+
+U = np.uint64
+
+REACH = 32  # bytes within which an announcement, a short value and the words that were looked at end
+
+
+@kernel(inline="always")
+def _short_value(text, place):
+    """``(value, where it ends)`` of ``[-]digits[.digits]`` with at most 7 digits a side; ends at -1 if it is longer.
+
+    What follows is not looked at: the number may go on, with an exponent for one.
+    """
+    eight = word(text, place)
+    negative = eight & U(0xFF) == U(45)
+    if negative:
+        place += 1
+        eight = word(text, place)
+    bits = digit_bits(eight)
+    if bits > U(56):
+        return 0.0, -1
+    place += np.int64(bits >> U(3))
+    w = digits(eight, bits)
+    if (eight >> bits) & U(0xFF) == U(46):
+        eight = word(text, place + 1)
+        more = digit_bits(eight)
+        if more > U(56) or bits + more == U(0):
+            return 0.0, -1
+        count = np.int64(more >> U(3))
+        place += count + 1
+        value = np.float64(np.int64(w * WHOLE_TENS[count] + digits(eight, more))) / TENS[count]
+    elif bits == U(0):
+        return 0.0, -1
+    else:
+        value = np.float64(np.int64(w))
+    return (-value if negative else value), place
+
+
+@kernel(inline="always")
+def _steady(text, place, column, expected, X, offset):
+    """Read on while each feature is the next one, after a blank or a tab, and its value is short.
+
+    Returns ``(place, column, pending)``: pending says that the value of ``column`` stands at ``place`` and is of
+    another kind; otherwise something other than that column's announcement does.
+    """
+    value_at = -1
+    stop = len(text) - REACH
+    while column < len(expected.letters) and place < stop:
+        eight = word(text, place)
+        before = eight & U(0xFF)
+        if (before != U(32) and before != U(9)) or (eight ^ expected.letters[column]) & expected.mask[column] != U(0):
+            break
+        value_at = place + expected.length[column]
+        value, after = _short_value(text, value_at)
+        if after < 0:
+            return value_at, column, True
+        X[offset + column] = value
+        column += 1
+        place = after
+    if value_at >= 0 and not is_break(byte(text, place)):
+        return value_at, column - 1, True
+    return place, column, False
+
+
+@kernel
+def _read_id(text, place, end):
+    """``(id, first byte of its value)``; the id is -1 if no ``digits:`` stands here."""
+    first = place
+    identity = 0
+    while place < end and 48 <= byte(text, place) <= 57:
+        identity = min(LARGEST_ID, identity * 10 + byte(text, place) - 48)
+        place += 1
+    if place in (first, end) or byte(text, place) != 58:
+        return -1, first
+    return identity, place + 1
+
+
+@kernel
+def _repeats_an_id(text, place, end):
+    """Whether any id stands twice among the features from ``place`` to ``end``."""
+    ids = np.empty((end - place) // 3 + 1, dtype=np.int64)  # no feature is shorter than "1:0"
+    count = 0
+    place = skip_blanks(text, place, end)
+    while place < end:
+        ids[count], _ = _read_id(text, place, end)
+        count += 1
+        place = skip_blanks(text, skip_token(text, place, end), end)
+    gap = 1
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:  # Shell's sort: small to compile, and no order of ids makes it slow
+        for number in range(gap, count):
+            moved = ids[number]
+            slot = number
+            while slot >= gap and ids[slot - gap] > moved:
+                ids[slot] = ids[slot - gap]
+                slot -= gap
+            ids[slot] = moved
+        gap //= 3
+    distinct = 1
+    while distinct < count and ids[distinct] != ids[distinct - 1]:
+        distinct += 1
+    return distinct < count
+
+
+@kernel
+def leave_open(undecided, notes, row, column, place, end):
+    """Ask for Python's ``float`` on ``text[place:end]``; beyond the capacity it is only counted."""
+    if notes[LEFT_OPEN] < len(undecided):
+        undecided[notes[LEFT_OPEN], 0] = row
+        undecided[notes[LEFT_OPEN], 1] = column
+        undecided[notes[LEFT_OPEN], 2] = place
+        undecided[notes[LEFT_OPEN], 3] = end
+    notes[LEFT_OPEN] += 1
+
+
+@kernel
+def read_features(text, place, end, row, dropping, rules, expected, table, undecided, notes):
+    """Read one row's features: ``(where they end, 0)``, or ``(where the problem is, which)``."""
+    offset = row * rules.width
+    first = place
+    column = 0
+    previous = -1
+    ascending = True
+    while True:
+        started = column
+        place, column, pending = _steady(text, place, column, expected, table.X, offset)
+        if column > started:
+            previous = column - 1 + rules.base
+        if not pending:
+            place = skip_blanks(text, place, end)
+            if place == end or byte(text, place) == NEWLINE or byte(text, place) == HASH:
+                break
+            identity, value_at = _read_id(text, place, end)
+            if identity < 0:
+                return place, BAD_FEATURE
+            column = identity - rules.base
+            if column < 0:
+                if rules.fixed_base:
+                    return place, ID_ZERO
+                notes[ZERO_SEEN] = 1
+            if column >= rules.width and rules.fixed_width:
+                return place, ID_TOO_LARGE
+            notes[LARGEST] = max(notes[LARGEST], identity)
+            ascending = ascending and identity > previous
+            place = value_at
+        kind = MALFORMED
+        if not pending and place < len(text) - REACH:
+            value, stop = _short_value(text, place)
+            if stop >= 0 and is_break(byte(text, stop)):
+                kind = FINITE
+        if kind != FINITE:
+            value, stop, kind = read_decimal(text, place, end)
+        if kind == MALFORMED:
+            return place, BAD_VALUE
+        if 0 <= column < rules.width:
+            table.X[offset + column] = value
+            if kind == FINITE and np.isinf(table.X[offset + column]):  # too large for float32
+                kind = NOT_FINITE
+                table.X[offset + column] = np.nan
+            if kind == UNDECIDED and not dropping:
+                leave_open(undecided, notes, row, column, place, stop)
+        if kind == NOT_FINITE and not dropping:
+            if rules.refuse_missing:
+                return place, VALUE_NOT_FINITE
+            notes[MISSING] += 1
+        previous = column + rules.base
+        column += 1
+        place = stop
+    if not ascending and _repeats_an_id(text, first, place):
+        return first, ID_REPEATED
+    return place, 0
+
+
+@kernel
+def read_rows(text, begin, end, row, rules, expected, table, runs, undecided, notes):
+    """Read the lines from ``begin`` to ``end`` into rows ``row``, ``row + 1``, ... of ``table``.
+
+    ``runs`` receives (row, place, length) of the qid at the first row of every run of one qid, rows counted from 0;
+    ``undecided`` (row, column, begin, end) of the texts left to Python's ``float``, column -1 for a label; ``notes``
+    the rest.
+    """
+    first_row = row
+    line = row
+    place = begin
+    problem = 0
+    known_at = 0
+    known_length = -1
+    while place < end:
+        place = skip_blanks(text, place, end)
+        if place == end or byte(text, place) == NEWLINE or byte(text, place) == HASH:
+            rest = place
+            place = after_newline(text, place, end)
+            stray = stray_return(text, rest, place)
+            if stray < place:
+                place = stray
+                problem = STRAY_RETURN
+                break
+            continue
+        label, stop, kind = read_decimal(text, place, end)
+        if kind in (MALFORMED, NOT_FINITE):
+            problem = BAD_LABEL
+            break
+        if label < 0 and rules.unjudged == REFUSE:
+            problem = LABEL_NEGATIVE
+            break
+        dropping = label < 0 and rules.unjudged == DROP
+        if kind == UNDECIDED and not label < 0:
+            leave_open(undecided, notes, row, -1, place, stop)
+        table.y[row] = 0.0 if label < 0 else label
+
+        place = skip_blanks(text, stop, end)
+        with_qid = has_qid(text, place, end)
+        if notes[QID] == EITHER:
+            notes[QID] = with_qid
+        if with_qid != rules.qid and rules.qid != EITHER:
+            problem = QID_UNEXPECTED if with_qid else QID_LACKING
+            break
+        if with_qid:
+            at = place + 4
+            length = skip_token(text, at, end) - at
+            if length == 0:
+                problem = EMPTY_QID
+                break
+            place = at + length
+            if not dropping and (length != known_length or not same_bytes(text, at, known_at, length)):
+                runs[notes[RUNS], 0] = row - first_row
+                runs[notes[RUNS], 1] = at
+                runs[notes[RUNS], 2] = length
+                notes[RUNS] += 1
+                known_at = at
+                known_length = length
+
+        place, problem = read_features(text, place, end, row, dropping, rules, expected, table, undecided, notes)
+        if problem != 0:
+            break
+        if place < end and byte(text, place) == HASH and not dropping:
+            at, length = find_docid(text, place + 1, end)
+            if length > 0:
+                table.docid_at[row - first_row] = at
+                table.docid_length[row - first_row] = length
+                notes[DOCIDS] += 1
+        rest = place
+        place = after_newline(text, place, end)
+        stray = stray_return(text, rest, place)
+        if stray < place:
+            place = stray
+            problem = STRAY_RETURN
+            break
+        if dropping:
+            for cell in range(row * rules.width, (row + 1) * rules.width):
+                table.X[cell] = 0
+            if len(table.dropped) > 0:
+                table.dropped[line] = True
+        else:
+            row += 1
+        line += 1
+    notes[PROBLEM] = problem
+    notes[PLACE] = place
+    notes[ROWS] = row - first_row

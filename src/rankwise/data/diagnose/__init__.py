@@ -1,0 +1,1 @@
+"""What is wrong with judged queries, found before anything is learned from them."""

@@ -1,0 +1,239 @@
+"""Diagnosis of the features: one pass over X in blocks, which also makes the keys by which equal rows are found."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._kernels import drive
+from rankwise._progress import progress
+from rankwise._tables import Table
+from rankwise.data.checks import Floats
+from rankwise.data.diagnose.findings import Finding, counted
+from rankwise.data.queries import Queries
+
+Keys = NDArray[np.uint64]
+
+# Values looked at together: they and the working copies stay in the cache, and X is never copied as a whole.
+_BLOCK_VALUES = 1 << 18
+# Beyond these a linear ranker's weights, penalties and steps mean different things for different features.
+_WIDTH_RATIO, _LARGEST_VALUE = 1e3, 1e4
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What one pass over X tells.
+
+    Attributes
+    ----------
+    low, high, mean, zeros : per feature; zeros is the share of documents that have 0
+    constant : per feature, the share of queries (of two documents or more) in which it has one value
+    row_key, column_key : equal rows and equal columns have equal keys, and different ones hardly ever
+    """
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    zeros: NDArray[np.float64]
+    constant: NDArray[np.float64]
+    row_key: Keys
+    column_key: Keys
+
+
+def mixed(bits: Keys) -> Keys:
+    """Spread the information of every 64-bit word over all its bits (a multiply between two shifts)."""
+    spread = bits ^ (bits >> np.uint64(32))
+    spread *= np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, as in Fibonacci hashing
+    spread ^= spread >> np.uint64(29)
+    return spread
+
+
+def odd_words(first: int, last: int) -> Keys:
+    """Pseudo-random odd multipliers number first..last-1."""
+    return mixed(mixed(np.arange(first + 1, last + 1, dtype=np.uint64) << np.uint64(20))) | np.uint64(1)
+
+
+def summarise(queries: Queries, multipliers: Keys, *, n_jobs: int | None = None, verbose: bool = False) -> Summary:
+    """One pass over X, in blocks of whole queries spread over threads.
+
+    ``multipliers`` holds one word a feature; the same words on two sets make their row keys comparable.
+    """
+    start, n_documents, n_features = queries.start, queries.n_documents, queries.n_features
+    row_key = np.zeros(n_documents, dtype=np.uint64)
+    if n_documents == 0 or n_features == 0:
+        nothing = np.full(n_features, np.nan)
+        return Summary(nothing, nothing, nothing, nothing, nothing, row_key, np.zeros(n_features, dtype=np.uint64))
+    step = max(1, _BLOCK_VALUES // n_features)
+
+    def look(first: int, last: int) -> _Part:
+        sizes = np.diff(start[first : last + 1])
+        heads = (start[first:last] - start[first])[sizes > 0]
+        begin, end = int(start[first]), int(start[last])
+        # more than one block only if this is a single long query, whose head is then the head of every block
+        blocks = [(row, min(row + step, end)) for row in range(begin, end, step)]
+        part = reduce(_joined, (_look(queries, *block, heads, multipliers, row_key) for block in blocks))
+        bar.advance(end - begin)
+        listed = sizes[sizes > 0] > 1
+        constant = (part.low == part.high)[listed].sum(axis=0)
+        return part._replace(low=part.low.min(axis=0), high=part.high.max(axis=0), constant=constant)
+
+    chunks = [(first, last) for first, last in drive.query_chunks(start, step) if start[last] > start[first]]
+    with progress("looking at features", n_documents, verbose) as bar:
+        parts = drive.run(look, chunks, n_jobs)
+    listed = np.count_nonzero(queries.sizes > 1)
+    return Summary(
+        low=np.min([part.low for part in parts], axis=0).astype(np.float64),
+        high=np.max([part.high for part in parts], axis=0).astype(np.float64),
+        mean=np.sum([part.total for part in parts], axis=0) / n_documents,
+        zeros=np.sum([part.zeros for part in parts], axis=0) / n_documents,
+        constant=np.sum([part.constant for part in parts], axis=0) / listed if listed else np.full(n_features, np.nan),
+        row_key=row_key,
+        column_key=np.sum([part.key for part in parts], axis=0, dtype=np.uint64),
+    )
+
+
+class _Part(NamedTuple):
+    """What a few rows tell: low and high a query and a feature, the others a feature (constant: still to be told)."""
+
+    low: Floats
+    high: Floats
+    total: NDArray[np.float64]
+    zeros: NDArray[np.int64]
+    key: Keys
+    constant: NDArray[np.int64]
+
+
+def _look(queries: Queries, begin: int, end: int, heads: NDArray[np.int64], multipliers: Keys, row_key: Keys) -> _Part:
+    """Places begin..end-1 of the lists, in which queries begin at ``heads``; writes their rows' keys."""
+    rows = slice(begin, end) if queries.is_grouped else queries.rows[begin:end]
+    block = queries.X[rows]
+    words = mixed((block.astype(np.float64) + 0.0).view(np.uint64))  # + 0.0: -0 equals 0
+    row_key[rows] = np.einsum("ij,j->i", words, multipliers)
+    return _Part(
+        low=np.minimum.reduceat(block, heads, axis=0),
+        high=np.maximum.reduceat(block, heads, axis=0),
+        total=block.sum(axis=0, dtype=np.float64),
+        zeros=(block == 0).sum(axis=0),
+        key=np.einsum("i,ij->j", odd_words(begin, end), words),
+        constant=np.zeros(block.shape[1], dtype=np.int64),
+    )
+
+
+def _joined(one: _Part, two: _Part) -> _Part:
+    """Two parts of the same long query."""
+    low, high = np.minimum(one.low, two.low), np.maximum(one.high, two.high)
+    return _Part(low, high, one.total + two.total, one.zeros + two.zeros, one.key + two.key, one.constant)
+
+
+# --------------------------------------------------------------------------------------------------- findings
+
+
+def feature_names(queries: Queries) -> list[str]:
+    """The names of the features; their columns, as ``X[:, 4]``, where they have none."""
+    return list(queries.feature_names or (f"X[:, {number}]" for number in range(queries.n_features)))
+
+
+def feature_table(queries: Queries, summary: Summary) -> Table:
+    """One row a feature."""
+    return Table(
+        {
+            "name": feature_names(queries),
+            "min": summary.low,
+            "max": summary.high,
+            "mean": summary.mean,
+            "zeros": summary.zeros,
+            "constant": summary.constant,
+        }
+    )
+
+
+def find_in_features(queries: Queries, summary: Summary) -> Iterator[Finding]:
+    """Findings about single features and about features that repeat each other."""
+    if queries.n_features == 0 or queries.n_documents == 0:
+        return
+    names = feature_names(queries)
+    everywhere = summary.low == summary.high
+    within = (summary.constant == 1) & ~everywhere
+    if everywhere.any():
+        what = f"{counted(int(everywhere.sum()), 'feature has', 'features have')} the same value everywhere"
+        yield Finding.of("note", what, _chosen(names, everywhere), "they cost time and say nothing: leave them out")
+    if within.any():
+        what = f"{counted(int(within.sum()), 'feature is', 'features are')} constant within every query"
+        advice = (
+            "useless to a linear ranker, which only compares documents of one query; trees and products may use them"
+        )
+        yield Finding.of("warning", what, _chosen(names, within), advice)
+    yield from _find_scales(names, summary, ~everywhere)
+    same = _same_columns(queries, summary.column_key, np.flatnonzero(~everywhere))
+    if same:
+        what = f"{counted(len(same), 'feature repeats', 'features repeat')} another one"
+        where = (f"{names[twin]} = {names[first]}" for first, twin in same)
+        yield Finding.of(
+            "note", what, where, "weights are shared between equal features in an arbitrary way: leave one out"
+        )
+
+
+def _find_scales(names: list[str], summary: Summary, varies: NDArray[np.bool_]) -> Iterator[Finding]:
+    if not varies.any():
+        return
+    width = np.where(varies, summary.high - summary.low, np.nan)
+    narrow, wide = int(np.nanargmin(width)), int(np.nanargmax(width))
+    largest = np.maximum(np.abs(summary.low), np.abs(summary.high))
+    advice = (
+        "linear rankers want features of similar size: rankwise.Scaler(how='standard') or, for heavy tails, how='log'"
+    )
+    if width[wide] > _WIDTH_RATIO * width[narrow]:
+        what = (
+            f"the features are not scaled: ranges go from {width[narrow]:.3g} ({names[narrow]}) "
+            f"to {width[wide]:.3g} ({names[wide]})"
+        )
+        by_width = np.argsort(-np.where(varies, width, 0), kind="stable")
+        strange = (names[place] for place in by_width if width[place] > _WIDTH_RATIO * width[narrow])
+        yield Finding.of("warning", what, strange, advice)
+    elif largest.max() > _LARGEST_VALUE:
+        what = f"the features are not scaled: values reach {largest.max():.3g}"
+        yield Finding.of("warning", what, _chosen(names, largest > _LARGEST_VALUE), advice)
+
+
+def find_drift(
+    name: str, other: str, names: list[str], first: Summary, low: NDArray[np.float64], high: NDArray[np.float64]
+) -> Iterator[Finding]:
+    """Features whose range, low to high in another split, leaves the first one's by more than its whole width."""
+    width = first.high - first.low
+    beyond = np.maximum(np.maximum(first.low - low, high - first.high), 0)
+    far = beyond > width  # also: anything else than the one value of a constant feature
+    if far.any():
+        what = (
+            f"{counted(int(far.sum()), 'feature leaves', 'features leave')} the range of {name!r} by far in {other!r}"
+        )
+        widths_away = np.divide(beyond, width, out=np.full(len(width), np.inf), where=width > 0)
+        where = (
+            f"{names[place]} ({first.low[place]:.3g} to {first.high[place]:.3g}, "
+            f"there {low[place]:.3g} to {high[place]:.3g})"
+            for place in np.argsort(-widths_away, kind="stable")
+            if far[place]
+        )
+        yield Finding.of("warning", what, where, "check that both were made the same way; heavy tails want how='log'")
+
+
+def _same_columns(queries: Queries, key: Keys, columns: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """(first, twin) pairs of equal columns: candidates by their keys, then compared value by value."""
+    X, step = queries.X, max(1, _BLOCK_VALUES // 2)
+
+    def equal(one: int, two: int) -> bool:
+        return all(np.array_equal(X[r : r + step, one], X[r : r + step, two]) for r in range(0, len(X), step))
+
+    seen: dict[int, int] = {}
+    pairs = []
+    for column in columns.tolist():
+        first = seen.setdefault(int(key[column]), column)
+        if first != column and equal(first, column):
+            pairs.append((first, column))
+    return pairs
+
+
+def _chosen(names: list[str], mask: NDArray[np.bool_]) -> list[str]:
+    return [names[place] for place in np.flatnonzero(mask)]

@@ -1,0 +1,1 @@
+"""LETOR / SVMlight text: read, streamed and written."""

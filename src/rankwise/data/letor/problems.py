@@ -1,0 +1,217 @@
+"""From a byte that cannot be read to the sentence that helps: file, line, column, what was found, what was expected."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import FileFormatError, RankwiseError
+from rankwise._kernels import drive
+from rankwise._kernels.text import letor_lines as code
+from rankwise.data.checks import Missing, as_names, as_whole
+
+# ------------------------------------------------------------------------------------------------------ letor options
+# What a reader of LETOR text was asked for, checked by name.
+
+
+Unjudged = Literal["error", "drop", "zero"]
+ZeroBased = bool | Literal["auto"]
+
+_UNJUDGED = {"error": code.REFUSE, "drop": code.DROP, "zero": code.ZERO}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read; ``rules`` may leave base and width open, to be found in the text, and a stream then settles them."""
+
+    dtype: np.dtype[Any]
+    missing: Missing
+    names: tuple[str, ...] | None
+    rules: code.Rules
+    streaming: bool
+    width_given: bool
+    base_given: bool
+    n_jobs: int | None
+
+    def settled(self, rules: code.Rules) -> "Reading":
+        """The same with the base and the width of a block that has been read."""
+        return replace(self, rules=rules._replace(fixed_base=True, fixed_width=True))
+
+
+def as_reading(
+    dtype: Any,
+    missing: Missing,
+    unjudged: Any,
+    zero_based: Any,
+    n_features: int | None,
+    feature_names: Sequence[str] | None,
+    n_jobs: int | None,
+    *,
+    streaming: bool = False,
+) -> Reading:
+    """The options of :func:`read_letor` and :func:`iter_letor`, or the sentence that says which one is not right."""
+    try:
+        kind = np.dtype(dtype)
+    except Exception as error:  # NumPy parses texts, and raises what its parser does
+        raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}") from error
+    if kind not in (np.float32, np.float64):
+        raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}")
+    drive.threads(n_jobs)  # refuses what is no number of threads
+    if not (isinstance(missing, str) and missing in ("error", "zero", "min")):
+        raise RankwiseError(f"missing is 'error', 'zero' or 'min': found {missing!r}")
+    if not (isinstance(unjudged, str) and unjudged in _UNJUDGED):
+        raise RankwiseError(f"unjudged is 'error', 'drop' or 'zero': found {unjudged!r}")
+    if not (isinstance(zero_based, bool) or (isinstance(zero_based, str) and zero_based == "auto")):
+        raise RankwiseError(f"zero_based is True, False or 'auto': found {zero_based!r}")
+    if n_features is not None:
+        n_features = as_whole(n_features, "n_features", 1, code.LARGEST_ID)
+    if feature_names is not None:
+        feature_names = as_names(feature_names, n_features) or ()
+        n_features = len(feature_names) if n_features is None else n_features
+    rules = code.Rules(
+        base=0 if zero_based is True else 1,
+        width=n_features or 0,
+        fixed_base=zero_based != "auto",
+        fixed_width=n_features is not None,
+        qid=code.WITH_QID if streaming else code.EITHER,
+        unjudged=_UNJUDGED[unjudged],
+        refuse_missing=missing == "error",
+    )
+    names = None if feature_names is None else tuple(feature_names)
+    return Reading(kind, missing, names, rules, streaming, rules.fixed_width, rules.fixed_base, n_jobs)
+
+
+_BLANKS = b" \t\r\v\f"
+_RETURN = (
+    "a carriage return (\\r) inside a line, with text behind it: lines end with \\n or \\r\\n, so convert the file, "
+    "for example by tr '\\r' '\\n'"
+)
+_SHOWN = 40  # letters of what was found
+_BLOCK = 1 << 22  # bytes looked at together
+
+
+@dataclass(frozen=True)
+class Where:
+    """The text in hand and what its lines are called: ``first_line`` is the number of the line at byte 0."""
+
+    name: str
+    text: NDArray[np.uint8]
+    first_line: int = 1
+
+    def line(self, place: int) -> int:
+        """The number of the line that this byte belongs to."""
+        blocks = (self.text[first : min(place, first + _BLOCK)] for first in range(0, place, _BLOCK))
+        return self.first_line + sum(int(np.count_nonzero(block == ord("\n"))) for block in blocks)
+
+    def of(self, place: int) -> str:
+        """``train.txt, line 12, column 34``, counted in letters."""
+        before = self.text[self._line_begin(place) : place].tobytes().removeprefix(b"\xef\xbb\xbf")
+        return f"{self.name}, line {self.line(place):,}, column {len(before.decode('utf-8', 'replace')) + 1:,}"
+
+    def token(self, place: int) -> bytes:
+        """The token that begins at this byte, or its first letters if it is long."""
+        token = self.text[place : place + 4 * _SHOWN + 4].tobytes()
+        for stop in b"\n#" + _BLANKS:
+            token = token.split(bytes([stop]), 1)[0]
+        return token
+
+    def found(self, place: int) -> str:
+        """The token that begins at this byte, quoted."""
+        token = self.token(place).decode("utf-8", "replace")
+        return repr(token if len(token) <= _SHOWN else token[:_SHOWN] + "...") if token else "nothing"
+
+    def feature(self, place: int) -> int:
+        """The id of the ``id:value`` that this byte belongs to."""
+        while place > 0 and self.text[place - 1] not in b"\n" + _BLANKS:
+            place -= 1
+        return _identity(self.token(place))
+
+    def repeated(self, place: int) -> int:
+        """Where, in the line from this byte on, the first feature stands that stood before."""
+        end = place
+        while end < len(self.text) and self.text[end] not in b"\n#":
+            end += 1
+        line = self.text[place:end].tobytes()
+        seen: set[int] = set()
+        offset = 0
+        for token in line.split():
+            offset = line.index(token, offset)
+            if _identity(token) in seen:
+                return place + offset
+            seen.add(_identity(token))
+            offset += len(token)
+        return place
+
+    def announced(self, feature: int) -> int:
+        """Where the first ``id:`` of this feature stands, or of any as large where that is as large as ids get."""
+        digits = rb"[1-9][0-9]{17,}" if feature >= code.LARGEST_ID else b"0*%d" % feature
+        found = re.search(rb"[ \t\r\v\f]" + digits + rb":", self.text.data)
+        return found.start() + 1 if found else 0
+
+    def stray_return(self, begin: int) -> int | None:
+        """Where a carriage return stands in a comment, with more than blanks behind it in its line."""
+        found = re.compile(rb"#[^\n\r]*(\r)[ \t\r\v\f]*[^ \t\r\v\f\n]").search(self.text.data, begin)
+        return found.start(1) if found else None
+
+    def _line_begin(self, place: int) -> int:
+        last = place
+        while last > 0:
+            first = max(0, last - _BLOCK)
+            found = self.text[first:last].tobytes().rfind(b"\n")
+            if found >= 0:
+                return first + found + 1
+            last = first
+        return 0
+
+
+def _identity(token: bytes) -> int:
+    """The id that leads a feature, as the reader takes it: none is larger than the largest it knows."""
+    digits = token.split(b":", 1)[0].lstrip(b"0") or b"0"
+    return min(int(digits), code.LARGEST_ID) if len(digits) < 20 else code.LARGEST_ID
+
+
+def problem(where: Where, reason: int, place: int, rules: code.Rules, how: Reading) -> FileFormatError:
+    """The error to raise for what the reader, following ``rules``, noted at this byte."""
+    if reason == code.ID_REPEATED:
+        place = where.repeated(place)
+    return FileFormatError(f"{where.of(place)}: {_sentence(where, reason, place, rules, how)}")
+
+
+def _sentence(where: Where, reason: int, place: int, rules: code.Rules, how: Reading) -> str:
+    found = where.found(place)
+    match reason:
+        case code.BAD_LABEL:
+            return f"expected a label, a finite number, found {found}"
+        case code.BAD_FEATURE:
+            # a text of an old editor, in which a carriage return ends a line
+            ended = place > 0 and where.text[place - 1] == ord("\r")
+            return f"expected feature:value, found {found}" + (f" after {_RETURN}" if ended else "")
+        case code.STRAY_RETURN:
+            return f"found {_RETURN}"
+        case code.BAD_VALUE:
+            return f"expected a number after '{where.feature(place)}:', found {found}"
+        case code.EMPTY_QID:
+            return f"expected an id after {found}, found nothing"
+        case code.QID_LACKING:
+            why = "a stream is cut between queries" if how.streaming else "the lines before have one"
+            return f"expected qid:, because {why}, found {found}"
+        case code.QID_UNEXPECTED:
+            return f"found {found}, but the lines before have no qid"
+        case code.LABEL_NEGATIVE:
+            return f"the label is {found}, labels are 0 or more: give unjudged='drop' or 'zero'"
+        case code.VALUE_NOT_FINITE:
+            feature = where.feature(place)
+            called = f"{feature} ({how.names[feature - rules.base]})" if how.names else f"{feature}"
+            return f"feature {called} is {found}: give missing='zero' or 'min', or clean it"
+        case code.ID_TOO_LARGE:
+            feature = where.feature(place)
+            if how.width_given:
+                return f"feature {feature} is beyond n_features={rules.width} (ids begin at {rules.base})"
+            return f"feature {feature} is beyond the {rules.width} features of the first block: give n_features="
+        case code.ID_ZERO:
+            why = "zero_based=False says that ids begin" if how.base_given else "the ids of the first block begin"
+            return f"found feature 0, but {why} at 1: give zero_based=True"
+    return f"feature {where.feature(place)} stands twice in this line"

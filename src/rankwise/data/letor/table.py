@@ -1,0 +1,281 @@
+"""A whole LETOR text, or a block of one, into arrays: ranges of lines on threads, straight into the final X.
+
+The text is gone over twice. First its rows are counted, which is cheap, so that every range knows which rows are
+its own; then it is read. How wide X has to be, and whether ids begin at 0, is foreseen from samples; the rare
+text that proves the samples wrong is read once more.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import FileFormatError
+from rankwise._kernels import drive
+from rankwise._kernels.text import letor_lines as code
+from rankwise.data.checks import Floats, available_memory
+from rankwise.data.letor.problems import Reading, Where, problem
+from rankwise.data.sources import Text
+from rankwise.data.string_column import Texts
+
+# ------------------------------------------------------------------------------------------------------- letor ranges
+# A range of lines of a LETOR text: cut out, looked at beforehand, read into its own rows of the final arrays.
+
+
+RANGE = 1 << 21  # bytes a range; the cuts, and with them the result, do not depend on the number of threads
+SAMPLES, SAMPLE = 16, 1 << 13  # how many ranges are looked at beforehand, and bytes at the beginning of each
+UNDECIDED = 64  # values a range may leave to Python's float before it is read again with more room
+
+
+class Range(NamedTuple):
+    """The bytes of whole lines, and which rows they are."""
+
+    begin: int
+    end: int
+    row: int
+    n_rows: int
+
+
+class Part(NamedTuple):
+    """One range, read: its notes, and copies of what has to outlive the text."""
+
+    notes: code.Notes
+    run_row: NDArray[np.int64]  # counted from the range's first row
+    run_at: NDArray[np.int64]
+    run_qid: Texts
+    docid: Texts | None
+
+
+def cut(data: NDArray[np.uint8], begin: int) -> list[tuple[int, int]]:
+    """Ranges (first byte, byte after the last) of whole lines, about ``RANGE`` bytes each."""
+    from rankwise._kernels.text.words import after_newline
+
+    ranges = []
+    while begin < len(data):
+        end = after_newline(data, min(begin + RANGE, len(data)), len(data))
+        ranges.append((begin, end))
+        begin = end
+    return ranges
+
+
+def foresee(
+    data: NDArray[np.uint8], ranges: Sequence[tuple[int, int]], rules: code.Rules, dtype: "np.dtype[np.floating]"
+) -> code.Rules:
+    """The rules with what they leave open taken from samples: whether there are qids, the first id, the width."""
+    from rankwise._kernels.text.letor_lines import count_rows
+    from rankwise._kernels.text.words import after_newline
+
+    if rules.fixed_base and rules.fixed_width and rules.qid != code.EITHER:
+        return rules
+    trial = code.Rules(1, 0, False, False, code.EITHER, code.ZERO, False)
+    nothing = np.zeros(0, dtype=dtype)
+    samples = []
+    for begin, end in ranges[:: -(-len(ranges) // SAMPLES)]:
+        stop = after_newline(data, min(begin + SAMPLE, end), end)
+        n_rows = count_rows(data, begin, stop)
+        sample = Range(begin, stop, 0, n_rows)
+        reader = RangeReader(Text("", data), trial, nothing, np.zeros(n_rows), np.zeros(0, dtype=bool))
+        samples.append(reader.read(*sample).notes)
+    qid = next((notes.qid for notes in samples if notes.qid != code.EITHER), code.WITH_QID)
+    if rules.qid == code.EITHER:
+        rules = rules._replace(qid=qid)
+    if not rules.fixed_base and any(notes.zero for notes in samples):
+        rules = rules._replace(base=0)
+    if not rules.fixed_width:
+        rules = rules._replace(width=max(0, *(notes.largest - rules.base + 1 for notes in samples)))
+    return rules
+
+
+class RangeReader:
+    """Reads ranges of one text into one set of arrays; ranges do not touch each other's rows."""
+
+    def __init__(
+        self, text: Text, rules: code.Rules, X: Floats, y: NDArray[np.float64], dropped: NDArray[np.bool_]
+    ) -> None:
+        self._text, self._rules, self._X, self._y, self._dropped = text, rules, X, y, dropped
+        self._expected = code.expected_ids(rules.base, rules.width)
+
+    def read(self, begin: int, end: int, row: int, n_rows: int) -> Part:
+        """The lines between two bytes, into rows ``row`` to ``row + n_rows``."""
+        from rankwise._kernels.text.letor_rows import read_rows
+
+        data = self._text.data
+        runs = np.empty((n_rows, 3), dtype=np.int64)
+        docid_at = np.zeros(n_rows, dtype=np.int64)
+        docid_offset = np.zeros(n_rows + 1, dtype=np.int64)
+        rows = code.Rows(self._X, self._y, docid_at, docid_offset[1:], self._dropped)
+        room = UNDECIDED
+        while True:
+            undecided = np.empty((room, 4), dtype=np.int64)
+            numbers = np.array(code.Notes(), dtype=np.int64)
+            read_rows(data, begin, end, row, self._rules, self._expected, rows, runs, undecided, numbers)
+            notes = code.Notes(*numbers.tolist())
+            if notes.undecided <= room:
+                break
+            room = notes.undecided
+        notes = self._decide(undecided[: notes.undecided], notes)
+        run_row, run_at, length = runs[: notes.runs].T.copy()
+        part = Part(
+            notes,
+            run_row,
+            run_at,
+            _pieces(data, run_at, np.concatenate([[0], length])),
+            _pieces(data, docid_at[: notes.rows], docid_offset[: notes.rows + 1]) if notes.docids else None,
+        )
+        self._text.release(begin, end)
+        return part
+
+    def _decide(self, undecided: NDArray[np.int64], notes: code.Notes) -> code.Notes:
+        """Python's ``float`` for the values that are too close to call."""
+        for row, column, begin, end in undecided.tolist():
+            value = float(self._text.data[begin:end].tobytes())
+            with np.errstate(over="ignore"):
+                finite = bool(np.isfinite(value if column < 0 else self._X.dtype.type(value)))
+            if not finite and (column < 0 or self._rules.refuse_missing):
+                if not notes.problem or begin < notes.place:
+                    reason = code.BAD_LABEL if column < 0 else code.VALUE_NOT_FINITE
+                    notes = notes._replace(problem=reason, place=begin)
+            elif column < 0:
+                self._y[row] = value
+            else:
+                self._X[row * self._rules.width + column] = value if finite else np.nan
+                notes = notes._replace(missing=notes.missing + (not finite))
+        return notes
+
+
+def _pieces(data: NDArray[np.uint8], at: NDArray[np.int64], offset: NDArray[np.int64]) -> Texts:
+    """Copies of pieces of the text; ``offset`` comes in as their lengths after a zero, and is used up."""
+    from rankwise._kernels.text.letor_lines import gather
+
+    np.cumsum(offset, out=offset)
+    copied = np.empty(int(offset[-1]), dtype=np.uint8)
+    gather(data, at, offset, copied)
+    return Texts(copied, offset)
+
+
+# A table may take so many bytes without a question. A larger one has at most so many values for each byte of its text:
+# a value takes five to ten bytes, so that one value in a thousand that is not 0 passes.
+_UNQUESTIONED = 100 << 20
+_VALUES_A_BYTE = 100
+
+
+class Table(NamedTuple):
+    """What a text holds: rows, the qid of every run of rows and its place, and what had to be found out.
+
+    ``dropped`` says of every row of the text whether it was left out; it is empty where no row was.
+    """
+
+    X: Floats
+    y: NDArray[np.float64]
+    docid: Texts | None
+    run_row: NDArray[np.int64]
+    run_at: NDArray[np.int64]
+    run_qid: Texts
+    dropped: NDArray[np.bool_]
+    missing: int
+    rules: code.Rules
+
+
+def read_table(text: Text, begin: int, how: Reading, first_line: int = 1) -> Table | None:
+    """Everything from byte ``begin`` on, or None where there is no row at all."""
+    from rankwise._kernels.text.letor_lines import count_rows
+
+    bounds = cut(text.data, begin)
+    counts = drive.run(lambda first, last: count_rows(text.data, first, last), bounds, how.n_jobs)
+    first_row = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).tolist()
+    n_rows = first_row.pop()
+    if not n_rows:
+        where = Where(text.name, text.data, first_line)
+        if (stray := where.stray_return(begin)) is not None:
+            raise problem(where, code.STRAY_RETURN, stray, how.rules, how)
+        return None
+    ranges = [Range(*pair, row, count) for pair, row, count in zip(bounds, first_row, counts, strict=True)]
+    rules = foresee(text.data, bounds, how.rules, how.dtype)
+    y = np.zeros(n_rows)
+    dropped = np.zeros(n_rows if rules.unjudged == code.DROP else 0, dtype=bool)
+    while True:
+        X = _allocated(n_rows, rules, how.dtype, text.name)  # zeros that nobody has touched cost no memory
+        if not how.width_given:
+            _refuse_unless_justified(n_rows, rules, how.dtype, Where(text.name, text.data, first_line))
+        parts = drive.run(RangeReader(text, rules, X, y, dropped).read, ranges, how.n_jobs)
+        for notes in (part.notes for part in parts if part.notes.problem):
+            raise problem(Where(text.name, text.data, first_line), notes.problem, notes.place, rules, how)
+        seen = _corrected(rules, parts)
+        if seen == rules:
+            break
+        rules = seen
+        del X  # its memory is needed for the wider one
+    kept = [part.notes.rows for part in parts]
+    if sum(kept) < n_rows:
+        X, y = _closed_up(X, rules.width, first_row, kept), _closed_up(y, 1, first_row, kept)
+    before = np.cumsum([0, *kept])
+    return Table(
+        X.reshape(len(y), rules.width),
+        y,
+        _all_docids(parts),
+        np.concatenate([part.run_row + row for part, row in zip(parts, before, strict=False)]),
+        np.concatenate([part.run_at for part in parts]),
+        Texts.concat(part.run_qid for part in parts),
+        dropped if sum(kept) < n_rows else dropped[:0],
+        sum(part.notes.missing for part in parts),
+        rules,
+    )
+
+
+def _refuse_unless_justified(n_rows: int, rules: code.Rules, dtype: Any, where: Where) -> None:
+    """One stray id must not ask for a table that has nothing to do with the size of its text."""
+    needed = n_rows * rules.width * dtype.itemsize
+    if needed <= _UNQUESTIONED or n_rows * rules.width <= _VALUES_A_BYTE * len(where.text):
+        return
+    largest = rules.base + rules.width - 1
+    raise FileFormatError(
+        f"{where.of(where.announced(largest))}: feature {largest:,} would make a table of {n_rows:,} x {rules.width:,} "
+        f"values, {needed / 2**20:,.0f} MiB, out of {len(where.text):,} bytes of text: give "
+        f"n_features={rules.width} if that is meant"
+    )
+
+
+def _allocated(n_rows: int, rules: code.Rules, dtype: Any, name: str) -> Floats:
+    """Zeros for every value, in one dimension, once it is known that they fit into memory."""
+    needed = n_rows * rules.width * dtype.itemsize
+    free = available_memory()
+    try:
+        if free is None or needed <= free:
+            return np.zeros(n_rows * rules.width, dtype=dtype)
+    except (MemoryError, ValueError):
+        pass
+    left = "that is more than there is" if free is None else f"{free / 2**30:,.1f} GiB of memory are free"
+    raise FileFormatError(
+        f"{name}: a table of {n_rows:,} x {rules.width:,} values would take {needed / 2**30:,.1f} GiB, and {left}: "
+        f"the largest feature id is {rules.base + rules.width - 1:,}"
+    )
+
+
+def _corrected(rules: code.Rules, parts: Sequence[Part]) -> code.Rules:
+    """The rules that the whole text asks for; those that were foreseen, if they were right."""
+    largest = max(rules.base + rules.width - 1, *(part.notes.largest for part in parts))
+    base = 0 if any(part.notes.zero for part in parts) else rules.base
+    return rules._replace(base=base, width=rules.width if rules.fixed_width else largest - base + 1)
+
+
+def _closed_up(values: Any, width: int, first_row: Sequence[int], kept: Sequence[int]) -> Any:
+    """Every range moved down, in place, over the rows that those before it left out."""
+    filled = 0
+    for row, count in zip(first_row, kept, strict=True):
+        if row > filled:
+            values[filled * width : (filled + count) * width] = values[row * width : (row + count) * width]
+        filled += count
+    values.resize(filled * width, refcheck=False)
+    return values
+
+
+def _all_docids(parts: Sequence[Part]) -> Texts | None:
+    """One text a row, empty where a row has none; None if no row has one."""
+    if all(part.docid is None for part in parts):
+        return None
+    none = np.zeros(0, dtype=np.uint8)
+    return Texts.concat(
+        part.docid if part.docid is not None else Texts(none, np.zeros(part.notes.rows + 1, dtype=np.int64))
+        for part in parts
+    )

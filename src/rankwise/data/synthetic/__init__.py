@@ -1,0 +1,1 @@
+"""Generated data: judged queries like those of a search engine, and streams whose best ranker is known."""

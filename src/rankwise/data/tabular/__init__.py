@@ -1,0 +1,1 @@
+"""Tables: data frames in memory, CSV, parquet and Arrow files."""

@@ -1,0 +1,383 @@
+"""Judged lists from and to tables: polars, pandas and Arrow in memory, parquet and CSV on disk.
+
+A table has one row a document: the columns ``qid``, ``docid``, ``label``, and then the features by name (``f_1``,
+``f_2``, ... where they have none). Other names are given by keyword.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._atomic_write import writing
+from rankwise._errors import DataError, RankwiseError
+from rankwise._extras import require
+from rankwise._paths import path_of
+from rankwise._store import FORMAT, KEY
+from rankwise._version import __version__
+from rankwise.data.checks import Floats, Missing, as_scores
+from rankwise.data.grouping import as_ids
+from rankwise.data.queries import Queries
+from rankwise.data.sources import Peeked, peeked
+from rankwise.data.stored import plain_ids
+from rankwise.data.string_column import Texts
+from rankwise.data.tabular import arrow as arrow_files
+from rankwise.data.tabular.csv import CsvText
+from rankwise.data.tabular.rows import (
+    Columns,
+    Roles,
+    Rows,
+    Unjudged,
+    as_queries,
+    text_as_feature,
+    whole_lists,
+    without_unjudged,
+)
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+# ------------------------------------------------------------------------------------------------------ frame columns
+# Columns of a data frame in memory into arrays: polars, pandas and Arrow alike, through narwhals.
+
+
+_ROWS = 1024
+
+
+def open_frame(frame: Any) -> "nw.DataFrame[Any]":
+    import narwhals as nw
+
+    try:
+        table = nw.from_native(frame)
+    except (TypeError, ValueError) as error:  # ValueError: a column name twice
+        raise DataError(f"a table is polars, pandas or Arrow: {(str(error).splitlines() or ['?'])[0]}") from error
+    return table.collect() if isinstance(table, nw.LazyFrame) else table
+
+
+def rows_of(
+    table: "nw.DataFrame[Any]", columns: Columns, grades: Mapping[str, float] | None, unjudged: Unjudged
+) -> Rows:
+    """The columns that play a role, as arrays."""
+    for name in columns.features:
+        column = table.get_column(name)
+        if not _is_number(column.dtype):
+            values = column.drop_nulls().head(1).to_list()
+            raise DataError(text_as_feature(name, f"{values[0]!r:.40}" if values else str(column.dtype)))
+    return Rows(
+        _matrix(table, columns.features),
+        None if columns.label is None else _labels(table, columns.label, grades, unjudged),
+        as_ids(_identities(table, columns.qid), "qid"),
+        None if columns.docid is None else Texts.of(_identities(table, columns.docid)),
+        None if columns.weight is None else _numbers(table, columns.weight, "weight"),
+    )
+
+
+def _labels(
+    table: "nw.DataFrame[Any]", name: str, grades: Mapping[str, float] | None, unjudged: Unjudged
+) -> NDArray[np.float64]:
+    """Labels as numbers; where ``unjudged`` says what to do with them, nulls as NaN."""
+    if grades is None:
+        return _numbers(table, name, "label", nulls=unjudged != "error")
+    if unjudged == "error":
+        _refuse_nulls(table, name)
+    values = table.get_column(name).to_list()
+    unknown = [value for value in dict.fromkeys(values) if value is not None and str(value) not in grades]
+    if unknown:
+        raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, and grades does not say what that means")
+    return np.array([np.nan if value is None else grades[str(value)] for value in values], dtype=np.float64)
+
+
+def _matrix(table: "nw.DataFrame[Any]", names: Sequence[str]) -> Floats:
+    """Columns side by side, nulls as NaN; filled a block of rows at a time, which is kinder to the cache."""
+    import narwhals as nw
+
+    single = bool(names) and all(table.get_column(name).dtype == nw.Float32 for name in names)
+    columns = [table.get_column(name).cast(nw.Float32 if single else nw.Float64).to_numpy() for name in names]
+    shape = (len(table), len(names))
+    X: Floats = np.empty(shape, dtype=np.float32) if single else np.empty(shape, dtype=np.float64)
+    for first in range(0, len(X), _ROWS):
+        for place, column in enumerate(columns):
+            X[first : first + _ROWS, place] = column[first : first + _ROWS]
+    return X
+
+
+def _numbers(table: "nw.DataFrame[Any]", name: str, role: str, nulls: bool = False) -> NDArray[np.float64]:
+    import narwhals as nw
+
+    dtype = table.get_column(name).dtype
+    if not _is_number(dtype):
+        raise DataError(
+            f"column {name!r} holds {dtype}, and a {role} is a number: turn it into numbers first"
+            + (", or say what its words mean by grades={'bad': 0, 'good': 1}" if role == "label" else "")
+        )
+    if not nulls:
+        _refuse_nulls(table, name)
+    return np.asarray(table.get_column(name).cast(nw.Float64).to_numpy(), dtype=np.float64)
+
+
+def _identities(table: "nw.DataFrame[Any]", name: str) -> Any:
+    """Ids as an array of numbers, or as a list of whatever they are."""
+    _refuse_nulls(table, name)
+    column = table.get_column(name)
+    return column.to_numpy() if column.dtype.is_numeric() else column.to_list()
+
+
+def _refuse_nulls(table: "nw.DataFrame[Any]", name: str) -> None:
+    null = table.get_column(name).is_null().to_numpy()
+    if null.any():
+        raise DataError(f"column {name!r} has no value at row {int(np.argmax(null)):,}")
+
+
+def _is_number(dtype: Any) -> bool:
+    import narwhals as nw
+
+    return bool(dtype.is_numeric() or dtype == nw.Boolean)
+
+
+Backend = Literal["pandas", "polars", "pyarrow"]
+File = str | os.PathLike[str]
+
+CSV = (".csv", ".tsv", ".tab")
+_OF_TEXTS = ("missing", "unjudged")  # what a LETOR text can be told as well
+
+
+def from_frame(
+    frame: Any,
+    *,
+    qid: str = "qid",
+    label: str | None = "label",
+    docid: str | None = None,
+    weight: str | None = None,
+    features: Sequence[str] | None = None,
+    ignore: Sequence[str] = (),
+    grades: Mapping[str, float] | None = None,
+    missing: Missing = "error",
+    unjudged: Unjudged = "error",
+) -> Queries:
+    """Judged lists from a table with one row a document, in any order.
+
+    Parameters
+    ----------
+    frame : polars (eager or lazy), pandas or Arrow table, or anything else that narwhals takes
+    qid : column that says which query a row belongs to: numbers, texts, anything hashable
+    label : column of labels, numbers 0 or more; None for data to be ranked
+    docid : column of document ids; a column called ``docid`` is taken by itself
+    weight : column of query weights, the same in every row of a query
+    features : columns of features, in this order; every other column if not given, and then all of them must hold
+        numbers
+    ignore : columns that are nothing of all this
+    grades : what the words of a label column of texts mean, such as ``{"bad": 0, "good": 1}``
+    missing : what to do with nulls, NaN and infinities among the features: "error", "zero", or "min" (smallest of
+        the query)
+    unjudged : what to do with rows whose label is null or negative: "error", "drop" or "zero"
+
+    Returns
+    -------
+    queries : ``X`` is float32 if every feature column is, else float64
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judged = pd.DataFrame({"q": ["a", "b", "a"], "bm25": [1.5, 0.2, 0.7], "rel": [2, 0, 1]})
+    >>> from_frame(judged, qid="q", label="rel")
+    Queries(2 queries, 3 documents, 1 feature, labels 0 to 2)
+    """
+    table = open_frame(frame)
+    columns = Roles(qid, label, docid, weight, features, ignore).among(table.columns)
+    rows = without_unjudged(rows_of(table, columns, grades, unjudged), unjudged)
+    return as_queries(rows, columns.features, missing, weight)
+
+
+def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | None = None) -> Any:
+    """A table with one row a document, in input order: qid, then docid, label, weight and score if any, then features.
+
+    ``from_frame(to_frame(queries), ...)`` gives the same lists back.
+    """
+    import narwhals as nw
+
+    if backend not in ("pandas", "polars", "pyarrow"):
+        raise RankwiseError(f"backend is one of 'pandas', 'polars', 'pyarrow': found {backend!r}")
+    require(backend)
+    if not isinstance(queries, Queries):
+        raise DataError(f"to_frame takes Queries: found {type(queries).__name__}")
+    owner = queries.query_of_row
+    columns: dict[str, Any] = {"qid": owner if queries.qid is None else plain_ids(queries.qid)[owner]}
+    if queries.docid is not None:
+        columns["docid"] = list(queries.docid)
+    if queries.y is not None:
+        columns["label"] = queries.y
+    if queries.weight is not None:
+        columns["weight"] = queries.weight[owner]
+    if scores is not None:
+        columns["score"] = as_scores(scores, queries.n_documents)
+    for place, name in enumerate(_names_of(queries)):
+        if name in columns:
+            raise DataError(f"feature {place} is called {name!r}, which is a column of its own: give it another name")
+        columns[name] = queries.X[:, place]
+    try:
+        return nw.from_dict(columns, backend=backend).to_native()
+    except UnicodeError as error:  # tables hold UTF-8 alone
+        raise DataError(_not_utf8(queries)) from error
+
+
+def _not_utf8(queries: Queries) -> str:
+    """Which text of the queries no table can hold."""
+    texts = {"query id": queries.qid, "document id": queries.docid, "feature name": queries.feature_names}
+    for what, found in texts.items():
+        for text in found if found is not None else ():
+            try:
+                str(text).encode()
+            except UnicodeEncodeError:
+                return f"the {what} {str(text)!r:.60} cannot go into a table: it holds bytes that are not UTF-8"
+    return "a text of the queries cannot go into a table: it holds bytes that are not UTF-8"
+
+
+def is_table(path: File) -> bool:
+    """Whether a file is a table, by its name; ``-`` is none."""
+    return suffix_of(path) in (*arrow_files.ENDINGS, *CSV)
+
+
+def read_table(path: File | Peeked, **columns: Any) -> Queries:
+    """Judged lists from a parquet, Arrow or CSV file; the keywords are those of :func:`from_frame`.
+
+    CSV needs no other package. It may be gzipped; separators (``,``, ``;``, tab, ``|``), decimal commas and a byte
+    order mark are found out. Its query ids are numbers if each is written as a number would be (``007`` stays
+    ``007``), and document ids are texts. A text of LETOR lines is read as what it is, whatever its name.
+    """
+    if isinstance(path, Peeked):
+        return _read_text(path, columns)
+    suffix = _known_suffix(path)
+    if suffix in CSV:
+        with peeked(path) as source:
+            return _read_text(source, columns)
+    name = path_of(path)
+    table, facts = arrow_files.read(name, suffix)
+    if facts.get("labels", "") is None and columns.get("label", "label") not in table.column_names:
+        columns["label"] = None
+    if "weight" not in columns and facts.get("weighted") is True:
+        columns["weight"] = "weight"
+    with _about(name):
+        queries = from_frame(table, **columns)
+    return queries._replace(feature_names=None) if facts.get("named") is False else queries
+
+
+def iter_table(
+    path: File | Peeked,
+    roles: Roles,
+    *,
+    rows: int | None = 100_000,
+    missing: Missing = "error",
+    on_read: Callable[[int], object] | None = None,
+) -> Iterator[Queries]:
+    """Lists of a parquet, Arrow or CSV file of any length, block after block of whole queries.
+
+    Rows of a query stand together; memory holds one block and the ids of the queries that have been. Weights of queries
+    are passed over.
+
+    Parameters
+    ----------
+    path : a file, or a CSV text that was opened
+    roles : which column is what
+    rows : documents of a block, about; None: everything in one block, rows in any order
+    missing : as for :func:`from_frame`
+    on_read : is called with the number of bytes each time some are read
+    """
+    if isinstance(path, Peeked):
+        yield from _iter_csv(path, roles, rows, missing)
+        return
+    suffix, name = _known_suffix(path), path_of(path)
+    if suffix in CSV:
+        with peeked(path, on_read) as source:
+            yield from _iter_csv(source, roles, rows, missing)
+        return
+    table = arrow_files.opened(name, suffix)
+    with _about(name):
+        if table.facts.get("weighted") is True:
+            roles = replace(roles, ignore=(*roles.ignore, "weight"))
+        columns = roles.among(table.names)
+        pieces = (rows_of(open_frame(batch), columns, None, "error") for batch in table.batches(columns, rows, on_read))
+        for block in whole_lists(pieces, columns.features, missing, rows, name):
+            yield block._replace(feature_names=None) if table.facts.get("named") is False else block
+
+
+def write_table(queries: Queries, path: str | os.PathLike[str]) -> None:
+    """Write a ``.parquet`` or ``.csv`` file with one row a document.
+
+    The parquet file's metadata has the key ``rankwise``: JSON with the range of the labels, and whether there are query
+    weights and feature names. CSV cannot say that: to read weights back, give ``weight="weight"``.
+    """
+    suffix = suffix_of(path)
+    if suffix not in (".parquet", ".csv") or os.fspath(path).lower().endswith(".gz"):
+        raise RankwiseError(f"{os.fspath(path)} is no table that is written: its name must end in .parquet or .csv")
+    zero = next((name for name in _names_of(queries) if "\0" in name), None)
+    if suffix == ".csv" and zero is not None:
+        raise DataError(f"the feature name {zero!r:.60} cannot go into a CSV file: it holds a zero byte")
+    table = to_frame(queries, "pyarrow")
+    with writing(path) as part:
+        if suffix == ".csv":
+            require("pyarrow.csv").write_csv(table, part)
+        else:
+            facts = {
+                "format": FORMAT,
+                "version": __version__,
+                "labels": None if queries.y is None else [queries.y.min(), queries.y.max()] if len(queries.y) else [],
+                "weighted": queries.weight is not None,
+                "named": queries.feature_names is not None,
+            }
+            require("pyarrow.parquet").write_table(table.replace_schema_metadata({KEY: json.dumps(facts)}), part)
+
+
+def _names_of(queries: Queries) -> Sequence[str]:
+    return queries.feature_names or [f"f_{place}" for place in range(1, queries.n_features + 1)]
+
+
+# ------------------------------------------------------------------------------------------- files
+
+
+def suffix_of(path: File) -> str:
+    """The ending that says what a file is; that of ``t.csv.gz`` is ``.csv``."""
+    return os.path.splitext(path_of(path).lower().removesuffix(".gz"))[1]
+
+
+def _known_suffix(path: File) -> str:
+    suffix = suffix_of(path)
+    if suffix in (".xlsx", ".xls", ".ods"):
+        raise RankwiseError(f"{os.fspath(path)} is a workbook: save its sheet as CSV, and give that file")
+    if not is_table(path):
+        known = ", ".join((*arrow_files.ENDINGS, *CSV))
+        raise RankwiseError(f"{os.fspath(path)} is no table that is known here: its name must end in one of {known}")
+    return suffix
+
+
+@contextmanager
+def _about(name: str) -> Iterator[None]:
+    """Sentences about data begin with the name of the file."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(str(error) if str(error).startswith(name) else f"{name}: {error}") from error
+
+
+def _read_text(source: Peeked, columns: dict[str, Any]) -> Queries:
+    if source.kind == "letor":
+        from rankwise.data.letor.read import read_letor
+
+        return read_letor(source, **{name: columns[name] for name in _OF_TEXTS if name in columns})
+    policies = {name: columns.pop(name) for name in ("missing", "unjudged", "grades") if name in columns}
+    text = CsvText.open(source)
+    with _about(source.name):
+        wanted = text.wanted(Roles(**columns), **policies)
+        rows = without_unjudged(Rows.joined(list(text.pieces(wanted))), wanted.unjudged)
+        return as_queries(rows, wanted.columns.features, wanted.missing, wanted.columns.weight)
+
+
+def _iter_csv(source: Peeked, roles: Roles, rows: int | None, missing: Missing) -> Iterator[Queries]:
+    text = CsvText.open(source)
+    with _about(source.name):
+        wanted = text.wanted(roles, missing=missing)
+        yield from whole_lists(text.pieces(wanted), wanted.columns.features, missing, rows, source.name)

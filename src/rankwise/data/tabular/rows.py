@@ -1,0 +1,212 @@
+"""Rows of a table as arrays, and from there to lists: all at once, or block after block of whole queries."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise.data.checks import Floats, Missing
+from rankwise.data.letor.read import as_written
+from rankwise.data.queries import Queries
+from rankwise.data.string_column import Texts
+
+# ------------------------------------------------------------------------------------------------------ table columns
+# Which column of a table is what: query ids, labels, document ids, weights, and the features.
+
+
+_SHOWN = 12  # names that a sentence can carry
+# What others call it: offered where nothing is spelt alike.
+_ALSO = {
+    "qid": ("query", "query_id", "queryid", "q_id", "search_id", "session"),
+    "label": ("grade", "relevance", "rel", "judgement", "judgment", "rating", "target"),
+}
+
+
+class Columns(NamedTuple):
+    """The names of the columns that are read."""
+
+    qid: str
+    label: str | None
+    docid: str | None
+    weight: str | None
+    features: list[str]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What is said about the columns of a table before its header is known, as by the keywords of ``from_frame``.
+
+    ``judged`` False: the labels are not read, and their column, if there is one, is still no feature. ``learned_by``:
+    whose features these are.
+    """
+
+    qid: str = "qid"
+    label: str | None = "label"
+    docid: str | None = None
+    weight: str | None = None
+    features: Sequence[str] | None = None
+    ignore: Sequence[str] = ()
+    judged: bool = True
+    learned_by: str | None = None
+
+    def among(self, names: Sequence[str]) -> Columns:
+        """Who plays which role among these names; one that is not there is refused with its neighbours."""
+        docid = "docid" if self.docid is None and "docid" in names and "docid" not in self.ignore else self.docid
+        label = self.label if self.judged or self.label in names else None
+        given = {"qid": self.qid, "label": label, "docid": docid, "weight": self.weight}
+        roles = {role: name for role, name in given.items() if name is not None}
+        for role, name in roles.items():
+            _require(name, names, role)
+        for name in self.ignore:
+            _require(name, names, "ignore")
+        taken = {*roles.values(), *self.ignore}
+        features = [name for name in names if name not in taken] if self.features is None else list(self.features)
+        lacking = [name for name in features if name not in names]
+        if lacking and self.learned_by is not None:
+            raise DataError(f"there is no column {_listed(list(map(repr, lacking)))}, which {self.learned_by} needs")
+        for name in self.features or ():
+            _require(name, names, "features")
+            if name == label:
+                raise DataError(f"column {name!r} is the label and cannot be a feature too")
+        return Columns(self.qid, label if self.judged else None, docid, self.weight, features)
+
+
+def _require(name: str, names: Sequence[str], role: str) -> None:
+    if name in names:
+        return
+    called = {str(known).lower(): known for known in names}
+    near = [*get_close_matches(str(name).lower(), called, n=1, cutoff=0.5), *_ALSO.get(role, ())]
+    meant = next((called[one] for one in near if one in called), None)
+    question = "" if meant is None else f" (did you mean {meant!r}?)"
+    hint = ", or label=None for data without labels" if role == "label" else ""
+    wanted = f"{role}=['its name']" if role in ("features", "ignore") else f"{role}='its name'"
+    raise DataError(f"there is no column {name!r}{question} among {_listed(names)}: give {wanted}{hint}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(str, names[:_SHOWN])) + more
+
+
+def text_as_feature(name: str, found: str) -> str:
+    """The sentence about a column of texts that nobody gave another role."""
+    return (
+        f"column {name!r} holds {found}, and a feature is a number: leave the column out by ignore=[{name!r}], or "
+        f"take it for the documents' ids by docid={name!r}"
+    )
+
+
+Unjudged = Literal["error", "drop", "zero"]
+
+
+class Rows(NamedTuple):
+    """Consecutive rows of a table; ids are an array, or texts where nobody knows yet whether all are numbers."""
+
+    X: Floats
+    y: NDArray[np.float64] | None
+    qid: NDArray[Any] | Texts
+    docid: Texts | None
+    weight: NDArray[np.float64] | None
+
+    def at(self, places: Any) -> "Rows":
+        """The rows at these places."""
+        columns: list[Any] = [None if column is None else column[places] for column in self]
+        return Rows(*columns)
+
+    def identities(self) -> NDArray[Any]:
+        """One id a row: whole numbers where each is written as one."""
+        if not isinstance(self.qid, Texts):
+            return self.qid
+        return as_written(self.qid) if len(self.qid) else np.empty(0, dtype=str)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Rows"]) -> "Rows":
+        """One after another."""
+        return parts[0] if len(parts) == 1 else cls(*(_joined(column) for column in zip(*parts, strict=True)))
+
+
+def _joined(columns: tuple[Any, ...]) -> Any:
+    if columns[0] is None:
+        return None
+    return Texts.concat(columns) if isinstance(columns[0], Texts) else np.concatenate(columns)
+
+
+def without_unjudged(rows: Rows, unjudged: Unjudged) -> Rows:
+    """Labels that are negative or absent made 0, or their rows left out; "error" leaves them to be refused."""
+    if unjudged not in ("error", "drop", "zero"):
+        raise RankwiseError(f"unjudged is 'error', 'drop' or 'zero': found {unjudged!r}")
+    if rows.y is None or unjudged == "error":
+        return rows
+    bad = np.isnan(rows.y) | (rows.y < 0)
+    if not bad.any():
+        return rows
+    return rows.at(~bad) if unjudged == "drop" else rows._replace(y=np.where(bad, 0.0, rows.y))
+
+
+def as_queries(rows: Rows, names: Sequence[str], missing: Missing, weight_column: str | None = None) -> Queries:
+    """The rows as lists, whatever their order."""
+    docid: Any = rows.docid
+    queries = Queries.from_arrays(
+        rows.X, rows.y, qid=rows.identities(), docid=docid, feature_names=names, missing=missing
+    )
+    if rows.weight is None:
+        return queries
+    return queries.with_weight(_query_weights(queries, rows.weight, str(weight_column)))
+
+
+def whole_lists(
+    parts: Iterable[Rows], names: Sequence[str], missing: Missing, rows: int | None, name: str
+) -> Iterator[Queries]:
+    """Blocks of whole queries with about so many rows; memory holds one block and the ids.
+
+    A query that returns after its rows have ended is refused by name. None: one block, whatever the order of the rows.
+    """
+    if rows is None:
+        yield as_queries(Rows.joined(list(parts)), names, missing)
+        return
+    seen: set[str] = set()
+    waiting: list[Rows] = []
+    for part in parts:
+        waiting.append(part)
+        if sum(len(one.X) for one in waiting) < rows:
+            continue
+        held = Rows.joined(waiting)
+        ids = held.identities()
+        changes = np.flatnonzero(ids[1:] != ids[:-1])
+        end = int(changes[-1]) + 1 if len(changes) else 0
+        if end:
+            yield _block(held.at(slice(0, end)), names, missing, seen, name)
+        waiting = [held.at(slice(end, None))]
+    if waiting and sum(len(one.X) for one in waiting):
+        yield _block(Rows.joined(waiting), names, missing, seen, name)
+
+
+def _block(rows: Rows, names: Sequence[str], missing: Missing, seen: set[str], name: str) -> Queries:
+    ids = rows.identities()
+    runs = ids[np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))]
+    for qid in map(str, runs.tolist()):
+        if qid in seen:
+            raise DataError(
+                f"{name}: query {qid} returns after its rows have ended, and a stream needs them together: sort the "
+                "rows by query, or read the file as a whole"
+            )
+        seen.add(qid)
+    return as_queries(rows, names, missing)
+
+
+def _query_weights(queries: Queries, values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    """One weight a query out of one a row."""
+    ordered = values[queries.rows]
+    first = ordered[queries.start[:-1]]
+    other = np.flatnonzero(ordered != np.repeat(first, queries.sizes))
+    if len(other):
+        query = int(np.searchsorted(queries.start, other[0], side="right")) - 1
+        raise DataError(
+            f"column {name!r} is {first[query]:g} and {ordered[other[0]]:g} within query {queries.names()[query]!r}: "
+            "a weight belongs to a query as a whole"
+        )
+    return first

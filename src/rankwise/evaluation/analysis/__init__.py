@@ -1,0 +1,1 @@
+"""Where rankers differ: groups of queries, pairs of labels, features, rounds."""

@@ -1,0 +1,176 @@
+"""Queries by how much there is to learn from them, and what one ranker gains over another on each kind."""
+
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise._figures import COLOURS, INK, PAPER
+from rankwise.data.checks import is_whole
+from rankwise.data.queries import Queries
+from rankwise.evaluation.analysis.groups import by_group, different_pairs
+from rankwise.evaluation.drawn_table import DrawnTable
+from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.statistics.intervals import How
+from rankwise.measures._base import Measure
+
+_PAIRS = "pairs of documents with different labels"
+_BINS = 12  # bins that a histogram without a width of its own has at most
+
+
+def queries_by_size(
+    queries: Queries, by: Literal["pairs", "documents"] | ArrayLike = "pairs", *, width: int | None = None
+) -> "QuerySizes":
+    """How many queries have how many pairs, or documents.
+
+    Parameters
+    ----------
+    queries : the judged lists
+    by : "pairs" of documents with different labels, "documents", or one whole number a query, 0 or more
+    width : how wide a bin is; None: the smallest of 1, 2, 5, 10, 20, 50, ... that makes 12 bins or fewer
+
+    Returns
+    -------
+    sizes : a row for each bin: from, to (both belong to it), queries, share; ``plot()`` draws them
+
+    Examples
+    --------
+    >>> queries = Queries.from_arrays(np.zeros((6, 1)), [1, 0, 1, 0, 0, 1], group=[1, 2, 3])
+    >>> queries_by_size(queries)["queries"]
+    array([1, 1, 1])
+    """
+    counts, what = _sizes(queries, by)
+    if width is None:
+        width = _round_width(int(counts.max(initial=0)))
+    elif not is_whole(width):
+        raise RankwiseError(f"width is a whole number from 1 on: found {width!r:.60}")
+    number = np.bincount(counts // width)
+    start = width * np.arange(len(number))
+    share = number / max(len(counts), 1)
+    return QuerySizes({"from": start, "to": start + width - 1, "queries": number, "share": share}, f"queries by {what}")
+
+
+class QuerySizes(DrawnTable):
+    """from, to, queries, share; what :func:`queries_by_size` returns."""
+
+    __slots__ = ()
+
+    def _draw(self, axes: Any) -> None:
+        width = int(self["to"][0] - self["from"][0]) + 1 if len(self) else 1
+        shift = 0.5 if width == 1 else 0.0  # a bin of one number stands over it
+        axes.bar(self["from"] - shift, self["queries"], width, align="edge", color=COLOURS[0], edgecolor=PAPER)
+        axes.grid(axis="x", visible=False)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.yaxis.get_major_locator().set_params(integer=True)
+        axes.set(xlabel=self.title.removeprefix("queries by "), ylabel="queries")
+
+
+def gain_by_group(
+    queries: Queries,
+    rankers: Mapping[str, Any],
+    measure: str | Measure = "nDCG@10",
+    by: Literal["pairs", "documents", "relevant"] | ArrayLike = "pairs",
+    *,
+    bins: int = 4,
+    level: float = 0.95,
+    how: How = "bootstrap",
+    random_state: int | np.random.Generator = 0,
+    **conventions: Any,
+) -> "GroupGains":
+    """What the second of two rankers gains over the first, separately for groups of similar queries.
+
+    Parameters
+    ----------
+    queries : the judged lists
+    rankers : two names -> scores, one a document, or fitted rankers
+    measure : in which the gain is measured
+    by, bins : how queries are grouped, as for :func:`by_group`; groups of a fixed width are
+        ``by=different_pairs(queries) // 1000``
+    level, how, random_state : of the intervals, as for :func:`interval`; differences are paired, query by query
+    conventions : further options of :func:`evaluate`, such as ``like="letor"``
+
+    Returns
+    -------
+    gains : a row for each group: from and to, or group; queries, skipped, first and second (the means of both
+        rankers), gain, low, high. ``plot()`` draws the gains with their intervals.
+    """
+    if len(rankers) != 2:
+        raise DataError(f"a gain is between two rankers: found {len(rankers)} ({', '.join(map(str, rankers))})")
+    found = [evaluate(queries, each, [measure], **conventions) for each in rankers.values()]
+    first, second = (each.values[0] for each in found)
+    options: dict[str, Any] = {"bins": bins, "level": level, "how": how, "random_state": random_state}
+    gains = by_group(queries, second - first, by, **options)
+    means = [by_group(queries, each, by, bins=bins, how="t")["mean"] for each in (first, second)]
+    columns = {name: gains[name] for name in gains.columns if name not in ("mean", "low", "high")}
+    columns |= {
+        "first": means[0],
+        "second": means[1],
+        "gain": gains["mean"],
+        "low": gains["low"],
+        "high": gains["high"],
+    }
+    one, other = rankers
+    return GroupGains(columns, f"{found[0].titles[0]}: {other} less {one}", by if isinstance(by, str) else "group")
+
+
+class GroupGains(DrawnTable):
+    """from and to, or group; queries, skipped, first, second, gain, low, high; of :func:`gain_by_group`.
+
+    Attributes
+    ----------
+    by : what the groups were made of
+    """
+
+    __slots__ = ("by",)
+
+    def __init__(self, columns: Mapping[str, Any], title: str, by: str) -> None:
+        super().__init__(columns, title)
+        self.by = by
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kind, (columns, title) = super().__reduce__()
+        return kind, (columns, title, self.by)
+
+    def _inches(self) -> tuple[float, float]:
+        return float(np.clip(1.0 + 0.95 * len(self), 5.2, 14.0)), 3.2
+
+    def _draw(self, axes: Any) -> None:
+        at, gain = np.arange(len(self)), self["gain"]
+        colours = [COLOURS[0] if value >= 0 else COLOURS[1] for value in gain]
+        axes.bar(at, gain, 0.62, color=colours)
+        known = np.isfinite(self["low"])
+        spread = np.maximum([gain - self["low"], self["high"] - gain], 0.0)[:, known]
+        axes.errorbar(at[known], gain[known], spread, fmt="none", ecolor=INK, elinewidth=0.9, capsize=3)
+        axes.axhline(0, color=INK, linewidth=0.8)
+        axes.set_xticks(at, [f"{self._name(row)}\n{row['queries'] - row['skipped']} queries" for row in self])
+        axes.grid(axis="x", visible=False)
+        axes.set(ylabel="gain", xlabel={"pairs": _PAIRS}.get(self.by, self.by))
+
+    @staticmethod
+    def _name(row: Mapping[str, Any]) -> str:
+        return str(row["group"]) if "group" in row else f"{row['from']:,} to {row['to']:,}"
+
+
+def _sizes(queries: Queries, by: str | ArrayLike) -> tuple[NDArray[np.int64], str]:
+    if isinstance(by, str):
+        if by == "pairs":
+            return different_pairs(queries), _PAIRS
+        if by == "documents":
+            return queries.sizes, "documents"
+        raise RankwiseError(f"by is 'pairs', 'documents' or one whole number a query: found {by!r}")
+    counts = np.asarray(by)
+    if counts.shape != (len(queries),) or counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise DataError(
+            f"by holds one whole number from 0 on a query: found {counts.dtype} of shape {counts.shape} "
+            f"for {len(queries):,} queries"
+        )
+    return counts.astype(np.int64), "size"
+
+
+def _round_width(largest: int) -> int:
+    """The smallest of 1, 2, 5, 10, 20, 50, ... that makes few enough bins from 0 to the largest number."""
+    widths: Iterator[int] = (digit * 10**power for power in count() for digit in (1, 2, 5))
+    return next(width for width in widths if largest // width < _BINS)

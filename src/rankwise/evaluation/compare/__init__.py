@@ -1,0 +1,1 @@
+"""Comparisons of rankers over folds: fitted, selected on validation data, tested once, resumable."""

@@ -1,0 +1,184 @@
+"""The unit of work of a comparison: one ranker on one fold, learned, chosen, and tested once.
+
+A cell is what remains of it: scores of the test part, the settings that were taken, and what they cost.
+"""
+
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise.data import checks
+from rankwise.data.queries import Queries
+from rankwise.evaluation.compare.folds import Part
+from rankwise.evaluation.compare.keys import plain
+from rankwise.evaluation.compare.on_arrays import OnArrays
+from rankwise.evaluation.compare.process_memory import MemoryWatch
+from rankwise.evaluation.compare.rankers import Fitted, Learner, takes_lists
+from rankwise.evaluation.compare.select import combinations
+from rankwise.measures._base import Measure
+from rankwise.rankers._base import Ranker
+from rankwise.rankers._model_selection import mean_measure, mean_over_parts, parts_of
+
+Vector = NDArray[np.float64]
+INNER_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one ranker did on one fold.
+
+    Attributes
+    ----------
+    ranker, fold : which, folds counted from 1
+    scores : one a document of the test part
+    settings : what was chosen from the grid, as plain values
+    settled : what the fit chose for itself: attributes that repeat the name of a parameter
+    validation : the measure by which settings were chosen, of those that were taken; None where nothing was chosen by
+        one
+    tried : settings that were tried
+    seconds : of learning, choosing and scoring
+    memory : bytes by which the process grew meanwhile, at its largest (cells side by side see each other's); None
+        where the system does not say
+    model : the fitted ranker, where it is kept
+    """
+
+    ranker: str
+    fold: int
+    scores: Vector
+    settings: dict[str, Any]
+    settled: dict[str, Any]
+    validation: float | None
+    tried: int
+    seconds: float
+    memory: int | None
+    model: Any = None
+
+    def line(self) -> dict[str, Any]:
+        """Everything but scores and model, as plain values."""
+        names = ("ranker", "fold", "settings", "settled", "validation", "tried", "seconds", "memory")
+        return {name: getattr(self, name) for name in names}
+
+
+def learn(
+    name: str,
+    number: int,
+    entry: Learner,
+    part: Part,
+    measure: Measure | None,
+    seed: int,
+    jobs: int,
+    watch: MemoryWatch,
+) -> Cell:
+    """Fit, choose, and score the test part, which nothing before has seen.
+
+    Parameters
+    ----------
+    measure : by which settings are chosen; None: the ranker's own
+    seed : of the folds that choose where there is no validation part
+    jobs : threads for the ranker itself
+    """
+    began = time.perf_counter()
+    with watch.growth() as growth, _told(name, number):
+        model, setting, judged, tried = _chosen(entry, part, measure, seed, jobs)
+        scores = checks.as_scores(model.predict(part.test), part.test.n_documents)
+    return Cell(
+        name,
+        number,
+        scores,
+        settings=_as_json(setting),
+        settled=_settled(model),
+        validation=judged if judged is not None and math.isfinite(judged) else None,
+        tried=tried,
+        seconds=time.perf_counter() - began,
+        memory=growth.bytes,
+        model=model.model_ if isinstance(model, OnArrays) else model,
+    )
+
+
+def score(name: str, number: int, entry: Fitted, test: Queries, watch: MemoryWatch) -> Cell:
+    """The scores that a model which learned elsewhere gives the test part."""
+    began = time.perf_counter()
+    with watch.growth() as growth, _told(name, number):
+        given = test if takes_lists(entry.model) else np.asarray(test.X)
+        scores = checks.as_scores(entry.model.predict(given), test.n_documents)
+    return Cell(name, number, scores, {}, {}, None, 0, time.perf_counter() - began, growth.bytes, entry.model)
+
+
+Choice = tuple[Any, Mapping[str, Any], float | None, int]
+
+
+def _chosen(entry: Learner, part: Part, measure: Measure | None, seed: int, jobs: int) -> Choice:
+    """(fitted model, setting, its measure, settings tried): the best on the validation part, the first of equals."""
+    assert part.train is not None
+    settings = list(combinations(entry.grid))
+    if part.validation is None:
+        judged = _by_inner_folds(entry, settings, part.train, measure, seed, jobs) if len(settings) > 1 else None
+        best = 0 if judged is None or np.isnan(judged).all() else int(np.nanargmax(judged))
+        model = _fit(entry.fresh(settings[best], jobs), part.train, None)
+        return model, settings[best], None if judged is None else float(judged[best]), len(settings)
+    kept: Choice | None = None
+    for setting in settings:
+        model = _fit(entry.fresh(setting, jobs), part.train, part.validation)
+        found = _measured(model, part.validation, measure, jobs)
+        if kept is None or not found <= (-math.inf if kept[2] is None or math.isnan(kept[2]) else kept[2]):
+            kept = (model, setting, found, len(settings))
+    assert kept is not None
+    return kept
+
+
+def _by_inner_folds(
+    entry: Learner, settings: list[dict[str, Any]], train: Queries, measure: Measure | None, seed: int, jobs: int
+) -> Vector | None:
+    """The mean measure of every setting over lists that were held out in turn; None for a single list."""
+    found = []
+    for held in parts_of(train, INNER_FOLDS, seed):
+        others = train[np.setdiff1d(np.arange(len(train)), held)]
+        models = (_fit(entry.fresh(setting, jobs), others, None) for setting in settings)
+        found.append([_measured(model, train[held], measure, jobs) for model in models])
+    return mean_over_parts(found) if found else None
+
+
+def _fit(model: Any, train: Queries, validation: Queries | None) -> Any:
+    if validation is not None and getattr(model, "takes_validation", False):
+        fitted = model.fit(train, validation=validation)
+    else:
+        fitted = model.fit(train)
+    return model if fitted is None else fitted
+
+
+def _measured(model: Any, queries: Queries, measure: Measure | None, jobs: int) -> float:
+    scores = checks.as_scores(model.predict(queries), queries.n_documents)
+    return mean_measure(queries, scores, model._measure() if measure is None else measure, jobs)
+
+
+@contextmanager
+def _told(name: str, number: int) -> Iterator[None]:
+    """What goes wrong is told with the ranker and the fold."""
+    try:
+        yield
+    except Exception as error:
+        about = (str(error).splitlines() or [type(error).__name__])[0]
+        raise RankwiseError(f"{name} on fold {number}: {about}") from error
+
+
+def _settled(model: Any) -> dict[str, Any]:
+    """What a fit settled on: the numbers and texts whose name is a parameter's with an underscore."""
+    names = model.get_params(deep=False) if isinstance(model, Ranker) else ()
+    found = {name: getattr(model, f"{name}_", None) for name in names}
+    values = {name: value.item() if isinstance(value, np.generic) else value for name, value in found.items()}
+    known = {name: value for name, value in values.items() if isinstance(value, (int, float, str))}
+    return {name: plain(value, name) for name, value in known.items() if value == value}  # NaN: played no part
+
+
+def _as_json(setting: Mapping[str, Any]) -> dict[str, Any]:
+    """A setting as it will be read back from a file."""
+    described: dict[str, Any] = json.loads(json.dumps({name: plain(value, name) for name, value in setting.items()}))
+    return described

@@ -1,0 +1,189 @@
+"""The parts that a comparison learns on, chooses on and tests on, and the scores that others gave for them."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError
+from rankwise.data import checks
+from rankwise.data.checks import is_whole
+from rankwise.data.fingerprints import Seen, seen_before
+from rankwise.data.folds import kfold, read_folds, split
+from rankwise.data.queries import Queries
+from rankwise.evaluation.files import read_scores
+
+Vector = NDArray[np.float64]
+USUAL_FOLDS = 5
+_PARTS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One fold; without a validation part settings are chosen by folds of the training part."""
+
+    train: Queries | None
+    validation: Queries | None
+    test: Queries
+
+
+@dataclass(frozen=True)
+class Parts:
+    """All folds.
+
+    Attributes
+    ----------
+    folds : in order
+    whole, rows : where one set of lists was divided, that set, and for every fold the rows of its test part in it
+    """
+
+    folds: tuple[Part, ...]
+    whole: Queries | None = None
+    rows: tuple[NDArray[np.int64], ...] = ()
+
+    @cached_property
+    def tested(self) -> Queries:
+        """The test lists of all folds, one after the other."""
+        tests = [fold.test for fold in self.folds]
+        return tests[0] if len(tests) == 1 else Queries.concat(tests)
+
+    def scores_of(self, name: str, given: Any) -> list[Vector]:
+        """Scores that came from elsewhere, for the test part of every fold."""
+        if self.whole is not None:
+            values = self._for(name, given, self.whole, "the data")
+            return [values[rows] for rows in self.rows]
+        tests = [fold.test for fold in self.folds]
+        if _is_one_a_fold(given, len(tests)):
+            pairs = enumerate(zip(given, tests, strict=True), start=1)
+            return [self._for(name, one, test, f"the test part of fold {number}") for number, (one, test) in pairs]
+        together = self._for(name, given, self.tested, "the test parts of all folds together")
+        return np.split(together, np.cumsum([test.n_documents for test in tests])[:-1])
+
+    def refuse_seen(self, name: str, model: Any) -> None:
+        """A model is not tested on lists that it learned from or chose by, as far as it remembers them."""
+        seen = getattr(model, "seen_", None)
+        if not isinstance(seen, Seen):
+            return
+        tested = self.tested
+        known = np.flatnonzero(seen_before(tested, seen.training) | seen_before(tested, seen.validation))
+        if len(known):
+            raise DataError(
+                f"{name!r} learned from {len(known):,} of the {len(tested):,} test lists, such as query "
+                f"{tested.names()[known[0]]!r}: leave them out, or give a ranker that is not fitted, to learn it here"
+            )
+
+    @staticmethod
+    def _for(name: str, given: Any, queries: Queries, what: str) -> Vector:
+        if isinstance(given, (str, os.PathLike)):
+            return read_scores(given, queries)
+        if np.shape(given) != (queries.n_documents,) and np.shape(given) != (queries.n_documents, 1):
+            raise DataError(
+                f"the scores of {name!r} have shape {np.shape(given)}: expected one a document of {what}, "
+                f"which has {queries.n_documents:,}"
+            )
+        return checks.as_scores(given, queries.n_documents)
+
+
+def divide(data: Any, folds: int | None, learning: bool, random_state: int, options: dict[str, Any]) -> Parts:
+    """Folds from whatever the caller has: `Queries`, folds, or the path of a file or of a folder of folds."""
+    if isinstance(data, (str, os.PathLike)):
+        data = _read(Path(data), options)
+    if isinstance(data, Queries):
+        data.labels()
+        return _divided(data, folds, learning, random_state)
+    if folds is not None:
+        raise DataError(f"these data come in folds of their own: leave out folds={folds}")
+    if not isinstance(data, Iterable):
+        raise DataError(f"data is Queries, folds, a file or a folder of folds: found {type(data).__name__}")
+    parts = tuple(_part(fold, number) for number, fold in enumerate(data, start=1))
+    if not parts:
+        raise DataError("a comparison needs a fold at least: found none")
+    _refuse_shared(parts)
+    return Parts(parts)
+
+
+def _read(path: Path, options: dict[str, Any]) -> Any:
+    if path.is_dir():
+        known = {name: value for name, value in options.items() if name not in ("qid", "label")}
+        return read_folds(path, **known)
+    from rankwise.data.anyfile import read_any
+
+    return read_any(path, **options)
+
+
+def _divided(data: Queries, folds: int | None, learning: bool, random_state: int) -> Parts:
+    if folds is None and not learning:
+        return Parts((Part(None, None, data),), data, (np.arange(data.n_documents),))
+    numbered = Queries._trusted(np.arange(data.n_documents, dtype=np.float64)[:, None], None, data.start, _rows(data))
+    if folds == 1:
+        made = [split(data, random_state=random_state)]
+        places = [split(numbered, random_state=random_state)[2]]
+    else:
+        count = USUAL_FOLDS if folds is None else folds
+        if not is_whole(count, 3):
+            raise DataError(f"folds is 1 (one division into three parts) or 3 and more: found {count!r:.60}")
+        made = [tuple(fold) for fold in kfold(data, count, random_state=random_state)]
+        places = [fold.test for fold in kfold(numbered, count, random_state=random_state)]
+    rows = tuple(place.X[:, 0].astype(np.int64) for place in places)
+    return Parts(tuple(Part(*fold) for fold in made), data, rows)
+
+
+def _rows(data: Queries) -> NDArray[np.int64] | None:
+    return None if data.is_grouped else data.rows
+
+
+def _part(fold: Any, number: int) -> Part:
+    """A fold, or a pair (train, test)."""
+    parts = tuple(fold) if isinstance(fold, Iterable) and not isinstance(fold, Queries) else ()
+    if len(parts) == 2:
+        parts = (parts[0], None, parts[1])
+    wanted = len(parts) == 3 and isinstance(parts[0], Queries) and isinstance(parts[2], Queries)
+    if not wanted or not isinstance(parts[1], (Queries, type(None))):
+        raise DataError(f"fold {number} is not (train, validation, test) or (train, test), each of them Queries")
+    train, validation, test = parts
+    if validation is not None and not len(validation):
+        validation = None
+    for name, part in zip(_PARTS, (train, validation, test), strict=True):
+        if part is None:
+            continue
+        part.labels()
+        if not len(part):
+            raise DataError(f"fold {number} has no list in its {name} part")
+        if part.n_features != test.n_features:
+            raise DataError(
+                f"fold {number} has {part.n_features} features in its {name} part and {test.n_features} where it tests"
+            )
+    return Part(train, validation, test)
+
+
+def _refuse_shared(parts: Sequence[Part]) -> None:
+    """No list is in two parts of a fold, and none is tested twice: results would look surer than they are."""
+    tested: dict[Any, int] = {}
+    for number, part in enumerate(parts, start=1):
+        seen: dict[Any, str] = {}
+        for name, queries in zip(_PARTS, (part.train, part.validation, part.test), strict=True):
+            if queries is None or queries.qid is None:
+                continue
+            for query in queries.names():
+                if seen.setdefault(query, name) != name:
+                    raise DataError(
+                        f"query {query!r} is in the {seen[query]} part and in the {name} part of fold {number}"
+                    )
+        for query in part.test.names() if part.test.qid is not None else ():
+            if tested.setdefault(query, number) != number:
+                raise DataError(
+                    f"query {query!r} is tested in fold {tested[query]} and in fold {number}: every query is tested "
+                    "once (where they are different queries, read_folds(folder, rename=True) tells them apart)"
+                )
+
+
+def _is_one_a_fold(given: Any, folds: int) -> bool:
+    """Whether scores came as a list with an array or a file for every fold."""
+    if isinstance(given, (str, os.PathLike, np.ndarray)) or not isinstance(given, Sequence) or len(given) != folds:
+        return False
+    return all(isinstance(one, (str, os.PathLike)) or np.ndim(one) for one in given)

@@ -1,0 +1,203 @@
+"""What may take part in a comparison: rankers that learn, models that were fitted before, and scores from anywhere."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from rankwise._errors import DataError, MissingExtraError, RankwiseError
+from rankwise._extras import require
+from rankwise.data.anyfile import kind_of
+from rankwise.evaluation.compare.grids import Grid, grid_for, ranker_called
+from rankwise.evaluation.compare.on_arrays import OnArrays, takes
+from rankwise.measures._base import Measure
+from rankwise.rankers._base import Ranker
+
+LIGHTGBM = "lightgbm"
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A ranker that is cloned and fitted on every fold, with the settings of ``grid`` to choose from."""
+
+    ranker: Any
+    grid: Grid = field(default_factory=dict)
+
+    @property
+    def model(self) -> Any:
+        """What the caller knows: the object itself, without the door around it."""
+        return self.ranker.model if isinstance(self.ranker, OnArrays) else self.ranker
+
+    def fresh(self, setting: Mapping[str, Any], inner_jobs: int) -> Any:
+        """A copy that has learned nothing, with this setting and so many threads of its own."""
+        copy = clone(self.ranker, safe=False)
+        target = copy.model if isinstance(copy, OnArrays) else copy
+        if setting:
+            target.set_params(**setting)
+        if isinstance(copy, Ranker):
+            known = copy.get_params(deep=False)
+            if "n_jobs" in known and known["n_jobs"] is None:
+                copy.set_params(n_jobs=inner_jobs)
+            if "verbose" in known:
+                copy.set_params(verbose=False)  # one bar is enough
+        return copy
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model that learned elsewhere: it only scores the test parts."""
+
+    model: Any
+
+
+@dataclass(frozen=True)
+class Given:
+    """Scores of the documents of the data: an array, a file, or one of them a fold."""
+
+    scores: Any
+
+
+Entry = Learner | Fitted | Given
+
+
+def as_entries(
+    rankers: Any, measure: str | Measure, grids: Mapping[str, Grid] | None, random_state: int
+) -> dict[str, Entry]:
+    """Name -> what it stands for; names that clash and things that are no ranker are refused in a sentence."""
+    named = _named(rankers)
+    if not named:
+        raise RankwiseError("a comparison needs one ranker at least: found none")
+    if grids is not None and not isinstance(grids, Mapping):
+        raise RankwiseError(f"grids are given by the name of the ranker: found {type(grids).__name__}")
+    unknown = [name for name in grids or {} if name not in named]
+    if unknown:
+        raise RankwiseError(f"grids names {unknown[0]!r}, which is not among the rankers {', '.join(map(repr, named))}")
+    return {name: _entry(name, value, measure, grids or {}, random_state) for name, value in _present(named).items()}
+
+
+def _present(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Without LightGBM where it is not installed, which is told in a line; refused where nothing would be left."""
+    wanted = [name for name, value in named.items() if isinstance(value, str) and value.lower() == LIGHTGBM]
+    if not wanted:
+        return dict(named)
+    try:
+        require(LIGHTGBM)
+    except MissingExtraError as error:
+        if len(wanted) == len(named):
+            raise
+        print(f"rankwise: {', '.join(wanted)} is left out: {error}", file=sys.stderr)
+        return {name: value for name, value in named.items() if name not in wanted}
+    return dict(named)
+
+
+def _named(rankers: Any) -> dict[str, Any]:
+    if isinstance(rankers, Mapping):
+        odd = [name for name in rankers if not isinstance(name, str)]
+        if odd:
+            raise RankwiseError(f"rankers are named by texts: found {odd[0]!r}")
+        return dict(rankers)
+    if isinstance(rankers, (str, os.PathLike, np.ndarray)) or not isinstance(rankers, Sequence):
+        rankers = [rankers]
+    found: dict[str, Any] = {}
+    for ranker in rankers:
+        if isinstance(ranker, (str, os.PathLike)):
+            name = os.fspath(ranker)
+        elif hasattr(ranker, "predict"):
+            name = type(ranker).__name__
+        else:
+            raise RankwiseError(f"scores need a name: give a dict such as {{'mine': scores}}, found {ranker!r:.40}")
+        if name in found:
+            raise RankwiseError(f"two rankers are called {name!r}: give a dict with a name for each")
+        found[name] = ranker
+    return found
+
+
+def _entry(name: str, value: Any, measure: str | Measure, grids: Mapping[str, Grid], random_state: int) -> Entry:
+    if isinstance(value, (str, os.PathLike)):
+        value = _opened(value, measure, random_state)
+    if isinstance(value, (str, os.PathLike)) or not hasattr(value, "predict"):
+        entry: Entry = Given(_refuse_no_scores(name, value))
+    elif isinstance(value, type):
+        raise RankwiseError(f"{name!r} is the class {value.__name__}: give an object of it, {value.__name__}(...)")
+    elif not hasattr(value, "fit") or _is_fitted(value):
+        entry = Fitted(value)
+    else:
+        return _learner(name, value, grids.get(name), random_state)
+    if grids.get(name):
+        raise RankwiseError(f"grids names {name!r}, which does not learn here: leave it out")
+    return entry
+
+
+def _opened(value: str | os.PathLike[str], measure: str | Measure, random_state: int) -> Any:
+    """The ranker of that name, the model in that file, or the path itself where it is a file of scores."""
+    text = os.fspath(value)
+    if text.lower() == LIGHTGBM:
+        from rankwise.evaluation.compare.lambdarank import LambdaRank
+
+        return LambdaRank(measure, random_state=random_state)
+    if not os.path.isfile(text):
+        return ranker_called(text, measure)
+    if kind_of(text) != "store":
+        return value
+    from rankwise._store import open_store
+    from rankwise.rankers._persist import KIND, read_ranker
+
+    store = open_store(text)
+    if store.kind != KIND:
+        raise DataError(f"{text} holds {store.kind}, and a comparison takes a saved ranker or a file of scores")
+    return read_ranker(store)
+
+
+def _refuse_no_scores(name: str, value: Any) -> Any:
+    if isinstance(value, (str, os.PathLike, np.ndarray)) or hasattr(value, "__array__"):
+        return value
+    if isinstance(value, Sequence):
+        return value
+    raise RankwiseError(
+        f"{name!r} is {type(value).__name__}: a ranker has fit and predict, a model has predict, and scores are an "
+        "array or a file"
+    )
+
+
+def _is_fitted(model: Any) -> bool:
+    if isinstance(model, Ranker):
+        return hasattr(model, "n_features_in_")
+    if hasattr(model, "__sklearn_is_fitted__"):
+        return bool(model.__sklearn_is_fitted__())
+    if hasattr(model, "is_fitted") and callable(model.is_fitted):  # CatBoost's way
+        return bool(model.is_fitted())
+    return any(name.endswith("_") and not name.startswith("_") for name in getattr(model, "__dict__", {}))
+
+
+def _learner(name: str, model: Any, grid: Grid | None, random_state: int) -> Learner:
+    known = model.get_params() if hasattr(model, "get_params") else {}
+    chosen = grid_for(model) if grid is None else grid
+    for parameter, values in chosen.items():
+        if parameter not in known:
+            has = ", ".join(sorted(known)) or "none"
+            raise RankwiseError(
+                f"the grid of {name!r} names {parameter!r}, which is not a parameter of it: it has {has}"
+            )
+        if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
+            raise RankwiseError(
+                f"the grid of {name!r} gives {parameter!r} the values {values!r:.40}: expected a list of one or more"
+            )
+    if isinstance(model, BaseEstimator) or known:
+        unseeded = [parameter for parameter, value in known.items() if value is None and _is_seed(parameter)]
+        model = clone(model, safe=False)
+        if unseeded and not isinstance(model, Ranker):
+            model.set_params(**dict.fromkeys(unseeded, random_state))
+    return Learner(model if takes_lists(model) else OnArrays(model), chosen)
+
+
+def takes_lists(model: Any) -> bool:
+    """Whether ``predict`` is given judged lists, as our rankers' is, or the features alone."""
+    return isinstance(model, Ranker) or (hasattr(model, "fit") and not takes(model.fit, "y"))
+
+
+def _is_seed(parameter: str) -> bool:
+    return parameter.rpartition("__")[2] == "random_state"

@@ -1,0 +1,282 @@
+"""What `compare` returns: every number with its uncertainty, how it came about, and what it cost."""
+
+import json
+import math
+import os
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._atomic_write import writing
+from rankwise._tables import Table
+from rankwise.data.queries import Queries
+from rankwise.evaluation.compare.cells import Cell
+from rankwise.evaluation.compare.folds import Part
+from rankwise.evaluation.evaluate import Evaluation
+from rankwise.measures._base import Measure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rankwise._figures import COLOURS, FAINT, PAPER, house_style, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BETTER, WORSE, EQUAL, BASE = "+", "-", "=", "base"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Rankers side by side on the same test lists, each of which no ranker saw before it was scored once.
+
+    Attributes
+    ----------
+    queries : the test lists of all folds, one after the other
+    scores : ranker -> one score a document of ``queries``
+    results : ranker -> :class:`Evaluation` over ``queries``
+    tests : a row for every measure and ranker: difference to the baseline, its interval, p, p corrected for their
+        number, wins, losses and ties in queries; see :func:`significance`
+    cells : one for every ranker and fold: settings, scores, seconds, memory, and the fitted model
+    baseline : the ranker that all others are tested against
+    level : the confidence of intervals, and 1 - level that of the marks
+    about : the configuration as plain values: versions, seed, data, rankers, conventions
+    first : the parts of the first fold, for what looks at training lists too: certificates, the diagnosis of the data
+    folds : what `compare` was told about dividing the data; None: nothing
+    """
+
+    queries: Queries
+    scores: dict[str, NDArray[np.float64]]
+    results: dict[str, Evaluation]
+    tests: Table
+    cells: tuple[Cell, ...]
+    baseline: str
+    level: float
+    about: dict[str, Any]
+    first: Part
+    folds: int | None = None
+
+    @property
+    def rankers(self) -> list[str]:
+        """The names, as they were given."""
+        return list(self.results)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The column titles of the measures."""
+        return self.results[self.baseline].titles
+
+    @property
+    def means(self) -> dict[str, dict[str, float]]:
+        """Ranker -> measure -> mean over the test lists of all folds."""
+        return {name: dict(result.mean) for name, result in self.results.items()}
+
+    @cached_property
+    def intervals(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """Ranker -> measure -> confidence interval of the mean."""
+        return {name: dict(result.interval(self.level)) for name, result in self.results.items()}
+
+    @property
+    def models(self) -> dict[str, list[Any]]:
+        """Ranker -> the fitted model of every fold, None where none is kept."""
+        return {name: [cell.model for cell in self.cells if cell.ranker == name] for name in self.rankers}
+
+    # ------------------------------------------------------------------------------------------- tables
+
+    def table(self, measure: str | Measure | None = None) -> Table:
+        """The league table, best first by the first measure, or by ``measure`` and with more about it.
+
+        Behind an interval, and in the column ``mark``, stands whether a ranker differs from the baseline after
+        correction: ``+`` better, ``-`` worse, ``=`` not shown to differ.
+        """
+        if measure is not None:
+            return self._league(self.results[self.baseline].title_of(measure))
+        order = self._order(self.titles[0])
+        columns: dict[str, Any] = {"ranker": order}
+        for title in self.titles:
+            columns[title] = [self.means[name][title] for name in order]
+            columns[f"{title} {self.level:.0%}"] = [self._interval_text(name, title) for name in order]
+        columns["seconds"] = [f"{self._seconds(name):.1f}" for name in order]
+        return Table(columns)
+
+    def _league(self, title: str) -> Table:
+        order = self._order(title)
+        rows = {row["ranker"]: row for row in self.tests if row["measure"] == title}
+        empty = dict.fromkeys(self.tests.columns, math.nan)
+        tested = [rows.get(name, empty) for name in order]
+        return Table(
+            {
+                "ranker": order,
+                title: [self.means[name][title] for name in order],
+                "low": [self.intervals[name][title][0] for name in order],
+                "high": [self.intervals[name][title][1] for name in order],
+                "difference": [row["difference"] for row in tested],
+                "p_corrected": [row["p_corrected"] for row in tested],
+                "mark": [self.mark(name, title) for name in order],
+                "wins": [rows[name]["wins"] if name in rows else 0 for name in order],
+                "losses": [rows[name]["losses"] if name in rows else 0 for name in order],
+                "seconds": [self._seconds(name) for name in order],
+            }
+        )
+
+    def per_query(self, measure: str | Measure | None = None) -> Table:
+        """One row a query: its fold, and the value of every ranker (NaN where it does not count)."""
+        title = self.titles[0] if measure is None else self.results[self.baseline].title_of(measure)
+        values = {name: result[title] for name, result in self.results.items()}
+        return Table({"qid": self.queries.names(), "fold": self.fold_of_query, **values})
+
+    @cached_property
+    def per_fold(self) -> Table:
+        """One row a ranker and fold: the mean of every measure there, seconds, and growth of memory in bytes."""
+        rows = []
+        for cell in self.cells:
+            means = self.on_fold(self.results[cell.ranker], cell.fold).mean
+            cost = {"seconds": cell.seconds, "memory": cell.memory}
+            rows.append({"ranker": cell.ranker, "fold": cell.fold, **means, **cost})
+        return Table({name: [row[name] for row in rows] for name in rows[0]})
+
+    @property
+    def chosen(self) -> Table:
+        """One row a ranker and fold: the settings taken, what the fit settled on, its measure, settings tried."""
+        lines = [cell.line() for cell in self.cells]
+        names = ("ranker", "fold", "settings", "settled", "validation", "tried")
+        return Table({name: [line[name] for line in lines] for name in names})
+
+    def mark(self, ranker: str, measure: str | Measure) -> str:
+        """Whether a ranker differs from the baseline: "+", "-", "=", "base" for the baseline itself."""
+        if ranker == self.baseline:
+            return BASE
+        title = self.results[self.baseline].title_of(measure)
+        row = next(row for row in self.tests if row["measure"] == title and row["ranker"] == ranker)
+        if not row["p_corrected"] <= 1 - self.level:  # NaN: nothing to tell
+            return EQUAL
+        return BETTER if row["difference"] > 0 else WORSE
+
+    # ------------------------------------------------------------------------------------------- folds
+
+    @cached_property
+    def fold_of_query(self) -> NDArray[np.int64]:
+        """For each of ``queries`` the fold that tested it, counted from 1."""
+        bounds = self._bounds()
+        return np.repeat(np.arange(1, len(bounds)), np.diff(bounds))
+
+    def on_fold(self, result: Evaluation, fold: int) -> Evaluation:
+        """The same evaluation on the test part of one fold alone."""
+        here = slice(*self._bounds()[fold - 1 : fold + 1])
+        weight = None if result.weight is None else result.weight[here]
+        return replace(
+            result,
+            values=result.values[:, here],
+            empty=result.empty[:, here],
+            qid=result.qid[here],
+            weight=weight,
+            lists=None,
+        )
+
+    # ------------------------------------------------------------------------------------------- elsewhere
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the scores as plain values; the same at every run but for the seconds and the memory."""
+        folds = [number for number, _ in enumerate(self._bounds()[1:], start=1)]
+        results = {}
+        for name, result in self.results.items():
+            measures = result.to_dict(self.level)["measures"]
+            for title, found in measures.items():
+                found["per_fold"] = [_number(self.on_fold(result, fold).mean[title]) for fold in folds]
+                found["mark"] = self.mark(name, title)
+            results[name] = measures
+        per_query = {
+            name: {title: list(map(_number, result[title].tolist())) for title in self.titles}
+            for name, result in self.results.items()
+        }
+        return {
+            **self.about,
+            "results": results,
+            "tests": [{name: _number(value) for name, value in row.items()} for row in self.tests],
+            "cells": [cell.line() for cell in self.cells],
+            "per_query": {
+                "qid": [name if isinstance(name, (int, float, str)) else str(name) for name in self.queries.names()],
+                "fold": self.fold_of_query.tolist(),
+                "values": per_query,
+            },
+        }
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """:meth:`to_dict` as text, and in a file where ``path`` names one."""
+        text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
+        if path is not None:
+            with writing(path) as part:
+                part.write_text(text, encoding="utf-8")
+        return text
+
+    def plot(self, measure: str | Measure | None = None) -> "Figure":
+        """Means with their intervals, one panel a measure or one measure alone; needs the extra ``plot``."""
+
+        titles = self.titles if measure is None else (self.results[self.baseline].title_of(measure),)
+        return league_figure(self, titles)
+
+    def __repr__(self) -> str:
+        return repr(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    # ------------------------------------------------------------------------------------------- inside
+
+    def _order(self, title: str) -> list[str]:
+        """Best first; those without a mean last, and equals as they were given."""
+        means = {name: self.means[name][title] for name in self.rankers}
+        return sorted(means, key=lambda name: math.inf if math.isnan(means[name]) else -means[name])
+
+    def _interval_text(self, name: str, title: str) -> str:
+        low, high = self.intervals[name][title]
+        mark = self.mark(name, title)
+        return mark if math.isnan(low) else f"{low:.3f} to {high:.3f} {mark}"
+
+    def _seconds(self, name: str) -> float:
+        return math.fsum(cell.seconds for cell in self.cells if cell.ranker == name)
+
+    def _bounds(self) -> list[int]:
+        """Where the queries of each fold begin, and where the last ends."""
+        sizes: list[int] = [fold["test"] for fold in self.about["data"]["folds"]]
+        return [0, *accumulate(sizes)]
+
+
+def _number(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+# ----------------------------------------------------------------------------------------------------- compare figure
+# The picture of a comparison: means with their intervals, best on top, and the baseline's as a line through all.
+
+
+_INCHES_A_LINE, _INCHES_AROUND, _INCHES_A_PANEL, _MOST_INCHES = 0.24, 0.9, 3.4, 20.0
+
+
+def league_figure(comparison: Comparison, titles: Sequence[str]) -> "Figure":
+    """One panel a measure; a full dot differs from the baseline after correction, a hollow one was not shown to."""
+    order = comparison._order(titles[0])[::-1]
+    height = min(_MOST_INCHES, _INCHES_AROUND + _INCHES_A_LINE * len(order))
+    figure = new_figure(min(_MOST_INCHES, 1.6 + _INCHES_A_PANEL * len(titles)), height)
+    with house_style():
+        panels = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
+        for axes, title, colour in zip(panels, titles, COLOURS * len(titles), strict=False):
+            base = comparison.means[comparison.baseline][title]
+            axes.axvline(base, color=FAINT, linewidth=0.8, linestyle=(0, (3, 2)))
+            for place, name in enumerate(order):
+                mean, (low, high) = comparison.means[name][title], comparison.intervals[name][title]
+                axes.plot([low, high], [place, place], color=colour, linewidth=1.2)
+                full = comparison.mark(name, title) not in (EQUAL, BASE)
+                axes.plot([mean], [place], "o", color=colour, markersize=5, markerfacecolor=colour if full else PAPER)
+            axes.set_title(title)
+            axes.set_xlabel(f"mean and {comparison.level:.0%} interval")
+            axes.set_ylim(-0.6, len(order) - 0.4)
+            axes.grid(visible=False, axis="y")
+        panels[0].set_yticks(range(len(order)), order)
+    return figure

@@ -1,0 +1,354 @@
+"""Compare rankers honestly: learn on one part, choose on another, test once on a third, and say how sure it is."""
+
+import ctypes
+import math
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise._kernels import drive
+from rankwise._progress import progress
+from rankwise._tables import Table
+from rankwise.data import checks
+from rankwise.data.queries import Queries
+from rankwise.evaluation.compare.cells import Cell, learn, score
+from rankwise.evaluation.compare.folds import Part, Parts, divide
+from rankwise.evaluation.compare.grids import Grid
+from rankwise.evaluation.compare.keys import code_of, described, fingerprint, key_of, plain, versions
+from rankwise.evaluation.compare.process_memory import MemoryWatch
+from rankwise.evaluation.compare.rankers import Entry, Fitted, Given, Learner, as_entries
+from rankwise.evaluation.compare.result import Comparison
+from rankwise.evaluation.compare.store import Cells
+from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.statistics.paired import Test, paired_test
+from rankwise.evaluation.statistics.significance import Correction, correct, significance
+from rankwise.measures._base import Empty, Measure, Ties
+from rankwise.measures.conventions import settle
+from rankwise.rankers._base import Ranker
+
+
+def compare(
+    rankers: Any,
+    data: Any,
+    measures: str | Measure | Sequence[str | Measure] = ("nDCG@10",),
+    *,
+    folds: int | None = None,
+    baseline: str | None = None,
+    choose_by: str | Measure | None = None,
+    grids: Mapping[str, Grid] | None = None,
+    level: float = 0.95,
+    test: Test = "randomisation",
+    correction: Correction = "holm",
+    resume: str | os.PathLike[str] | None = None,
+    like: str | None = None,
+    ties: Ties | None = None,
+    empty: Empty | None = None,
+    rel: float | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    reading: Mapping[str, Any] | None = None,
+) -> Comparison:
+    """:func:`rankwise.compare` without its report, which stands in a higher room; see there for the parameters."""
+    _, parsed, titles = settle(measures, like, rel)
+    first = parsed[0]
+    if reading is not None and not isinstance(reading, Mapping):
+        raise RankwiseError(f"reading holds options of read_letor by name: found {type(reading).__name__}")
+    chooser = None if choose_by is None else settle(choose_by, like, rel)[1][0]
+    _check(level, random_state, correction)
+    entries = as_entries(rankers, first, grids, random_state)
+    base = _baseline(baseline, entries)
+    parts = divide(
+        data, folds, any(isinstance(entry, Learner) for entry in entries.values()), random_state, dict(reading or {})
+    )
+    tested = parts.tested
+    conventions: dict[str, Any] = {"like": like, "ties": ties, "empty": empty, "rel": rel}
+    _rehearse(tested, measures, conventions, test)
+    run = _Run(entries, parts, chooser, first, random_state, n_jobs, None if resume is None else Cells(resume))
+    cells = run.cells(verbose)
+
+    scores = {name: np.concatenate([cell.scores for cell in cells if cell.ranker == name]) for name in entries}
+    results = {
+        name: evaluate(tested, own, measures, random_state=random_state, n_jobs=n_jobs, **conventions)
+        for name, own in scores.items()
+    }
+    settings = {"test": test, "correction": correction, "level": level, "random_state": random_state}
+    tests = significance(results, baseline=base, **settings) if len(results) > 1 else _no_tests()  # type: ignore[arg-type]
+    about = {
+        "versions": versions(),
+        "random_state": random_state,
+        "baseline": base,
+        "level": level,
+        "test": test,
+        "correction": correction,
+        "choose_by": None if chooser is None else repr(chooser),
+        "conventions": conventions,
+        "measures": {title: repr(measure) for title, measure in zip(titles, parsed, strict=True)},
+        "data": {"source": _source(data), "reading": dict(reading or {}), **run.data()},
+        "rankers": {name: _about(entry) for name, entry in entries.items()},
+    }
+    return Comparison(tested, scores, results, tests, tuple(cells), base, level, about, parts.folds[0], folds)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Everything that is learned and scored in one comparison."""
+
+    entries: Mapping[str, Entry]
+    parts: Parts
+    chooser: Measure | None
+    first: Measure
+    seed: int
+    n_jobs: int | None
+    kept: Cells | None
+
+    @cached_property
+    def fingerprints(self) -> list[dict[str, str | None]]:
+        """The content of every part of every fold."""
+        return [
+            {
+                "train": fingerprint(part.train),
+                "validation": fingerprint(part.validation),
+                "test": fingerprint(part.test),
+            }
+            for part in self.parts.folds
+        ]
+
+    def cells(self, verbose: bool) -> list[Cell]:
+        """One for every ranker and fold, fold after fold; those that have finished before are read."""
+        given = {
+            name: self.parts.scores_of(name, entry.scores)
+            for name, entry in self.entries.items()
+            if isinstance(entry, Given)
+        }
+        for name, entry in self.entries.items():
+            if isinstance(entry, Fitted):
+                self.parts.refuse_seen(name, entry.model)
+        count = len(self.entries) * len(self.parts.folds)
+        trained = [part.train.n_documents for part in self.parts.folds if part.train is not None]
+        workers, inner = shared_out(self.n_jobs, count, max(trained, default=0))
+        bar = progress("comparing", count, enabled=None if verbose else False)
+        with bar, MemoryWatch() as watch:
+            tasks = [
+                self._task(name, entry, number, part, given, inner, watch)
+                for number, part in enumerate(self.parts.folds, start=1)
+                for name, entry in self.entries.items()
+            ]
+            return side_by_side(tasks, workers, bar.advance)
+
+    def _task(
+        self,
+        name: str,
+        entry: Entry,
+        number: int,
+        part: Part,
+        given: Mapping[str, list[NDArray[np.float64]]],
+        inner: int,
+        watch: MemoryWatch,
+    ) -> Callable[[], Cell]:
+        if isinstance(entry, Given):
+            return lambda: Cell(name, number, given[name][number - 1], {}, {}, None, 0, 0.0, None)
+        if isinstance(entry, Fitted):
+            return lambda: score(name, number, entry, part.test, watch)
+        measure = self.chooser if self.chooser is not None or isinstance(entry.ranker, Ranker) else self.first
+        if self.kept is None:
+            return lambda: learn(name, number, entry, part, measure, self.seed, inner, watch)
+        kept, key = self.kept, self._key(entry, number, measure)
+
+        def learned_or_read() -> Cell:
+            found = kept.read(key, name, number, part.test.n_documents)
+            if found is None:
+                found = learn(name, number, entry, part, measure, self.seed, inner, watch)
+                kept.write(key, found)
+            return found
+
+        return learned_or_read
+
+    def _key(self, entry: Learner, number: int, measure: Measure | None) -> str:
+        """Everything that a cell depends on; the measures that are reported are not among it, nor its name."""
+        facts = {
+            "data": self.fingerprints[number - 1],
+            "ranker": described(entry.model),
+            "code": code_of(entry.model),
+            "grid": plain(dict(entry.grid), "grid"),
+            "choose_by": None if measure is None else repr(measure),
+            "random_state": self.seed,
+            "versions": versions(),
+        }
+        return key_of(facts)
+
+    def data(self) -> dict[str, Any]:
+        """The data as counts and fingerprints."""
+        folds = []
+        for part, found in zip(self.parts.folds, self.fingerprints, strict=True):
+            named = {"train": part.train, "validation": part.validation, "test": part.test}
+            sizes = {name: 0 if queries is None else len(queries) for name, queries in named.items()}
+            folds.append({**sizes, "fingerprints": found})
+        tests = [part.test for part in self.parts.folds]
+        return {
+            "queries": sum(map(len, tests)),
+            "documents": sum(test.n_documents for test in tests),
+            "features": tests[0].n_features,
+            "folds": folds,
+        }
+
+
+def _source(data: Any) -> str | None:
+    """The file or folder that the data came from, as the caller wrote it."""
+    return os.fspath(data) if isinstance(data, (str, os.PathLike)) else None
+
+
+def _about(entry: Entry) -> dict[str, Any]:
+    """A ranker as plain values; what no key can tell apart is described by its class alone."""
+    if isinstance(entry, Given):
+        return {"kind": "scores"}
+    kind = "learned" if isinstance(entry, Learner) else "fitted"
+    try:
+        found = {"kind": kind, **described(entry.model)}
+    except RankwiseError:
+        found = {"kind": kind, "class": f"{type(entry.model).__module__}.{type(entry.model).__qualname__}"}
+    if isinstance(entry, Learner):
+        found["grid"] = {name: plain(values, name) for name, values in entry.grid.items()}
+    return found
+
+
+def _baseline(baseline: str | None, entries: Mapping[str, Entry]) -> str:
+    if baseline is None:
+        return next(iter(entries))
+    if not isinstance(baseline, str) or baseline not in entries:
+        raise RankwiseError(f"baseline is one of {', '.join(map(repr, entries))}: found {baseline!r}")
+    return baseline
+
+
+def _check(level: float, random_state: Any, correction: Correction) -> None:
+    """What would be told after hours is told at once."""
+    if not checks.is_number(level) or not 0 < level < 1:
+        raise RankwiseError(f"level is a confidence between 0 and 1, such as 0.95: found {level}")
+    if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool) or random_state < 0:
+        raise RankwiseError(f"random_state is a whole number, which the result repeats: found {random_state!r:.40}")
+    correct([0.5], correction)
+
+
+def _rehearse(tested: Queries, measures: Any, conventions: Mapping[str, Any], test: Test) -> None:
+    """Measure and test scores that mean nothing: what these lists do not allow is told before anything is learned."""
+    evaluate(tested, np.arange(tested.n_documents), measures, **conventions)
+    paired_test([0.0, 1.0], [1.0, 0.5], test, weight=None if tested.weight is None else [1.0, 1.0])
+
+
+def _no_tests() -> Table:
+    names = ("measure", "ranker", "baseline", "difference", "low", "high", "p", "p_corrected", "wins", "losses", "ties")
+    return Table({name: [] for name in names})
+
+
+# ---------------------------------------------------------------------------------------------------- compare workers
+# Cells side by side: threads that take one after the other, and stop at once when they are told to.
+#
+# Threads and not processes, because kernels release the interpreter: nothing is copied, nothing is imported again, and
+# classes that were typed into a notebook take part. A cell's result depends on nothing outside it, so the bits are the
+# same however many run together.
+
+
+Result = TypeVar("Result")
+
+_GLANCE = 0.2  # seconds between looks at whether Ctrl-C was pressed
+_AGAIN, _PATIENCE = 2.0, 20.0  # seconds until a thread is told to stop once more, and until it is left to itself
+
+# Training documents from which a ranker's own threads keep the cores busy; cells follow one another then, so that
+# memory does not grow with their number.
+_MANY_DOCUMENTS = 4 * drive.CHUNK
+
+
+def shared_out(n_jobs: int | None, cells: int, documents: int) -> tuple[int, int]:
+    """(cells side by side, threads of each) for so many cells, the largest of which learns from so many documents."""
+    cores = drive.threads(n_jobs)
+    workers = 1 if documents >= _MANY_DOCUMENTS else min(cores, cells)
+    return workers, max(1, cores // workers)
+
+
+def side_by_side(
+    tasks: Sequence[Callable[[], Result]], workers: int, done: Callable[[], None] = lambda: None
+) -> list[Result]:
+    """``[task() for task in tasks]`` by so many threads; the first error, or Ctrl-C, stops all of them.
+
+    Parameters
+    ----------
+    done : called after every task, in the caller's thread
+    """
+    if workers <= 1 or len(tasks) <= 1:
+        results = []
+        for task in tasks:
+            results.append(task())
+            done()
+        return results
+    return _Crew(tasks, workers).work(done)
+
+
+class _Crew(Generic[Result]):
+    def __init__(self, tasks: Sequence[Callable[[], Result]], workers: int) -> None:
+        self._waiting: queue.SimpleQueue[tuple[int, Callable[[], Result]]] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[tuple[int, Result | None, BaseException | None]] = queue.SimpleQueue()
+        self._stopping = False
+        for place, task in enumerate(tasks):
+            self._waiting.put((place, task))
+        self._count = len(tasks)
+        names = (f"rankwise-cell-{number}" for number in range(min(workers, len(tasks))))
+        self._threads = [threading.Thread(target=self._take_turns, name=name, daemon=True) for name in names]
+
+    def work(self, done: Callable[[], None]) -> list[Result]:
+        found: dict[int, Result] = {}
+        try:
+            for thread in self._threads:
+                thread.start()
+            while len(found) < self._count:
+                try:
+                    place, result, error = self._answers.get(timeout=_GLANCE)
+                except queue.Empty:
+                    continue
+                if error is not None:
+                    raise error
+                found[place] = result  # type: ignore[assignment]
+                done()
+        except BaseException:
+            self._stop()
+            raise
+        return [found[place] for place in range(self._count)]
+
+    def _take_turns(self) -> None:
+        while not self._stopping:
+            try:
+                place, task = self._waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                self._answers.put((place, task(), None))
+            except BaseException as error:  # SystemExit too, by which a cell is told to stop
+                self._stopping = True
+                self._answers.put((place, None, error))
+
+    def _stop(self) -> None:
+        """Have SystemExit raised in every thread at its next step; a long call into compiled code ends first."""
+        self._stopping = True
+        began, told = time.monotonic(), -math.inf
+        while alive := [thread for thread in self._threads if thread.is_alive()]:
+            now = time.monotonic()
+            if now - began > _PATIENCE:
+                return  # they end with the process
+            if now - told > _AGAIN:
+                told = now
+                for thread in alive:
+                    _raise_in(thread)
+            alive[0].join(_GLANCE)
+
+
+def _raise_in(thread: threading.Thread) -> None:
+    if thread.ident is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))

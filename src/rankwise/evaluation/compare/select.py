@@ -1,0 +1,127 @@
+"""Choose settings on validation sets and test once: rankers x grids x folds."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise._progress import track
+from rankwise._tables import Table
+from rankwise.data.folds import Fold
+from rankwise.data.queries import Queries
+from rankwise.evaluation.evaluate import Evaluation, evaluate
+from rankwise.measures._base import Measure
+
+Vector = NDArray[np.float64]
+Grid = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Scores of every ranker on the test parts of all folds, and how each came to its settings.
+
+    Attributes
+    ----------
+    queries : the test lists of all folds, one after the other
+    scores : ranker -> one score a document of ``queries``
+    chosen : fold, ranker, settings, measure on the validation part, settings tried, seconds
+    """
+
+    queries: Queries
+    scores: dict[str, Vector]
+    chosen: Table
+
+    def evaluate(self, measures: Any, **conventions: Any) -> dict[str, Evaluation]:
+        """Ranker -> :class:`Evaluation` over the test lists of all folds; see :func:`rankwise.evaluate`."""
+        return {name: evaluate(self.queries, scores, measures, **conventions) for name, scores in self.scores.items()}
+
+
+def select(
+    rankers: Mapping[str, Any],
+    folds: Iterable[Fold],
+    *,
+    grids: Mapping[str, Grid] | None = None,
+    measure: str | Measure | None = None,
+    verbose: bool = False,
+) -> Selection:
+    """Fit on the training part, choose on the validation part, test once; fold after fold.
+
+    Parameters
+    ----------
+    rankers : name -> ranker, which is cloned and never changed. A ranker that chooses for itself (its
+        ``takes_validation`` is True) is given the validation part; the test part is seen by none
+    folds : what :func:`read_folds` or :func:`kfold` give
+    grids : name -> parameter -> values to try, all combinations; a ranker without a grid is fitted as it is
+    measure : by which settings are chosen; None: each ranker's own measure
+    verbose : show a progress bar
+
+    Examples
+    --------
+    >>> from rankwise import SLAMPerceptron, kfold, make_lists
+    >>> folds = kfold(make_lists(60, documents=8, features=4, random_state=1), 3)
+    >>> found = select({"slam": SLAMPerceptron()}, folds, grids={"slam": {"epochs": [1, 5]}})
+    >>> len(found.queries), found.chosen["tried"].tolist()
+    (60, [2, 2, 2])
+    """
+    for name, given in (("rankers", rankers), ("grids", {} if grids is None else grids)):
+        if not isinstance(given, Mapping):
+            raise RankwiseError(f"{name} are given by name, {{'name': ...}}: found {type(given).__name__}")
+    unknown = sorted(set(grids or {}) - set(rankers))
+    if unknown:
+        raise RankwiseError(
+            f"grids names {unknown[0]!r}, which is not among the rankers {', '.join(map(repr, rankers))}"
+        )
+    tests: list[Queries] = []
+    scores: dict[str, list[Vector]] = {name: [] for name in rankers}
+    chosen: list[dict[str, Any]] = []
+    for number, fold in enumerate(track(list(folds), "folds", enabled=None if verbose else False), start=1):
+        tests.append(fold.test)
+        for name, ranker in rankers.items():
+            began = time.perf_counter()
+            best, line = _best(ranker, fold, (grids or {}).get(name, {}), measure)
+            scores[name].append(best.predict(fold.test))
+            seconds = time.perf_counter() - began
+            chosen.append({"fold": number, "ranker": name, **line, "seconds": seconds})
+    if not tests:
+        raise DataError("a selection needs a fold at least: found none")
+    columns = {key: [line[key] for line in chosen] for key in chosen[0]} if chosen else {}
+    return Selection(
+        Queries.concat(tests), {name: np.concatenate(parts) for name, parts in scores.items()}, Table(columns)
+    )
+
+
+def _best(ranker: Any, fold: Fold, grid: Grid, measure: str | Measure | None) -> tuple[Any, dict[str, Any]]:
+    """The ranker with the settings that are best on the validation part, the first of equals."""
+    best, found, settings, tried = None, -np.inf, {}, 0
+    for setting in combinations(grid):
+        candidate = _fitted(ranker, setting, fold)
+        worth = _measured(candidate, fold.validation, measure)
+        tried += 1
+        if best is None or worth > found:
+            best, found, settings = candidate, worth, setting
+    return best, {"settings": settings, "validation": found, "tried": tried}
+
+
+def combinations(grid: Grid) -> Iterator[dict[str, Any]]:
+    """Every combination of the values, in order; one empty one for an empty grid."""
+    return (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
+
+
+def _fitted(ranker: Any, setting: Mapping[str, Any], fold: Fold) -> Any:
+    from sklearn.base import clone
+
+    candidate = clone(ranker).set_params(**setting)
+    if getattr(candidate, "takes_validation", False):
+        return candidate.fit(fold.train, validation=fold.validation)
+    return candidate.fit(fold.train)
+
+
+def _measured(candidate: Any, queries: Queries, measure: str | Measure | None) -> float:
+    if measure is None:
+        return float(candidate.score(queries))
+    return float(next(iter(evaluate(queries, candidate.predict(queries), measure).mean.values())))

@@ -1,0 +1,113 @@
+"""The folder of finished cells, by which a comparison that was stopped goes on where it was.
+
+A cell is two files named by its key: the fitted ranker, where it can be saved, and then the cell itself, each written
+beside and renamed. A cell is finished when its own file is there; a file that is damaged is as good as none.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._atomic_write import refusing, remove_parts
+from rankwise._errors import FileFormatError, RankwiseError
+from rankwise._paths import path_of
+from rankwise._store import StoreWriter, open_store
+from rankwise.evaluation.compare.cells import Cell
+from rankwise.evaluation.compare.keys import digest_of
+from rankwise.evaluation.compare.lambdarank import KIND as TREES
+from rankwise.evaluation.compare.lambdarank import LambdaRank, read_trees, save_trees
+from rankwise.rankers._base import Ranker
+from rankwise.rankers._persist import read_ranker
+
+KIND = "comparison cell"
+_LAYOUT = 1
+
+
+def is_kept(model: Any) -> bool:
+    """Whether a fitted model goes into the folder: our rankers and LightGBM's trees; others only leave their scores."""
+    return isinstance(model, (Ranker, LambdaRank))
+
+
+class Cells:
+    """The finished cells in a folder, which is made where it is not there.
+
+    Parameters
+    ----------
+    folder : of this and any number of other comparisons
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(path_of(folder))
+        if self.folder.exists() and not self.folder.is_dir():
+            raise RankwiseError(f"{folder} is not a folder: resume= names the folder of finished parts")
+        if not self.folder.parent.is_dir():
+            raise RankwiseError(f"{folder} cannot be made: the folder {self.folder.parent} is not there")
+        with refusing(folder):
+            self.folder.mkdir(exist_ok=True)
+        remove_parts(self.folder, ending=".rankwise")  # of a run that was killed
+
+    def read(self, key: str, name: str, fold: int, documents: int) -> Cell | None:
+        """The finished cell of this key; None where there is none, or where it is damaged, which is told in a line."""
+        path = self._cell(key)
+        if not path.exists():
+            return None
+        try:
+            return self._read(key, name, fold, documents)
+        except Exception as error:  # whatever a damaged file provokes
+            about = (str(error).splitlines() or [type(error).__name__])[0]
+            print(f"rankwise: {name} on fold {fold} is computed again: {about}", file=sys.stderr)
+            return None
+
+    def write(self, key: str, cell: Cell) -> None:
+        """Keep a finished cell; the ranker goes first, so that what names it always finds it."""
+        saved = is_kept(cell.model) and self._save(cell.model, self._model(key))
+        line = {"model": digest_of(self._model(key).read_bytes()) if saved else None, **cell.line()}
+        with StoreWriter(self._cell(key), KIND) as file:
+            file.metadata.update({"layout": _LAYOUT, "key": key, "line": line, "check": _check(line, cell.scores)})
+            file.append("scores", cell.scores)
+
+    def _read(self, key: str, name: str, fold: int, documents: int) -> Cell:
+        store = open_store(self._cell(key))
+        if store.kind != KIND or store.fact("layout", int) != _LAYOUT or store.fact("key", str) != key:
+            raise FileFormatError(f"{store.path} holds another cell")
+        line, scores = store.fact("line", dict), store.array("scores", np.float64, (documents,))
+        if store.fact("check", str) != _check(line, scores):
+            raise FileFormatError(f"{store.path} is damaged: its numbers are not those that were written")
+        digest = line.pop("model")
+        if digest is not None and digest_of(self._model(key).read_bytes()) != digest:
+            raise FileFormatError(f"{self._model(key)} is damaged: it is not the ranker that was written")
+        model = None if digest is None else self._opened(self._model(key))
+        return Cell(scores=scores, model=model, **{**line, "ranker": name, "fold": fold})
+
+    @staticmethod
+    def _save(model: Any, path: Path) -> bool:
+        """Whether the ranker could be saved: a parameter may be something that no file holds."""
+        try:
+            if isinstance(model, LambdaRank):
+                save_trees(model, path)
+            else:
+                model.save(path)
+        except RankwiseError:
+            return False
+        return True
+
+    @staticmethod
+    def _opened(path: Path) -> Any:
+        store = open_store(path)
+        return read_trees(store) if store.kind == TREES else read_ranker(store)
+
+    def _cell(self, key: str) -> Path:
+        return self.folder / f"{key}.cell.rankwise"
+
+    def _model(self, key: str) -> Path:
+        return self.folder / f"{key}.model.rankwise"
+
+
+def _check(line: dict[str, Any], scores: NDArray[np.float64]) -> str:
+    """The digest of everything in a cell, which tells a flipped bit."""
+    return digest_of(json.dumps(line, sort_keys=True).encode(), np.ascontiguousarray(scores).tobytes())

@@ -1,0 +1,1 @@
+"""Intervals, paired tests and corrections for many tests."""

@@ -1,0 +1,164 @@
+"""Many rankings compared at once: paired tests, measure by measure, corrected for their number."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import DataError, RankwiseError, in_one_line
+from rankwise._tables import Table
+from rankwise.evaluation.statistics.intervals import How, interval
+from rankwise.evaluation.statistics.paired import Alternative, Test, paired_test
+
+Correction = Literal["holm", "bh", "none"]
+Floats = NDArray[np.float64]
+
+
+def correct(p_values: ArrayLike, how: Correction = "holm") -> Floats:
+    """P-values corrected for their number, in the same order; NaN stays NaN and does not count.
+
+    ``"holm"`` keeps the chance of a single false claim among all below the level, whatever depends on what;
+    ``"bh"`` (Benjamini-Hochberg) keeps the expected share of false ones among the claims below it; ``"none"``
+    changes nothing.
+
+    Examples
+    --------
+    >>> correct([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    try:
+        p = np.array(p_values, dtype=np.float64, ndmin=1)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"p-values lie between 0 and 1: {in_one_line(error)}") from error
+    known = ~np.isnan(p)
+    if ((p[known] < 0) | (p[known] > 1)).any():
+        raise DataError(f"p-values lie between 0 and 1: found {p[known].min():g} to {p[known].max():g}")
+    if how == "holm":
+        p[known] = _holm(p[known])
+    elif how == "bh":
+        from scipy.stats import false_discovery_control
+
+        p[known] = false_discovery_control(p[known], method="bh")
+    elif how != "none":
+        raise RankwiseError(f"how is 'holm', 'bh' or 'none': found {how!r}")
+    return p
+
+
+def significance(
+    evaluations: Mapping[str, Any],
+    *,
+    baseline: str | None = None,
+    test: Test = "randomisation",
+    correction: Correction = "holm",
+    level: float = 0.95,
+    how: How = "bootstrap",
+    resamples: int = 100_000,
+    random_state: int | np.random.Generator = 0,
+    alternative: Alternative = "two-sided",
+) -> Table:
+    """Compare rankings measured on the same queries, measure by measure, and correct for the number of comparisons.
+
+    Parameters
+    ----------
+    evaluations : name of the ranker -> what :func:`evaluate` returned, or a dict of measure -> value a query (a
+        key ``"qid"`` names the queries)
+    baseline : compare each other ranker with this one; None compares all pairs, the later one with the earlier
+    test, resamples, random_state, alternative : as for :func:`paired_test`
+    correction : as for :func:`correct`, over all rows of the table together
+    level, how : of the interval of the mean difference, as for :func:`interval`
+
+    Returns
+    -------
+    table : a row for each measure and pair with columns measure, ranker, baseline, difference (ranker minus
+        baseline), low, high, p, p_corrected, wins, losses, ties (in queries)
+
+    Examples
+    --------
+    >>> per_query = {"bm25": {"AP": [0.2, 0.3, 0.1, 0.4]}, "new": {"AP": [0.3, 0.4, 0.3, 0.5]}}
+    >>> table = significance(per_query)
+    >>> table["p"], table["wins"]
+    (array([0.125]), array([4]))
+    """
+    if not isinstance(evaluations, Mapping):
+        raise DataError(f"evaluations are given by name, {{'a': ..., 'b': ...}}: found {type(evaluations).__name__}")
+    judged = {name: _Judged.of(evaluation) for name, evaluation in evaluations.items()}
+    pairs = _pairs(list(judged), baseline)
+    _refuse_different_queries(judged)
+    rows = []
+    for measure in judged[pairs[0][0]].values:
+        for ranker, other in pairs:
+            first, second = judged[ranker].values[measure], judged[other].values[measure]
+            weight = judged[ranker].weight
+            draws: dict[str, Any] = {"weight": weight, "random_state": random_state}
+            result = paired_test(first, second, test, resamples=resamples, alternative=alternative, **draws)
+            low, high = interval(first - second, level, how, **draws)
+            counts = (result.wins, result.losses, result.ties)
+            rows.append((measure, ranker, other, result.difference, low, high, result.p_value, *counts))
+    names = ("measure", "ranker", "baseline", "difference", "low", "high", "p", "wins", "losses", "ties")
+    columns = (
+        dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)) if rows else {name: [] for name in names}
+    )
+    columns["p_corrected"] = correct(columns["p"], correction).tolist()
+    return Table({name: columns[name] for name in (*names[:7], "p_corrected", *names[7:])})
+
+
+def _holm(p: Floats) -> Floats:
+    """The i-th smallest of n times n - i + 1, never smaller than the one before."""
+    order = np.argsort(p, kind="stable")
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1)
+    return corrected
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The per-query values of one ranker, by measure, and what is known of the queries."""
+
+    values: dict[str, Floats]
+    qid: list[Any] | None
+    weight: Floats | None
+
+    @classmethod
+    def of(cls, evaluation: Any) -> "_Judged":
+        if isinstance(evaluation, Mapping):
+            table, titles = Table(evaluation), [key for key in evaluation if key != "qid"]
+        else:
+            table, titles = evaluation.per_query, list(evaluation.titles)
+        values = {title: np.asarray(table[title], dtype=np.float64) for title in titles}
+        qid = table["qid"].tolist() if "qid" in table else None
+        return cls(values, qid, getattr(evaluation, "weight", None))
+
+
+def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
+    """(ranker, baseline) pairs: every other with the baseline, or each later one with each earlier one."""
+    if len(names) < 2:
+        raise RankwiseError(f"significance compares two rankers or more: found {len(names)}")
+    if baseline is None:
+        return [(later, earlier) for earlier, later in combinations(names, 2)]
+    if baseline not in names:
+        raise RankwiseError(f"baseline is one of {', '.join(map(repr, names))}: found {baseline!r}")
+    return [(name, baseline) for name in names if name != baseline]
+
+
+def _refuse_different_queries(judged: Mapping[str, _Judged]) -> None:
+    """Values can be paired only if they are of the same measures on the same queries, in the same order."""
+    (base, known), *others = judged.items()
+    for name, other in others:
+        if set(other.values) != set(known.values):
+            lacking = sorted(set(other.values) ^ set(known.values))[0]
+            raise DataError(f"{base!r} and {name!r} were measured differently: only one has {lacking}")
+        sizes = [next(map(len, side.values.values()), 0) for side in (known, other)]
+        if sizes[0] != sizes[1]:
+            raise DataError(f"{base!r} was measured on {sizes[0]:,} queries and {name!r} on {sizes[1]:,}: use the same")
+        if known.qid is not None and other.qid is not None and known.qid != other.qid:
+            place = next(i for i, (a, b) in enumerate(zip(known.qid, other.qid, strict=True)) if a != b)
+            raise DataError(
+                f"{base!r} and {name!r} were measured on different queries: number {place:,} is "
+                f"{known.qid[place]!r} in the one and {other.qid[place]!r} in the other"
+            )
+        one, two = (np.ones(sizes[0]) if side.weight is None else side.weight for side in (known, other))
+        if not np.array_equal(one, two):
+            raise DataError(f"{base!r} and {name!r} were measured with different query weights: use the same")

@@ -1,0 +1,1 @@
+"""Bounds with their formulas: online, in expectation, uniform, on the training queries."""

@@ -1,0 +1,249 @@
+r"""What learning from n lists costs in expectation, for convex losses: gradient descent and regularised minimisation.
+
+L(w) is the risk, the expected loss of w on a new list; w* is the best w with norm(w) <= W, and L* its risk; G is the
+loss's Lipschitz constant (the largest l1 norm of its gradient with respect to the scores), so that one list's loss
+moves by at most G R times a move of w, R bounding every row; H = R^2 H1 is its smoothness in w. The length of the lists
+is nowhere. The expected risk E L(w) of what is learned is at most
+
+======================= ============================================= ===============================
+function                bound                                         for
+======================= ============================================= ===============================
+:func:`ogd_average`     L* + G W R/sqrt(n)                            one pass, averaged
+:func:`rerm`            L* + lambda W^2/2 + 2 (G R)^2/(lambda n)      regularised, any lambda
+:func:`rerm_best`       L* + 2 G W R/sqrt(n)                          lambda = 2 G R/(W sqrt(n))
+:func:`theorem_6`       L* + 2 G W R (8/n + sqrt(2/n))                the papers' lambda, mended
+:func:`ogd_smooth`      L* + sqrt(2 H W^2 L*/n) + 2 H W^2/n           smooth, nonnegative losses
+:func:`equation_8`      L* + 2 sqrt(2 H W^2 L*/n) + 8 H W^2/n         the same, as the paper has it
+======================= ============================================= ===============================
+
+These are expectations over the sample, not statements about one sample: they hold on average over all the samples that
+might have been drawn, and are never to be mixed with the bounds of :mod:`rankwise.guarantees.bounds.uniform`. G, R and
+H are known beforehand and hold for every future query, not only for the sample.
+"""
+
+import math
+
+from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
+
+CONVEX = Precondition("the loss is convex in the scores, with gradients of l1 norm G at most")
+INDEPENDENT = Precondition("the n lists are independent draws of one distribution")
+RADIUS = Precondition("radius bounds every row of every list to come, not only of the sample")
+EXPECTED = Precondition("it is true on average over samples of n lists")
+ONE_PASS = Precondition("w is the average of the iterates before each of n steps, from 0, one list a step")
+SMOOTH = Precondition("the loss is convex and 0 or more, and its gradient in w moves by H times a move of w at most")
+LAMBDA = "lambda was fixed before the data were seen"
+
+
+def ogd_average(*, G: float, W: float, radius: float, n: int) -> Bound:
+    r"""Online gradient descent, one pass, step W/(G R sqrt(n)), averaged: E L(w) - L(w*) <= G W R / sqrt(n).
+
+    Theorem 5 of the generalisation bounds prints sqrt(2) times as much.
+
+    Notes
+    -----
+    norm(w_{t+1} - w*)^2 <= norm(w_t - w*)^2 - 2 eta g_t (w_t - w*) + eta^2 (G R)^2. Added up, sum f_t(w_t) - f_t(w*)
+    <= W^2/(2 eta) + eta n (G R)^2/2, which is G W R sqrt(n) at this step; each w_t is independent of list t, and the
+    risk of the average is at most the average risk.
+
+    Examples
+    --------
+    >>> ogd_average(G=2.0, W=1.0, radius=1.0, n=10_000).value
+    0.02
+    """
+    refuse_unless("ogd_average", above=0, G=G, W=W, radius=radius)
+    refuse_unless("ogd_average", least=1, n=n)
+    return Bound(
+        name="Averaged gradient descent",
+        bounds="expected excess risk",
+        statement="G W radius / sqrt(n), with steps eta = W/(G radius sqrt(n))",
+        value=G * W * radius / math.sqrt(n),
+        terms={"G": G, "W": W, "radius": radius, "n": float(n), "eta": W / (G * radius * math.sqrt(n))},
+        preconditions=(CONVEX, INDEPENDENT, RADIUS, ONE_PASS, EXPECTED),
+        source="Theorem 5 of the generalisation bounds, with a smaller constant",
+        kind="generalisation",
+    )
+
+
+def rerm(
+    *, G: float, W: float, radius: float, n: int, lambda_: float, gap: float = 0.0, fixed: bool | None = None
+) -> Bound:
+    r"""Regularised minimisation: E L(w) - L(w*) <= lambda W^2/2 + 2 (G R)^2/(lambda n) + G R sqrt(2 gap/lambda).
+
+    w minimises (lambda/2) norm(w)^2 + (1/n) sum of losses, to within ``gap``.
+
+    Parameters
+    ----------
+    G : Lipschitz constant of the loss with respect to the largest score difference
+    W : norm of the comparator w*
+    radius : bounds every row
+    n : lists
+    lambda_ : strength of the regulariser
+    gap : how far the objective at w is from its minimum, at most
+    fixed : whether lambda was fixed before the data were seen; a validated one was not
+
+    Notes
+    -----
+    The objectives of two samples that differ in one list are both lambda-strongly convex, with the same regulariser:
+    their minimisers are 2 G R/(lambda n) apart at most, so the loss of a list moves by 2 (G R)^2/(lambda n) when that
+    list is replaced, which is by how much risk and training loss differ on average. w is within sqrt(2 gap/lambda) of
+    the minimiser.
+
+    Examples
+    --------
+    >>> rerm(G=2.0, W=1.0, radius=1.0, n=10_000, lambda_=0.04).value
+    0.04
+    """
+    refuse_unless("rerm", above=0, G=G, W=W, radius=radius, lambda_=lambda_)
+    refuse_unless("rerm", least=1, n=n)
+    regularisation, stability = lambda_ * W**2 / 2, 2 * (G * radius) ** 2 / (lambda_ * n)
+    unsolved = gap_cost(G=G, radius=radius, lambda_=lambda_, gap=gap)
+    return Bound(
+        name="Regularised minimisation",
+        bounds="expected excess risk",
+        statement="lambda W^2/2 + 2 (G radius)^2/(lambda n) + G radius sqrt(2 gap/lambda)",
+        value=regularisation + stability + unsolved,
+        terms={
+            **{"G": G, "W": W, "radius": radius, "n": float(n), "lambda": lambda_, "gap": gap},
+            **{"regularisation": regularisation, "stability": stability, "unsolved": unsolved},
+        },
+        preconditions=(CONVEX, INDEPENDENT, RADIUS, Precondition(LAMBDA, fixed), EXPECTED),
+        kind="generalisation",
+    )
+
+
+def best_lambda(*, G: float, W: float, radius: float, n: int) -> float:
+    """The lambda that makes :func:`rerm` smallest: 2 G R/(W sqrt(n)).
+
+    >>> best_lambda(G=2.0, W=1.0, radius=1.0, n=10_000)
+    0.04
+    """
+    refuse_unless("best_lambda", above=0, G=G, W=W, radius=radius)
+    refuse_unless("best_lambda", least=1, n=n)
+    return 2 * G * radius / (W * math.sqrt(n))
+
+
+def rerm_best(*, G: float, W: float, radius: float, n: int, gap: float = 0.0) -> Bound:
+    """Regularised minimisation with lambda = 2 G R/(W sqrt(n)): 2 G W R/sqrt(n), and what the gap costs.
+
+    Half of it is the regulariser's, half the sample's.
+    """
+    lambda_ = best_lambda(G=G, W=W, radius=radius, n=n)
+    whole = rerm(G=G, W=W, radius=radius, n=n, lambda_=lambda_, gap=gap, fixed=True)
+    return Bound(
+        name="Regularised minimisation, best lambda",
+        bounds=whole.bounds,
+        statement="2 G W radius/sqrt(n) + G radius sqrt(2 gap/lambda), lambda = 2 G radius/(W sqrt(n))",
+        value=2 * G * W * radius / math.sqrt(n) + whole.terms["unsolved"],
+        terms=whole.terms,
+        preconditions=whole.preconditions,
+        kind=whole.kind,
+    )
+
+
+def gap_cost(*, G: float, radius: float, lambda_: float, gap: float) -> float:
+    """What an objective that is ``gap`` above its minimum may cost in risk: G R sqrt(2 gap/lambda)."""
+    refuse_unless("gap_cost", above=0, G=G, radius=radius, lambda_=lambda_)
+    refuse_unless("gap_cost", least=0, gap=gap)
+    return G * radius * math.sqrt(2 * gap / lambda_)
+
+
+def theorem_6_lambda(*, G: float, W: float, radius: float, n: int) -> float:
+    """The lambda for which :func:`theorem_6` is true: sqrt((4 G^2 R^2/n) / (W^2/2 + 4 W^2/n)).
+
+    Both papers print another one and use this one in the proof; see :mod:`rankwise.guarantees.bounds.printed`.
+    """
+    refuse_unless("theorem_6_lambda", above=0, G=G, W=W, radius=radius)
+    refuse_unless("theorem_6_lambda", least=1, n=n)
+    return math.sqrt((4 * (G * radius) ** 2 / n) / (W**2 / 2 + 4 * W**2 / n))
+
+
+def theorem_6(*, G: float, W: float, radius: float, n: int, lambda_: float | None = None) -> Bound:
+    """The papers' bound for regularised minimisation within the ball: 2 G W R (8/n + sqrt(2/n)).
+
+    True for the lambda of :func:`theorem_6_lambda` alone; give the ``lambda_`` that was used to have it checked.
+    :func:`rerm_best` is smaller, by sqrt(2) and the term in 1/n.
+
+    Examples
+    --------
+    >>> round(theorem_6(G=1.0, W=1.0, radius=1.0, n=100).value, 3)
+    0.443
+    """
+    only = theorem_6_lambda(G=G, W=W, radius=radius, n=n)
+    if lambda_ is not None:
+        refuse_unless("theorem_6", above=0, lambda_=lambda_)
+    right = None if lambda_ is None else math.isclose(lambda_, only, rel_tol=1e-9)
+    return Bound(
+        name="Theorem 6",
+        bounds="expected excess risk",
+        statement="2 G W radius (8/n + sqrt(2/n))",
+        value=2 * G * W * radius * (8 / n + math.sqrt(2 / n)),
+        terms={"G": G, "W": W, "radius": radius, "n": float(n), "lambda": only if lambda_ is None else lambda_},
+        preconditions=(
+            *(CONVEX, INDEPENDENT, RADIUS),
+            Precondition(f"lambda = sqrt((4 G^2 radius^2/n) / (W^2/2 + 4 W^2/n)) = {only:g}", right),
+            EXPECTED,
+        ),
+        source="Theorem 6 of the generalisation bounds, Theorem 8 of the perceptron of 2014, with the proof's lambda",
+        kind="generalisation",
+    )
+
+
+def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
+    r"""Gradient descent on smooth losses: E L(w) <= L* + sqrt(2 H W^2 L*/n) + 2 H W^2/n, the faster the smaller L*.
+
+    Parameters
+    ----------
+    L_star : risk of w*, or more: the step W/(H W + sqrt(H^2 W^2 + 2 H L* n)) needs it
+    H : smoothness of the loss of a list in w, R^2 H1
+    W : norm of w*
+    n : lists
+
+    Notes
+    -----
+    A nonnegative H-smooth f has norm(grad f)^2 <= 2 H f, so the regret W^2/(2 eta) + (eta/2) sum norm(g_t)^2 is at most
+    W^2/(2 eta) + eta H sum f_t(w_t): E L(w) (1 - eta H) <= L* + W^2/(2 eta n). This step makes it smallest, and with
+    x = H W^2/n exactly L* + x + sqrt(x^2 + 2 x L*), the term ``sharp``.
+
+    Examples
+    --------
+    >>> ogd_smooth(L_star=0.0, H=1.0, W=2.0, n=100).value
+    0.08
+    """
+    _refuse_smooth("ogd_smooth", L_star, H, W, n)
+    eta, x = W / (H * W + math.sqrt((H * W) ** 2 + 2 * H * L_star * n)), H * W**2 / n
+    sharp = L_star + x + math.sqrt(x**2 + 2 * x * L_star)
+    return Bound(
+        name="Smooth gradient descent",
+        bounds="expected risk",
+        statement="L_star + sqrt(2 H W^2 L_star/n) + 2 H W^2/n, eta = W/(H W + sqrt(H^2 W^2 + 2 H L_star n))",
+        value=L_star + math.sqrt(2 * x * L_star) + 2 * x,
+        terms={"L_star": L_star, "H": H, "W": W, "n": float(n), "eta": eta, "sharp": sharp},
+        preconditions=(SMOOTH, INDEPENDENT, ONE_PASS, Precondition("L_star is the risk of w* or more"), EXPECTED),
+        source="equation (8) of the generalisation bounds, with smaller constants",
+        kind="generalisation",
+    )
+
+
+def equation_8(*, L_star: float, H: float, W: float, n: int) -> Bound:
+    """Smooth gradient descent with the paper's own step and constants: L* + 2 sqrt(2 H W^2 L*/n) + 8 H W^2/n.
+
+    True for the step of its equation (7), which is smaller than that of :func:`ogd_smooth`, and never tighter.
+    """
+    _refuse_smooth("equation_8", L_star, H, W, n)
+    eta = W / (4 * H * W + 2 * math.sqrt(4 * (H * W) ** 2 + 2 * H * L_star * n))
+    return Bound(
+        name="Equation (8)",
+        bounds="expected risk",
+        statement="L_star + 2 sqrt(2 H W^2 L_star/n) + 8 H W^2/n, eta = W/(4 H W + 2 sqrt(4 H^2 W^2 + 2 H L_star n))",
+        value=L_star + 2 * math.sqrt(2 * H * W**2 * L_star / n) + 8 * H * W**2 / n,
+        terms={"L_star": L_star, "H": H, "W": W, "n": float(n), "eta": eta},
+        preconditions=(SMOOTH, INDEPENDENT, ONE_PASS, Precondition("L_star is the risk of w* or more"), EXPECTED),
+        source="equations (7) and (8) of the generalisation bounds",
+        kind="generalisation",
+    )
+
+
+def _refuse_smooth(where: str, L_star: float, H: float, W: float, n: int) -> None:
+    refuse_unless(where, least=0, L_star=L_star)
+    refuse_unless(where, above=0, H=H, W=W)
+    refuse_unless(where, least=1, n=n)

@@ -1,0 +1,394 @@
+r"""From the lists that were learned from to those to come, for every w of a ball at once: bounds that hold whatever
+way w was found, convex loss or not.
+
+With probability 1 - delta over n independent lists, for every w with norm W at most,
+
+.. math:: L(w) \le \hat L(w) + 2 \, \text{Rad} + b \sqrt{\log(1/\delta) / (2n)},
+
+where L is the risk, L-hat the mean loss of the sample (``risk`` below), b the length of ONE interval that holds the
+losses of all lists, and Rad bounds the Rademacher complexity of the losses:
+
+=================== ============================================= ====================================
+function            2 Rad                                         for
+=================== ============================================= ====================================
+:func:`l2_ball`     sqrt(2 pi) L2 W R sqrt(m/n)                   losses L2-Lipschitz in the l2 norm
+                                                                  of the m scores
+:func:`linf_ball`   2 min(a, b/2, D(C)), a = G W R,               losses G-Lipschitz in the largest
+                    C = 10 a sqrt((1 + 4 log2(2 m n))/n)          score
+:func:`l1_ball`     the same with a = G W1 Rbar,                  the same; w of l1 norm W1, features
+                    C = 10 a sqrt((1 + 2 log(2 m n)) log2(2 d)/n) of size Rbar at most
+=================== ============================================= ====================================
+
+D(C) = 4 e if C >= 4 e, else C (1 + log(4 e/C)), with e = min(a, b): Dudley's integral. :func:`linf_erm` and
+:func:`l1_erm` bound how much more the minimiser of the sample risks than the best w of the ball.
+
+m, R, L2, G, b hold for every list to come and W is chosen before the data are seen: for the norm of a fitted w use
+:func:`rankwise.guarantees.bounds.uniform.for_fitted_norm`. Each bound holds alone: for the smallest of several see
+:func:`rankwise.guarantees.bounds.uniform.smallest`.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from rankwise._errors import RankwiseError
+from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
+from rankwise.guarantees.bounds.batch import INDEPENDENT
+
+ROWS = Precondition("radius bounds every row of every list to come, and m their length, not only in the sample")
+ENTRIES = Precondition("entry bounds every feature of every list to come, and m their length, not only in the sample")
+BALL = Precondition("the ball of w was fixed before the data were seen")
+STEEP_L2 = Precondition("the loss is L2-Lipschitz in the l2 norm of the scores")
+STEEP_MAX = Precondition("the loss is G-Lipschitz in the largest score")
+SPAN = Precondition("every list's loss, at every w of the ball, is between low and low + b")
+
+
+def l2_ball(
+    *, risk: float, L2: float, W: float, radius: float, m: int, n: int, b: float, delta: float, low: float = 0.0
+) -> Bound:
+    r"""Losses that are L2-Lipschitz in the l2 norm: risk + sqrt(2 pi) L2 W R sqrt(m/n) + b sqrt(log(1/delta)/(2n)).
+
+    Theorem 1 of SmoothRank, mended: the printed one forgets that losses have to be bounded, and has larger constants.
+    L2 may be any bound on the l2 norm of the loss's gradient, its l1 norm included.
+
+    Parameters
+    ----------
+    risk : mean loss on the sample
+    L2 : Lipschitz constant with respect to the l2 norm of a list's scores
+    W : every w with norm(w) <= W
+    radius : bounds every row
+    m : documents of the longest list
+    n : lists
+    b : length of an interval that holds every list's loss
+    delta : how often it may be wrong
+    low : where that interval begins
+
+    Notes
+    -----
+    Rademacher complexity is at most sqrt(pi/2) times the Gaussian one; by Slepian's and Fernique's comparison, with
+    constant 1, that of the losses is at most L2 times that of all scores, W norm(sum g_ij x_ij)/n <= W R sqrt(m n)/n.
+
+    Examples
+    --------
+    >>> gap = l2_ball(risk=0.0, L2=math.sqrt(2), W=1.0, radius=1.0, m=100, n=10_000, b=3.0, delta=0.05)
+    >>> round(gap.value, 2)
+    0.39
+    """
+    _refuse("l2_ball", n, delta, b=b, L2=L2, W=W, radius=radius, m=m)
+    complexity = math.sqrt(2 * math.pi) * L2 * W * radius * math.sqrt(m / n)
+    tail = b * math.sqrt(-math.log(delta) / (2 * n))
+    return _risk_bound(
+        "Uniform, l2-Lipschitz",
+        "risk + sqrt(2 pi) L2 W radius sqrt(m/n) + b sqrt(log(1/delta)/(2 n))",
+        risk,
+        complexity,
+        tail,
+        {"L2": L2, "W": W, "radius": radius, "m": float(m), "n": float(n), "b": b, "delta": delta, "low": low},
+        (STEEP_L2, ROWS),
+        "Theorem 1 of SmoothRank, with the missing assumption",
+    )
+
+
+def linf_ball(
+    *, risk: float, G: float, W: float, radius: float, m: int, n: int, b: float, delta: float, low: float = 0.0
+) -> Bound:
+    r"""Losses that are G-Lipschitz in the largest score: risk + 2 Rad + b sqrt(log(1/delta)/(2 n)).
+
+    Corollary 8 and Theorem 9 of the generalisation bounds, mended. The length m of the lists comes in as log2(2 m n)
+    alone, yet the constants are such that :func:`l2_ball` is smaller in any practice.
+
+    Notes
+    -----
+    The covering number is log2 N(eps) <= 1 + 4 (a/eps)^2 log2(2 m n) and 0 from a on. The tail is McDiarmid's, for
+    the expected complexity, to which the bound on Rad applies since it holds for every sample.
+
+    Examples
+    --------
+    >>> round(linf_ball(risk=0.0, G=2.0, W=1.0, radius=1.0, m=100, n=10**6, b=2.0, delta=0.05).terms["Rad"], 2)
+    0.98
+    """
+    _refuse("linf_ball", n, delta, b=b, G=G, W=W, radius=radius, m=m)
+    terms, rad = _linf_complexity(G, W, radius, m, n, b)
+    return _risk_bound(
+        "Uniform, largest score",
+        "risk + 2 Rad + b sqrt(log(1/delta)/(2 n))",
+        risk,
+        2 * rad,
+        b * math.sqrt(-math.log(delta) / (2 * n)),
+        terms | {"n": float(n), "b": b, "delta": delta, "low": low},
+        (STEEP_MAX, ROWS),
+        "Corollary 8 and Theorem 9 of the generalisation bounds, with a guard and a covering number that is proved",
+    )
+
+
+def linf_erm(*, G: float, W: float, radius: float, m: int, n: int, b: float, delta: float) -> Bound:
+    """How much more the sample's minimiser risks than the best w: 2 Rad + 2 b sqrt(log(2/delta)/(2 n))."""
+    _refuse("linf_erm", n, delta, b=b, G=G, W=W, radius=radius, m=m)
+    terms, rad = _linf_complexity(G, W, radius, m, n, b)
+    return _excess_bound(
+        "Minimiser, largest score",
+        rad,
+        terms | {"n": float(n), "b": b, "delta": delta},
+        (STEEP_MAX, ROWS),
+        "Theorem 9 of the generalisation bounds",
+    )
+
+
+def l1_ball(
+    *, risk: float, G: float, W1: float, entry: float, d: int, m: int, n: int, b: float, delta: float, low: float = 0.0
+) -> Bound:
+    r"""Sparse weights: for every w of l1 norm W1 at most, risk + 2 Rad + b sqrt(log(1/delta)/(2 n)).
+
+    Corollary 11 and Theorem 12 of the generalisation bounds, mended: features are bounded entry by entry, and their
+    number d comes in as log2(2 d).
+
+    Notes
+    -----
+    Maurey's sampling: log2 N(eps) <= (2 (a/eps)^2 log(2 m n) + 1) log2(2 d), a = G W1 entry.
+    """
+    _refuse("l1_ball", n, delta, b=b, G=G, W1=W1, entry=entry, m=m)
+    refuse_unless("l1_ball", least=1, d=d)
+    terms, rad = _l1_complexity(G, W1, entry, d, m, n, b)
+    return _risk_bound(
+        "Uniform, sparse weights",
+        "risk + 2 Rad + b sqrt(log(1/delta)/(2 n))",
+        risk,
+        2 * rad,
+        b * math.sqrt(-math.log(delta) / (2 * n)),
+        terms | {"n": float(n), "b": b, "delta": delta, "low": low},
+        (STEEP_MAX, ENTRIES),
+        "Corollary 11 and Theorem 12 of the generalisation bounds, with the lost terms",
+    )
+
+
+def l1_erm(*, G: float, W1: float, entry: float, d: int, m: int, n: int, b: float, delta: float) -> Bound:
+    """How much more the minimiser over the l1 ball risks than the best: 2 Rad + 2 b sqrt(log(2/delta)/(2 n))."""
+    _refuse("l1_erm", n, delta, b=b, G=G, W1=W1, entry=entry, m=m)
+    refuse_unless("l1_erm", least=1, d=d)
+    terms, rad = _l1_complexity(G, W1, entry, d, m, n, b)
+    return _excess_bound(
+        "Minimiser, sparse weights",
+        rad,
+        terms | {"n": float(n), "b": b, "delta": delta},
+        (STEEP_MAX, ENTRIES),
+        "Theorem 12 of the generalisation bounds",
+    )
+
+
+def dudley(*, C: float, largest: float) -> float:
+    """The smallest 4 alpha + C log(largest/alpha) over alpha up to ``largest``, at alpha = min(largest, C/4).
+
+    >>> dudley(C=8.0, largest=1.0), dudley(C=0.0, largest=1.0)
+    (4.0, 0.0)
+    """
+    refuse_unless("dudley", least=0, C=C, largest=largest)
+    alpha = min(largest, C / 4)
+    return 4 * alpha + C * (math.log(largest) - math.log(alpha)) if alpha > 0 else 0.0
+
+
+def _linf_complexity(G: float, W: float, radius: float, m: int, n: int, b: float) -> tuple[dict[str, float], float]:
+    a = G * W * radius
+    C = 10 * a * math.sqrt((1 + 4 * math.log2(2 * m * n)) / n)
+    rad = min(a, b / 2, dudley(C=C, largest=min(a, b)))
+    return {"G": G, "W": W, "radius": radius, "m": float(m), "a": a, "C": C, "Rad": rad}, rad
+
+
+def _l1_complexity(
+    G: float, W1: float, entry: float, d: int, m: int, n: int, b: float
+) -> tuple[dict[str, float], float]:
+    a = G * W1 * entry
+    C = 10 * a * math.sqrt((1 + 2 * math.log(2 * m * n)) * math.log2(2 * d) / n)
+    rad = min(a, b / 2, dudley(C=C, largest=min(a, b)))
+    return {"G": G, "W1": W1, "entry": entry, "d": float(d), "m": float(m), "a": a, "C": C, "Rad": rad}, rad
+
+
+def _risk_bound(
+    name: str,
+    statement: str,
+    risk: float,
+    complexity: float,
+    tail: float,
+    terms: dict[str, float],
+    preconditions: tuple[Precondition, ...],
+    source: str,
+) -> Bound:
+    b, delta, low = terms["b"], terms["delta"], terms["low"]
+    refuse_unless(name, risk=risk, low=low)
+    if not -1e-12 * b <= risk - low <= b * (1 + 1e-12):
+        raise RankwiseError(f"{name}: losses are between low={low:g} and low + b={low + b:g}: found risk={risk!r}")
+    return Bound(
+        name=name,
+        bounds="risk",
+        statement=statement,
+        value=risk + complexity + tail,
+        terms={"risk": risk} | terms | {"complexity": complexity, "tail": tail},
+        preconditions=(
+            *preconditions,
+            SPAN,
+            INDEPENDENT,
+            BALL,
+            Precondition(f"it is true with probability {1 - delta:g} over the lists, for every w of the ball at once"),
+        ),
+        source=source,
+        ceiling=low + b,
+        kind="generalisation",
+    )
+
+
+def _excess_bound(
+    name: str, rad: float, terms: dict[str, float], preconditions: tuple[Precondition, ...], source: str
+) -> Bound:
+    b, n, delta = terms["b"], terms["n"], terms["delta"]
+    tail = 2 * b * math.sqrt(math.log(2 / delta) / (2 * n))
+    return Bound(
+        name=name,
+        bounds="excess risk",
+        statement="2 Rad + 2 b sqrt(log(2/delta)/(2 n))",
+        value=2 * rad + tail,
+        terms=terms | {"complexity": 2 * rad, "tail": tail},
+        preconditions=(
+            *preconditions,
+            Precondition("one interval of length b holds the loss of every list at every w of the ball"),
+            INDEPENDENT,
+            BALL,
+            Precondition("w minimises the sample's mean loss over the ball"),
+            Precondition(f"it is true with probability {1 - delta:g} over the lists"),
+        ),
+        source=source,
+        ceiling=b,
+        kind="generalisation",
+    )
+
+
+def _refuse(where: str, n: int, delta: float, *, b: float, m: int, **constants: float) -> None:
+    refuse_unless(where, above=0, b=b, **constants)
+    refuse_unless(where, least=1, m=m, n=n)
+    refuse_unless_chance(where, delta=delta)
+
+
+# ------------------------------------------------------------------------------------------------------------- fitted
+# From bounds fixed in advance to the one that is reported: the norm that was fitted, and the smallest of several.
+#
+# A bound for a ball, at one delta, is about that ball alone. Whoever looks at the data before choosing the ball, or
+# before choosing between bounds, has to pay for the choice with a smaller delta.
+
+
+FIRST_BALL = Precondition("W_0 was fixed before the data were seen")
+
+
+def ball_index(*, norm: float, W_0: float) -> int:
+    """The first j with norm <= W_0 2^j: which of the balls fixed in advance holds a fitted w.
+
+    >>> [ball_index(norm=norm, W_0=1.0) for norm in (0.0, 1.0, 1.01, 2.0, 5.0)]
+    [0, 0, 1, 1, 3]
+    """
+    refuse_unless("ball_index", least=0, norm=norm)
+    refuse_unless("ball_index", above=0, W_0=W_0)
+    j = 0
+    while math.ldexp(W_0, j) < norm:  # no logarithm, which rounds
+        j += 1
+    return j
+
+
+def for_fitted_norm(make: Callable[[float, float], Bound], *, norm: float, W_0: float, delta: float) -> Bound:
+    r"""A uniform bound for a w whose norm was not known in advance: W_j = W_0 2^j at delta_j = delta/((j+1)(j+2)).
+
+    All the balls W_0, 2 W_0, 4 W_0, ... are fixed in advance and their deltas add up to delta, so with probability
+    1 - delta every one of the bounds holds, that of the first ball with w in it, too.
+
+    Parameters
+    ----------
+    make : gives the bound of a ball of radius W at a level delta; what depends on the ball, as the interval of the
+        losses does, depends on W there, as in the example
+    norm : of the fitted w
+    W_0 : radius of the first ball, chosen before the data were seen
+    delta : how often the whole may be wrong
+
+    Returns
+    -------
+    bound : with j, W_0, delta_j and the fitted norm among its terms
+
+    Examples
+    --------
+    >>> from rankwise.guarantees.bounds.uniform import l2_ball
+    >>> def make(W, delta):
+    ...     return l2_ball(risk=0.1, L2=1.0, W=W, radius=1.0, m=10, n=10**6, b=1 + 2 * W, delta=delta)
+    >>> bound = for_fitted_norm(make, norm=3.0, W_0=1.0, delta=0.05)
+    >>> bound.terms["j"], bound.terms["W"], round(bound.terms["delta_j"], 5), round(bound.value, 3)
+    (2.0, 4.0, 0.00417, 0.147)
+    """
+    refuse_unless_chance("for_fitted_norm", delta=delta)
+    j = ball_index(norm=norm, W_0=W_0)
+    delta_j = delta / ((j + 1) * (j + 2))
+    alone = make(math.ldexp(W_0, j), delta_j)
+    kept = {name: number for name, number in alone.terms.items() if name != "delta"}
+    return replace(
+        alone,
+        name=f"{alone.name}, fitted norm",
+        statement=f"{_at_delta_j(alone.statement)}, W_j = W_0 2^j, delta_j = delta/((j + 1)(j + 2))",
+        terms=kept | {"norm": norm, "W_0": W_0, "j": float(j), "delta": delta, "delta_j": delta_j},
+        preconditions=(
+            *(one for one in alone.preconditions if not _about_the_ball(one)),
+            FIRST_BALL,
+            Precondition(f"it is true with probability {1 - delta:g} over the lists, for every w at once"),
+        ),
+    )
+
+
+def smallest(*makers: Callable[[float], Bound], delta: float, unverified: bool = False) -> Bound:
+    """The smallest of several bounds on the same number, each made at delta divided by how many they are.
+
+    Bounds that are ``unverified`` are left out unless asked for, before delta is divided; what does not apply counts
+    in the division, since whether it applies may depend on the data.
+
+    Parameters
+    ----------
+    makers : each gives its bound at a level delta, as in ``lambda delta: l2_ball(delta=delta, ...)``
+    delta : how often the smallest may be wrong
+    unverified : whether bounds may be used that rest on constants that nobody checked
+
+    Returns
+    -------
+    bound : the smallest one that applies, with ``compared`` and ``delta_each`` among its terms
+
+    Examples
+    --------
+    >>> from rankwise.guarantees.bounds.uniform import l2_ball, linf_ball
+    >>> known = {"risk": 0.1, "W": 1.0, "radius": 1.0, "m": 10, "n": 10_000, "b": 3.0}
+    >>> def scores(delta):
+    ...     return l2_ball(L2=1.5, delta=delta, **known)
+    >>> def largest(delta):
+    ...     return linf_ball(G=2.0, delta=delta, **known)
+    >>> best = smallest(scores, largest, delta=0.05)
+    >>> best.name, best.terms["delta_each"], round(best.value, 3)
+    ('Uniform, l2-Lipschitz, smallest of 2', 0.025, 0.26)
+    """
+    refuse_unless_chance("smallest", delta=delta)
+    kept = [make for make in makers if unverified or make(delta).status == "proved here"]
+    if not kept:
+        raise RankwiseError(f"the smallest of several bounds needs one that is verified: found {len(makers)} in all")
+    each = delta / len(kept)
+    bounds = [make(each) for make in kept]
+    about = {(bound.bounds, bound.side) for bound in bounds}
+    if len(about) > 1:
+        raise RankwiseError(f"bounds are compared if they bound the same number from above: found {sorted(about)}")
+    best = min((bound for bound in bounds if bound.applies is not False), key=lambda bound: bound.value, default=None)
+    if best is None or best.side != "at most":
+        raise RankwiseError("none of the bounds that were compared applies, and is a bound from above")
+    return replace(
+        best,
+        name=f"{best.name}, smallest of {len(kept)}",
+        terms=dict(best.terms) | {"compared": float(len(kept)), "delta_each": each},
+        preconditions=(
+            *(one for one in best.preconditions if not one.sentence.startswith("it is true with probability")),
+            Precondition(f"it is true with probability {1 - delta:g} over the lists"),
+        ),
+    )
+
+
+def _about_the_ball(condition: Precondition) -> bool:
+    return condition.sentence.startswith(("the ball of w", "it is true with probability"))
+
+
+def _at_delta_j(statement: str) -> str:
+    return statement.replace("delta", "delta_j").replace(" W ", " W_j ").replace("W1", "W_j")

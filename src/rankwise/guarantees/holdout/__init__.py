@@ -1,0 +1,1 @@
+"""Intervals from held-out queries, and how many queries a given width takes."""

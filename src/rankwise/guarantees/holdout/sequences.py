@@ -1,0 +1,181 @@
+r"""Intervals that hold at all times at once: look after every query, stop when you like.
+
+A confidence sequence is an interval after each value of a stream such that, with probability 1 - delta, the mean is in
+all of them. Three kinds, for values in [0, 1], by the bets of :mod:`rankwise.guarantees.holdout.betting` and
+
+.. math:: \frac{\sum_i \lambda_i x_i - \log(1/\alpha) - \sum_i \psi_i}{\sum_i \lambda_i}
+          \quad\text{from below, alpha = delta/2 on each side:}
+
+- Hoeffding: psi = lambda^2/8, lambda_i = min(1, sqrt(8 log(1/alpha)/(i log(i + 1)))), which never looks at the spread;
+- empirical Bernstein: psi = (x_i - mu)^2 (-log(1 - lambda) - lambda), mu the mean of the values before, lambda_i =
+  min(1/2, sqrt(2 log(1/alpha)/(variance i log(i + 1))));
+- betting: the capital on a grid of means.
+
+All keep the best ends so far. Memory does not grow with the stream. The values need not even be independent: it is
+enough that each has the same mean given those before it.
+"""
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise.guarantees._bound import Precondition, refuse_unless_chance
+from rankwise.guarantees.holdout.betting import LowerGrid, Moments
+from rankwise.guarantees.holdout.interval import Ends, Interval
+from rankwise.guarantees.holdout.intervals import NAMES, Method, refuse_unless_known, scaled_values
+
+Floats = NDArray[np.float64]
+
+STATEMENTS: dict[str, str] = {
+    "hoeffding": "(sum lambda x -+ (log(1/alpha) + sum lambda^2/8)) / sum lambda",
+    "empirical bernstein": "(sum lambda x -+ (log(1/alpha) + sum (x - mu)^2 (-log(1 - lambda) - lambda))) / sum lambda",
+    "betting": "means m of a grid with capital(m) < 1/alpha at all times",
+}
+
+
+class LowerEnd(Protocol):
+    """A lower bound on the mean of a stream in [0, 1]."""
+
+    low: float
+
+    def update(self, x: Floats, /) -> Floats:
+        """The bound after each of the next values."""
+
+
+class LowerPlugIn:
+    """The lower end by Hoeffding's or the empirical Bernstein inequality with weights that the past decides."""
+
+    def __init__(self, alpha: float, spread: bool) -> None:
+        self.alpha, self.spread, self.low, self.moments = alpha, spread, 0.0, Moments()
+        self.sums = np.zeros(3)  # of lambda x, lambda, psi
+
+    def update(self, x: Floats) -> Floats:
+        if not len(x):
+            return np.empty(0)
+        place = self.moments.count + np.arange(1, len(x) + 1)
+        means, variances = self.moments.before(x)
+        wanted = math.log(1 / self.alpha)
+        if self.spread:
+            weights = np.minimum(0.5, np.sqrt(2 * wanted / (variances * place * np.log(place + 1))))
+            psi = (x - means) ** 2 * (-np.log1p(-weights) - weights)
+        else:
+            weights = np.minimum(1.0, np.sqrt(8 * wanted / (place * np.log(place + 1))))
+            psi = weights**2 / 8
+        sums = np.column_stack([self.sums, np.stack([weights * x, weights, psi])])
+        np.add.accumulate(sums, axis=1, out=sums)
+        self.sums = sums[:, -1].copy()
+        products, total, spent = sums[:, 1:]
+        lows = np.maximum(self.low, np.maximum.accumulate((products - wanted - spent) / total))
+        self.low = float(lows[-1])
+        return np.asarray(lows)
+
+
+class ConfidenceSequence:
+    """A running interval for the mean of a stream of values, valid at every moment at once.
+
+    Parameters
+    ----------
+    delta : how often the mean may ever be outside
+    method : "betting", "empirical bernstein" or "hoeffding"
+    ends : "both", or only "low" or "high", which then is tighter
+    span : the smallest and the largest value possible
+    grid : betting rounds its ends outwards to this many steps of the span
+
+    Attributes
+    ----------
+    n : values so far
+    low, high : the ends so far; crossed if the stream contradicts itself, as one that drifts does
+
+    Examples
+    --------
+    >>> sequence = ConfidenceSequence(0.05)
+    >>> for value in [0.9, 0.8, 1.0, 0.7] * 20:
+    ...     sequence.update(value)
+    >>> sequence.n, sequence.low, sequence.high
+    (80, 0.795, 0.89)
+    """
+
+    def __init__(
+        self,
+        delta: float = 0.05,
+        *,
+        method: Method = "betting",
+        ends: Ends = "both",
+        span: tuple[float, float] = (0.0, 1.0),
+        grid: int = 1_000,
+    ) -> None:
+        refuse_unless_known("ConfidenceSequence", method, ends, span)
+        refuse_unless_chance("ConfidenceSequence", delta=delta)
+        if grid < 1:
+            raise RankwiseError(f"ConfidenceSequence: grid is 1 step or more: found {grid!r}")
+        self.delta, self.method, self.ends, self.span, self.grid = delta, method, ends, span, grid
+        self.n, self._total = 0, 0.0
+        alpha = delta / 2 if ends == "both" else delta
+        self._below = self._end(alpha) if ends != "high" else None
+        self._above = self._end(alpha) if ends != "low" else None
+
+    def _end(self, alpha: float) -> LowerEnd:
+        if self.method == "betting":
+            return LowerGrid(alpha, self.grid)
+        return LowerPlugIn(alpha, spread=self.method == "empirical bernstein")
+
+    @property
+    def low(self) -> float:
+        return self.span[0] + (self.span[1] - self.span[0]) * (self._below.low if self._below else 0.0)
+
+    @property
+    def high(self) -> float:
+        return self.span[1] - (self.span[1] - self.span[0]) * (self._above.low if self._above else 0.0)
+
+    def update(self, values: ArrayLike) -> None:
+        """Take the next value, or the next ones in their order; NaN (a skipped query) is left out."""
+        self.run(values)
+
+    def run(self, values: ArrayLike) -> tuple[Floats, Floats]:
+        """As :meth:`update`, and give both ends after each of the values that were not left out."""
+        x = scaled_values("ConfidenceSequence", np.atleast_1d(np.asarray(values, dtype=np.float64)), self.span)
+        width = self.span[1] - self.span[0]
+        low = self._below.update(x) if self._below else np.zeros(len(x))
+        high = self._above.update(1 - x) if self._above else np.zeros(len(x))
+        self.n += len(x)
+        self._total = float(np.add.accumulate(np.concatenate([[self._total], x]))[-1])
+        return self.span[0] + width * low, self.span[1] - width * high
+
+    def interval(self, of: str = "mean over queries to come") -> Interval:
+        """The interval as it is now."""
+        if self.n == 0:
+            raise RankwiseError("ConfidenceSequence: an interval needs one value or more: found none so far")
+        alpha = self.delta / 2 if self.ends == "both" else self.delta
+        terms = {"alpha": alpha} | ({"grid": float(self.grid)} if self.method == "betting" else {})
+        return Interval(
+            name=f"{NAMES[self.method]}, at all times",
+            of=of,
+            low=self.low,
+            high=self.high,
+            mean=self.span[0] + (self.span[1] - self.span[0]) * self._total / self.n,
+            n=self.n,
+            delta=self.delta,
+            ends=self.ends,
+            span=self.span,
+            statement=STATEMENTS[self.method],
+            terms=terms,
+            preconditions=(
+                Precondition(f"values are between {self.span[0]:g} and {self.span[1]:g}", True),
+                Precondition("each value has the same mean, given those before it"),
+                Precondition(f"it is true at all times at once with probability {1 - self.delta:g}"),
+            ),
+            source="Waudby-Smith and Ramdas, Estimating means of bounded random variables by betting, 2024",
+        )
+
+
+def confidence_sequence(values: ArrayLike, delta: float = 0.05, **settings: Any) -> tuple[Floats, Floats]:
+    """Both ends after each of the values, in their order; settings are those of :class:`ConfidenceSequence`.
+
+    >>> low, high = confidence_sequence([1.0] * 100)
+    >>> [round(float(end), 3) for end in (low[9], low[99], high[99])]
+    [0.627, 0.952, 1.0]
+    """
+    return ConfidenceSequence(delta, **settings).run(values)

@@ -1,0 +1,68 @@
+"""How a ranker compares its own candidates: the mean measure of linear weights on a set, and folds over queries."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise._kernels import drive
+from rankwise._kernels.rows import score_rows
+from rankwise.data import checks
+from rankwise.data.checks import Floats
+from rankwise.data.queries import Queries
+from rankwise.measures._base import Measure
+from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.solvers.batch.row_blocks import lists_that_count
+
+Vector = NDArray[np.float64]
+
+
+def linear_scores(X: Floats, coef: Vector, n_jobs: int | None) -> Vector:
+    """X coef, row by row: every linear prediction, so that candidates are judged by the bits that will be published."""
+    rows, scores, weights = np.asarray(X), np.empty(len(X)), np.ascontiguousarray(coef)
+    parts = [(first, min(first + drive.CHUNK, len(X))) for first in range(0, len(X), drive.CHUNK)]
+    drive.run(lambda first, last: score_rows(rows, first, last, weights, scores), parts, n_jobs)
+    return scores
+
+
+def mean_measure(queries: Queries, scores: Vector, measure: Measure, n_jobs: int | None = None) -> float:
+    """The mean over lists that the measure says something about, by their weights, equal scores in no order."""
+    rows = None if queries.is_grouped else queries.rows
+    lists = ScoredLists(scores, queries.labels(), queries.start, rows)
+    values = measure_lists([measure], lists, n_jobs=n_jobs)[0]
+    return weighted_mean(values, np.ones(len(values)) if queries.weight is None else queries.weight)
+
+
+def weighted_mean(values: Vector, weight: Vector) -> float:
+    """The mean of what is a number, exactly summed; NaN where nothing is."""
+    counts = ~np.isnan(values)
+    total = math.fsum(weight[counts])
+    return math.fsum(weight[counts] * values[counts]) / total if total else math.nan
+
+
+def parts_of(queries: Queries, folds: int, random_state: int | np.random.Generator) -> list[NDArray[np.int64]]:
+    """The lists that count in so many parts by chance, or as many as there are lists; none for a single list."""
+    if not isinstance(folds, (int, np.integer)) or folds < 2:
+        raise RankwiseError(f"a choice by folds takes 2 or more of them: found folds={folds!r:.60}")
+    counting = checks.as_random(random_state).permutation(lists_that_count(queries))
+    if len(counting) < 2:
+        return []
+    return [np.sort(part) for part in np.array_split(counting, min(folds, len(counting)))]
+
+
+def held_out(queries: Queries, part: NDArray[np.int64]) -> tuple[Queries, Queries]:
+    """(all but these lists, these lists): the same X, and weights of 0 for what is left out."""
+    own = np.ones(len(queries)) if queries.weight is None else queries.weight
+    inside = np.zeros(len(queries))
+    inside[part] = own[part]
+    return queries.with_weight(own - inside), queries.with_weight(inside)
+
+
+def mean_over_parts(values: ArrayLike) -> Vector:
+    """The mean along the first axis of what is a number; NaN where nothing is."""
+    found = np.asarray(values, dtype=np.float64)
+    known = ~np.isnan(found)
+    count = known.sum(axis=0)
+    total = np.where(known, found, 0.0).sum(axis=0)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))

@@ -1,0 +1,274 @@
+"""The parameters of a ranker as plain JSON, and those of its fit, frozen: what a certificate rests on.
+
+``set_params`` may change a fitted ranker's parameters at any time, and whoever likes may write into ``coef_``. A
+certificate is about the fit. So ``fit`` keeps a copy of its parameters and a digest of what it learned, both are saved
+with the ranker, and a certificate is made of these.
+"""
+
+import copy
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, fields
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from rankwise._errors import FileFormatError, RankwiseError
+from rankwise._kernels.fingerprint import SKETCHED
+from rankwise._store import Store, StoreWriter
+from rankwise.data.checks import Missing
+from rankwise.data.fingerprints import MOST, Fingerprints, Seen, TrainingRecord, packed
+from rankwise.data.scaling import Scaler
+from rankwise.losses import registered as known_losses
+from rankwise.losses._base import Loss
+from rankwise.measures._base import Measure
+from rankwise.measures.parse import parse
+from rankwise.rankers._base import Ranker, registered
+
+# How fast and how loud a fit was, and what is done about gaps in later data: nothing that was learned rests on these.
+IDLE = ("n_jobs", "verbose", "missing")
+
+
+class Opaque(NamedTuple):
+    """A parameter that JSON cannot hold, such as a random generator; nothing that is guaranteed reads one."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """What a fit rested on and left behind.
+
+    Attributes
+    ----------
+    parameters : mapping of str to Any
+        Copies of the parameters, as :func:`plain` writes them where it can.
+    digest : str
+        Of what was learned.
+    """
+
+    parameters: Mapping[str, Any]
+    digest: str
+
+    @classmethod
+    def of(cls, ranker: Ranker, parameters: Mapping[str, Any] | None = None) -> "Frozen":
+        """The ranker as it is; ``parameters``: those of an earlier fit that it went on with."""
+        return cls(_copies(ranker) if parameters is None else parameters, digest_of(ranker))
+
+    def changed(self, ranker: Ranker) -> dict[str, tuple[Any, Any]]:
+        """The parameters that are others today: (at the fit, today) by name."""
+        today = _copies(ranker)
+        pairs = {name: (self.parameters.get(name), value) for name, value in today.items()}
+        return {
+            name: (meant(then), meant(now))
+            for name, (then, now) in pairs.items()
+            if name not in IDLE and _text(then) != _text(now)
+        }
+
+    def restored(self, ranker: Ranker) -> Ranker:
+        """A twin of the ranker with the parameters of the fit; what was learned is shared."""
+        twin = copy.copy(ranker)
+        twin.__dict__.update(meant_all(self.parameters))
+        return twin
+
+    def written(self, today: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters for a file: those of the fit, but for what no result rests on and what JSON cannot hold."""
+        return {
+            name: today[name] if name in IDLE or isinstance(value, Opaque) else value
+            for name, value in self.parameters.items()
+        }
+
+
+def digest_of(ranker: Ranker) -> str:
+    """A digest of what a ranker has learned."""
+    facts, arrays = ranker._frozen_state()
+    if hasattr(ranker, "coef_"):  # online rankers work it out from their state, and predict with this
+        arrays = {**arrays, "coef": ranker.coef_}
+    found = hashlib.sha256(_text(facts).encode())
+    for name, array in sorted(arrays.items()):
+        plain_array = np.ascontiguousarray(array)
+        found.update(f"{name} {plain_array.dtype.str} {plain_array.shape}".encode())
+        found.update(plain_array.tobytes())
+    return found.hexdigest()
+
+
+def _copies(ranker: Ranker) -> dict[str, Any]:
+    found = {}
+    for name, value in ranker.get_params(deep=False).items():
+        try:
+            found[name] = plain(value, name)
+        except RankwiseError:
+            found[name] = Opaque(value)
+    return found
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=repr)
+
+
+# ----------------------------------------------------------------------------------------------- parameters as JSON
+
+
+def plain(value: Any, name: str) -> Any:
+    """A parameter as JSON."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Measure):
+        return {"measure": repr(value)}
+    if isinstance(value, Loss):
+        given = {field.name: plain(getattr(value, field.name), name) for field in fields(value)}
+        return {"loss": value.name, "parameters": given}
+    if isinstance(value, (tuple, list, np.ndarray)):
+        return {"list": [plain(item, name) for item in value], "tuple": isinstance(value, tuple)}
+    if isinstance(value, dict):
+        return {"pairs": [[plain(key, name), plain(item, name)] for key, item in value.items()]}
+    if isinstance(value, Ranker) and hasattr(value, "coef_"):  # a start: its weights are all that is needed of it
+        return plain(value.coef_, name)
+    raise RankwiseError(
+        f"the parameter {name}={value!r:.60} cannot be saved: a file holds numbers, texts, measures and losses"
+    )
+
+
+def meant(value: Any) -> Any:
+    """The parameter that :func:`plain` wrote."""
+    if isinstance(value, Opaque):
+        return value.value
+    if not isinstance(value, dict):
+        return value
+    if "measure" in value:
+        return parse(value["measure"])
+    if "loss" in value:
+        kind = known_losses().get(value["loss"])
+        if kind is None:
+            raise RankwiseError(f"it needs a loss {value['loss']!r:.40}, which is not installed here")
+        return kind(**{key: meant(item) for key, item in value["parameters"].items()})
+    if "list" in value:
+        items = [meant(item) for item in value["list"]]
+        return tuple(items) if value["tuple"] else items
+    return {meant(key): meant(item) for key, item in value["pairs"]}
+
+
+def meant_all(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """All of them, by name."""
+    return {name: meant(value) for name, value in parameters.items()}
+
+
+# ------------------------------------------------------------------------------------------------------------- stored
+# A fitted ranker as one safe file: its class by name, its parameters as JSON, what it learned as arrays.
+#
+# No code is stored and none is run: the name is looked up among the rankers that are installed.
+
+
+KIND = "ranker"
+_LAYOUT = 1
+_SEEN = ("training", "validation")
+
+
+def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
+    """Write beside ``path`` and rename: the whole file is there or none of it."""
+    facts, arrays = ranker._state()
+    parameters = {name: plain(value, name) for name, value in ranker.get_params(deep=False).items()}
+    frozen = getattr(ranker, "frozen_", None)
+    if frozen is not None:
+        parameters = frozen.written(parameters)
+    names = ranker._names()
+    with StoreWriter(path, KIND) as file:
+        file.metadata.update(
+            {
+                "ranker": ranker.name,
+                "layout": _LAYOUT,
+                "parameters": parameters,
+                "n_features": ranker.n_features_in_,
+                "feature_names": None if names is None else list(names),
+                "learned": facts,
+            }
+        )
+        for name, array in arrays.items():
+            file.append(name, array)
+        if frozen is not None:
+            file.metadata["digest"] = frozen.digest
+        seen = getattr(ranker, "seen_", None)
+        if seen is not None:
+            file.metadata["fingerprints"] = {part: getattr(seen, part).forgotten for part in _SEEN}
+            for part in _SEEN:
+                marks = getattr(seen, part).marks
+                file.append(f"fingerprints.{part}.hash", marks["hash"])
+                file.append(f"fingerprints.{part}.documents", marks["documents"])
+            if seen.record is not None:
+                file.append("fingerprints.record", np.array(astuple(seen.record), dtype=np.uint64))
+        scaling = getattr(ranker, "scaling_", None)
+        if scaling is not None:
+            file.metadata["scaling"], learned = scaling.to_state()
+            for name, array in learned.items():
+                file.append(f"scaling.{name}", array)
+
+
+def read_ranker(store: Store) -> Ranker:
+    """The ranker in an opened file; what could not be one is refused, for the file may be a stranger's."""
+    name, layout = store.fact("ranker", str), store.fact("layout", int)
+    if layout > _LAYOUT:
+        raise FileFormatError(f"{store.path} was written by a newer rankwise (layout {layout!s:.20}): install that one")
+    kind = registered().get(name)
+    if kind is None:
+        raise FileFormatError(f"{store.path} holds a ranker {name!r:.40}, which is not installed here")
+    width, names = store.fact("n_features", int), store.fact("feature_names", (list, type(None)))
+    try:
+        parameters = store.fact("parameters", dict)
+        ranker = kind(**meant_all(parameters))
+        _check_settings(ranker)
+        ranker.n_features_in_ = width
+        if names is not None:
+            if len(names) != width or len(set(names)) < width or not all(isinstance(one, str) for one in names):
+                raise RankwiseError(f"it names {len(names)} features of {width}")
+            ranker.feature_names_in_ = np.array(names, dtype=object)
+        with np.errstate(invalid="raise"):  # NaN where a whole number belongs
+            ranker._restore(store.fact("learned", dict), store)
+        if "digest" in store.metadata:  # files of older versions may hold parameters that were set after the fit
+            ranker.frozen_ = Frozen(parameters, store.fact("digest", str))
+        if "fingerprints" in store.metadata:  # those of older versions were made otherwise
+            ranker.seen_ = _read_seen(store)
+        if "scaling" in store.metadata:  # only where the lists of the fit were scaled
+            ranker.scaling_ = _read_scaling(store, width)
+    except FileFormatError:
+        raise
+    except Exception as error:  # whatever a hostile file provokes
+        about = (str(error).splitlines() or [type(error).__name__])[0]
+        raise FileFormatError(f"{store.path} is damaged: {about:.200}") from error
+    return ranker
+
+
+def _check_settings(ranker: Ranker) -> None:
+    """Refuse what ``predict`` could not work with."""
+    if ranker.missing not in get_args(Missing):
+        raise RankwiseError(f"its policy for missing values is {ranker.missing!r:.20}")
+    n_jobs = getattr(ranker, "n_jobs", None)
+    if n_jobs is not None and (not isinstance(n_jobs, int) or isinstance(n_jobs, bool)):
+        raise RankwiseError(f"its number of threads is {n_jobs!r:.20}")
+
+
+def _read_seen(store: Store) -> Seen:
+    """The fingerprints of the queries that the ranker saw."""
+    forgotten, parts = store.fact("fingerprints", dict), {}
+    for part in _SEEN:
+        hashes, lost = store.array(f"fingerprints.{part}.hash", np.uint64, (None,)), forgotten.get(part)
+        if not isinstance(lost, int) or isinstance(lost, bool) or lost < 0 or len(hashes) > MOST:
+            raise RankwiseError(f"it remembers {len(hashes):,} queries, and {lost!r:.40} more that it forgot")
+        sketches = store.array(f"fingerprints.{part}.documents", np.uint32, (len(hashes), SKETCHED))
+        parts[part] = Fingerprints.of(packed(hashes, sketches), lost)
+    record = "fingerprints.record"
+    known = TrainingRecord(*store.array(record, np.uint64, (4,)).tolist()) if record in store else None
+    return Seen(parts["training"], parts["validation"], known)
+
+
+def _read_scaling(store: Store, width: int) -> Scaler:
+    """The scaler that made the features which the ranker learned from."""
+    learned = ("center", "scale")
+    arrays = {name: store.array(f"scaling.{name}", np.float64) for name in learned if f"scaling.{name}" in store}
+    scaler = Scaler.from_state(store.fact("scaling", dict), arrays)
+    if scaler.n_features_in_ != width:
+        raise RankwiseError(f"it scales {scaler.n_features_in_!s:.20} features of {width}")
+    return scaler

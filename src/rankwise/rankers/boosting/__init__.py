@@ -1,0 +1,1 @@
+"""Boosting: AdaRank, RankBoost and FRank."""

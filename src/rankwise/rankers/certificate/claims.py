@@ -1,0 +1,378 @@
+"""Preconditions that the package itself can settle: what a loss declares, and what was fixed before the data."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise.data.queries import Queries
+from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees.bounds.batch import CONVEX, ONE_PASS, ogd_average, rerm
+from rankwise.guarantees.bounds.optimistic import SMOOTH_TO_B, smooth_ball
+from rankwise.guarantees.bounds.smoothing import smoothing_error, surrogate_above_loss
+from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS
+from rankwise.guarantees.bounds.uniform import (
+    FIRST_BALL,
+    SPAN,
+    STEEP_L2,
+    STEEP_MAX,
+    for_fitted_norm,
+    l1_ball,
+    l2_ball,
+    linf_ball,
+)
+from rankwise.guarantees.certificate import REPEATED, Claim, largest_of_groups
+from rankwise.losses._base import Loss
+from rankwise.losses.smooth_ndcg import SmoothNDCG
+from rankwise.measures._base import Measure
+from rankwise.measures.gains import discounts, gains
+from rankwise.rankers.certificate.objective import Minimised
+from rankwise.rankers.certificate.sample import Constants, ScoredSample
+from rankwise.solvers.batch.feature_scale import scale_factors
+from rankwise.solvers.online.ledger import Ledger
+
+Vector = NDArray[np.float64]
+
+
+Facts = Mapping[str, Precondition]
+
+# a booster's bound is made of its own rounds
+OWN_ROUNDS: Facts = {one.sentence: replace(one, met=True) for one in (ROUNDS, REWEIGHTED)}
+
+
+def facts_of(loss: Loss, labels: tuple[float, float], *, first_ball_known: bool) -> Facts:
+    """What the constants that a loss declares settle, by the sentence that they settle.
+
+    Parameters
+    ----------
+    loss : whose slope, smoothness and range were taken for the constants of a bound
+    labels : the smallest and the largest that its range was taken for
+    first_ball_known : whether W_0 came from declared constants alone
+    """
+    declared = {one.sentence: replace(one, met=True) for one in (STEEP_L2, STEEP_MAX, SMOOTH_TO_B)}
+    wider = (labels[0], labels[1] + 1)
+    if loss.range(1.0, 2, labels) == loss.range(1.0, 2, wider):
+        span = replace(SPAN, met=True)
+    else:
+        span = Precondition(f"no label to come is above {labels[1]:g}, so that {SPAN.sentence}")
+    convex = replace(CONVEX, met=loss.convex)
+    first_ball = replace(FIRST_BALL, met=True if first_ball_known else None)
+    return declared | {SPAN.sentence: span, CONVEX.sentence: convex, FIRST_BALL.sentence: first_ball}
+
+
+def settled(bound: Bound, facts: Facts) -> Bound:
+    """The bound with the preconditions that are known as the facts have them."""
+    return replace(bound, preconditions=tuple(facts.get(one.sentence, one) for one in bound.preconditions))
+
+
+def settled_claim(claim: Claim, facts: Facts) -> Claim:
+    """The claim whose bound is settled at every delta."""
+    return replace(claim, make=lambda delta: settled(claim.make(delta), facts))
+
+
+# ----------------------------------------------------------------------------------------------------- certified risk
+# Bounds on the risk of linear weights, from the lists that they were learned from.
+#
+# Uniform bounds hold for every w at once, so for one that was learned in any way, with any loss that is fixed
+# beforehand
+# and bounded on a ball: the loss that was made small, or one that lies above 1 - measure. All is in the units of the
+# features as they come, because a scale that was learned from the same lists would not be fixed beforehand.
+
+
+Ball: TypeAlias = Callable[[float, float, float], Bound]  # of the sample's risk, the size of the ball, and delta
+
+ABOVE = Precondition("on every list the loss is at least 1 - measure, equal scores in the worst order", True)
+LOSS = "the loss was fixed before the data were seen"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossOnSample:
+    """A loss, what it is on the lists that the measure says something about, and what may be said with it."""
+
+    loss: Loss
+    fixed: bool | None
+    values: Vector
+    labels: tuple[float, float]
+    count_the_same: Precondition
+    distinct: Vector | None = None  # one value for all queries that repeat each other, where some do
+    drawn: int | None = None  # how many queries there are, also of those that the measure is not defined for
+
+    @classmethod
+    def of(cls, loss: Loss, fixed: bool | None, sample: ScoredSample, measure: Measure) -> "LossOnSample":
+        counted = ~np.isnan(sample.measured(measure, "pessimistic"))
+        values, group = sample.losses(loss)[counted], sample.group[counted]
+        distinct = largest_of_groups(values, group)
+        return cls(
+            loss=loss,
+            fixed=fixed,
+            values=values,
+            labels=label_span(sample.queries),
+            count_the_same=sample.count_the_same,
+            distinct=values[distinct] if len(distinct) < len(values) else None,
+            drawn=len(sample.queries),
+        )
+
+    @property
+    def range_needs_labels(self) -> bool:
+        """Whether the range of the loss depends on the largest label, which only the sample tells."""
+        low, high = self.labels
+        return self.loss.range(1.0, 2, (low, high)) != self.loss.range(1.0, 2, (low, high + 1))
+
+    def span(self, W: float, constants: Constants) -> tuple[float, float]:
+        """Smallest and largest loss of a list, for every w with norm(w) <= W."""
+        low, high = self.loss.range(W * constants.radius, constants.m, self.labels)
+        return float(low), float(high)
+
+
+def label_span(queries: Queries) -> tuple[float, float]:
+    """From 0 to the largest label."""
+    return 0.0, float(queries.labels().max(initial=0.0))
+
+
+def uniform_claims(
+    found: LossOnSample, coef: Vector, constants: Constants, measure: Measure, delta: float
+) -> list[Claim]:
+    """The uniform bounds of these weights and this loss; none where the loss has no finite constants.
+
+    The headline at ``delta`` is not offered those that could say nothing about the measure, whatever the sample had
+    been: the smallest ball, and no loss at all, would have been too many. That is known beforehand, and costs no delta:
+    it is decided by the declared constants and by how many queries were drawn. Nor is it offered those whose loss has a
+    range that only the labels of the sample tell, or the sample would choose how many bounds are compared.
+
+    Where queries repeat each other a bound is made of all of them and of one for each group, and the larger one is
+    taken, as by :func:`~rankwise.guarantees.certificate.holdout_claims`.
+    """
+    n, G = len(found.values), found.loss.lipschitz_l1(constants.m)
+    if not (n and constants.radius > 0 and 0 < G < math.inf):
+        return []
+    samples = [found.values] if found.distinct is None else [found.values, found.distinct]
+    balls = [_balls(found, constants, G, len(values), len(coef)) for values in samples]
+    at_best = _balls(found, constants, G, found.drawn or n, len(coef))
+    risks = [math.fsum(values.tolist()) / len(values) for values in samples]
+    reach = {"l2": float(np.linalg.norm(coef)), "l1": float(np.abs(coef).sum())}
+
+    def claim(kind: str) -> Claim:
+        def fitted(ball: Ball, risk: float | None, norm: float, delta: float) -> Bound:
+            def at(W: float, level: float) -> Bound:
+                return ball(found.span(W, constants)[0] if risk is None else risk, W, level)
+
+            bound = for_fitted_norm(at, norm=norm, W_0=constants.first_ball, delta=delta)
+            return about_lists_to_come(bound, found, reach["l2"], constants, measure)
+
+        def largest(level: float) -> Bound:
+            bounds = [fitted(of[kind], risk, norm, level) for of, risk in zip(balls, risks, strict=True)]
+            return max(bounds, key=lambda bound: bound.value)
+
+        norm = reach["l1" if kind == "l1" else "l2"]
+        hopeless = found.loss.bounds == measure and fitted(at_best[kind], None, 0.0, delta).vacuous
+        return Claim(largest, headline=not (constants.assumed or hopeless or found.range_needs_labels))
+
+    return [claim(kind) for kind in balls[0]]
+
+
+def _balls(found: LossOnSample, constants: Constants, G: float, n: int, d: int) -> dict[str, Ball]:
+    """The bounds for a ball, as functions of the sample's risk, the ball and delta."""
+    R, m, H1 = constants.radius, constants.m, found.loss.smoothness(constants.m)
+
+    def shared(risk: float, W: float, delta: float) -> dict[str, Any]:
+        low, high = found.span(W, constants)
+        return {"risk": risk, "n": n, "m": m, "delta": delta, "b": high - low, "low": low}
+
+    # the gradient of a loss that sees no constant adds up to 0: half of its l1 norm G is above 0, half below
+    balls: dict[str, Ball] = {
+        "l2": lambda risk, W, delta: l2_ball(L2=G / math.sqrt(2), W=W, radius=R, **shared(risk, W, delta)),
+        "linf": lambda risk, W, delta: linf_ball(G=G, W=W, radius=R, **shared(risk, W, delta)),
+        # no entry of a row is larger than the row
+        "l1": lambda risk, W, delta: l1_ball(G=G, W1=W, entry=R, d=d, **shared(risk, W, delta)),
+    }
+    if math.isfinite(H1) and found.loss.nonnegative:
+        balls["smooth"] = lambda risk, W, delta: smooth_ball(
+            risk=risk, H1=H1, W=W, radius=R, m=m, n=n, B=found.span(W, constants)[1], delta=delta
+        )
+    return balls
+
+
+def about_lists_to_come(
+    bound: Bound, found: LossOnSample, norm: float, constants: Constants, measure: Measure
+) -> Bound:
+    """The bound with what it is about in words, and with what is known of its preconditions."""
+    above = found.loss.bounds == measure
+    mark = f", assumes {constants.assumed}" if constants.assumed else ""
+    return replace(
+        bound,
+        name=f"{bound.name}, {found.loss.name}{mark}",
+        bounds=f"1 - {measure.title} on lists to come" if above else f"{found.loss.name} loss on lists to come",
+        terms=dict(bound.terms) | {"measured_radius": constants.measured},
+        preconditions=(
+            *((ABOVE,) if above else ()),
+            Precondition(LOSS, found.fixed),
+            found.count_the_same,
+            *((Precondition(REPEATED, True),) if found.distinct is not None else ()),
+            *constants.conditions,
+            *bound.preconditions,
+        ),
+        ceiling=1.0 if above else found.span(norm, constants)[1],  # what weights of this norm cannot exceed anyway
+    )
+
+
+def expected_excess(
+    minimised: Minimised, queries: Queries, constants: Constants, count_the_same: Precondition
+) -> Bound | None:
+    """Regularised minimisation on average over samples; None where there is no convex loss with a strength.
+
+    W is the declared norm, or else that of the weights for whose comparison this lambda is the best one.
+    """
+    loss, strength = minimised.loss, minimised.strength
+    n = int((np.ones(len(queries)) if queries.weight is None else queries.weight > 0).sum())
+    factor, _ = scale_factors(queries, minimised.scale)  # type: ignore[arg-type]
+    as_they_are = bool((factor == 1).all())
+    R = constants.radius if as_they_are else _scaled_radius(queries, factor)
+    G = loss.lipschitz_l1(constants.m)
+    solved = loss.convex and strength > 0 and math.isfinite(minimised.gap)
+    if not (solved and n and R > 0 and 0 < G < math.inf):
+        return None
+    W = minimised.norm or 2 * G * R / (strength * math.sqrt(n))
+    gap = max(0.0, minimised.gap)  # rounding may take it below
+    bound = rerm(G=G, W=W, radius=R, n=n, lambda_=strength, gap=gap, fixed=minimised.strength_fixed)
+    # weights that are no worse than w0 for the objective are at most so far from it
+    labels = label_span(queries)
+    at_centre = loss.range(0.0, constants.m, labels)[1]
+    worst = float(loss.range(R * math.sqrt(2 * at_centre / strength), constants.m, labels)[1])
+    return replace(
+        bound,
+        name=f"{bound.name}, {loss.name}" + (f", assumes {constants.assumed}" if constants.assumed else ""),
+        bounds=f"expected excess of the {loss.name} loss over weights of norm W",
+        preconditions=(
+            *bound.preconditions,
+            Precondition("features are as they came, not scaled by what these lists say", as_they_are),
+            Precondition("w0 owes nothing to these lists", minimised.centre_fixed),
+            count_the_same,
+            *constants.conditions,
+        ),
+        ceiling=worst if loss.nonnegative and minimised.centre_fixed else math.inf,
+    )
+
+
+def _scaled_radius(queries: Queries, factor: Vector) -> float:
+    from rankwise._kernels.rows import list_radius
+
+    X, room = np.asarray(queries.X), np.empty(queries.n_features)
+    parts = (queries.rows[first:last] for first, last in zip(queries.start[:-1], queries.start[1:], strict=True))
+    return max((float(list_radius(X, rows, factor, room)) for rows in parts if len(rows)), default=0.0)
+
+
+# ------------------------------------------------------------------------------------------------- certified training
+# What is certain about the training lists themselves: losses above 1 - measure, and how far smoothing is off.
+
+
+def surrogate_on_sample(sample: ScoredSample, loss: Loss) -> Bound | None:
+    """Mean loss of the measure that a loss bounds <= mean loss, checked on every list that the measure counts."""
+    measure = loss.bounds
+    if measure is None:
+        return None
+    values = sample.measured(measure, "pessimistic")
+    counted = ~np.isnan(values)
+    if not counted.any():
+        return None
+    bound = surrogate_above_loss(sample.losses(loss)[counted], 1 - values[counted])
+    return replace(bound, name=f"{bound.name}, {loss.name}", bounds=f"1 - {measure.title} on the training lists")
+
+
+def smoothing_gap(sample: ScoredSample, loss: Loss, measure: Measure) -> Bound | None:
+    """How far the smoothed NDCG is from NDCG, on average over lists; None for losses that smooth something else.
+
+    The error of a list bounds its distance from NDCG with tied documents in any order, so from the mean of all orders.
+    """
+    if not isinstance(loss, SmoothNDCG):
+        return None
+    queries, labels = sample.queries, sample.queries.labels()
+    measured = sample.measured(measure, "expected")
+    counted = np.flatnonzero(~np.isnan(measured))
+    if not len(counted):
+        return None
+    smooth = 1 - sample.losses(loss)[counted]
+    gain, discount = gains(labels, loss.gain), discounts(int(queries.sizes.max()), loss.discount)
+    each = [
+        smoothing_error(
+            sample.scores[rows], gain[rows], sigma=loss.sigma, k=loss.k, discounts=discount[: len(gain[rows])]
+        )
+        for rows in map(queries.rows_of, counted.tolist())
+    ]
+    values, gaps = [one.value for one in each], [one.terms["mu"] for one in each]
+    return Bound(
+        name="Smoothing error, mean over lists",
+        bounds=f"abs(smooth {measure.title} - {measure.title}) on the training lists",
+        statement="mean of G_max share S/(1 + S)",
+        value=math.fsum(values) / len(values),
+        terms={
+            **{"sigma": loss.sigma, "n": float(len(each)), "largest": max(values), "smallest_mu": min(gaps)},
+            "measured": float(np.abs(smooth - measured[counted]).mean()),
+        },
+        source=each[0].source,
+        ceiling=float(np.maximum(np.abs(smooth), np.abs(1 - smooth)).mean()),  # NDCG is between 0 and 1 anyway
+        kind="training",
+    )
+
+
+# --------------------------------------------------------------------------------------------------- certified online
+# What an online run could lose at most, and what it says about lists to come, as rows of a certificate.
+
+
+def online_claims(ledger: Ledger, queries: Queries, no_repeats: Precondition) -> tuple[list[Claim], list[str]]:
+    """(claims, notes) of a run: against the best comparator, for the iterates, and for their average.
+
+    The last two are about independent queries: ``no_repeats`` says whether these can be.
+    """
+    claims: list[Claim] = []
+    notes: list[str] = []
+    try:
+        ledger.bounds(gamma=1.0)  # refuses a run that is no perceptron's
+        claims += [Claim.certain(_row(bound, ledger)) for bound in ledger.bounds(queries)]
+    except RankwiseError as error:
+        notes.append(f"no bound on the losses of the run: {error}")
+    try:
+        ledger.bounds(delta=0.5)
+        claims.append(Claim(lambda delta: _row(ledger.bounds(delta=delta)[0], ledger)).given(no_repeats))
+    except RankwiseError as error:
+        notes.append(f"no bound on the risk of the iterates: {error}")
+    average = _average(ledger, queries)
+    if average is not None:
+        claims.append(Claim.certain(average).given(no_repeats))
+    return claims, notes
+
+
+def _row(bound: Bound, ledger: Ledger) -> Bound:
+    """The bound as a row: no run loses more than a round each."""
+    most = ledger.counted if bound.bounds == "cumulative loss" else float(ledger.rounds)
+    ceiling = bound.ceiling if math.isfinite(bound.ceiling) else most
+    return replace(bound, kind="online", ceiling=ceiling)
+
+
+def _average(ledger: Ledger, queries: Queries) -> Bound | None:
+    """Averaged gradient descent, against weights for which the run's step is the best: W = eta G R sqrt(n).
+
+    A weight that all queries share multiplies every step: eta is the step times that weight.
+    """
+    rules, n = ledger.rules, ledger.rounds
+    steady = rules.update == "always" and rules.step == "constant" and rules.projection == "none"
+    if not (steady and rules.averaging == "uniform" and rules.scale == "none" and rules.loss.convex and n):
+        return None
+    G = rules.loss.lipschitz_l1(int(queries.sizes.max(initial=2)))
+    if not (0 < G < math.inf and ledger.radius > 0) or ledger.lightest != ledger.heaviest:
+        return None
+    W = rules.eta * ledger.heaviest * G * ledger.radius * math.sqrt(n)
+    if not W > 0:
+        return None
+    bound = ogd_average(G=G, W=W, radius=ledger.radius, n=n)
+    once = ledger.tally.length == ledger.rounds
+    settled = (replace(one, met=once) if one == ONE_PASS else one for one in bound.preconditions)
+    return replace(
+        bound,
+        name=f"{bound.name}, {rules.loss.name}, assumes radius",
+        bounds=f"expected excess of the {rules.loss.name} loss over weights of norm W",
+        preconditions=tuple(settled),
+    )

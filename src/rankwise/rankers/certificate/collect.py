@@ -1,0 +1,315 @@
+"""The certificate of a fitted ranker: what its own account, its training lists and a hold-out guarantee.
+
+Which bounds apply is read off the ranker as its fit left it: off its parameters then, off what it declares
+(:class:`~rankwise.rankers.certificate.objective.Minimised`, its own bounds, its ledger) and off the facts of losses. A
+bound that cannot be given is told in a note, with the reason.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankwise._errors import RankwiseError
+from rankwise.data.fingerprints import NOT_SEEN, Seen, TrainingRecord, seen_before
+from rankwise.data.queries import Queries
+from rankwise.guarantees._bound import Precondition, refuse_unless_chance
+from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout_claims, repeats_note
+from rankwise.losses._base import Loss
+from rankwise.measures._base import Measure
+from rankwise.measures.ndcg import DCG
+from rankwise.rankers.certificate.claims import (
+    OWN_ROUNDS,
+    LossOnSample,
+    expected_excess,
+    facts_of,
+    label_span,
+    online_claims,
+    settled,
+    settled_claim,
+    smoothing_gap,
+    surrogate_on_sample,
+    uniform_claims,
+)
+from rankwise.rankers.certificate.objective import gap_bound
+from rankwise.rankers.certificate.sample import Constants, Declared, ScoredSample
+
+if TYPE_CHECKING:
+    from rankwise.rankers._base import Ranker
+    from rankwise.rankers.certificate.objective import Minimised
+
+__all__ = ["Declared", "certificate_of"]
+
+_NAMED = 5  # queries or parameters that a note names
+LEARNED = "these are the queries that the ranker learned from, with the weights that they had"
+AS_FITTED = Precondition("parameters and weights are those of the fit, which the file of an older version does not say")
+
+
+def certificate_of(
+    ranker: "Ranker",
+    train: Queries | None,
+    holdout: Queries | None,
+    delta: float,
+    declared: Declared,
+    unverified: bool,
+    random_state: int | np.random.Generator,
+) -> Certificate:
+    """Everything that is guaranteed about a fitted ranker; see :meth:`rankwise.rankers._base.Ranker.certificate`."""
+    refuse_unless_chance("certificate", delta=delta)
+    fit = _Fit.of(ranker)
+    ranker = fit.ranker
+    about, found = f"{ranker.name}, {ranker._measure().title}", _Collected(fit, delta)
+    if holdout is not None:
+        about += f", {len(holdout):,} hold-out lists"
+        found.add_holdout(ranker._aligned(holdout), random_state)
+    try:
+        found.add_account()
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # what no fit leaves behind
+        found.notes.append(f"what the fit says of itself cannot be read: {type(error).__name__}: {error!s:.80}")
+        fit.intact = False
+    if train is not None:
+        about += f", {len(train):,} training lists"
+        found.add_training(ranker._aligned(train), declared)
+    else:
+        found.notes.append("without the training lists nothing is said about them, nor through them about others")
+    return certify(
+        _one_number(found.claims, delta, _to_come(ranker._measure())),
+        about=about,
+        delta=delta,
+        unverified=unverified,
+        notes=[*fit.notes, *found.notes],
+    )
+
+
+@dataclass
+class _Fit:
+    """A ranker as its fit left it.
+
+    Attributes
+    ----------
+    ranker : Ranker
+        With the parameters of the fit, whatever they are today.
+    intact : bool or None
+        Whether it holds what the fit has learned; None where nobody knows.
+    notes : list of str
+        What has changed since the fit.
+    """
+
+    ranker: "Ranker"
+    intact: bool | None
+    notes: list[str]
+
+    @classmethod
+    def of(cls, ranker: "Ranker") -> "_Fit":
+        from rankwise.rankers._persist import digest_of
+
+        frozen = getattr(ranker, "frozen_", None)
+        if frozen is None:
+            return cls(ranker, None, [])
+        notes, changed = [], frozen.changed(ranker)
+        if changed:
+            some = ", ".join(
+                f"{name}={now!r:.40} was {then!r:.40}" for name, (then, now) in list(changed.items())[:_NAMED]
+            )
+            notes.append(f"parameters were changed after the fit, which this certificate is about: {some}")
+        try:
+            intact = digest_of(ranker) == frozen.digest
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # it holds what no fit leaves
+            intact = False
+        if not intact:
+            notes.append("what was learned was changed after the fit: bounds that rest on the fit are left out")
+        return cls(frozen.restored(ranker), intact, notes)
+
+
+@dataclass
+class _Collected:
+    """Claims about a ranker, and notes on what could not be claimed."""
+
+    fit: _Fit
+    delta: float
+    claims: list[Claim] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def ranker(self) -> "Ranker":
+        return self.fit.ranker
+
+    @property
+    def minimised(self) -> "Minimised | None":
+        """What the fit made small, if these are still its weights."""
+        return None if self.fit.intact is False else self.ranker._minimised()
+
+    # ------------------------------------------------------------------------------------------- unseen lists
+
+    def add_holdout(self, queries: Queries, random_state: int | np.random.Generator) -> None:
+        """Intervals for the mean loss of the measure, if nobody has seen these lists."""
+        measure, seen = self.ranker._measure(), getattr(self.ranker, "seen_", None)
+        if isinstance(measure, DCG):
+            self.notes.append(f"{measure.title} has no largest value, so no interval is known for its mean: use nDCG")
+            return
+        unseen = self._unseen(queries, seen)
+        if unseen is None:
+            return
+        sample = self._sample(queries)
+        values = 1 - sample.measured(measure, "expected")
+        if np.isnan(values).all():
+            self.notes.append(f"no list of the hold-out says anything about {measure.title}")
+            return
+        distinct = len(set(sample.group.tolist()))
+        if distinct < len(queries):
+            self.notes.append(repeats_note(len(queries), distinct))
+        try:
+            self.claims += holdout_claims(
+                values,
+                of=_to_come(measure),
+                unseen=unseen,
+                weight=queries.weight,
+                group=sample.group,
+                random_state=random_state,
+            )
+        except RankwiseError as error:  # weights that differ
+            self.notes.append(f"no hold-out bound: {error}")
+
+    def _unseen(self, queries: Queries, seen: Seen | None) -> Precondition | None:
+        """What is known about these queries being unseen; None if some were seen, which a note names."""
+        if seen is None:
+            self.notes.append(
+                "the ranker's file has no fingerprints: whether the hold-out shares queries with what it learned from "
+                "could not be checked"
+            )
+            return Precondition(NOT_SEEN)
+        names = queries.names()
+        shared = False
+        for part, as_what in ((seen.training, "training"), (seen.validation, "validation")):
+            which = np.flatnonzero(seen_before(queries, part, n_jobs=getattr(self.ranker, "n_jobs", None)))
+            if len(which):
+                shared = True
+                some = ", ".join(str(names[query]) for query in which[:_NAMED])
+                more = f" and {len(which) - _NAMED:,} more" if len(which) > _NAMED else ""
+                self.notes.append(
+                    f"no hold-out bound: {len(which):,} of these queries were seen in fit, as {as_what}: {some}{more}"
+                )
+        if shared:
+            return None
+        forgotten = seen.training.forgotten + seen.validation.forgotten
+        if forgotten:
+            self.notes.append(
+                f"the last {forgotten:,} queries of the stream left no fingerprint: whether the hold-out shares "
+                "queries with them could not be checked"
+            )
+        return Precondition(NOT_SEEN, None if forgotten else True)
+
+    # ------------------------------------------------------------------------------------------- the fit's own account
+
+    def add_account(self) -> None:
+        """What a ranker knows about its own fit."""
+        if self.fit.intact is False:
+            return
+        own = [
+            settled(replace(bound, kind=bound.kind or "training"), OWN_ROUNDS) for bound in self.ranker._own_bounds()
+        ]
+        minimised = self.minimised
+        if minimised is not None and np.isfinite([minimised.objective, minimised.gap]).all():
+            own.append(gap_bound(minimised.objective, minimised.gap))
+        self.add([Claim.certain(bound) for bound in own], *self._as_fitted)
+
+    @property
+    def _as_fitted(self) -> tuple[Precondition, ...]:
+        return (AS_FITTED,) if self.fit.intact is None else ()
+
+    # ------------------------------------------------------------------------------------------- the lists of the fit
+
+    def add_training(self, queries: Queries, declared: Declared) -> None:
+        """What the training lists say about themselves, and about lists to come."""
+        ranker, measure = self.ranker, self.ranker._measure()
+        sample, learned, minimised = self._sample(queries), self._learned(queries), self.minimised
+        if minimised is not None:
+            rests = (learned, *self._as_fitted)
+            own = [surrogate_on_sample(sample, minimised.loss), smoothing_gap(sample, minimised.loss, measure)]
+            self.add([Claim.certain(bound) for bound in own if bound is not None], *rests)
+        ledger = ranker.__dict__.get("ledger_") if self.fit.intact is not False else None
+        if ledger is not None:
+            claims, notes = online_claims(ledger, queries, sample.no_repeats)
+            self.add(claims, learned, *self._as_fitted)
+            self.notes += notes
+        coef = getattr(ranker, "coef_", None)
+        if coef is None:
+            self.notes.append(f"{ranker.name} is not linear: the bounds for linear weights say nothing about it")
+            return
+        if np.isnan(sample.measured(measure, "pessimistic")).all():
+            self.notes.append(f"no training list says anything about {measure.title}")
+            return
+        constants = Constants.of(queries, declared, getattr(ranker, "row_radius", None))
+        if constants.assumed:
+            self.notes.append(
+                f"bounds that assume {constants.assumed} take the largest of these lists for that of all lists to "
+                "come, and are no headline: declare row_radius= and longest="
+            )
+        ball_known = declared.first_ball is None and "radius" not in constants.assumed  # it is 1 / radius
+        for loss, fixed in self._losses(measure):
+            own_loss = LossOnSample.of(loss, fixed, sample, measure)
+            facts = facts_of(loss, own_loss.labels, first_ball_known=ball_known)
+            claims = uniform_claims(own_loss, coef, constants, measure, self.delta)
+            self.add([settled_claim(claim, facts) for claim in claims], learned)
+            if not claims:
+                self.notes.append(f"no uniform bound: {loss!r} has no finite slope on these lists")
+        if minimised is not None:
+            excess = expected_excess(minimised, queries, constants, sample.count_the_same)
+            facts = facts_of(minimised.loss, label_span(queries), first_ball_known=ball_known)
+            if excess is not None:
+                rests = (sample.no_repeats, learned, *self._as_fitted)
+                self.add([Claim.certain(settled(excess, facts))], *rests)
+
+    def _losses(self, measure: Measure) -> list[tuple[Loss, bool | None]]:
+        """What was made small, and a loss above 1 - measure if that is another one."""
+        from rankwise.rankers.online.perceptron import slam_for
+
+        minimised = self.minimised
+        found: list[tuple[Loss, bool | None]] = []
+        if minimised is not None:
+            found.append((minimised.loss, minimised.loss_fixed))
+        if not found or found[0][0].bounds != measure:
+            try:
+                found.append((slam_for(measure), True))
+            except RankwiseError:
+                self.notes.append(
+                    f"no uniform bound is about {measure.title} itself: no loss with known facts bounds it"
+                )
+        return found
+
+    def _learned(self, queries: Queries) -> Precondition:
+        seen: Seen | None = getattr(self.ranker, "seen_", None)
+        record = None if seen is None else seen.record
+        if record is None:
+            return Precondition(LEARNED)
+        found = record.compared(TrainingRecord.of(queries, n_jobs=getattr(self.ranker, "n_jobs", None)))
+        if found == "other":
+            self.notes.append(f"the training lists given are not those of the fit, which saw {record.count:,}")
+        elif found == "with other weights":
+            self.notes.append("the training lists given are those of the fit with other weights")
+        return Precondition(LEARNED, found in ("same", "in another order"))
+
+    # ------------------------------------------------------------------------------------------- both
+
+    def add(self, claims: Sequence[Claim], *preconditions: Precondition) -> None:
+        """Claims that rest on these preconditions as well."""
+        self.claims += [claim.given(*preconditions) for claim in claims]
+
+    def _sample(self, queries: Queries) -> ScoredSample:
+        queries.labels()
+        n_jobs = getattr(self.ranker, "n_jobs", None)
+        return ScoredSample(queries=queries, scores=self.ranker.predict(queries), n_jobs=n_jobs)
+
+
+def _to_come(measure: Measure) -> str:
+    return f"1 - {measure.title} on lists to come"
+
+
+def _one_number(claims: list[Claim], delta: float, wanted: str) -> list[Claim]:
+    """The claims, with those for the headline about one number: the measure's, if any of them is about that."""
+    texts = [claim.make(delta).bounds if claim.headline else "" for claim in claims]
+    number = wanted if wanted in texts else next(filter(None, texts), "")
+    return [
+        replace(claim, headline=claim.headline and text == number) for claim, text in zip(claims, texts, strict=True)
+    ]

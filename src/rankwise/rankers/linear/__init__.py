@@ -1,0 +1,1 @@
+"""Linear rankers learned in batch."""

@@ -1,0 +1,1 @@
+"""Online rankers: perceptrons and online gradient descent."""

@@ -1,0 +1,290 @@
+"""What online rankers share: rounds from judged lists or from a stream, an account of them, and a state that can be
+saved and continued at any round."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple, fields, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._blas import one_blas_thread
+from rankwise._errors import DataError, RankwiseError
+from rankwise._kernels import drive
+from rankwise._progress import progress
+from rankwise._store import Store
+from rankwise.data import checks
+from rankwise.data.fingerprints import FINGERPRINT, Seen, TrainingRecord
+from rankwise.data.queries import Queries, Query
+from rankwise.guarantees.bounds.online import WeightFacts
+from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._fit_checks import refuse_unknown
+from rankwise.rankers.certificate.objective import Minimised
+from rankwise.solvers.online.config import Rules, State
+from rankwise.solvers.online.ledger import MOST_TIMES, Curve, Ledger, Tally
+from rankwise.solvers.online.loop import play
+
+# Documents of a stream of single lists that are gathered before they are presented: calls are dear, rounds are not.
+_GATHERED = 1 << 12
+# Documents that are presented in one go.
+_PRESENTED = 1 << 19
+
+
+class OnlineLearner(LinearRanker):
+    """The rounds of online learning as a ranker; subclasses say by which :class:`Rules`.
+
+    Attributes
+    ----------
+    coef_ : weights on the features as they come, averaged if asked for
+    ledger_ : the account of the run, with its bounds
+    state_ : all that the next round depends on
+    """
+
+    ledger_: Ledger
+    state_: State
+
+    # parameters that every online ranker has
+    epochs: int
+    shuffle: bool
+    random_state: Any
+    verbose: bool
+
+    @abstractmethod
+    def _rules(self, queries: Queries | None) -> Rules:
+        """The rules of a run that begins; ``queries`` are the lists of a ``fit``, None in a stream."""
+
+    def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
+        """Nothing yet: lists are remembered as they come."""
+        self.seen_ = Seen()
+
+    def _fit(self, queries: Queries, validation: Queries | None) -> None:
+        if validation is not None:
+            raise DataError(f"{self.name} makes no choice by a validation set: leave it out")
+        whole = isinstance(self.epochs, (int, np.integer)) and not isinstance(self.epochs, bool)
+        if not whole or not 1 <= self.epochs <= MOST_TIMES:  # the account counts mistakes on a list up to there
+            raise RankwiseError(f"epochs is a whole number from 1 to {MOST_TIMES:,}: found {self.epochs!r}")
+        rules = self._rules(queries)
+        random = checks.as_random(self.random_state)
+        run = State.fresh(queries.n_features), Ledger(rules), Seen()
+        marks = np.zeros(len(queries), FINGERPRINT)  # in the order of the data, whatever that of the rounds
+
+        def keep() -> bool:
+            state, ledger, seen = run
+            whole = seen.training.length + seen.training.forgotten == len(queries)
+            record = (
+                TrainingRecord().added(marks, queries.weight)
+                if whole
+                else TrainingRecord.of(queries, n_jobs=self.n_jobs)
+            )
+            self._take(state, replace(ledger, record=record), seen)
+            return state.rounds > 0
+
+        with (
+            progress("learning", self.epochs * len(queries), enabled=None if self.verbose else False) as bar,
+            self._kept_on_ctrl_c(keep),
+        ):
+            for epoch in range(self.epochs):
+                order = random.permutation(len(queries)) if self.shuffle else np.arange(len(queries))
+                for part in _chunks(queries, order):
+                    state, played = play(rules, run[0], queries, part, self.n_jobs, read=epoch == 0)
+                    if epoch == 0:
+                        marks[part] = played.marks
+                    run = state, run[1].after(played, queries, state, 0), run[2].with_training(played.marks)
+                    bar.advance(len(part))
+        keep()
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike | None = None, *, group: ArrayLike | None = None, qid: Any = None, **unknown: Any
+    ) -> Self:
+        """Go on with the run: predict each list, then learn from it.
+
+        Parameters
+        ----------
+        X : one list (a `Query`, or an array with ``y``), many (`Queries`, or arrays with ``group`` or ``qid``), or an
+            iterator of such, whose lists are presented some thousand documents at a time
+        y : labels, where X is an array
+
+        Notes
+        -----
+        However the same lists are divided into calls, the same bits come out, and those of ``fit``.
+        """
+        refuse_unknown(f"{self.name}.partial_fit", unknown)
+        for block in self._blocks(X, y, group, qid):
+            with one_blas_thread(), self._all_or_nothing():
+                begins = not hasattr(self, "ledger_")
+                if begins:
+                    self._remember_features(block)
+                    self._take(State.fresh(block.n_features), Ledger(self._rules(None)), Seen())
+                queries = self._aligned(block)
+                rules, first = self.ledger_.rules, self.ledger_.tally.length
+                state, ledger = self.state_, self.ledger_
+                seen = getattr(self, "seen_", None)  # a run of an older version cannot know all that it has seen
+                for part in _chunks(queries, np.arange(len(queries))):
+                    state, played = play(rules, state, queries, part, self.n_jobs, read=seen is not None)
+                    ledger = ledger.after(played, queries, state, first)
+                    if seen is not None:
+                        seen = seen.with_training(played.marks)
+                    if ledger.record is not None:
+                        weight = None if queries.weight is None else queries.weight[part]
+                        ledger = replace(ledger, record=ledger.record.added(played.marks, weight))
+                self._take(state, ledger, seen)
+                self._freeze(begins)
+        return self
+
+    def _take(self, state: State, ledger: Ledger, seen: Seen | None) -> None:
+        self.state_, self.ledger_ = state, ledger
+        self.coef_ = state.coef(ledger.rules.averaging)
+        if seen is not None:
+            self.seen_ = replace(seen, record=ledger.record)
+
+    def _minimised(self) -> Minimised | None:
+        loss = self.ledger_.rules.loss
+        return Minimised(loss=loss) if getattr(loss, "margin", 1.0) > 0 else None
+
+    # ------------------------------------------------------------------------------------------- streams
+
+    def _blocks(self, X: Any, y: Any, group: Any, qid: Any) -> Iterator[Queries]:
+        if isinstance(X, Query):
+            yield _gather([_one_list(X)], self.missing)
+        elif isinstance(X, Queries) or group is not None or qid is not None:
+            yield self._judged(X, y, group, qid)
+        elif y is not None:
+            yield _gather([_one_list((X, y))], self.missing)
+        elif isinstance(X, Iterable) and not isinstance(X, np.ndarray):
+            yield from self._stream(X)
+        else:
+            raise DataError(f"{self.name} learns from labels as well: give y, or a Query or Queries that have them")
+
+    def _stream(self, lists: Iterable[Any]) -> Iterator[Queries]:
+        """Blocks of lists from an iterator of queries, blocks or (X, y) pairs."""
+        waiting: list[Any] = []
+        documents = 0
+        for item in lists:
+            one = None if isinstance(item, Queries) else _one_list(item)
+            if waiting and (one is None or one[3] != waiting[0][3]):  # other names of features: a block of its own
+                yield _gather(waiting, self.missing)
+                waiting, documents = [], 0
+            if one is None:
+                item.labels()
+                yield item
+                continue
+            waiting.append(one)
+            documents += len(one[0])
+            if documents >= _GATHERED:
+                yield _gather(waiting, self.missing)
+                waiting, documents = [], 0
+        if waiting:
+            yield _gather(waiting, self.missing)
+
+    # ------------------------------------------------------------------------------------------- saving
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+
+        return pack(self.state_, self.ledger_)
+
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        facts, arrays = self._state()  # not what grows with the run: a digest is taken after every block
+        return facts, {name: array for name, array in arrays.items() if name not in ("tally", "curve")}
+
+    def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
+
+        eta = facts.get("eta")
+        if not isinstance(eta, float) or not 0 < eta < math.inf:
+            raise RankwiseError(f"its step is {eta!r:.40}")
+        self._take(*unpack(facts, store, self._resumed(eta), self.n_features_in_), None)
+
+    @abstractmethod
+    def _resumed(self, eta: float) -> Rules:
+        """The rules of a run that goes on: a step that was worked out from data is not worked out again."""
+
+
+def _chunks(queries: Queries, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """The order in parts of a fraction of a second, between which Ctrl-C and progress get their turn."""
+    start = np.concatenate([[0], np.cumsum(queries.sizes[order])]).astype(np.int64)
+    return (np.ascontiguousarray(order[first:last]) for first, last in drive.query_chunks(start, _PRESENTED))
+
+
+def _one_list(item: Any) -> tuple[Any, Any, float, Any]:
+    """(X, y, weight, names) of a query or of a pair of arrays."""
+    if isinstance(item, Query):
+        if item.y is None:
+            raise DataError(f"query {item.qid!r} carries no labels, and labels are needed here")
+        return item.X, item.y, item.weight, item.feature_names
+    if isinstance(item, (tuple, list)) and len(item) == 2:
+        names = getattr(item[0], "columns", None)  # a data frame names its features
+        return checks.as_features(item[0]), item[1], 1.0, None if names is None else tuple(map(str, names))
+    raise DataError(f"a stream holds queries or pairs (X, y): found {type(item).__name__}")
+
+
+def _gather(lists: list[tuple[Any, Any, float, Any]], missing: checks.Missing) -> Queries:
+    """Single lists as `Queries`."""
+    widths = {one[0].shape[1] for one in lists}
+    if len(widths) > 1:
+        raise DataError(f"the lists of a stream have the same features: found {' and '.join(map(str, sorted(widths)))}")
+    X = checks.as_features(lists[0][0] if len(lists) == 1 else np.concatenate([one[0] for one in lists]))
+    names = checks.as_names(lists[0][3], X.shape[1])
+    start = np.cumsum([0, *(len(one[0]) for one in lists)], dtype=np.int64)
+    weights = np.array([one[2] for one in lists])
+    return Queries._trusted(
+        checks.fill_missing(X, start, None, missing, names),
+        np.concatenate([checks.as_labels(one[1], len(one[0])) for one in lists]),
+        start,
+        # checked where the lists came from: that none of them counts is no fault of a part of a stream
+        weight=None if (weights == 1.0).all() else weights,
+        feature_names=names,
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ online stored
+# State and account of an online run as plain JSON and plain arrays.
+
+
+_NUMBERS = ("rounds", "counted", "mistakes", "loss", "measured", "radius", "lightest", "heaviest")
+_FACTS = tuple(field.name for field in fields(WeightFacts))
+
+
+def pack(state: State, ledger: Ledger) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """(facts, arrays) that :func:`unpack` makes the same run of."""
+    arrays = {f"state.{field.name}": getattr(state, field.name) for field in fields(State)}
+    arrays["account"] = np.array([getattr(ledger, name) for name in _NUMBERS], dtype=np.float64)
+    arrays["weights"] = np.array([getattr(ledger.weights, name) for name in _FACTS], dtype=np.float64)
+    arrays["curve"] = ledger.curve.points
+    arrays["tally"] = ledger.tally.counts
+    if ledger.record is not None:
+        arrays["record"] = np.array(astuple(ledger.record), dtype=np.uint64)
+    return {"eta": float(ledger.rules.eta), "stride": ledger.curve.stride}, arrays
+
+
+def unpack(facts: Mapping[str, Any], store: Store, rules: Rules, features: int) -> tuple[State, Ledger]:
+    """The run that was packed; what cannot be one is refused."""
+    wide, two = (features,), (2, features)
+    state = State(
+        w=store.array("state.w", np.float64, wide),
+        sums=store.array("state.sums", np.float64, two),
+        moments=store.array("state.moments", np.float64, two),
+        counts=store.array("state.counts", np.int64, (2,)),
+        sizes=store.array("state.sizes", np.float64, (2,)),
+        scale=store.array("state.scale", np.float64, wide),
+    )
+    account = dict(zip(_NUMBERS, store.array("account", np.float64, (len(_NUMBERS),)).tolist(), strict=True))
+    weights = dict(zip(_FACTS, store.array("weights", np.float64, (len(_FACTS),)).tolist(), strict=True))
+    stride, tally = facts.get("stride"), store.array("tally", np.uint16, (None,))
+    finite = all(np.isfinite(getattr(state, field.name)).all() for field in fields(State))
+    counts = (*state.counts.tolist(), account["rounds"], account["mistakes"], weights["longest"])
+    whole = all(math.isfinite(number) and number >= 0 and float(number).is_integer() for number in counts)
+    if not finite or not whole or not isinstance(stride, int) or stride < 1:
+        raise RankwiseError("the state of its run is not one that a run can be in")
+    account |= {name: int(account[name]) for name in ("rounds", "mistakes")}
+    weights["longest"] = int(weights["longest"])
+    # runs of older versions have no record of their queries
+    record = TrainingRecord(*store.array("record", np.uint64, (4,)).tolist()) if "record" in store else None
+    return state, Ledger(
+        rules,
+        **account,
+        weights=WeightFacts(**weights),
+        curve=Curve(stride, store.array("curve", np.float64, (None, 5))),
+        tally=Tally(len(tally), tally),
+        record=record,
+    )

@@ -1,0 +1,1 @@
+"""Rankers that compare orders of the documents of a query."""

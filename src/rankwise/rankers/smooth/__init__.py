@@ -1,0 +1,1 @@
+"""SmoothRank: a smoothed measure, annealed."""

@@ -1,0 +1,240 @@
+"""Strengths and starts tried on the same lists, side by side: the stages of each, and what they are worth."""
+
+import math
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._kernels import drive
+from rankwise._progress import progress
+from rankwise._tables import Table
+from rankwise.data.queries import Queries
+from rankwise.measures._base import Measure
+from rankwise.measures.parse import parse
+from rankwise.rankers._model_selection import linear_scores, mean_measure
+from rankwise.rankers.smooth.smoothed import largest_gain, list_weights
+from rankwise.rankers.smooth.start import Beginnings, Start
+from rankwise.solvers.batch.anneal import Annealing, Stage
+from rankwise.solvers.batch.descent import Function
+from rankwise.solvers.batch.objective import LossOverLists
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Vector = NDArray[np.float64]
+
+
+# -------------------------------------------------------------------------------------------------- annealing history
+# The stages of an annealed fit as a table that draws itself.
+
+
+COLUMNS = ("sigma", "objective", "smoothed", "train", "validation", "steps", "evaluations")
+
+
+class AnnealingHistory(Table):
+    """One row a stage: sigma, objective, mean smoothed measure, train and validation measure, steps, evaluations.
+
+    Attributes
+    ----------
+    measure : what train and validation columns show
+    coefs : the weights on raw features at the end of every stage
+    """
+
+    __slots__ = ("coefs", "measure")
+
+    def __init__(self, columns: Any, measure: Measure, coefs: NDArray[np.float64]) -> None:
+        super().__init__(columns)
+        self.measure = measure
+        self.coefs = coefs
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AnnealingHistory, (self.to_dict(), self.measure, self.coefs)
+
+    def plot(self, test: Queries | None = None) -> "Figure":
+        """Smoothed, train and validation measure against sigma, and that on ``test``; needs the extra ``plot``."""
+        from rankwise._figures import COLOURS, house_style, new_figure
+
+        figure = new_figure(5.2, 3.2)
+        with house_style():
+            axes = figure.subplots()
+            sigma = self["sigma"]
+            axes.plot(sigma, self["smoothed"], color=COLOURS[7], linestyle=":", label="train, smoothed")
+            axes.plot(sigma, self["train"], color=COLOURS[0], marker="o", label="train")
+            if np.isfinite(self["validation"]).any():
+                axes.plot(sigma, self["validation"], color=COLOURS[1], marker="o", label="validation")
+            if test is not None:
+                values = [mean_measure(test, linear_scores(test.X, w, None), parse(self.measure)) for w in self.coefs]
+                axes.plot(sigma, values, color=COLOURS[2], marker="o", label="test")
+            axes.set_xscale("log", base=2)
+            axes.invert_xaxis()
+            axes.set(xlabel="sigma, from coarse to fine", title=f"{self.measure.title} along the annealing")
+            axes.legend()
+        return figure
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One strength with one start."""
+
+    strength: float
+    start: Start
+
+
+@dataclass(frozen=True)
+class Run:
+    """The stages of a plan, the measure on train and held-out lists after each, and the mean smoothed measure."""
+
+    stages: list[Stage]
+    train: Vector
+    held: Vector
+    smoothed: Vector
+
+    def history(self, measure: Measure, factor: Vector) -> AnnealingHistory:
+        """The stages as a table, with the weights on raw features."""
+        columns = {
+            "sigma": [stage.sigma for stage in self.stages],
+            "objective": [stage.objective for stage in self.stages],
+            "smoothed": self.smoothed,
+            "train": self.train,
+            "validation": self.held,
+            "steps": [stage.steps for stage in self.stages],
+            "evaluations": [stage.evaluations for stage in self.stages],
+        }
+        return AnnealingHistory(columns, measure, np.array([stage.w * factor for stage in self.stages]))
+
+
+@dataclass(frozen=True)
+class _Running:
+    """A plan on its way: its finished stages, each with what it is worth; rows are added and never changed."""
+
+    plan: Plan
+    largest: tuple[float, float]
+    rows: list[tuple[Stage, float, float]] = field(default_factory=list)
+
+    def run(self) -> Run:
+        """The stages so far."""
+        most, often = self.largest
+        stages, train, held = zip(*self.rows, strict=True)
+        smoothed = [(most - stage.loss) / often if often else math.nan for stage in stages]
+        return Run(list(stages), np.array(train), np.array(held), np.array(smoothed))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trials:
+    """Every start with every strength, on any lists, in the same way.
+
+    ``given`` are the starts as the user names them, ``descent`` what :class:`Annealing` is told about steps. ``begun``
+    holds all plans that were begun, for the case that the user has had enough.
+    """
+
+    given: list[Any]
+    strengths: tuple[float, ...]
+    begin: Beginnings
+    measure: Measure
+    factor: Vector
+    descent: Mapping[str, Any]
+    n_jobs: int | None
+    bar: progress
+    begun: list[_Running] = field(default_factory=list)
+
+    def best_so_far(self) -> tuple[Plan, Run] | None:
+        """Of the plans with a finished stage, that whose last one is worth most, by held-out lists where there are."""
+        runs = [(one.plan, one.run()) for one in self.begun if one.rows]
+        return max(runs, key=lambda run: np.nan_to_num([run[1].held[-1], run[1].train[-1]]).tolist(), default=None)
+
+    def plans(self, train: Queries, validation: Queries | None) -> list[Plan]:
+        """Start after start, each with all strengths; a regression among them is fitted on these lists."""
+        starts = [self.begin.start(one, train, validation, self.factor) for one in self.given]
+        return [Plan(strength, start) for start in starts for strength in self.strengths]
+
+    def run(self, plans: list[Plan], train: Queries, held: Queries | None) -> list[Run]:
+        """The plans on these lists, judged on others; several share the threads, one has them all."""
+        lists = LossOverLists.of(self.begin.loss, train, list_weights(self.measure, train))
+        largest = largest_gain(self.measure, lists)
+        inside = 1 if len(plans) > 1 else self.n_jobs
+        stopped = threading.Event()
+
+        def anneal(plan: Plan) -> Run:
+            running = _Running(plan, largest)
+            self.begun.append(running)
+
+            def after(stage: Stage) -> None:
+                running.rows.append((stage, self._worth(train, stage.w, inside), self._worth(held, stage.w, inside)))
+                self.bar.advance(1)
+
+            annealing = _Stoppable(
+                lists=lists,
+                factor=self.factor,
+                centre=plan.start.w,
+                strength=plan.strength,
+                n_jobs=inside,
+                stopped=stopped,
+                **self.descent,
+            )
+            annealing.run(plan.start.w, plan.start.sigmas, after)
+            return running.run()
+
+        with warnings.catch_warnings():
+            # a line search that leads nowhere ends a stage, and what was found before counts: nothing to worry about
+            warnings.filterwarnings("ignore", message="The line search algorithm did not converge")
+            return _side_by_side(anneal, plans, min(drive.threads(self.n_jobs), len(plans)), stopped)
+
+    def _worth(self, queries: Queries | None, w: Vector, n_jobs: int | None) -> float:
+        if queries is None:
+            return math.nan
+        return mean_measure(queries, linear_scores(queries.X, w * self.factor, n_jobs), self.measure, n_jobs)
+
+
+def _side_by_side(
+    anneal: Callable[[Plan], Run], plans: list[Plan], workers: int, stopped: threading.Event
+) -> list[Run]:
+    """Every plan annealed, on threads; where one fails, or Ctrl-C is hit, nobody waits for the others."""
+
+    def guarded(plan: Plan) -> Run:
+        try:
+            return anneal(plan)
+        except BaseException:
+            stopped.set()
+            raise
+
+    if workers <= 1:
+        return [anneal(plan) for plan in plans]
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(guarded, plan) for plan in plans]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        finally:
+            stopped.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+    errors = [future.exception() for future in futures if not future.cancelled()]
+    for error in errors:
+        if error is not None and not isinstance(error, _StoppedError):
+            raise error
+    return [future.result() for future in futures]
+
+
+class _StoppedError(Exception):
+    """Another plan failed, or the user has had enough."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stoppable(Annealing):
+    """An annealing that looks before every evaluation whether it is still wanted."""
+
+    stopped: threading.Event
+
+    def objective(self, sigma: float) -> Function:
+        evaluate = super().objective(sigma)
+
+        def wanted(w: Vector) -> tuple[float, Vector]:
+            if self.stopped.is_set():
+                raise _StoppedError
+            return evaluate(w)
+
+        return wanted

@@ -1,0 +1,268 @@
+"""SmoothRank: linear weights that maximise a smoothed measure, annealed towards the measure itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise._progress import progress
+from rankwise._store import Store
+from rankwise._tables import Table
+from rankwise.data import checks
+from rankwise.data.queries import Queries
+from rankwise.measures.ndcg import DCG
+from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._model_selection import held_out, mean_over_parts, parts_of
+from rankwise.rankers.certificate.objective import Minimised
+from rankwise.rankers.linear.ranksvm import RankSVM
+from rankwise.rankers.linear.ridge import RidgeRanker, as_grid, read_coef
+from rankwise.rankers.smooth.annealing import COLUMNS, AnnealingHistory, Plan, Run, Trials
+from rankwise.rankers.smooth.landscape import Landscape
+from rankwise.rankers.smooth.smoothed import SIGMAS, smoothed_for
+from rankwise.rankers.smooth.start import Beginnings, as_bounds, as_sigmas, as_starts
+from rankwise.solvers.batch.descent import Solver
+from rankwise.solvers.batch.feature_scale import Scale, scale_factors
+
+Vector = NDArray[np.float64]
+
+# lambda norm(w - w0)^2 beside a SUM over lists
+STRENGTHS = tuple(10.0**power for power in range(-6, 4))
+
+
+class SmoothRank(LinearRanker):
+    r"""min over w of lambda norm(w - w0)^2 - sum_q A_q(X_q w; sigma), sigma from large to small, A a smoothed measure.
+
+    Parameters
+    ----------
+    measure : "nDCG@k" (default k = 50), "nDCG", "DCG@k", "AP", "P@k" or "RR": what is smoothed, and by which choices
+        are made
+    strength : lambda, for features in the units that ``scale`` gives them and a sum over lists; several, of which the
+        best on the validation set (or by folds over queries, without one) is taken; None: 10^-6, ..., 10^3
+    start : w0: "ridge" or "ranksvm" (:class:`RidgeRanker`, :class:`RankSVM`, their strengths chosen likewise), a fitted
+        linear ranker, a vector of weights on raw features, or a list of such, of which the best is taken
+    sigmas : widths of the smoothing, decreasing, in squared score units of a regression on gains; None: 2^6, 2^5,
+        ..., 2^-6. Starts whose scores live on another scale have them multiplied accordingly
+    smoothing : for AP, "sigmoid" or "indicator"; see :class:`~rankwise.losses.SmoothAP`
+    solver : "cg", SciPy's Polak-Ribiere conjugate gradients, or "lbfgs"
+    steps, tolerance : steps a stage at most, and the relative improvement below which a stage is over
+    stop : "last" keeps the weights of the smallest sigma, "best" those of the sigma that is best on the validation set
+    sign : feature name (or number) -> +1 or -1: the sign that its weight must have (0 is allowed); found by L-BFGS,
+        whatever ``solver`` says
+    scale : "auto" divides features by their standard deviation unless all of them lie in [-1, 1]; "none"
+    folds : how many parts of the queries make choices where there is no validation set
+    warm_start : a second ``fit`` begins at the weights of the first
+    random_state, n_jobs, verbose, missing : as for :class:`SLAMPerceptron`; the bits do not depend on ``n_jobs``
+
+    Attributes
+    ----------
+    coef_ : weights on raw features
+    strength_ : the lambda that was taken
+    start_ : w0 on raw features
+    history_ : sigma, objective, smoothed, train and validation measure at every stage; it draws itself
+    path_ : for every strength the measure by which it was judged
+
+    Notes
+    -----
+    A step costs one pass over X: rows are scored, the loss taken, and the gradient added while they are in cache. The
+    objective is not convex; at w = 0 its gradient is 0, so a start of zeros is refused where there is something
+    to learn. Fewer queries than folds make as many parts as there are queries; where nothing can judge them, the
+    largest strength is taken.
+
+    References
+    ----------
+    Algorithm 1 of gradient descent optimisation of smoothed information retrieval metrics.
+    """
+
+    name = "SmoothRank"
+    takes_validation = True
+
+    def __init__(
+        self,
+        measure: Any = "nDCG@50",
+        *,
+        strength: float | Sequence[float] | None = None,
+        start: Any = "ridge",
+        sigmas: Sequence[float] | None = None,
+        smoothing: Literal["sigmoid", "indicator"] = "sigmoid",
+        solver: Solver = "cg",
+        steps: int = 50,
+        tolerance: float = 1e-6,
+        stop: Literal["last", "best"] = "last",
+        sign: Mapping[Any, int] | None = None,
+        scale: Scale = "auto",
+        folds: int = 5,
+        warm_start: bool = False,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+        missing: checks.Missing = "error",
+    ) -> None:
+        self.measure = measure
+        self.strength = strength
+        self.start = start
+        self.sigmas = sigmas
+        self.smoothing = smoothing
+        self.solver = solver
+        self.steps = steps
+        self.tolerance = tolerance
+        self.stop = stop
+        self.sign = sign
+        self.scale = scale
+        self.folds = folds
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.missing = missing
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        return (
+            cls("nDCG@5", strength=1.0, sigmas=(4.0, 0.25), steps=5),
+            cls("AP", strength=(0.1, 10.0), sigmas=(2.0, 0.5), steps=3, stop="best", solver="lbfgs", folds=2),
+        )
+
+    def _fit(self, queries: Queries, validation: Queries | None) -> None:
+        if self.stop not in ("last", "best"):
+            raise RankwiseError(f"stop is 'last' or 'best': found {self.stop!r}")
+        given = [self.coef_] if self.warm_start and hasattr(self, "coef_") else as_starts(self.start)
+        strengths = as_grid(self.strength, STRENGTHS, "strength")
+        tried = len(given) * len(strengths)
+        parts = []
+        if validation is None and (tried > 1 or self.stop == "best"):
+            parts = parts_of(queries, self.folds, self.random_state)
+        passes = tried * len(parts) + 1 if parts else tried
+        stages = len(as_sigmas(self.sigmas) or SIGMAS)
+        grid = np.tile(strengths, len(given))
+        with progress("annealing", stages * passes, enabled=None if self.verbose else False) as bar:
+            trials = self._trials(queries, given, strengths, bar)
+
+            def keep() -> bool:
+                if (found := trials.best_so_far()) is None:
+                    return False
+                self._take(*found, -1, trials, grid, np.full(tried, np.nan))
+                return True
+
+            with self._kept_on_ctrl_c(keep):
+                if parts:
+                    worth = mean_over_parts([self._judged_on(part, queries, trials) for part in parts])
+                    best, place = self._choose(worth, strengths)
+                    plan = trials.plans(queries, None)[best]
+                    (run,) = trials.run([plan], queries, None)
+                else:
+                    plans = trials.plans(queries, validation)
+                    runs = trials.run(plans, queries, validation)
+                    worth = np.array([run.held for run in runs])
+                    best, place = self._choose(worth, strengths)
+                    plan, run = plans[best], runs[best]
+        self._take(
+            plan, run, place, trials, grid, worth[:, -1] if self.stop == "last" else np.fmax.reduce(worth, axis=1)
+        )
+
+    def _take(self, plan: Plan, run: Run, place: int, trials: Trials, grid: Vector, judged: Vector) -> None:
+        """Hold one stage of one plan, and what was known of all plans when it was chosen."""
+        self.strength_ = plan.strength
+        self.start_ = plan.start.w * trials.factor
+        self.history_ = run.history(trials.measure, trials.factor)
+        self.coef_ = self.history_.coefs[place].copy()
+        number = np.repeat(np.arange(len(trials.given)), len(trials.strengths))
+        self.path_ = Table({"start": number, "strength": grid, trials.measure.title: judged})
+
+    def _trials(self, queries: Queries, given: list[Any], strengths: tuple[float, ...], bar: progress) -> Trials:
+        measure, bounds = self._measure(), as_bounds(self.sign, queries)
+        alike: dict[str, Any] = {"scale": self.scale, "folds": self.folds, "random_state": self.random_state}
+        alike["n_jobs"] = self.n_jobs
+        named = {"ridge": RidgeRanker(measure, **alike), "ranksvm": RankSVM(measure, **alike)}
+        loss = smoothed_for(measure, self.smoothing)
+        factor, _ = scale_factors(queries, self.scale)
+        return Trials(
+            given=given,
+            strengths=strengths,
+            begin=Beginnings(named=named, loss=loss, sigmas=as_sigmas(self.sigmas), bounds=bounds, n_jobs=self.n_jobs),
+            measure=measure,
+            factor=factor,
+            descent={
+                "solver": self.solver if bounds is None else "lbfgs",
+                "steps": self.steps,
+                "tolerance": self.tolerance,
+                "bounds": bounds,
+            },
+            n_jobs=self.n_jobs,
+            bar=bar,
+        )
+
+    @staticmethod
+    def _judged_on(part: NDArray[np.int64], queries: Queries, trials: Trials) -> list[Vector]:
+        """What every plan is worth, stage by stage, on lists that neither it nor its start has seen."""
+        train, held = held_out(queries, part)
+        return [run.held for run in trials.run(trials.plans(train, None), train, held)]
+
+    def _choose(self, worth: Vector, strengths: tuple[float, ...]) -> tuple[int, int]:
+        """(plan, stage) to keep, by what each plan was worth at each stage; the strongest where nothing judges them."""
+        last = worth.shape[1] - 1
+        considered = worth[:, last:] if self.stop == "last" else worth
+        if np.isnan(considered).all():
+            return int(np.argmax(strengths)), last
+        best, place = np.unravel_index(int(np.nanargmax(considered)), considered.shape)
+        return int(best), last if self.stop == "last" else int(place)
+
+    def _minimised(self) -> Minimised | None:
+        if isinstance(self._measure(), DCG):  # lists count by their ideal DCG there
+            return None
+        place = int(np.argmax((self.history_.coefs == self.coef_).all(axis=1)))
+        kept = self.sigmas is not None and (self.stop == "last" or len(self.history_) == 1)
+        loss: Any = smoothed_for(self._measure(), self.smoothing)
+        return Minimised(
+            loss=replace(loss, sigma=float(self.history_["sigma"][place])), loss_fixed=None if kept else False
+        )
+
+    # ------------------------------------------------------------------------------------------- saving
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        arrays = {f"history.{name}": self.history_[name].astype(np.float64) for name in self.history_.columns}
+        arrays |= {f"path.{number}": self.path_[name].astype(float) for number, name in enumerate(self.path_.columns)}
+        return {"strength": self.strength_}, {
+            "coef": self.coef_,
+            "start": self.start_,
+            "history.coefs": self.history_.coefs,
+            **arrays,
+        }
+
+    def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
+        self.coef_ = read_coef(store, self.n_features_in_)
+        self.start_ = store.array("start", np.float64, (self.n_features_in_,))
+        self.strength_ = float(facts["strength"])
+        columns = {name: store.array(f"history.{name}", np.float64, (None,)) for name in COLUMNS}
+        for name in ("steps", "evaluations"):
+            columns[name] = columns[name].astype(np.int64)
+        coefs = store.array("history.coefs", np.float64, (len(columns["sigma"]), self.n_features_in_))
+        self.history_ = AnnealingHistory(columns, self._measure(), coefs)
+        start, strength, judged = (store.array(f"path.{number}", np.float64, (None,)) for number in range(3))
+        self.path_ = Table({"start": start.astype(np.int64), "strength": strength, self._measure().title: judged})
+
+    # ------------------------------------------------------------------------------------------- looking around
+
+    def landscape(
+        self,
+        queries: Queries,
+        *,
+        sigmas: Sequence[float] | None = None,
+        points: int = 201,
+        random_state: Any = 0,
+    ) -> Landscape:
+        """The smoothed measure along a random direction through ``coef_``, for several sigma, and the measure itself.
+
+        ``sigmas``: None takes four of the fit from the first to the last, and a sixteenth of that, where hills are
+        too many to climb. Costs ``points`` passes a sigma.
+        """
+        self._check_fitted()
+        if sigmas is None:
+            fitted = self.history_["sigma"]
+            places = [0, len(fitted) // 2, 3 * len(fitted) // 4, -1]
+            sigmas = [*dict.fromkeys(fitted[places].tolist()), float(fitted[-1]) / 16]
+        measure, queries = self._measure(), self._aligned(queries)
+        loss = smoothed_for(measure, self.smoothing)
+        return Landscape.of(queries, self.coef_, measure, loss, list(sigmas), points, random_state, self.n_jobs)

@@ -1,0 +1,1 @@
+"""Solvers that see all queries: objectives, descent, Newton, cutting planes."""

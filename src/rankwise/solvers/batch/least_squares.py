@@ -1,0 +1,166 @@
+"""Ridge regression on millions of rows in one pass, or on few rows with as many features as there may be.
+
+min over w, b of sum_i c_i (w . x_i + b - g_i)^2 + alpha norm(w)^2 needs sum c, sum c x, sum c x x', sum c g x alone:
+:class:`Moments`. Where there are fewer rows than features, the products x_i . x_k of the rows are fewer: :class:`Rows`.
+Both keep relevant and other documents apart, so that any balance between the two is a matter of adding, as is any union
+of sets of lists. Both have the same bits on every number of threads: chunks of rows are fixed and added in order, and
+factorisations run on one thread of BLAS.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._blas import one_blas_thread
+from rankwise._kernels import drive
+from rankwise.data.queries import Queries
+from rankwise.solvers.batch.row_blocks import rows_in_order
+
+Vector = NDArray[np.float64]
+
+# Rows of one chunk: 20 ms of work at 136 features. The bits depend on it.
+_CHUNK = 1 << 14
+# Bytes of sums that wait to be added.
+_WAITING = 1 << 30
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted sums over rows of (1, x, g) times its transpose, as one symmetric matrix a class of documents.
+
+    ``sums[0]`` is of the documents without relevance, ``sums[1]`` of the relevant ones; row and column 0 belong to the
+    1, the last ones to the target g.
+    """
+
+    sums: Vector
+
+    @classmethod
+    def of(
+        cls,
+        queries: Queries,
+        target: Vector,
+        factor: Vector,
+        shift: Vector,
+        lists: NDArray[np.int64] | None = None,
+        n_jobs: int | None = None,
+    ) -> Self:
+        """Moments of (x - shift) factor over these lists (None: all); X is neither copied nor widened."""
+        from rankwise._kernels.rows import moments_on
+
+        X, labels = np.asarray(queries.X), queries.labels()
+        rows, count = rows_in_order(queries, lists)
+        weight = np.empty(0) if queries.weight is None else queries.weight[queries.query_of_row]
+        width = queries.n_features + 2
+        add_moments = moments_on(X.dtype)
+
+        def part(first: int, last: int) -> Vector:
+            own = np.zeros((2, width, width))
+            add_moments(first, last, rows, X, labels, target, weight, shift, factor, own)
+            return own
+
+        step = max(_CHUNK, 4 * width)  # sums as large as their rows would take longer to add than to make
+        chunks = [(first, min(first + step, count)) for first in range(0, count, step)]
+        together = max(1, _WAITING // (16 * width**2))
+        sums = np.zeros((2, width, width))
+        for first in range(0, len(chunks), together):
+            for own in drive.run(part, chunks[first : first + together], n_jobs):
+                sums += own
+        upper = np.triu(np.ones((width, width), dtype=bool))
+        return cls(np.where(upper, sums, sums.transpose(0, 2, 1)))
+
+    def __add__(self, other: "Moments") -> "Moments":
+        return Moments(self.sums + other.sums)
+
+    def ridge(self, alphas: Sequence[float], most: float | None) -> list[Vector]:
+        """The weights w for every alpha; ``most`` as for :func:`class_shares`."""
+        first, second = class_shares(self.sums[:, 0, 0], most)
+        total = first * self.sums[0] + second * self.sums[1]
+        mean = total[0] / total[0, 0] if total[0, 0] else total[0]
+        centred = total[1:-1, 1:] - np.outer(mean[1:-1], total[0, 1:])
+        with one_blas_thread():
+            values, vectors = np.linalg.eigh(centred[:, :-1])
+            along = vectors.T @ centred[:, -1]
+            return [np.asarray(vectors @ part) for part in _shrunk(along, values, alphas, len(values))]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows themselves, for fewer rows than features: w = Z' (Z Z' + alpha)^-1 t is sought among their combinations.
+
+    Z has the rows sqrt(c_i) (x_i - mean), t the numbers sqrt(c_i) (g_i - mean). The same w as from :class:`Moments` up
+    to rounding, in O(rows^2 features) and without a matrix of features x features.
+    """
+
+    x: Vector
+    target: Vector
+    weight: Vector
+    relevant: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        queries: Queries,
+        target: Vector,
+        factor: Vector,
+        shift: Vector,
+        lists: NDArray[np.int64] | None = None,
+        n_jobs: int | None = None,
+    ) -> Self:
+        """The rows (x - shift) factor of these lists (None: all)."""
+        rows, count = rows_in_order(queries, lists)
+        rows = rows if len(rows) else np.arange(count)
+        weight = np.ones(count) if queries.weight is None else queries.weight[queries.query_of_row[rows]]
+        return cls((queries.X[rows] - shift) * factor, target[rows], weight, queries.labels()[rows] > 0)
+
+    def __add__(self, other: "Rows") -> "Rows":
+        pairs = zip(self._parts(), other._parts(), strict=True)
+        return Rows(*(np.concatenate(pair) for pair in pairs))
+
+    def _parts(self) -> tuple[NDArray[np.generic], ...]:
+        return self.x, self.target, self.weight, self.relevant
+
+    def ridge(self, alphas: Sequence[float], most: float | None) -> list[Vector]:
+        """The weights w for every alpha; ``most`` as for :func:`class_shares`."""
+        counts = np.array([self.weight[self.relevant == part].sum() for part in (False, True)])
+        share = class_shares(counts, most)
+        weight = self.weight * np.where(self.relevant, share[1], share[0])
+        total, root = weight.sum() or 1.0, np.sqrt(weight)
+        z = (self.x - (weight[:, None] * self.x).sum(axis=0) / total) * root[:, None]
+        t = (self.target - (weight * self.target).sum() / total) * root
+        with one_blas_thread():
+            values, vectors = np.linalg.eigh(z @ z.T)
+            along = vectors.T @ t
+            return [np.asarray((vectors @ part) @ z) for part in _shrunk(along, values, alphas, z.shape[1])]
+
+
+def ridge_problem(queries: Queries) -> type[Moments] | type[Rows]:
+    """The one of the two that is cheaper for these queries."""
+    return Rows if queries.n_documents < queries.n_features else Moments
+
+
+def class_shares(counts: Vector, most: float | None) -> tuple[float, float]:
+    """How often (a document without relevance, a relevant document) counts, so that both classes have the same weight.
+
+    Parameters
+    ----------
+    counts : array of shape (2,)
+        The total weights of the two classes.
+    most : float or None
+        A document without relevance counts at most so often, and the total weight stays. None: no balance, (1, 1).
+    """
+    others, relevant = map(float, counts)
+    if most is None or not (others and relevant):
+        return 1.0, 1.0
+    total = others + relevant
+    if total / (2 * others) <= max(most, 1.0):
+        return total / (2 * others), total / (2 * relevant)
+    return most, (relevant - (most - 1) * others) / relevant
+
+
+def _shrunk(along: Vector, values: Vector, alphas: Sequence[float], features: int) -> list[Vector]:
+    """along / (values + alpha) for every alpha, 0 in directions in which the features do not vary but for rounding."""
+    flat = values <= values.max(initial=0.0) * features * np.finfo(float).eps
+    return [np.where(flat, 0.0, along / np.where(flat, 1.0, values + alpha)) for alpha in alphas]

@@ -1,0 +1,109 @@
+r"""`WorkingSets`: for every list some perfect and some imperfect orders, and the hinge between them.
+
+.. math:: F(w) = \sum_q \frac{c_q}{\lvert B_q\rvert} \sum_{b \in B_q,\, c \in C_q}
+    (E^*_q - E(c))\, [1 - w \cdot (\Phi_b - \Phi_c)]_+
+
+An order is one vector Phi, so that a value with its slope costs O((B + C)(d + log(B + C))) a list, however long the
+lists are, and X is not looked at. Sets only grow; an order that is there already is not added.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._kernels import drive
+
+Vector = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+# Orders a chunk that one thread works on.
+_CHUNK = 1 << 13
+
+
+class WorkingSets:
+    """Orders of lists, perfect and imperfect ones, as vectors.
+
+    Parameters
+    ----------
+    weight : c_q, one a list
+    features : of a vector
+    largest : whether a list counts the largest hinge between two of its orders, in place of their mean over B_q and
+        sum over C_q
+
+    Attributes
+    ----------
+    perfect, imperfect : how many orders of either kind each list has
+    """
+
+    def __init__(self, weight: Vector, features: int, largest: bool = False) -> None:
+        count = len(weight)
+        self.weight = weight
+        self.largest = largest
+        self.perfect: Numbers = np.zeros(count, dtype=np.int64)
+        self.imperfect: Numbers = np.zeros(count, dtype=np.int64)
+        self._known: tuple[set[tuple[int, bytes]], set[tuple[int, bytes]]] = (set(), set())
+        self._n = 0
+        self._vectors = np.empty((64, features))
+        self._missed = np.empty(64)
+        self._list = np.empty(64, dtype=np.int64)
+        self._is_imperfect = np.empty(64, dtype=bool)
+        self._arrange()
+
+    def unknown(self, imperfect: bool, lists: Sequence[int], names: Sequence[bytes]) -> list[int]:
+        """Which of these orders, told by their list and their documents, are not in the sets, and are from now on."""
+        known, fresh = self._known[imperfect], []
+        for place, order in enumerate(zip(lists, names, strict=True)):
+            if order not in known:
+                known.add(order)
+                fresh.append(place)
+        return fresh
+
+    def add(self, imperfect: bool, lists: Numbers, vectors: Vector, missed: Vector) -> None:
+        """Orders of one kind, of different lists, with what each misses of the best value (0 for a perfect one)."""
+        first, last = self._n, self._n + len(lists)
+        self._make_room(last)
+        self._vectors[first:last], self._missed[first:last] = vectors, missed
+        self._list[first:last], self._is_imperfect[first:last] = lists, imperfect
+        (self.imperfect if imperfect else self.perfect)[lists] += 1
+        self._n = last
+        self._arrange()
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __call__(self, w: Vector, n_jobs: int | None = None) -> tuple[float, Vector]:
+        """(F(w), a subgradient); the bits do not depend on the number of threads."""
+        from rankwise._kernels.orders import hinge_of_sets
+
+        weights, features = np.ascontiguousarray(w), self._vectors.shape[1]
+
+        def part(first: int, last: int) -> tuple[float, Vector]:
+            slope = np.zeros(features)
+            given = (self._vectors, self._place, self._start, self._middle, self.weight, self._missed, self.largest)
+            return hinge_of_sets(first, last, *given, weights, slope), slope
+
+        total, slope = 0.0, np.zeros(features)
+        for value, gradient in drive.run(part, self._chunks, n_jobs):
+            total += value
+            slope += gradient
+        return total, slope
+
+    def _arrange(self) -> None:
+        """The orders list after list, perfect ones first."""
+        own = self._list[: self._n]
+        self._place = np.lexsort((self._is_imperfect[: self._n], own))
+        self._start = np.concatenate([[0], np.cumsum(self.perfect + self.imperfect)])
+        self._middle = self._start[:-1] + self.perfect
+        self._chunks = list(drive.query_chunks(self._start, _CHUNK))
+
+    def _make_room(self, needed: int) -> None:
+        room = len(self._missed)
+        if needed <= room:
+            return
+        larger = max(needed, 2 * room)
+        for name in ("_vectors", "_missed", "_list", "_is_imperfect"):
+            old = getattr(self, name)
+            grown = np.empty((larger, *old.shape[1:]), dtype=old.dtype)
+            grown[: self._n] = old[: self._n]
+            setattr(self, name, grown)

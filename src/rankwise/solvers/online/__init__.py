@@ -1,0 +1,1 @@
+"""Online learning: its configuration, its rounds and its account."""

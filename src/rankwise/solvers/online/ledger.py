@@ -1,0 +1,415 @@
+"""The account of an online run: what happened, and what theory said could happen at most."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._blas import one_blas_thread
+from rankwise._errors import RankwiseError
+from rankwise._tables import Table
+from rankwise.data.fingerprints import TrainingRecord, fingerprints
+from rankwise.data.queries import Queries
+from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees.bounds import online as bounds_of
+from rankwise.guarantees.bounds.online import WeightFacts
+from rankwise.solvers.batch.objective import LossOverLists
+from rankwise.solvers.online.config import Played, Rules, State
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
+
+from rankwise._figures import COLOURS, FAINT, house_style, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Vector = NDArray[np.float64]
+
+
+# -------------------------------------------------------------------------------------------------------------- curve
+# What a run of any length remembers of its rounds: a thinned curve, and two bytes a list.
+
+
+_MOST = 2048
+# How often something can happen on a list, in two bytes.
+MOST_TIMES = 65_535
+
+
+def _empty() -> Vector:
+    return np.zeros((0, 5))
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Running totals after every ``stride``-th round.
+
+    ``points`` has a row for each kept round: (round, mistakes, cumulative loss, weight of the rounds that the measure
+    says something about, sum of the measure over them). Which rounds are kept depends on their number alone.
+    """
+
+    stride: int = 1
+    points: Vector = field(default_factory=_empty, repr=False)
+
+    def extended(self, before: int, *totals: NDArray[np.float64] | NDArray[np.int64]) -> "Curve":
+        """The curve with the totals after rounds before + 1, before + 2, ..."""
+        rounds = np.arange(before + 1, before + 1 + len(totals[0]))
+        stride = self.stride
+        while (before + len(rounds)) // stride > _MOST:
+            stride *= 2
+        kept = rounds % stride == 0
+        old = self.points[self.points[:, 0] % stride == 0]
+        return Curve(stride, np.concatenate([old, np.column_stack([rounds, *totals])[kept]]))
+
+    @property
+    def rounds(self) -> Vector:
+        """The rounds that were kept."""
+        return self.points[:, 0]
+
+    @property
+    def mistakes(self) -> Vector:
+        """Mistakes up to each of them."""
+        return self.points[:, 1]
+
+    @property
+    def loss(self) -> Vector:
+        """Cumulative loss up to each of them."""
+        return self.points[:, 2]
+
+    @property
+    def mean(self) -> Vector:
+        """Time-averaged measure up to each of them; NaN where nothing was measured yet."""
+        mean: Vector = np.divide(
+            self.points[:, 4], self.points[:, 3], out=np.full(len(self.points), np.nan), where=self.points[:, 3] > 0
+        )
+        return mean
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """How often something happened on each list, in memory that grows by doubling.
+
+    Tallies of one run share their memory: only what lies before ``length`` is theirs. ``filled`` says how far anybody
+    went on; where two runs part, the second one gets memory of its own.
+    """
+
+    length: int = 0
+    room: NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16), repr=False)
+    filled: list[int] = field(default_factory=lambda: [0], repr=False)
+
+    def added(self, places: NDArray[np.int64], length: int) -> "Tally":
+        """One more for each of the places, after which there are ``length`` lists."""
+        room, filled = self.room, self.filled
+        if length > len(room) or filled[0] > self.length:
+            room = np.zeros(max(length, 2 * len(room)), np.uint16)
+            room[: self.length] = self.room[: self.length]
+            filled = [0]
+        np.add.at(room, places, 1)
+        filled[0] = max(length, self.length)
+        return Tally(filled[0], room, filled)
+
+    @property
+    def counts(self) -> NDArray[np.uint16]:
+        """One number a list."""
+        return self.room[: self.length]
+
+
+THESE = Precondition("the comparator's loss is that on the queries of the run, in their order and with their weights")
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Rounds, mistakes and losses of an online run, with the bounds that apply to it.
+
+    Attributes
+    ----------
+    rounds, mistakes : rounds played; those whose ranking, equal scores in the worst order, was not ideal
+    counted : rounds that the measure says something about
+    loss : cumulative loss 1 - measure, equal scores in the worst order; what the bounds are about
+    mean : time-averaged measure of the published rankings, equal scores in no order ("expected")
+    radius : largest radius of a list that was learned from
+    lightest, heaviest : extremes of the weights of queries; both 1 where all count the same
+    weights : extremes of the weights v of the lists with a mistake
+    curve : how all this came about, at no more than two thousand rounds
+    tally : mistakes on each list, in the order of the data
+    record : which queries these were, in the order of the data; None where that is not known
+
+    Notes
+    -----
+    Weighted queries count by their weights in ``loss`` and ``mean``.
+    """
+
+    rules: Rules
+    rounds: int = 0
+    counted: float = 0.0
+    mistakes: int = 0
+    loss: float = 0.0
+    measured: float = 0.0
+    radius: float = 0.0
+    lightest: float = math.inf
+    heaviest: float = 0.0
+    weights: WeightFacts = field(default_factory=WeightFacts)
+    curve: Curve = field(default_factory=Curve)
+    tally: Tally = field(default_factory=Tally)
+    record: TrainingRecord | None = field(default_factory=TrainingRecord)
+
+    @property
+    def mean(self) -> float:
+        """The time-averaged measure; NaN before a round that the measure says something about."""
+        return self.measured / self.counted if self.counted else math.nan
+
+    def after(self, played: Played, queries: Queries, state: State, first: int) -> "Ledger":
+        """The account with some more rounds; ``first``: the place of ``queries[0]`` in the order of the data."""
+        often = np.ones(len(played.order)) if queries.weight is None else queries.weight[played.order]
+        found = np.isfinite(played.measure)
+        # running sums round by round, so that no division of the rounds into calls changes a bit
+        counted, measured, loss = (
+            np.cumsum(np.append(before, np.where(found, often * values, 0.0)))[1:]
+            for before, values in (
+                (self.counted, np.ones(len(found))),
+                (self.measured, played.measure),
+                (self.loss, 1.0 - played.worst),
+            )
+        )
+        mistakes = self.mistakes + np.cumsum(played.mistake)
+        if not len(found):
+            return self
+        return replace(
+            self,
+            rounds=state.rounds,
+            counted=float(counted[-1]),
+            mistakes=int(mistakes[-1]),
+            loss=float(loss[-1]),
+            measured=float(measured[-1]),
+            radius=state.radius,
+            lightest=min(self.lightest, float(often.min())),
+            heaviest=max(self.heaviest, float(often.max())),
+            weights=self.weights | played.weights,
+            curve=self.curve.extended(self.rounds, mistakes, loss, counted, measured),
+            tally=self.tally.added(first + played.order[played.mistake], first + len(queries)),
+        )
+
+    # ------------------------------------------------------------------------------------------- what theory says
+
+    def bounds(
+        self,
+        queries: Queries | Iterable[Queries] | None = None,
+        *,
+        comparator: ArrayLike | None = None,
+        gamma: float | None = None,
+        delta: float | None = None,
+    ) -> list[Bound]:
+        """What this run could lose at most, against a comparator, with every constant.
+
+        Parameters
+        ----------
+        queries : the lists that were learned from, in their order, or blocks of them; needed for a comparator
+        comparator : weights u on the features; None with ``queries``: the best one for the bound is looked for
+        gamma : a margin that is claimed: some unit vector ranks every list with all gaps of gamma or more
+        delta : also say, with probability 1 - delta, what the mean risk of the weights is, if each list was an
+            independent draw and was shown once
+        """
+        found: list[Bound] = []
+        if gamma is not None:
+            found += self._against(gamma=gamma)
+        if comparator is not None or queries is not None:
+            these = replace(THESE, met=None if self.record is None else True)
+            against = self._against(*self._comparator(queries, comparator))
+            found += [replace(bound, preconditions=(*bound.preconditions, these)) for bound in against]
+        if delta is not None:
+            found.append(self._risk(delta))
+        if not found:
+            raise RankwiseError(
+                "a bound needs something to compare with: give queries=, comparator= with queries=, gamma= or delta="
+            )
+        return found
+
+    def _refuse_unless_perceptron(self) -> None:
+        rules, margin = self.rules, getattr(self.rules.loss, "margin", None)
+        if rules.update != "mistakes" or rules.projection != "none" or rules.step != "constant" or margin is None:
+            raise RankwiseError(
+                "bounds on the loss of a run are for perceptrons: SLAM or MaxPair, learning on mistakes, with a "
+                f"constant step and no projection; this run has {rules.loss!r}, update={rules.update!r}, "
+                f"step={rules.step!r}, projection={rules.projection!r}"
+            )
+
+    def _against(self, F: float = 0.0, norm_u: float = 0.0, *, gamma: float | None = None) -> list[Bound]:
+        self._refuse_unless_perceptron()
+        rules, facts, margin = self.rules, self.weights, getattr(self.rules.loss, "margin", 0.0)
+        if rules.loss.name == "MaxPair":
+            self._refuse_weights("the number of mistakes of the max-pair perceptron")
+            if gamma is not None:
+                return [self._settled(bounds_of.separable_worst_pair(gamma=gamma, radius=self.radius))]
+            return [self._settled(bounds_of.worst_pair_mistakes(F=F, norm_u=norm_u, radius=self.radius))]
+        run: dict[str, Any] = {"radius": self.radius, "V": facts.V, "margin": margin}
+        run["eta"] = rules.eta if margin > 0 else None
+        smallest = facts.smallest if facts.V else 1.0
+        if gamma is not None:
+            return [
+                self._settled(bounds_of.separable_loss(gamma=gamma, **run)),
+                self._settled(bounds_of.separable_mistakes(gamma=gamma, smallest=smallest, **run)),
+            ]
+        found = [
+            bounds_of.theorem_s(F=F, norm_u=norm_u, **run),
+            bounds_of.slam_mistakes(F=F, norm_u=norm_u, smallest=smallest, **run),
+        ]
+        if margin == 1 and self.radius > 0 and facts.kappa > 0:
+            step: dict[str, Any] = {"radius": self.radius, "kappa": facts.kappa, "eta": rules.eta}
+            found.append(bounds_of.fixed_step(F=F, norm_u=norm_u, **step))
+            found.append(bounds_of.theorem_5(F=F, norm_u=norm_u, **step))
+        return [self._settled(bound) for bound in found]
+
+    def _settled(self, bound: Bound) -> Bound:
+        """The bound with the preconditions that the run itself meets marked as met."""
+        known = {
+            bounds_of.RUN.sentence: self.rules.projection == "none",
+            bounds_of.F_SLAM.sentence: True,
+            bounds_of.F_WORST_PAIR.sentence: True,
+            bounds_of.COVERED.sentence: covers(self.rules),
+            bounds_of.MARGIN_1.sentence: getattr(self.rules.loss, "margin", None) == 1,
+        }
+        settled = (replace(one, met=known.get(one.sentence, one.met)) for one in bound.preconditions)
+        return replace(bound, preconditions=tuple(settled))
+
+    @one_blas_thread()
+    def _comparator(self, queries: Queries | Iterable[Queries] | None, u: ArrayLike | None) -> tuple[float, float]:
+        """(F(u), norm of u), for the u that was given or for the best one."""
+        self._refuse_unless_perceptron()
+        if queries is None:
+            raise RankwiseError("the loss of a comparator is that on the lists with a mistake: give queries= as well")
+        if self.rules.scale != "none":
+            raise RankwiseError(
+                f"features were scaled as they came (scale={self.rules.scale!r}), so no comparator on the raw ones "
+                "belongs to this run: claim a margin on the scaled ones by gamma="
+            )
+        parts = list(self._mistaken(queries))
+        n_features = parts[0].queries.n_features
+
+        def total(w: Vector) -> tuple[float, Vector]:
+            found = [part(w) for part in parts]
+            return sum(value for value, _ in found), np.sum([slope for _, slope in found], axis=0)
+
+        if u is None:
+            from rankwise.solvers.online.comparator import best_comparator
+
+            best = best_comparator(total, n_features, self._constant())
+            return best.value, best.norm
+        vector = np.asarray(u, dtype=np.float64)
+        if vector.shape != (n_features,) or not np.isfinite(vector).all():
+            raise RankwiseError(f"a comparator has one finite weight a feature, {n_features}: found {u!r:.60}")
+        return total(vector)[0], float(np.linalg.norm(vector))
+
+    def _constant(self) -> float:
+        """c of x - F(u) <= norm(u) sqrt(c x)."""
+        margin = getattr(self.rules.loss, "margin", 0.0)
+        if self.rules.loss.name == "MaxPair":
+            return 4 * self.radius**2
+        return 4 * self.radius**2 * self.weights.V + 2 * margin / self.rules.eta
+
+    def _mistaken(self, queries: Queries | Iterable[Queries]) -> Iterator[LossOverLists]:
+        """The loss at margin 1, summed over the mistakes, block by block; only lists with a mistake are kept.
+
+        Mistakes are looked up by position, so other queries, or the same in another order, are refused.
+        """
+        loss = replace(self.rules.loss, margin=1.0)  # type: ignore[call-arg]
+        counts, first, record = self.tally.counts, 0, TrainingRecord()
+        for block in [queries] if isinstance(queries, Queries) else queries:
+            often = counts[first : first + len(block)].astype(np.float64)
+            first += len(block)
+            if len(often) < len(block):
+                break
+            if self.record is not None:
+                record = record.added(fingerprints(block), block.weight)
+            chosen = block if len(often) and often.all() else block[np.flatnonzero(often)]
+            often = often[often > 0]
+            yield LossOverLists.of(loss, chosen, often if chosen.weight is None else often * chosen.weight)
+        found = "other" if first != self.tally.length else self.record and self.record.compared(record)
+        if found and found != "same":
+            what = "others" if found == "other" else f"the same {found}"
+            raise RankwiseError(
+                f"the run has seen {self.tally.length:,} queries, and these are {what}: give the queries that it "
+                "learned from, all of them, in their order and with their weights"
+            )
+
+    def _refuse_weights(self, what: str) -> None:
+        if self.rounds and not self.lightest == self.heaviest == 1:
+            raise RankwiseError(
+                f"{what} is bounded where all lists count the same: these had weights from {self.lightest:g} to "
+                f"{self.heaviest:g}"
+            )
+
+    def _risk(self, delta: float) -> Bound:
+        self._refuse_weights("the risk of online weights")
+        if self.tally.length != self.rounds:
+            raise RankwiseError(
+                "the risk of online weights follows from one pass over the lists: this run showed "
+                f"{self.tally.length:,} lists in {self.rounds:,} rounds"
+            )
+        if not self.counted > 0:
+            raise RankwiseError("no round so far says anything about the measure: there is nothing to generalise from")
+        return bounds_of.online_to_batch(L=self.loss, n=round(self.counted), delta=delta)
+
+    # ------------------------------------------------------------------------------------------- looking at it
+
+    def table(self, bounds: Iterable[Bound] = ()) -> Table:
+        """The account line by line, and under it bounds that were asked for."""
+        facts = self.weights
+        lines: list[tuple[str, float, str]] = [
+            ("rounds", self.rounds, ""),
+            ("mistakes", self.mistakes, "first positions not ideal, equal scores in the worst order"),
+            (f"mean {self.rules.measure.title}", self.mean, "of the published rankings, equal scores in no order"),
+            (
+                f"cumulative loss of {self.rules.measure.title}",
+                self.loss,
+                "1 - measure, equal scores in the worst order",
+            ),
+            ("largest radius", self.radius, "of a list that was learned from"),
+        ]
+        if facts.V:
+            lines += [
+                ("largest sum of weights", facts.V, "V, over lists with a mistake"),
+                ("smallest positive weight", facts.smallest, ""),
+                ("kappa", facts.kappa, "largest (sum v)^2 / smallest v, or longest list times ratio"),
+            ]
+        for bound in bounds:
+            doubt = "" if bound.applies is not False else " (does not apply: a precondition is not met)"
+            lines.append((f"{bound.bounds} at most", bound.value, f"{bound.name}: {bound.statement}{doubt}"))
+        what, value, note = zip(*lines, strict=True)
+        return Table({"what": list(what), "value": [float(number) for number in value], "note": list(note)})
+
+    def plot(self, bounds: Iterable[Bound] = ()) -> "Figure":
+        """Time-averaged measure, and mistakes and cumulative loss with bounds as lines; needs the extra ``plot``."""
+
+        return draw(self, list(bounds))
+
+
+def covers(rules: Rules) -> bool:
+    """Whether the weights of the loss are made for the measure of the run, so that mistakes cost what is accounted."""
+    return replace(rules.loss, margin=1.0).bounds == rules.measure  # type: ignore[call-arg]
+
+
+# ------------------------------------------------------------------------------------------------------ ledger figure
+# The account of an online run as a picture.
+
+
+def draw(ledger: Any, bounds: list[Bound]) -> "Figure":
+    """Left the time-averaged measure, right mistakes and cumulative loss on logarithmic scales, bounds as lines."""
+    curve = ledger.curve
+    figure = new_figure(7.6, 3.0)
+    with house_style():
+        left, right = figure.subplots(1, 2)
+        left.plot(curve.rounds, curve.mean, color=COLOURS[0])
+        left.set(xlabel="round", title=f"time-averaged {ledger.rules.measure.title}", ylim=(None, 1.02))
+        left.set_xscale("log")
+        right.plot(curve.rounds, curve.mistakes, color=COLOURS[1], label="mistakes")
+        right.plot(curve.rounds, curve.loss, color=COLOURS[0], label="cumulative loss")
+        for bound, style in zip(bounds, ("--", ":", "-.", (0, (5, 1))) * len(bounds), strict=False):
+            if bound.applies is not False and bound.bounds != "mean risk of the iterates":
+                right.axhline(bound.value, color=FAINT, linestyle=style, label=f"{bound.bounds}: {bound.name}")
+        right.set(xlabel="round", title="mistakes and loss so far", xscale="log", yscale="log")
+        right.legend(loc="best")
+    return figure

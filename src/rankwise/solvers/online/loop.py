@@ -1,0 +1,413 @@
+"""The rounds of online learning, played on judged lists: prepare some lists, show them one after the other, account.
+
+``play(rules, state, queries, order) -> (state, played)`` is all of it: a state is never changed, so that a run can be
+stopped, saved and continued at any round, and any division of the same rounds into calls gives the same bits.
+"""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache, reduce
+from operator import or_
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise._kernels import drive
+from rankwise._kernels.fingerprint import PROJECTIONS, query_hash, sketch_query
+from rankwise._kernels.jit import compiled, kernel
+from rankwise._kernels.rows import (
+    add_moments,
+    add_rows,
+    dot,
+    dot_and_square,
+    onto_l1_ball,
+    raised_radius,
+    reach_from_mean,
+)
+from rankwise.data.fingerprints import FINGERPRINT, Marks, packed
+from rankwise.data.queries import Queries
+from rankwise.guarantees.bounds.online import WeightFacts
+from rankwise.losses.compute import FORMULA, PreparedLists
+from rankwise.measures._base import BinaryMeasure
+from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
+from rankwise.solvers.online.config import Played, Rules, State
+
+Vector = NDArray[np.float64]
+
+
+# ------------------------------------------------------------------------------------------------------------- rounds
+# The compiled loop of online learning: predict a list, see its labels, compare, learn; round after round.
+#
+# A mistake is found by comparing scores, never by a loss above some epsilon: under pessimistic ties, the labels of the
+# first k positions are not those of an ideal order.
+
+
+# places in ``rules``
+CUT, ALWAYS, ETA, STEP, BALL, BALL_RADIUS, AVERAGE, SCALE = range(8)
+# what the numbers there mean
+CONSTANT, SQRT = 0.0, 1.0
+NO_BALL, L2, L1 = 0.0, 1.0, 2.0
+LAST, UNIFORM, SUFFIX = 0.0, 1.0, 2.0
+RAW, BY_RADIUS, STANDARD = 0.0, 1.0, 2.0
+
+# places in ``counts`` and ``sizes``
+ROUNDS, DOCUMENTS = 0, 1
+SCALE_RADIUS, LARGEST = 0, 1
+
+
+@kernel
+def is_mistake(score, grade, cut, top, size, clear):
+    """Whether the first ``cut`` positions, lower labels first among equal scores, lack a label of the ideal order.
+
+    From the highest class down, a class that takes n of these positions needs n documents that score above every
+    document of the lower classes. Exact, in O(m + classes), and without a sort. The last three are room, overwritten.
+    """
+    classes = int(grade.max()) + 1
+    for c in range(classes):
+        top[c], size[c], clear[c] = -np.inf, 0, 0
+    for i in range(len(score)):
+        c = int(grade[i])
+        top[c] = max(top[c], score[i])
+        size[c] += 1
+    for c in range(1, classes):  # from here on: the highest score up to and including class c
+        top[c] = max(top[c], top[c - 1])
+    for i in range(len(score)):
+        c = int(grade[i])
+        if c > 0 and score[i] > top[c - 1]:
+            clear[c] += 1
+    left = min(cut, float(len(score)))
+    for c in range(classes - 1, 0, -1):
+        needed = min(float(size[c]), left)
+        if clear[c] < needed:
+            return True
+        left -= needed
+    return False
+
+
+@kernel
+def _set_scale(X, own, rules, moments, counts, sizes, scale, room):
+    """Bring the running scale of the features up to date; it looks at the features of this list, not at its labels."""
+    if rules[SCALE] == BY_RADIUS:
+        scale[:] = 1.0
+        sizes[SCALE_RADIUS] = raised_radius(X, own, scale, room, sizes[SCALE_RADIUS], False)[0]
+        if sizes[SCALE_RADIUS] > 0.0:
+            scale[:] = 1.0 / sizes[SCALE_RADIUS]
+    elif rules[SCALE] == STANDARD:
+        counts[DOCUMENTS] = add_moments(X, own, counts[DOCUMENTS], moments[0], moments[1])
+        for j in range(len(scale)):
+            spread = math.sqrt(moments[1, j] / counts[DOCUMENTS])
+            scale[j] = 1.0 / spread if spread > 0.0 else 0.0
+
+
+@kernel
+def _project(w, rules):
+    if rules[BALL] == L2:
+        norm = math.sqrt(dot(w, w))
+        if norm > rules[BALL_RADIUS]:
+            w *= rules[BALL_RADIUS] / norm
+    elif rules[BALL] == L1:
+        onto_l1_ball(w, rules[BALL_RADIUS])
+
+
+@kernel
+def _add_to_averages(w, t, sums, kind):
+    """Sums of the weights that rounds began with: of all of them, or of the two latest stretches [p/2, p) and [p, t].
+
+    p is the largest power of two up to the number of the round: their union holds the last half of the rounds at
+    least and the last three quarters at most, and needs no word about how many rounds there will be.
+    """
+    if kind == SUFFIX and t & (t - 1) == 0:
+        sums[0] = sums[1]
+        sums[1] = 0.0
+    if kind != LAST:
+        sums[1] += w
+
+
+def _play_rounds(
+    formula, order, start, rows, X, judged, grade, label, value, weight, table, knobs, rules, keys, signs,
+    w, sums, moments, counts, sizes, scale, scores, losses, mistaken, hashes, sketches,
+):  # fmt: skip
+    """Play the lists ``order`` one after the other; returns how many were played, fewer only if a score overflowed.
+
+    Labels (``judged``) and what they decide (``grade``, ``label``, ``value``) stand in the order of play, as ``scores``
+    will. ``hashes`` and ``sketches``, unless empty, take the fingerprints of the queries, which are read while they are
+    in the cache.
+    """
+    features, longest = X.shape[1], 0
+    for q in order:
+        longest = max(longest, start[q + 1] - start[q])
+    gradient, places = np.empty(longest), np.empty(longest, np.int64)
+    top, class_size, clear = np.empty(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
+    spot, cells = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64)
+    step, center, effective = np.empty(features), np.empty(features), np.empty(features)
+    end, mean_first = 0, False
+    for r in range(len(order)):
+        low, size = start[order[r]], start[order[r] + 1] - start[order[r]]
+        counts[ROUNDS] += 1
+        t = counts[ROUNDS]
+        _add_to_averages(w, t, sums, rules[AVERAGE])
+        s, g = scores[end : end + size], gradient[:size]
+        y, v, c = label[end : end + size], value[end : end + size], grade[end : end + size]
+        own = places[:size] if len(rows) == 0 else rows[low : low + size]
+        if len(rows) == 0:
+            for p in range(size):
+                places[p] = low + p
+        if rules[SCALE] != RAW and size > 0:
+            _set_scale(X, own, rules, moments, counts, sizes, scale, center)
+        for j in range(features):
+            effective[j] = w[j] * scale[j]
+        far = 0.0
+        for p in range(size):
+            s[p], square = dot_and_square(X[own[p]], effective)
+            far = max(far, square)
+            if not math.isfinite(s[p]):
+                return r
+        if len(hashes) > 0:
+            hashes[r] = query_hash(own, X, judged[end : end + size], keys)
+            sketch_query(own, X, signs, spot, cells, sketches[r])
+        end += size
+        mistaken[r] = size > 0 and is_mistake(s, c, rules[CUT], top, class_size, clear)
+        if size == 0 or not (mistaken[r] or rules[ALWAYS] != 0.0):
+            continue
+        often = 1.0 if len(weight) == 0 else weight[order[r]]
+        g[:] = 0.0
+        losses[r] = often * formula(s, y, v, g, table, knobs)
+        if rules[SCALE] != RAW:
+            sizes[LARGEST], mean_first = raised_radius(X, own, scale, center, sizes[LARGEST], mean_first)
+        elif math.sqrt(far) > sizes[LARGEST]:  # rows that lie close enough to 0 raise nothing
+            around = reach_from_mean(X, own, scale, center)
+            sizes[LARGEST] = max(sizes[LARGEST], min(math.sqrt(far), around))
+        step[:] = 0.0
+        add_rows(X, own, g, step)
+        eta = rules[ETA] / math.sqrt(t) if rules[STEP] == SQRT else rules[ETA]
+        for j in range(features):
+            w[j] -= eta * often * scale[j] * step[j]
+        _project(w, rules)
+    return len(order)
+
+
+@kernel
+def add_weight_facts(mistaken, start, value, weight, facts):
+    """Extremes of the weights v of the lists with a mistake.
+
+    ``facts``: largest sum, smallest positive weight, largest ratio of two positive weights of a list, largest (sum)^2 /
+    (smallest positive), most documents with a positive weight.
+    """
+    for r in range(len(mistaken)):
+        if not mistaken[r]:
+            continue
+        often = 1.0 if len(weight) == 0 else weight[r]
+        total, least, most, count = 0.0, np.inf, 0.0, 0
+        for p in range(start[r], start[r + 1]):
+            v = often * value[p]
+            if v > 0.0:
+                total += v
+                least = min(least, v)
+                most = max(most, v)
+                count += 1
+        if count > 0:
+            facts[0] = max(facts[0], total)
+            facts[1] = min(facts[1], least)
+            facts[2] = max(facts[2], most / least)
+            facts[3] = max(facts[3], total * total / least)
+            facts[4] = max(facts[4], float(count))
+
+
+_floats, _truths = types.Array(types.float64, 1, "C"), types.Array(types.boolean, 1, "C")
+_floats_in = types.Array(types.float64, 1, "C", readonly=True)
+_ints_in = types.Array(types.int64, 1, "C", readonly=True)
+_table, _hashes = types.Array(types.float64, 2, "C"), types.Array(types.uint64, 1, "C")
+_sketches = types.Array(types.uint32, 2, "C")
+
+
+def _signature(real: types.Type) -> Any:
+    X = types.Array(real, 2, "C", readonly=True)
+    given = (types.FunctionType(FORMULA), _ints_in, _ints_in, _ints_in, X, *(_floats_in,) * 8, _hashes, _table)
+    state = (_floats, _table, _table, types.Array(types.int64, 1, "C"), _floats, _floats)
+    return types.int64(*given, *state, _floats, _floats, _truths, _hashes, _sketches)
+
+
+@cache
+def rounds_on(dtype: np.dtype[Any]) -> Any:
+    """The loop compiled for this type of X."""
+    real = types.float32 if dtype == np.float32 else types.float64
+    return compiled(kernel(_play_rounds), _signature(real))
+
+
+# Documents that are prepared, shown and measured together: enough that the calls do not show, and on several threads
+# few enough that the first and the last part, which nothing goes beside, do not show either.
+_ALONE, _BESIDE = 1 << 16, 1 << 15
+
+
+def play(
+    rules: Rules,
+    state: State,
+    queries: Queries,
+    order: NDArray[np.int64],
+    n_jobs: int | None = None,
+    *,
+    read: bool = False,
+) -> tuple[State, Played]:
+    """Present the lists ``order`` one after the other, from a state; the state after the last, and what happened.
+
+    ``read``: take the fingerprints of the lists as well, while they are still near.
+    """
+    after = state.copy()
+    stage = Stage(rules, queries, after, read)
+    threads = drive.threads(n_jobs)
+    chunks = drive.query_chunks(_start_of(queries, order), _ALONE if threads == 1 else _BESIDE)
+    found = _beside(stage, [order[first:last] for first, last in chunks], threads)
+    if not all(np.isfinite(getattr(after, name)).all() for name in ("w", "sums", "moments", "sizes")):
+        raise RankwiseError(
+            f"weights or radii after round {after.rounds:,} are too large for float64: scale the features, or take a "
+            "smaller eta"
+        )
+    return after, _together(order, found)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some lists in the order in which they are shown, with all that the labels alone decide."""
+
+    order: NDArray[np.int64]
+    start: NDArray[np.int64]
+    labels: Vector
+    prepared: PreparedLists
+    grade: Vector
+
+
+class Shown(NamedTuple):
+    """What came of showing a part, one score a document and one value a list."""
+
+    scores: Vector
+    loss: Vector
+    mistake: NDArray[np.bool_]
+    marks: Marks
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What rounds are played on; ``state`` is written into."""
+
+    rules: Rules
+    queries: Queries
+    state: State
+    read: bool = False
+
+    def prepare(self, order: NDArray[np.int64]) -> Part:
+        """Before the lists are shown: what the loss prepares, and the classes of labels."""
+        from rankwise.losses.slam_weights import number_lists
+
+        start = _start_of(self.queries, order)
+        labels, measure = _labels_in_order(self.queries, order, start), self.rules.measure
+        grade, no_rows = np.empty(len(labels)), np.empty(0, np.int64)
+        classes = measure.row_values(labels) if isinstance(measure, BinaryMeasure) else labels
+        number_lists(start, no_rows, classes, grade)
+        return Part(order, start, labels, PreparedLists.of(self.rules.loss, labels, start), grade)
+
+    def present(self, part: Part) -> Shown:
+        """Show the lists one after the other."""
+        from rankwise._kernels.fingerprint import SKETCHED, column_keys, projection_signs
+        from rankwise._kernels.jit import typed_function
+        from rankwise.losses.compute import FORMULA
+
+        rules, queries, lists = self.rules, self.queries, part.prepared
+        no_rows, no_weight = np.empty(0, np.int64), np.empty(0)
+        scores, loss = np.empty(len(part.labels)), np.zeros(len(part.order))
+        mistake = np.zeros(len(part.order), dtype=bool)
+        read = len(part.order) if self.read else 0
+        hashes, sketches = np.zeros(read, np.uint64), np.zeros((read, SKETCHED), np.uint32)
+        before = self.state.rounds
+        done = rounds_on(queries.X.dtype)(
+            typed_function(type(rules.loss).formula, FORMULA),
+            part.order,
+            queries.start,
+            no_rows if queries.is_grouped else queries.rows,
+            np.asarray(queries.X),
+            part.labels,
+            part.grade,
+            lists.label,
+            lists.value,
+            no_weight if queries.weight is None else queries.weight,
+            lists.table,
+            np.array(rules.loss.knobs(), dtype=np.float64),
+            rules.as_numbers(),
+            column_keys(queries.n_features + 1),
+            projection_signs(queries.n_features),
+            *vars(self.state).values(),
+            scores,
+            loss,
+            mistake,
+            hashes,
+            sketches,
+        )
+        if done < len(part.order):
+            query = queries.names()[int(part.order[done])]
+            raise RankwiseError(
+                f"a score of query {query!r} in round {before + done + 1:,} is too large for float64: scale the "
+                "features, or take a smaller eta"
+            )
+        return Shown(scores, loss, mistake, packed(hashes, sketches))
+
+    def account(self, part: Part, shown: Shown) -> Played:
+        """After the lists were shown: what came of it, with equal scores in no order and in the worst one."""
+        lists = ScoredLists(shown.scores, part.labels, part.start)
+        values = measure_lists_by_ties([self.rules.measure], lists, ["expected", "pessimistic"], n_jobs=1)[:, 0]
+        weights = self._weights(part, shown.mistake)
+        return Played(part.order, shown.mistake, shown.loss, values[0], values[1], weights, shown.marks)
+
+    def _weights(self, part: Part, mistake: NDArray[np.bool_]) -> WeightFacts:
+
+        if self.rules.loss.name != "SLAM":
+            return WeightFacts()
+        often = np.empty(0) if self.queries.weight is None else self.queries.weight[part.order]
+        facts = np.array([0.0, np.inf, 1.0, 0.0, 0.0])
+        add_weight_facts(mistake, part.start, part.prepared.value, often, facts)
+        total, least, ratio, steepest, longest = facts.tolist()
+        return WeightFacts(V=total, smallest=least, v_max=ratio, longest=int(longest), steepest=steepest)
+
+
+def _beside(stage: Stage, parts: list[NDArray[np.int64]], threads: int) -> list[Played]:
+    """Rounds follow one another, but the next lists are prepared, and those that were shown measured, beside them."""
+    if threads == 1 or len(parts) == 1:
+        found = []
+        for order in parts:
+            part = stage.prepare(order)
+            found.append(stage.account(part, stage.present(part)))
+        return found
+    with ThreadPoolExecutor(1) as beside:
+        ready, waiting = [beside.submit(stage.prepare, order) for order in parts[:1]], []
+        for number in range(len(parts)):
+            ready += [beside.submit(stage.prepare, order) for order in parts[number + 1 : number + 2]]
+            part = ready[number].result()
+            waiting.append(beside.submit(stage.account, part, stage.present(part)))
+        return [future.result() for future in waiting]
+
+
+def _together(order: NDArray[np.int64], parts: list[Played]) -> Played:
+    """Parts of a run as one."""
+    if not parts:
+        nothing = np.empty(0)
+        return Played(order, np.empty(0, np.bool_), nothing, nothing, nothing, WeightFacts(), np.empty(0, FINGERPRINT))
+    arrays = [[getattr(part, name) for part in parts] for name in ("mistake", "loss", "measure", "worst", "marks")]
+    mistake, loss, measure, worst, marks = map(np.concatenate, arrays)
+    weights = reduce(or_, (part.weights for part in parts))
+    return Played(order, mistake, loss, measure, worst, weights, marks)
+
+
+def _start_of(queries: Queries, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where these lists begin, list after list, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(queries.sizes[order])]).astype(np.int64)
+
+
+def _labels_in_order(queries: Queries, order: NDArray[np.int64], start: NDArray[np.int64]) -> Vector:
+    """The labels of these lists, list after list; a view where they stand that way already."""
+    labels = queries.labels()
+    if queries.is_grouped and len(order) and (np.diff(order) == 1).all():
+        return labels[queries.start[order[0]] : queries.start[order[-1] + 1]]
+    places = np.repeat(queries.start[order] - start[:-1], np.diff(start)) + np.arange(start[-1])
+    return np.ascontiguousarray(labels[places if queries.is_grouped else queries.rows[places]])
