@@ -58,21 +58,39 @@ def _in_entry_points(base: type, group: str) -> Iterator[type]:
         yield kind
 
 
-# --------------------------------------------------------------------------------------------------------------- lazy
-# Names of a package that are imported when they are first used (PEP 562), so that nobody pays for what he leaves.
-
-
 def lazy_names(
-    package: str, homes: Mapping[str, Sequence[str]]
+    package: str, homes: Mapping[str, Sequence[str]], classes: Callable[[], Mapping[str, type]] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of ``package``, given which of its modules each public name lives in."""
+    """``__getattr__`` and ``__dir__`` of a package whose names are imported when they are first used (PEP 562).
+
+    Parameters
+    ----------
+    package : str
+        The package's full name.
+    homes : mapping of str to sequence of str
+        Module of the package -> public names that live in it.
+    classes : callable, default=None
+        Returns the classes that the registry found, which are public under their own names too; a new file needs no
+        entry in ``homes``.
+    """
     home_of = {name: home for home, names in homes.items() for name in names}
 
+    def found() -> dict[str, type]:
+        return {} if classes is None else {kind.__name__: kind for kind in classes().values()}
+
     def getattribute(name: str) -> Any:
-        if name not in home_of:
+        if name == "__all__":
+            return listed()
+        if name in home_of:
+            value = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
+        elif name.startswith("_") or name not in found():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
+        else:
+            value = found()[name]
         setattr(sys.modules[package], name, value)
         return value
 
-    return getattribute, lambda: sorted(sys.modules[package].__all__)
+    def listed() -> list[str]:
+        return sorted({*home_of, *found()})
+
+    return getattribute, listed
