@@ -18,7 +18,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "_base": ["Loss", "SmoothedMeasure", "registered"],
-        "permutation": ["best_imperfect", "permutation_score", "worst_perfect"],
+        "permutation": ["TypeOne", "TypeTwo", "best_imperfect", "permutation_score", "worst_perfect"],
     },
     _registered,
 )
