@@ -43,7 +43,7 @@ def run() -> list[dict[str, Any]]:
     objective, rng = LossOverLists.of(ListNetLoss(), queries), np.random.default_rng(1)
     points = rng.normal(size=(BLOCK, queries.n_features)) / np.sqrt(queries.n_features)
     rounds = ListNet(epochs=EPOCHS, eta=0.1)
-    whole = ListNet(solver="lbfgs", strength=1e-4)
+    whole = ListNet(solver="lbfgs", alpha=1e-4)
     objective(points[0])
     rounds.fit(queries)
     whole.fit(queries)  # compiled by now

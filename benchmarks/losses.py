@@ -34,11 +34,11 @@ def sort_seconds() -> float:
     @kernel(cache=False)
     def sort_all(labels: Any, documents: int) -> int:
         last = 0
-        key_room, places = np.empty(documents), np.empty(documents, np.int64)
+        key_buffer, places = np.empty(documents), np.empty(documents, np.int64)
         counts = np.empty(documents + 1, np.int64)
         for first in range(0, len(labels), documents):
             key, place = labels[first : first + documents].copy(), np.arange(documents)
-            sort_carrying(key, place, key_room, places, counts)
+            sort_carrying(key, place, key_buffer, places, counts)
             last += place[0]
         return last
 

@@ -54,7 +54,7 @@ def rounds(dtype: str, labels: str, threads: int | None) -> list[dict[str, Any]]
         ranker.fit(queries)
         assert ranker.ledger_.rounds == LISTS
         assert (ranker.ledger_.mistakes == LISTS) == (labels == "random")
-    stage = Stage(rankers[0].ledger_.rules, queries, State.fresh(FEATURES))
+    stage = Stage(rankers[0].ledger_.config, queries, State.fresh(FEATURES))
     part = stage.prepare(np.arange(LISTS))
     works: list[Callable[[], Any]] = [
         lambda: X @ w,

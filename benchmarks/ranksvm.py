@@ -41,7 +41,7 @@ def passes() -> list[dict[str, Any]]:
         lists = LossOverLists.of(PairHinge(), queries)
         lists(w, n_jobs=1)
         seconds[length] = best_of(7, lambda lists=lists: lists(w, n_jobs=1))
-        model = RankSVM(strength=1e-3, n_jobs=1)
+        model = RankSVM(alpha=1e-3, n_jobs=1)
         fit = best_of(1, lambda model=model, queries=queries: model.fit(queries))
         calls = int(model.history_["call"][-1]) + 1
         work = f"RankSVM, {ROWS:,} x {FEATURES} in lists of {length:,}"
@@ -81,7 +81,7 @@ def written_out() -> dict[str, Any]:
     from rankwise.rankers.linear.ranksvm import RankSVM
 
     queries = synthetic(SMALL, SMALL_LENGTH)
-    n, strength = len(queries), 1.0
+    n, alpha = len(queries), 1.0
 
     def differences() -> Any:
         parts = []
@@ -94,9 +94,9 @@ def written_out() -> dict[str, Any]:
         return found * sign[:, None], sign
 
     def theirs() -> Any:
-        return LinearSVC(C=1 / (n * strength), dual=False, fit_intercept=False, tol=1e-4).fit(*differences())
+        return LinearSVC(C=1 / (n * alpha), dual=False, fit_intercept=False, tol=1e-4).fit(*differences())
 
-    model = RankSVM(loss="squared", per_pair=False, strength=strength, scale="none", n_jobs=1)
+    model = RankSVM(loss="squared", per_pair=False, alpha=alpha, scale="none", n_jobs=1)
     ours = best_of(3, lambda: model.fit(queries))
     peer = best_of(3, theirs)
     cosine = float(theirs().coef_[0] @ model.coef_ / np.linalg.norm(theirs().coef_) / np.linalg.norm(model.coef_))

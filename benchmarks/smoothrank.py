@@ -90,19 +90,19 @@ def memory() -> dict[str, Any]:
 
 
 def experiment(folder: Path) -> dict[str, Any]:
-    """OHSUMED, five folds, ten strengths chosen on the validation part, thirteen stages each."""
+    """OHSUMED, five folds, ten alphas chosen on the validation part, thirteen stages each."""
     import rankwise as rw
     from rankwise.rankers.smooth.smoothrank import SmoothRank
 
     folds = list(rw.read_folds(folder))
-    SmoothRank(strength=1.0, scale="none", steps=1).fit(folds[0].train, validation=folds[0].validation)  # compiles
+    SmoothRank(alpha=1.0, scale="none", steps=1).fit(folds[0].train, validation=folds[0].validation)  # compiles
     begin = time.perf_counter()
     for fold in folds:
         model = SmoothRank("nDCG@50", scale="none").fit(fold.train, validation=fold.validation)
         rw.evaluate(fold.test, model.predict(fold.test), ["nDCG@10", "AP"])
     seconds = time.perf_counter() - begin
-    work = "SmoothRank on OHSUMED, 5 folds x 10 strengths x 13 stages"
-    return row(work, "the time allowed", SECONDS, seconds, "strengths on all cores", "1 x")
+    work = "SmoothRank on OHSUMED, 5 folds x 10 alphas x 13 stages"
+    return row(work, "the time allowed", SECONDS, seconds, "alphas on all cores", "1 x")
 
 
 def run() -> list[dict[str, Any]]:

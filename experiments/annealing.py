@@ -1,7 +1,7 @@
 """NDCG along SmoothRank's annealing, mean of five folds: ``python3 run.py python -m experiments.annealing``.
 
 Figure 2 of the paper on SmoothRank. The protocol is that of experiments/smoothrank.py at k = 50: features as they come,
-lambda and the strength of the start chosen on the validation part, sigma from 2^6 to 2^-6 by halves; here the weights
+lambda and the alpha of the start chosen on the validation part, sigma from 2^6 to 2^-6 by halves; here the weights
 at the end of every stage are measured, on the training part and on the test part of each of the five official folds of
 OHSUMED. The paper does not say which NDCG it draws: here nDCG@50, which is trained for. What the stages gain on
 the 106 test queries over the regression that they start from comes with 95 % intervals, paired by query. Beside it, the
@@ -41,7 +41,7 @@ def stages(fold: Fold) -> dict[str, Any]:
     history = model.history_
     at_once = SmoothRank(
         MEASURE,
-        strength=model.strength_,
+        alpha=model.alpha_,
         start=model.start_,
         sigmas=history["sigma"][-1:],
         steps=len(history) * model.steps,
@@ -50,7 +50,7 @@ def stages(fold: Fold) -> dict[str, Any]:
     weights = [model.start_, *history.coefs, at_once.coef_]
     return {
         "sigma": history["sigma"].tolist(),
-        "strength": model.strength_,
+        "alpha": model.alpha_,
         "smoothed": history["smoothed"].tolist(),
         "objective": [float(fit.history_["objective"][-1]) for fit in (model, at_once)],
         "train": [evaluate(fold.train, fold.train.X @ w, MEASURE).mean[MEASURE] for w in weights],
@@ -67,7 +67,7 @@ def collect(folder: Path) -> dict[str, Any]:
     less = test[-1] - test[-2]
     return {
         "sigma": folds[0]["sigma"],
-        "strength": [fold["strength"] for fold in folds],
+        "alpha": [fold["alpha"] for fold in folds],
         "queries": test.shape[1],
         "smoothed": np.mean([fold["smoothed"] for fold in folds], axis=0).tolist(),
         "train": train[:-1].tolist(),

@@ -4,7 +4,7 @@ Figure 11 of the paper on direct optimisation, on the first official fold of OHS
 stands twice: as it is by default here (every round a new feature), and as printed (a feature may be taken again, equal
 scores in the worst order), each with what Theorem 4 says that its training MAP is at least. PermuRank runs 100 rounds
 of its printed form (all pairs, sum of hinges) and of the form that is a bound (relevant against irrelevant, largest
-hinge), both with the strength that the validation part chooses in 50 rounds.
+hinge), both with the alpha that the validation part chooses in 50 rounds.
 
 Reads the folder that RANKWISE_DATA names; writes docs/boosting_rounds.json and docs/figures/reproduction_rounds.png;
 ``--redraw`` draws what is there. About two minutes, nearly all of them PermuRank's.
@@ -56,12 +56,12 @@ def adarank(fold: rw.Fold, settings: dict[str, Any]) -> dict[str, Any]:
 def permurank(fold: rw.Fold, settings: dict[str, Any]) -> dict[str, Any]:
     """The same MAPs, mean and largest size of the working sets, and whether the loss is a bound."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a strength at which nothing is learned says so
+        warnings.simplefilter("ignore")  # a alpha at which nothing is learned says so
         chosen = rw.PermuRank("AP", **settings, **RAW).fit(fold.train, validation=fold.validation)
-    model = rw.PermuRank("AP", strength=chosen.strength_, rounds=ROUNDS, stop="last", **settings, **RAW)
+    model = rw.PermuRank("AP", alpha=chosen.alpha_, rounds=ROUNDS, stop="last", **settings, **RAW)
     history = model.fit(fold.train, validation=fold.validation).history_
     return {
-        "strength": chosen.strength_,
+        "alpha": chosen.alpha_,
         "train": history["train"].tolist(),
         "validation": history["validation"].tolist(),
         "imperfect": history["imperfect"].tolist(),

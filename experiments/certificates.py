@@ -35,10 +35,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "FRank": {"rounds": 30},
     "ListNet": {"solver": "lbfgs"},
     "OnlineRanker": {"step": "constant", "eta": 0.01},
-    "PermuRank": {"strength": 0.1, "map": "relevant", "hinge": "max", "rounds": 10, "stop": "last"},
+    "PermuRank": {"alpha": 0.1, "map": "relevant", "hinge": "max", "rounds": 10, "stop": "last"},
     "RankBoost": {"rounds": 50},
-    "RankSVM": {"strength": 0.01},
-    "SmoothRank": {"strength": (0.1, 10.0)},
+    "RankSVM": {"alpha": 0.01},
+    "SmoothRank": {"alpha": (0.1, 10.0)},
     "TwoStage": {"measure": "AP", "first": "ridge"},
 }
 

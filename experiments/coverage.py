@@ -138,8 +138,8 @@ def collect(
             by_cell.append(Job(what, found))
             certain |= found.certain
             unchecked |= found.unchecked
-            for name, often in found.headline_by.items():
-                headline_by[name] = headline_by.get(name, 0) + often
+            for name, query_weight in found.headline_by.items():
+                headline_by[name] = headline_by.get(name, 0) + query_weight
     settled = in_order(settle, by_cell, jobs, "comparing averages")
     return {
         "delta": DELTA,

@@ -1,6 +1,6 @@
 """The rankers whose certificates are put to the test: every ranker of the package, quick and with fixed settings.
 
-Strengths are fixed, features are taken as they come and nothing is centred at weights that the same queries gave, so
+Alphas are fixed, features are taken as they come and nothing is centred at weights that the same queries gave, so
 that as many rows as possible have their preconditions met. A grid and a start are tried as well.
 """
 
@@ -14,8 +14,8 @@ from experiments.coverage_populations import Reference
 from experiments.coverage_rows import Case
 from rankwise.losses import SLAM, ListNet, Loss, MaxPair, NDCGHinge, PairHinge, SmoothNDCG, SVMMapHinge
 
-STRENGTH, SIGMAS = 0.1, (1.0, 0.1, 0.01, 0.001)
-FIXED: dict[str, Any] = {"strength": STRENGTH, "center": None, "scale": "none", "n_jobs": 1}
+ALPHA, SIGMAS = 0.1, (1.0, 0.1, 0.01, 0.001)
+FIXED: dict[str, Any] = {"alpha": ALPHA, "center": None, "scale": "none", "n_jobs": 1}
 PRECISE = {"tolerance": 1e-6, "max_calls": 5_000}
 
 
@@ -24,20 +24,20 @@ def mean_loss(loss: Loss, queries: rw.Queries, coef: np.ndarray) -> float:
     return float(Reference(queries).losses(loss, queries.X @ coef).mean())
 
 
-def regularised(loss: Loss, strength: float = STRENGTH) -> Callable[[Any, rw.Queries], float]:
-    """(strength/2) norm(w)^2 + mean loss."""
+def regularised(loss: Loss, alpha: float = ALPHA) -> Callable[[Any, rw.Queries], float]:
+    """(alpha/2) norm(w)^2 + mean loss."""
 
     def objective(model: Any, queries: rw.Queries) -> float:
-        return strength / 2 * float(model.coef_ @ model.coef_) + mean_loss(loss, queries, model.coef_)
+        return alpha / 2 * float(model.coef_ @ model.coef_) + mean_loss(loss, queries, model.coef_)
 
     return objective
 
 
-def convex(name: str, make: Callable[..., Any], loss: Loss, strength: float = STRENGTH) -> Case:
+def convex(name: str, make: Callable[..., Any], loss: Loss, alpha: float = ALPHA) -> Case:
     """A ranker that minimises a regularised convex loss."""
-    settings = FIXED | {"strength": strength}
+    settings = FIXED | {"alpha": alpha}
     return Case(
-        name, lambda d: make(**settings), {loss.name: loss}, objective=regularised(loss, strength), precise=PRECISE
+        name, lambda d: make(**settings), {loss.name: loss}, objective=regularised(loss, alpha), precise=PRECISE
     )
 
 
@@ -59,14 +59,14 @@ def _cases() -> list[Case]:
             precise=PRECISE,
         ),
         convex("SLAMRanker", rw.SLAMRanker, SLAM(weights="ndcg_tight_sym", k=10)),
-        convex("SLAMRanker, strength 10", rw.SLAMRanker, SLAM(weights="ndcg_tight_sym", k=10), 10.0),
-        Case("SLAMRanker, grid", lambda d: rw.SLAMRanker(strength=(1.0, 0.01), folds=2, n_jobs=1)),
+        convex("SLAMRanker, alpha 10", rw.SLAMRanker, SLAM(weights="ndcg_tight_sym", k=10), 10.0),
+        Case("SLAMRanker, grid", lambda d: rw.SLAMRanker(alpha=(1.0, 0.01), folds=2, n_jobs=1)),
         convex("MaxPairRanker", rw.MaxPairRanker, MaxPair()),
         convex("StructuredNDCG", rw.StructuredNDCG, NDCGHinge(k=10, normalised=True)),
         convex("SVMMap", rw.SVMMap, SVMMapHinge()),
         Case(
             "ListNet",
-            lambda d: rw.ListNet(solver="lbfgs", strength=STRENGTH, scale="none", n_jobs=1),
+            lambda d: rw.ListNet(solver="lbfgs", alpha=ALPHA, scale="none", n_jobs=1),
             {"ListNet": ListNet()},
             objective=regularised(ListNet()),
             precise={"tolerance": 1e-9},
@@ -82,16 +82,16 @@ def _cases() -> list[Case]:
         Case("RankBoost", lambda d: rw.RankBoost(rounds=10, n_jobs=1)),
         Case(
             "PermuRank",
-            lambda d: rw.PermuRank(strength=STRENGTH, map="relevant", hinge="max", rounds=5, stop="last", n_jobs=1),
+            lambda d: rw.PermuRank(alpha=ALPHA, map="relevant", hinge="max", rounds=5, stop="last", n_jobs=1),
         ),
         Case(
             "SmoothRank",
-            lambda d: rw.SmoothRank("nDCG@10", strength=1.0, sigmas=SIGMAS, steps=20, n_jobs=1),
+            lambda d: rw.SmoothRank("nDCG@10", alpha=1.0, sigmas=SIGMAS, steps=20, n_jobs=1),
             {"SmoothNDCG": smooth},
         ),
         Case(
             "TwoStage",
-            lambda d: rw.TwoStage("AP", first="ridge", strength=STRENGTH, scale="none", n_jobs=1),
+            lambda d: rw.TwoStage("AP", first="ridge", alpha=ALPHA, scale="none", n_jobs=1),
             {"SVMMapHinge": SVMMapHinge()},
             objective=around_first_stage,
             precise={"tolerance": 1e-9},
@@ -100,12 +100,12 @@ def _cases() -> list[Case]:
 
 
 def around_first_stage(model: Any, queries: rw.Queries) -> float:
-    """(strength/2) norm(w - t w0)^2 + mean hinge over the queries that have a relevant document."""
+    """(alpha/2) norm(w - t w0)^2 + mean hinge over the queries that have a relevant document."""
     away = model.coef_ - model.length_ * model.first_
     kept = queries[np.array([bool((queries[q].y > 0).any()) for q in range(len(queries))])]
-    return STRENGTH / 2 * float(away @ away) + mean_loss(SVMMapHinge(), kept, model.coef_)
+    return ALPHA / 2 * float(away @ away) + mean_loss(SVMMapHinge(), kept, model.coef_)
 
 
 # Rankers for which uniform bounds are not vacuous on many tiny queries.
-SHORT = ("LinearModel", "RankSVM", "SLAMRanker", "SLAMRanker, strength 10", "MaxPairRanker", "ListNet")
+SHORT = ("LinearModel", "RankSVM", "SLAMRanker", "SLAMRanker, alpha 10", "MaxPairRanker", "ListNet")
 CASES = {case.name: case for case in _cases()}

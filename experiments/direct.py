@@ -1,7 +1,7 @@
 """Every batch ranker on OHSUMED and MQ2008, five official folds: ``python3 run.py python -m experiments.direct``.
 
 The protocol, fixed before its result: features as they come (``scale="none"``), each ranker with its defaults for the
-measure that stands beside its name, all choices (strengths, rounds) made on the validation part by that measure, the
+measure that stands beside its name, all choices (alphas, rounds) made on the validation part by that measure, the
 test part of every fold scored once, all test queries together, by the conventions of the official LETOR evaluator.
 Reads the folder that RANKWISE_DATA names; writes docs/direct_results.json and the tables of docs/direct.md. Names of
 rankers after the module choose some of them; the others keep their lines.
@@ -82,7 +82,7 @@ def run(data: Path, name: str, ranker: Any) -> dict[str, Any]:
     """One ranker on all folds of one set: means, per-query values for the paired tests, and seconds a fold."""
     began = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a ranker that learns nothing at some strength says so; the table shows it
+        warnings.simplefilter("ignore")  # a ranker that learns nothing at some alpha says so; the table shows it
         found = select({name: ranker}, rw.read_folds(data))
     result = found.evaluate(MEASURES[data.name], like="letor")[name]
     standard = found.evaluate(["nDCG@10", "AP"], empty="zero")[name]
@@ -97,23 +97,23 @@ def run(data: Path, name: str, ranker: Any) -> dict[str, Any]:
 
 
 def svm_rank(data: Path) -> dict[str, Any]:
-    """RankSVM with a strength of the usual grid beside SVM-rank's own scores of the test parts, fold by fold.
+    """RankSVM with a alpha of the usual grid beside SVM-rank's own scores of the test parts, fold by fold.
 
-    SVM-rank's C is not told, so the strength is that of the nearest scores: this asks whether the two are the same
+    SVM-rank's C is not told, so the alpha is that of the nearest scores: this asks whether the two are the same
     ranker, and no figure of the other tables comes from it.
     """
-    folds, strengths, ours, theirs = [], [], [], []
+    folds, alphas, ours, theirs = [], [], [], []
     for number, fold in enumerate(rw.read_folds(data / "ohsumed"), start=1):
         with gzip.open(data / "letor-evaluator" / f"ohsumed-Fold{number}-test.scores.gz", "rt") as file:
             stored = np.loadtxt(file)
         tried = {}
-        for strength in (1.0, 10.0, 100.0, 1000.0):
-            model = rw.RankSVM(per_pair=False, strength=strength, tolerance=1e-4, scale="none").fit(fold.train)
-            tried[strength] = model.predict(fold.test)
-        near = {strength: float(np.corrcoef(scores, stored)[0, 1]) for strength, scores in tried.items()}
+        for alpha in (1.0, 10.0, 100.0, 1000.0):
+            model = rw.RankSVM(per_pair=False, alpha=alpha, tolerance=1e-4, scale="none").fit(fold.train)
+            tried[alpha] = model.predict(fold.test)
+        near = {alpha: float(np.corrcoef(scores, stored)[0, 1]) for alpha, scores in tried.items()}
         best = max(near, key=near.__getitem__)
         folds.append(fold.test)
-        strengths.append({"strength": best, "correlation": near[best]})
+        alphas.append({"alpha": best, "correlation": near[best]})
         ours.append(tried[best])
         theirs.append(stored)
     test = rw.Queries.concat(folds)
@@ -121,13 +121,13 @@ def svm_rank(data: Path) -> dict[str, Any]:
         name: dict(rw.evaluate(test, np.concatenate(scores), MEASURES["ohsumed"], like="letor").mean)
         for name, scores in (("rankwise", ours), ("SVM-rank", theirs))
     }
-    return {"folds": strengths, "mean": means}
+    return {"folds": alphas, "mean": means}
 
 
 def svm_rank_table(found: dict[str, Any]) -> str:
-    """Strengths and correlations of the folds, then both means."""
+    """Alphas and correlations of the folds, then both means."""
     rows = [
-        [f"fold {number}", f"{one['strength']:g}", f"{one['correlation']:.4f}", "", ""]
+        [f"fold {number}", f"{one['alpha']:g}", f"{one['correlation']:.4f}", "", ""]
         for number, one in enumerate(found["folds"], start=1)
     ]
     for name, mean in found["mean"].items():

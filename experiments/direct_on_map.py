@@ -3,7 +3,7 @@
 Figures 8, 14 and 16 and the OHSUMED columns of Tables 2 and 3 of the paper on direct optimisation: SVMmap, AdaRank
 and PermuRank for MAP, beside RankSVM (its sum over pairs) and RankBoost. The protocol, fixed before its result: the
 five official folds of LETOR 3.0 (the paper had LETOR 2.0), features as they come, each ranker with its defaults,
-strengths and rounds chosen on the validation part by MAP, test parts scored once, all 106 test queries together, by the
+alphas and rounds chosen on the validation part by MAP, test parts scored once, all 106 test queries together, by the
 conventions of the official LETOR evaluator, both positive grades relevant. Differences in NDCG@1 by the paper's t-test,
 with Holm's correction for the ten pairs beside it. The groups of Figure 16 are those of the paper, 1,000 pairs of
 documents wide, and the last is open.
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str]) -> int:
         print("set RANKWISE_DATA to the folder with the set ohsumed; --redraw is the only argument", file=sys.stderr)
         return 2
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a ranker that learns nothing at some strength says so
+        warnings.simplefilter("ignore")  # a ranker that learns nothing at some alpha says so
         found = select(rankers(), rw.read_folds(Path(data) / "ohsumed"), verbose=True)
     numbers = collect(found)
     boosted = {name: found.scores[name] for name in ("RankBoost", "AdaRank")}

@@ -1,7 +1,7 @@
 """What engines make of exported rankers on OHSUMED: ``python3 run.py python -m experiments.exported``.
 
 The first fold: rankers learn from its training part with their defaults, choices on its validation part, and every
-target's own arithmetic scores its test part. Then twelve ridge models, folds 1 to 4 with three strengths each, to see
+target's own arithmetic scores its test part. Then twelve ridge models, folds 1 to 4 with three alphas each, to see
 how often an engine that adds in float32 changes the order of two documents. Reads the folder that RANKWISE_DATA names;
 writes docs/exported_results.json and the tables of docs/production.md.
 """

@@ -96,9 +96,11 @@ def draw(found: dict[str, Any]) -> None:
                 share = curve[str(n)]["betting wider"]["hoeffding"]
                 if share > 0.005:
                     panel.text(n, 0.013, f"{100 * share:.0f}", color=COLOUR["betting"], fontsize=6, ha="center")
-            often = any(curve[str(n)]["betting wider"]["hoeffding"] for n in sizes)
+            query_weight = any(curve[str(n)]["betting wider"]["hoeffding"] for n in sizes)
             note = (
-                "% of samples on which betting is wider than Hoeffding" if often else "betting is never the wider one"
+                "% of samples on which betting is wider than Hoeffding"
+                if query_weight
+                else "betting is never the wider one"
             )
             panel.text(5, 0.018, note, color=FAINT, fontsize=6)
             panel.set(xscale="log", yscale="log", ylim=(0.011, 1.3), title=title)

@@ -230,10 +230,10 @@ def aim(row: Facts) -> str:
     """What the loss is never below, or what it is a soft form of."""
     if isinstance(row.loss, SmoothedMeasure):
         return f"soft 1 - {row.about}"
-    if row.loss.bounds is None:
+    if row.loss.upper_bounds is None:
         return "bounds nothing"
     names = {AP: "1 - AP", NDCG: "1 - NDCG@k", WTA: "1 - WTA, NDCG, AP ..."}
-    return "bounds " + names.get(type(row.loss.bounds), f"1 - {row.loss.bounds}")
+    return "bounds " + names.get(type(row.loss.upper_bounds), f"1 - {row.loss.upper_bounds}")
 
 
 def shape(loss: Loss) -> str:

@@ -84,8 +84,8 @@ def simulated(margin: float) -> dict[str, Any]:
     curves: dict[str, dict[str, list[Any]]] = {}
     facts: dict[str, list[float]] = {"eta": [], "bound": []}
     for seed in track(WORLD_SEEDS, f"margin {margin:g}"):
-        world = rw.separable_world(ROUNDS, margin=margin, random_state=seed)
-        found = simulate(world)
+        stream = rw.separable_stream(ROUNDS, margin=margin, random_state=seed)
+        found = simulate(stream)
         kept = [found["rounds"].index(rounds) for rounds in at]
         facts["eta"].append(found["tuning"]["eta"])
         facts["bound"].append(_number(found["rankers"]["SLAMPerceptron"]["bounds"][0]["value"]))
@@ -93,7 +93,7 @@ def simulated(margin: float) -> dict[str, Any]:
             name: [[found["rankers"][name][what][place] for place in kept] for what in CURVES]
             for name in ("SLAMPerceptron", "MaxPairPerceptron", "ListNet")
         }
-        queries = world.queries()
+        queries = stream.queries()
         for name, ranker in others.items():
             accounts = follow(clone(ranker), queries, at)
             runs[name] = [[getattr(account, what) for account in accounts] for what in CURVES]
@@ -125,7 +125,7 @@ def against_length(gamma: float = 0.05, rounds: int = 2_000) -> dict[str, Any]:
         for seed in WORLDS:
             ours = rw.SLAMPerceptron("nDCG")
             theirs = rw.SLAMPerceptron("nDCG", margin=1.0, weights="ndcg_003")
-            for block in rw.separable_world(rounds, documents=m, margin=gamma, random_state=seed).blocks():
+            for block in rw.separable_stream(rounds, documents=m, margin=gamma, random_state=seed).blocks():
                 ours.partial_fit(block)
                 theirs.partial_fit(block)
             a, b = ours.ledger_, theirs.ledger_
@@ -149,7 +149,7 @@ def against_margin(rounds: int = 20_000) -> dict[str, Any]:
     for gamma in track(GAMMAS, "margins"):
         accounts: dict[str, list[Ledger]] = {name: [] for name in mistakes}
         for seed in WORLDS:
-            queries = rw.separable_world(rounds, grades=2, margin=gamma, random_state=seed).queries()
+            queries = rw.separable_stream(rounds, grades=2, margin=gamma, random_state=seed).queries()
             for name in mistakes:
                 accounts[name].append(rankers[name]("AP").fit(queries).ledger_)
         for name in mistakes:

@@ -1,7 +1,7 @@
 """SmoothRank on OHSUMED and MQ2008, five official folds: ``python3 run.py python -m experiments.smoothrank``.
 
 The protocol, fixed before its result: features as they are (``scale="none"``), training on nDCG@k (k = 50, and 1, 5, 10
-for the paper's Table 3), start from balanced ridge regression on gains, ten lambdas from 10^-3 to 1 and the strength of
+for the paper's Table 3), start from balanced ridge regression on gains, ten lambdas from 10^-3 to 1 and the alpha of
 the start chosen on the validation part by nDCG@k, sigma from 2^6 to 2^-6 by halves, conjugate gradients, at most 50
 steps a stage; the test part of every fold is scored once. Reads the folder that RANKWISE_DATA names; writes
 docs/smoothrank_results.json, the tables of docs/smoothrank.md and its figures. ``... -m experiments.smoothrank grid``
@@ -25,12 +25,13 @@ from rankwise.data.folds import Fold, read_folds
 from rankwise.evaluation.compare.select import Selection, select
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.statistics.significance import significance
-from rankwise.rankers.linear.ridge import ALPHAS, RidgeRanker
+from rankwise.rankers.linear.ridge import ALPHAS as RIDGE_ALPHAS
+from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.smoothrank import SmoothRank
 
 PAGE, RESULTS = DOCS / "smoothrank.md", DOCS / "smoothrank_results.json"
 CUTS = (1, 5, 10, 50)
-STRENGTHS = tuple(10.0 ** (step / 3) for step in range(-9, 1))
+ALPHAS = tuple(10.0 ** (step / 3) for step in range(-9, 1))
 PAPER_POWERS = range(-6, 4)  # lambda of the paper's grid, as powers of 10
 # NDCG@1 / @5 / @10 for each training cut-off, and NDCG@10 and MAP for k = 50, as the paper prints them
 PAPER_TABLE_3 = {
@@ -46,7 +47,7 @@ def rankers(cuts: tuple[int, ...]) -> dict[str, Any]:
     """The rankers of the protocol."""
     found: dict[str, Any] = {"RidgeRanker": RidgeRanker("nDCG@50", scale="none")}
     for k in cuts:
-        found[f"SmoothRank k={k}"] = SmoothRank(f"nDCG@{k}", strength=STRENGTHS, scale="none")
+        found[f"SmoothRank k={k}"] = SmoothRank(f"nDCG@{k}", alpha=ALPHAS, scale="none")
     return found
 
 
@@ -144,7 +145,7 @@ def choices_on_halves(data: Path) -> dict[str, float]:
                 model = start
                 if power is not None:
                     sigmas = [2.0**step for step in range(6, -7, -1)]
-                    model = SmoothRank(strength=10.0**power, start=start.coef_, sigmas=sigmas, scale="none")
+                    model = SmoothRank(alpha=10.0**power, start=start.coef_, sigmas=sigmas, scale="none")
                     model.fit(fold.train)
                 result = evaluate(fold.validation, model.predict(fold.validation), "nDCG@50")
                 values[alpha, power] = result["nDCG@50"]
@@ -153,7 +154,7 @@ def choices_on_halves(data: Path) -> dict[str, float]:
         for seed in range(6):
             order = np.random.default_rng(seed).permutation(len(fold.validation))
             for chosen_by, judged_by in (order[::2], order[1::2]), (order[1::2], order[::2]):
-                alpha = max(ALPHAS, key=lambda one: np.nanmean(value(one, None)[chosen_by]))
+                alpha = max(RIDGE_ALPHAS, key=lambda one: np.nanmean(value(one, None)[chosen_by]))
                 worth["ridge"].append(float(np.nanmean(value(alpha, None)[judged_by])))
                 for name, grid in grids.items():
                     best = max(grid, key=lambda power: np.nanmean(value(alpha, power)[chosen_by]))
@@ -169,7 +170,7 @@ def grid_table(worth: dict[str, float]) -> str:
 
 def with_the_papers_grid(data: Path) -> dict[str, float]:
     """The means of the protocol's first version, which chose from the grid of the paper."""
-    ranker = SmoothRank("nDCG@50", strength=tuple(10.0**power for power in PAPER_POWERS), scale="none")
+    ranker = SmoothRank("nDCG@50", alpha=tuple(10.0**power for power in PAPER_POWERS), scale="none")
     found = select({"SmoothRank": ranker}, read_folds(data / "ohsumed"), verbose=True)
     return dict(found.evaluate(["nDCG@10", "AP"], like="letor")["SmoothRank"].mean)
 

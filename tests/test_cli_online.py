@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from rankwise import ListNet, MaxPairPerceptron, SLAMPerceptron, load, make_lists, read_letor, separable_world
+from rankwise import ListNet, MaxPairPerceptron, SLAMPerceptron, load, make_lists, read_letor, separable_stream
 from rankwise import write_letor as write
 
 
@@ -274,7 +274,7 @@ def test_simulate_draws_a_picture_and_tells_the_curves(run, tmp_path):
     assert list(found["rankers"]) == ["SLAMPerceptron", "MaxPairPerceptron", "ListNet"]
     assert found["rounds"][-1] == 300
     assert {1, 10, 100} < set(found["rounds"])
-    assert found["tuning"]["seed"] != found["world"]["seed"]
+    assert found["tuning"]["seed"] != found["stream"]["seed"]
     for name, curve in found["rankers"].items():
         assert len(curve["mean"]) == len(curve["mistakes"]) == len(curve["loss"]) == len(found["rounds"])
         assert curve["mistakes"] == sorted(curve["mistakes"])
@@ -289,7 +289,7 @@ def test_simulate_draws_a_picture_and_tells_the_curves(run, tmp_path):
 def test_simulate_tells_what_the_rankers_themselves_say(run):
     _, out, _ = run("simulate", "--rounds", "400", "--documents", "6", "--features", "4", "--margin", "0.1", "--json")
     found = json.loads(out)
-    queries = separable_world(400, documents=6, features=4, margin=0.1).queries()
+    queries = separable_stream(400, documents=6, features=4, margin=0.1).queries()
     models = SLAMPerceptron(), MaxPairPerceptron(), ListNet(eta=found["tuning"]["eta"])
     for model in models:
         ledger, curve = model.fit(queries).ledger_, found["rankers"][model.name]

@@ -10,7 +10,7 @@ import pytest
 
 import rankwise as rw
 
-QUICK = ("--set", "strength=1.0", "--set", "steps=3", "--set", "sigmas=(4.0, 0.25)")
+QUICK = ("--set", "alpha=1.0", "--set", "steps=3", "--set", "sigmas=(4.0, 0.25)")
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def lists(tmp_path):
 def test_no_option_is_needed(run, lists):
     code, out, err = run("train", "lists.txt")
     assert (code, err) == (0, "")
-    assert "SmoothRank on 4 features, strength" in out
+    assert "SmoothRank on 4 features, alpha" in out
     assert "nDCG@10" in out
     assert out.count("test") == 1
     assert out.count("train") == 1
@@ -47,12 +47,12 @@ def test_what_is_said_is_what_the_model_does(run, lists):
     model, read = rw.load("model.rankwise"), rw.read_letor("lists.txt")
     train, test = rw.split(read, (0.75, 0.25), random_state=5)
     assert [said["parts"][name]["queries"] for name in ("train", "test")] == [len(train), len(test)] == [30, 10]
-    again = rw.SmoothRank("AP", strength=1.0, steps=3, sigmas=(4.0, 0.25), random_state=5).fit(train)
+    again = rw.SmoothRank("AP", alpha=1.0, steps=3, sigmas=(4.0, 0.25), random_state=5).fit(train)
     np.testing.assert_array_equal(model.coef_, again.coef_)
     found = rw.evaluate(test, model.predict(test), "AP")
     assert said["parts"]["test"]["mean"] == found.mean["AP"]
     assert (said["parts"]["test"]["low"], said["parts"]["test"]["high"]) == found.interval(0.95)["AP"]
-    assert said["chosen"]["strength"] == 1.0
+    assert said["chosen"]["alpha"] == 1.0
 
 
 def test_a_validation_file_makes_the_choices_and_nothing_is_held_out(run, lists, tmp_path):
@@ -91,7 +91,7 @@ def stopping(*arguments):
     return measure(*arguments)
 
 _annealed.mean_measure = stopping
-sys.argv = ["rankwise", "train", "lists.txt", "--set", "strength=1.0", "--set", "n_jobs=1"]
+sys.argv = ["rankwise", "train", "lists.txt", "--set", "alpha=1.0", "--set", "n_jobs=1"]
 sys.exit(main())
 """
 

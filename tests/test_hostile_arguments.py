@@ -24,8 +24,8 @@ MODEL = rw.RidgeRanker(alpha=1.0).fit(LISTS)
 STATE = rw.Scaler().fit(LISTS).to_state()
 
 
-def world(**given):
-    return next(rw.noisy_world(**{"n_queries": 3, "margin": 0.1, **given}).blocks())
+def stream(**given):
+    return next(rw.noisy_stream(**{"n_queries": 3, "margin": 0.1, **given}).blocks())
 
 
 def reading(**given):
@@ -66,7 +66,7 @@ def ridge(**given):
 
 
 def ranked(**given):
-    return rw.RankSVM(**{"strength": (1.0, 0.1), "folds": 2, **given}).fit(LISTS)
+    return rw.RankSVM(**{"alpha": (1.0, 0.1), "folds": 2, **given}).fit(LISTS)
 
 
 CALLS = {
@@ -76,7 +76,7 @@ CALLS = {
         lambda **given: rw.make_lists(**{"queries": 3, "documents": 3, "features": 2, **given}),
         ["documents", "grades", "noise", "random_state", "dtype"],
     ),
-    "world": (world, ["documents", "features", "grades", "margin", "radius", "noise", "flip", "random_state"]),
+    "world": (stream, ["documents", "features", "grades", "margin", "radius", "noise", "flip", "random_state"]),
     "read_letor": (reading, ["dtype", "missing", "unjudged", "zero_based", "feature_names", "n_jobs"]),
     "iter_letor": (streaming, ["rows", "dtype", "missing", "zero_based", "feature_names", "n_jobs", "returning"]),
     "from_arrays": (arrays, ["X", "y", "qid", "group", "weight", "docid", "feature_names", "missing"]),
@@ -87,7 +87,7 @@ CALLS = {
     "select_features": (LISTS.select_features, ["names"]),
     "rows_of": (LISTS.rows_of, ["query"]),
     "concat": (rw.Queries.concat, ["parts"]),
-    "Texts.of": (rw.Texts.of, ["texts"]),
+    "Texts.of": (rw.StringColumn.of, ["texts"]),
     "evaluate": (evaluated, ["scores", "measures", "like", "ties", "empty", "rel", "qid", "weight", "n_jobs"]),
     "interval": (RESULT.interval, ["level", "how"]),
     "paired_test": (compared, ["first", "second", "weight", "resamples", "random_state"]),

@@ -20,15 +20,15 @@ def test_an_upward_import_breaks_the_contract(
 ) -> None:
     (contract,) = read_configuration(str(PYPROJECT))["contracts_options"]
     house = tmp_path / "house"
-    for room, sees in {
+    for buffer, sees in {
         "_errors": "",
         "_version": "",
         "_extras": "",
         "_kernels": "",
         "data": "import house.cli",
     }.items():
-        (house / room).mkdir(parents=True)
-        (house / room / "__init__.py").write_text(sees)
+        (house / buffer).mkdir(parents=True)
+        (house / buffer / "__init__.py").write_text(sees)
     (house / "cli").mkdir()
     (house / "cli" / "__init__.py").write_text("")
     (house / "__init__.py").write_text("")

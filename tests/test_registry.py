@@ -17,7 +17,7 @@ from rankwise._kernels.jit import kernel
 from rankwise.measures import BinaryMeasure
 
 @kernel
-def last_formula(value, end, retrieved, best, table, knobs):
+def last_formula(value, end, retrieved, best, table, params):
     return value[-1]
 
 @dataclass(frozen=True, kw_only=True, repr=False)

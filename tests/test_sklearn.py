@@ -14,7 +14,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 
-from rankwise import DataError, Queries, Scaler, Whole, load
+from rankwise import DataError, Queries, Scaler, Unsliced, load
 
 
 class Ridge(BaseEstimator):
@@ -28,7 +28,7 @@ class Ridge(BaseEstimator):
         self.coef_ = np.linalg.solve(X.T @ X + self.alpha * np.eye(X.shape[1]), X.T @ labels)
         self.fitted_on_ = queries.names()
         self.sizes_ = queries.sizes.tolist()
-        self.validated_on_ = None if validation is None else Whole.open(validation).names()
+        self.validated_on_ = None if validation is None else Unsliced.open(validation).names()
         return self
 
     def predict(self, queries):
@@ -128,11 +128,11 @@ def test_mapped_queries_are_searched_in_other_processes(queries, tmp_path):
 def test_a_validation_set_of_equal_length_passes_through_whole(queries):
     validation = lists(len(queries), seed=9, first=100)
     search = cross_validate(
-        Ridge(), queries, cv=3, params={"validation": Whole(validation)}, return_estimator=True, n_jobs=2
+        Ridge(), queries, cv=3, params={"validation": Unsliced(validation)}, return_estimator=True, n_jobs=2
     )
     for fitted in search["estimator"]:
         assert fitted.validated_on_ == validation.names()
-    found = GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=3).fit(queries, validation=Whole(validation))
+    found = GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=3).fit(queries, validation=Unsliced(validation))
     assert found.best_estimator_.validated_on_ == validation.names()
 
 
@@ -148,17 +148,17 @@ def test_a_bare_validation_set_of_equal_length_is_sliced(queries):
 
 
 def test_the_wrapper_has_nothing_that_could_be_sliced(queries):
-    whole = Whole(queries)
+    whole = Unsliced(queries)
     assert not any(hasattr(whole, name) for name in ("__len__", "shape", "__array__", "__getitem__", "__iter__"))
-    assert Whole.open(whole) is Whole.open(queries) is queries
+    assert Unsliced.open(whole) is Unsliced.open(queries) is queries
     assert repr(whole) == f"Whole({queries!r})"
 
 
 def test_the_wrapper_carries_queries_only(queries):
     with pytest.raises(DataError, match="Whole carries Queries: found ndarray"):
-        Whole(queries.X)
+        Unsliced(queries.X)
     with pytest.raises(DataError, match="Queries or Whole"):
-        Whole.open(queries.X)
+        Unsliced.open(queries.X)
 
 
 # ------------------------------------------------------------------------------------------- pipelines

@@ -14,7 +14,7 @@ import pytest
 import rankwise as rw
 from rankwise import Queries, RankwiseError, RidgeRanker
 from rankwise import _atomic_write as _beside
-from rankwise._atomic_write import beside, remove_parts, writing
+from rankwise._atomic_write import atomic_write, remove_parts, writing
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and locks of POSIX")
 
@@ -335,7 +335,7 @@ def test_an_error_between_leaves_the_old_file_and_no_part(tmp_path):
     path.write_bytes(b"old")
 
     def stopped():
-        with beside(path) as part:
+        with atomic_write(path) as part:
             part.write_bytes(b"half")
             raise KeyboardInterrupt
 

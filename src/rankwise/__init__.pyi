@@ -22,12 +22,12 @@ from rankwise.data.letor.write import write_letor as write_letor
 from rankwise.data.queries import Queries as Queries
 from rankwise.data.queries import Query as Query
 from rankwise.data.scaling import Scaler as Scaler
-from rankwise.data.string_column import Texts as Texts
+from rankwise.data.string_column import StringColumn as StringColumn
 from rankwise.data.synthetic.lists import make_lists as make_lists
-from rankwise.data.synthetic.streams import World as World
-from rankwise.data.synthetic.streams import drifting_world as drifting_world
-from rankwise.data.synthetic.streams import noisy_world as noisy_world
-from rankwise.data.synthetic.streams import separable_world as separable_world
+from rankwise.data.synthetic.streams import Stream as Stream
+from rankwise.data.synthetic.streams import drifting_stream as drifting_stream
+from rankwise.data.synthetic.streams import noisy_stream as noisy_stream
+from rankwise.data.synthetic.streams import separable_stream as separable_stream
 from rankwise.data.tabular.frames import from_frame as from_frame
 from rankwise.data.tabular.frames import read_table as read_table
 from rankwise.data.tabular.frames import to_frame as to_frame
@@ -37,7 +37,7 @@ from rankwise.data.trec import read_qrels as read_qrels
 from rankwise.data.trec import read_run as read_run
 from rankwise.data.trec import write_qrels as write_qrels
 from rankwise.data.trec import write_run as write_run
-from rankwise.data.unsliced import Whole as Whole
+from rankwise.data.unsliced import Unsliced as Unsliced
 from rankwise.evaluation.analysis.groups import by_group as by_group
 from rankwise.evaluation.analysis.groups import label_pairs as label_pairs
 from rankwise.evaluation.analysis.importance import FeatureImportance as FeatureImportance

@@ -31,7 +31,7 @@ _UNLOCKED = 86_400  # seconds after which a part is nobody's, on systems without
 
 
 @contextmanager
-def beside(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A new, empty file in the folder of ``path``: renamed to it when all went well, removed when not.
 
     A symbolic link stays one, and the file that it points to is replaced. A new file has the mode that the umask gives,
@@ -82,7 +82,7 @@ def refusing(path: str | os.PathLike[str]) -> Iterator[None]:
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """:func:`beside` for a body that does nothing but write: what the system refuses becomes a sentence."""
-    with refusing(path), beside(path) as part:
+    with refusing(path), atomic_write(path) as part:
         yield part
 
 

@@ -27,7 +27,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from rankwise._atomic_write import beside, refusing
+from rankwise._atomic_write import atomic_write, refusing
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._paths import path_of
 from rankwise._version import __version__
@@ -284,7 +284,7 @@ class StoreWriter:
 
     def __enter__(self) -> "StoreWriter":
         with ExitStack() as opened, refusing(self.path):
-            part = opened.enter_context(beside(self.path))
+            part = opened.enter_context(atomic_write(self.path))
             self._folder = str(part.parent)
             self._file = opened.enter_context(open(part, "w+b"))
             self._file.seek(_RESERVED)

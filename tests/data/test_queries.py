@@ -10,7 +10,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise import DataError, Queries, Query, RankwiseError, Texts
+from rankwise import DataError, Queries, Query, RankwiseError, StringColumn
 from rankwise.data import checks
 
 # ids that a hash table tells apart, as it tells 1 from "1" and from (1,)
@@ -224,11 +224,11 @@ def test_r2_a_query_made_by_hand_is_checked(change):
 @pytest.mark.parametrize("offset", [[0, 4], [0, 2, 1], [-1, 2], [0, 2**62, 3], [], [0.0, 3.0]])
 def test_r2_texts_lie_inside_of_their_bytes(offset):
     data = np.frombuffer(b"abc", dtype=np.uint8)
-    assert list(Texts(data, np.array([0, 1, 3]))) == ["a", "bc"]
+    assert list(StringColumn(data, np.array([0, 1, 3]))) == ["a", "bc"]
     with pytest.raises(DataError, match="the offsets of texts"):
-        Texts(data, np.array(offset))
+        StringColumn(data, np.array(offset))
     with pytest.raises(DataError, match="the bytes of texts"):
-        Texts("abc", np.array([0, 3]))
+        StringColumn("abc", np.array([0, 3]))
 
 
 def test_missing_values_become_zero_or_the_smallest_of_their_query():
@@ -495,7 +495,7 @@ def test_an_empty_set_of_queries_is_one():
 
 @given(st.lists(st.text(max_size=5)), st.data())
 def test_texts_behave_as_a_list_of_str(words, data):
-    texts = Texts.of(words)
+    texts = StringColumn.of(words)
     assert list(texts) == words
     assert [texts[place] for place in range(-len(words), len(words))] == words + words
     key = data.draw(choices(len(words)))
@@ -504,17 +504,17 @@ def test_texts_behave_as_a_list_of_str(words, data):
     assert list(chosen) == [words[place] for place in places]
     assert list(chosen[:1]) == list(chosen)[:1]
     assert list(pickle.loads(pickle.dumps(chosen))) == list(chosen)
-    assert list(Texts.concat([chosen, texts])) == list(chosen) + words
+    assert list(StringColumn.concat([chosen, texts])) == list(chosen) + words
 
 
 def test_texts_keep_bytes_that_are_not_utf8():
     odd = b"caf\xe9".decode("utf-8", "surrogateescape")
-    assert list(Texts.of([odd, "x"])) == [odd, "x"]
+    assert list(StringColumn.of([odd, "x"])) == [odd, "x"]
 
 
 def test_half_a_surrogate_pair_is_no_text():
     with pytest.raises(DataError, match="surrogate"):
-        Texts.of(["\ud800"])
+        StringColumn.of(["\ud800"])
 
 
 def test_a_data_frame_brings_the_names_of_its_features():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise import DataError, FileFormatError, Queries, RankwiseError, Texts
+from rankwise import DataError, FileFormatError, Queries, RankwiseError, StringColumn
 from rankwise.data.trec import Run, from_trec, read_qrels, read_run, write_qrels, write_run
 
 RUN = b"""q1 Q0 d2 1 14.5 mine
@@ -201,7 +201,7 @@ def test_a_list_from_which_everything_is_dropped_is_no_list():
 
 
 def test_runs_made_by_hand_are_checked_too():
-    twice = Run(Texts.of(["q", "q"]), Texts.of(["d", "d"]), np.array([1.0, 2.0]))
+    twice = Run(StringColumn.of(["q", "q"]), StringColumn.of(["d", "d"]), np.array([1.0, 2.0]))
     with pytest.raises(DataError, match="document 'd' is twice in query 'q'"):
         from_trec(read_qrels(file(b"q 0 d 1")), twice)
 

@@ -1,4 +1,4 @@
-"""Worlds keep their promises to the last bit: the margin, the radius, the comparator, and one stream a seed."""
+"""Streams keep their promises to the last bit: the margin, the radius, the comparator, and one stream a seed."""
 
 from fractions import Fraction
 from itertools import chain, islice, pairwise
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.data.synthetic.streams import World, drifting_world, noisy_world, separable_world
+from rankwise.data.synthetic.streams import Stream, drifting_stream, noisy_stream, separable_stream
 from tests.strategies import few
 
 
@@ -24,7 +24,7 @@ def dot(a, b):
 
 @st.composite
 def shapes(draw):
-    """Worlds of every shape, margins from tiny to almost as large as the ball allows."""
+    """Streams of every shape, margins from tiny to almost as large as the ball allows."""
     grades, radius = draw(st.integers(2, 6)), draw(st.sampled_from([1.0, 0.01, 7.3]))
     share = draw(st.sampled_from([1e-6, 0.05, 0.3, 0.7, 0.99, 1 - 1e-6]))
     fewest = draw(st.integers(1, 6))
@@ -42,52 +42,52 @@ def shapes(draw):
 @given(shape=shapes(), angle=st.sampled_from([0.0, 0.01, 1.0]))
 def test_every_round_is_separated_by_its_margin_in_exact_arithmetic(shape, angle):
     angle = angle if shape["features"] > 1 else 0.0
-    world = drifting_world(8, angle=angle, **shape)
-    for t, query in enumerate(world):
-        u = exactly(world.comparator(t))
+    stream = drifting_stream(8, angle=angle, **shape)
+    for t, query in enumerate(stream):
+        u = exactly(stream.comparator(t))
         assert (1 - Fraction(1, 10**13)) ** 2 <= dot(u, u) <= 1
         rows = [exactly(row) for row in query.X]
-        assert all(dot(row, row) <= Fraction(world.radius) ** 2 for row in rows)
+        assert all(dot(row, row) <= Fraction(stream.radius) ** 2 for row in rows)
         along = {}
         for row, grade in zip(rows, query.y, strict=True):
             along.setdefault(grade, []).append(dot(row, u))
         in_order = [along[grade] for grade in sorted(along)]
         for lower, upper in pairwise(in_order):
-            assert min(upper) - max(lower) >= Fraction(world.margin)
+            assert min(upper) - max(lower) >= Fraction(stream.margin)
 
 
 @few
 @given(shape=shapes(), first=st.integers(0, 7), n_queries=st.integers(7, 30))
 def test_a_stream_read_in_any_way_has_the_same_bits(shape, first, n_queries):
-    world = separable_world(n_queries, **shape)
-    whole = world.queries()
+    stream = separable_stream(n_queries, **shape)
+    whole = stream.queries()
     assert whole.names() == list(range(n_queries))
-    assert len(world) == n_queries
-    rest = list(chain.from_iterable(world.blocks(first=first)))
+    assert len(stream) == n_queries
+    rest = list(chain.from_iterable(stream.blocks(first=first)))
     assert [query.qid for query in rest] == list(range(first, n_queries))
     for one, two in zip(rest, whole[first:], strict=True):
         assert np.array_equal(one.X, two.X)
         assert np.array_equal(one.y, two.y)
-    longer = separable_world(n_queries + 5, **shape)
-    assert all(np.array_equal(one.X, two.X) for one, two in zip(world, islice(longer, n_queries), strict=True))
+    longer = separable_stream(n_queries + 5, **shape)
+    assert all(np.array_equal(one.X, two.X) for one, two in zip(stream, islice(longer, n_queries), strict=True))
 
 
 def test_blocks_hold_a_bounded_piece_of_the_stream_and_differ_from_each_other():
-    world = separable_world(100_000, documents=100, features=50)
-    first, second = islice(world.blocks(), 2)
+    stream = separable_stream(100_000, documents=100, features=50)
+    first, second = islice(stream.blocks(), 2)
     assert isinstance(first, Queries)
     assert 1 < len(first) < 100
     assert first.X.nbytes <= 1 << 21
     assert second.qid[0] == len(first)
     assert not np.array_equal(first.X, second.X)
-    huge = separable_world(3, documents=2000, features=200)
+    huge = separable_stream(3, documents=2000, features=200)
     assert [len(block) for block in huge.blocks()] == [1, 1, 1]
-    assert [block.qid[0] for block in world.blocks(first=99_999)] == [99_999]
-    assert list(world.blocks(first=100_000)) == []
+    assert [block.qid[0] for block in stream.blocks(first=99_999)] == [99_999]
+    assert list(stream.blocks(first=100_000)) == []
 
 
 def test_the_defaults_are_those_of_the_simulation_in_the_paper():
-    queries = separable_world(500).queries()
+    queries = separable_stream(500).queries()
     assert set(queries.sizes.tolist()) == {20}
     assert queries.n_features == 20
     shares = np.bincount(queries.y.astype(int)) / queries.n_documents
@@ -96,15 +96,15 @@ def test_the_defaults_are_those_of_the_simulation_in_the_paper():
 
 
 def test_lists_of_any_length_in_the_range_are_drawn():
-    sizes = separable_world(2000, documents=(1, 4), features=2).queries().sizes
+    sizes = separable_stream(2000, documents=(1, 4), features=2).queries().sizes
     assert np.abs(np.bincount(sizes)[1:] / len(sizes) - 0.25).max() < 0.05
 
 
 def test_documents_spread_across_the_comparator():
-    """A world that lay on the line of its comparator could be learned from one pair."""
-    world = separable_world(300)
-    X = world.queries().X
-    across = X - np.outer(X @ world.comparator(), world.comparator())
+    """A stream that lay on the line of its comparator could be learned from one pair."""
+    stream = separable_stream(300)
+    X = stream.queries().X
+    across = X - np.outer(X @ stream.comparator(), stream.comparator())
     spread = np.linalg.svd(across, compute_uv=False)
     assert spread[-2] > 0.5 * spread[0]  # all directions but the comparator's own, which is gone
     assert 0.4 < np.sqrt((across**2).sum(axis=1).mean()) < 0.55
@@ -112,7 +112,7 @@ def test_documents_spread_across_the_comparator():
 
 @pytest.mark.parametrize("noise", [0.0, 0.2, 1.0])
 def test_noise_gives_documents_another_grade_and_changes_nothing_else(noise):
-    clean, noisy = separable_world(400).queries(), noisy_world(400, noise=noise).queries()
+    clean, noisy = separable_stream(400).queries(), noisy_stream(400, noise=noise).queries()
     assert np.array_equal(clean.X, noisy.X)
     assert abs((clean.y != noisy.y).mean() - noise) < 0.02
     assert noisy.y.min() == 0
@@ -123,7 +123,7 @@ def test_noise_gives_documents_another_grade_and_changes_nothing_else(noise):
 
 @pytest.mark.parametrize("noise", [0.0, 0.2, 1.0])
 def test_flipped_queries_are_turned_around_as_a_whole(noise):
-    clean, noisy = separable_world(400).queries(), noisy_world(400, noise=noise, flip="queries").queries()
+    clean, noisy = separable_stream(400).queries(), noisy_stream(400, noise=noise, flip="queries").queries()
     assert np.array_equal(clean.X, noisy.X)
     turned = [np.array_equal(two.y, 4 - one.y) for one, two in zip(clean, noisy, strict=True)]
     kept = [np.array_equal(two.y, one.y) for one, two in zip(clean, noisy, strict=True)]
@@ -132,25 +132,25 @@ def test_flipped_queries_are_turned_around_as_a_whole(noise):
 
 
 def test_the_comparator_turns_by_the_same_angle_every_round():
-    world = drifting_world(10, angle=0.1, features=5)
+    stream = drifting_stream(10, angle=0.1, features=5)
     for t in (0, 1, 7):
-        assert world.comparator(t) @ world.comparator(t + 1) == pytest.approx(np.cos(0.1))
-    assert world.comparator(0) @ world.comparator(31) == pytest.approx(np.cos(3.1))
+        assert stream.comparator(t) @ stream.comparator(t + 1) == pytest.approx(np.cos(0.1))
+    assert stream.comparator(0) @ stream.comparator(31) == pytest.approx(np.cos(3.1))
     # in a plane: three comparators span two dimensions
-    assert np.linalg.matrix_rank([world.comparator(t) for t in (0, 3, 9)], tol=1e-9) == 2
+    assert np.linalg.matrix_rank([stream.comparator(t) for t in (0, 3, 9)], tol=1e-9) == 2
 
 
 def test_a_world_that_stands_still_is_the_separable_one():
-    still, plain = drifting_world(50, angle=0.0).queries(), separable_world(50).queries()
+    still, plain = drifting_stream(50, angle=0.0).queries(), separable_stream(50).queries()
     assert np.array_equal(still.X, plain.X)
     assert np.array_equal(still.y, plain.y)
 
 
 def test_seeds_and_generators():
     one, two, other = (
-        separable_world(5, random_state=np.random.default_rng(3)),
-        separable_world(5, random_state=np.random.default_rng(3)),
-        separable_world(5, random_state=4),
+        separable_stream(5, random_state=np.random.default_rng(3)),
+        separable_stream(5, random_state=np.random.default_rng(3)),
+        separable_stream(5, random_state=4),
     )
     assert one == two
     assert np.array_equal(one.queries().X, two.queries().X)
@@ -181,13 +181,13 @@ def test_seeds_and_generators():
 )
 def test_impossible_worlds_are_refused(wrong):
     fine = {"n_queries": 5, "documents": (2, 3), "features": 3, "grades": 5, "margin": 0.1, "radius": 1.0}
-    World(**fine)
+    Stream(**fine)
     if isinstance(wrong.get("documents"), int):
         wrong = {"documents": (wrong["documents"], 3)}
     with pytest.raises(RankwiseError, match="found"):
-        World(**fine | wrong)
+        Stream(**fine | wrong)
 
 
 def test_a_stream_does_not_begin_outside_of_itself():
     with pytest.raises(RankwiseError, match="0 to 5: found 6"):
-        separable_world(5).blocks(first=6)
+        separable_stream(5).blocks(first=6)

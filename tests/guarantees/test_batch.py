@@ -39,10 +39,10 @@ def below(values, bound):
 @pytest.mark.parametrize("n", [3, 30])
 @pytest.mark.parametrize("W", [0.5, 3.0])
 def test_one_pass_of_gradient_descent(shape, n, W):
-    world = FewLists.random(*shape, seed=n)
+    stream = FewLists.random(*shape, seed=n)
     bound = ogd_average(G=G, W=W, radius=RADIUS, n=n)
-    w = world.descend(world.draw(REPETITIONS, n, seed=1), bound.terms["eta"])
-    excess = world.risk(w) - world.risk(world.best(W)[None])
+    w = stream.descend(stream.draw(REPETITIONS, n, seed=1), bound.terms["eta"])
+    excess = stream.risk(w) - stream.risk(stream.best(W)[None])
     assert below(excess, bound)
 
 
@@ -50,15 +50,15 @@ def test_one_pass_of_gradient_descent(shape, n, W):
 @pytest.mark.parametrize("n", [5, pytest.param(50, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("W", [0.5, 3.0])
 def test_regularised_minimisation_solved_well_or_badly(shape, n, W):
-    world = FewLists.random(*shape, seed=n)
-    drawn = world.draw(REPETITIONS, n, seed=2)
-    best = world.risk(world.best(W)[None])
+    stream = FewLists.random(*shape, seed=n)
+    drawn = stream.draw(REPETITIONS, n, seed=2)
+    best = stream.risk(stream.best(W)[None])
     known = {"G": G, "W": W, "radius": RADIUS, "n": n}
     right = best_lambda(**known)
     for lambda_ in (right / 10, right, 10 * right, theorem_6_lambda(**known)):
         for steps in (100, 3):  # three steps leave a gap that the bound has to pay for
-            w, gap = world.regularised(drawn, lambda_, steps)
-            excess = world.risk(w) - best
+            w, gap = stream.regularised(drawn, lambda_, steps)
+            excess = stream.risk(w) - best
             assert below(excess, rerm(lambda_=lambda_, gap=float(gap.max()), **known))
             if steps > 3:
                 assert gap.max() < 1e-3
@@ -72,22 +72,22 @@ def test_regularised_minimisation_solved_well_or_badly(shape, n, W):
 @pytest.mark.parametrize("n", [3, 100])
 @pytest.mark.parametrize("W", [0.5, 5.0])
 def test_smooth_losses_are_learned_faster_the_smaller_they_can_get(shape, n, W):
-    world = FewLists.random(*shape, seed=n)
-    drawn = world.draw(REPETITIONS, n, seed=3)
-    best = float(world.risk(world.best(W)[None])[0])
+    stream = FewLists.random(*shape, seed=n)
+    drawn = stream.draw(REPETITIONS, n, seed=3)
+    best = float(stream.risk(stream.best(W)[None])[0])
     for make in (ogd_smooth, equation_8):
         for L_star in (best, 1.5 * best):  # an upper bound on it will do
             bound = make(L_star=L_star, H=RADIUS**2 * H1, W=W, n=n)
-            assert below(world.risk(world.descend(drawn, bound.terms["eta"])), bound)
+            assert below(stream.risk(stream.descend(drawn, bound.terms["eta"])), bound)
 
 
 @given(st.integers(0, 10_000), st.sampled_from([(3, 2, 2), (5, 6, 3), (12, 20, 6)]))
 def test_the_lists_have_the_constants_that_the_bounds_are_given(seed, shape):
-    world = FewLists.random(*shape, seed=seed)
+    stream = FewLists.random(*shape, seed=seed)
     w = np.random.default_rng(seed).standard_normal((4, shape[2])) * 3
     v = w + np.random.default_rng(seed + 1).standard_normal(w.shape)
-    at_w, at_v = world.gradients(w), world.gradients(v)
-    assert (world.losses(w) >= -1e-12).all()
+    at_w, at_v = stream.gradients(w), stream.gradients(v)
+    assert (stream.losses(w) >= -1e-12).all()
     assert (np.linalg.norm(at_w, axis=2) <= G * RADIUS * (1 + 1e-12)).all()
     moved = np.linalg.norm(w - v, axis=1)[:, None]
     assert (np.linalg.norm(at_w - at_v, axis=2) <= H1 * RADIUS**2 * moved * (1 + 1e-9)).all()
@@ -204,11 +204,11 @@ def test_replacing_one_list_moves_the_minimiser_by_no_more_than_the_proof_says(l
 @given(st.integers(0, 10_000), st.sampled_from([(3, 2, 2), (5, 6, 3)]), st.sampled_from([0.01, 0.3, 10.0]))
 def test_replacing_one_list_moves_no_minimiser_farther_than_a_linear_one(seed, shape, lambda_):
     """2 G R/(lambda n), where the papers' argument, by the slope of the whole objective, has twice as much or more."""
-    world, n = FewLists.random(*shape, seed=seed), 4
-    first = world.draw(20, n, seed)
+    stream, n = FewLists.random(*shape, seed=seed), 4
+    first = stream.draw(20, n, seed)
     second = first.copy()
-    second[:, 0] = world.draw(20, 1, seed + 1)[:, 0]
-    (one, gap), (other, other_gap) = (world.regularised(drawn, lambda_, 300) for drawn in (first, second))
+    second[:, 0] = stream.draw(20, 1, seed + 1)[:, 0]
+    (one, gap), (other, other_gap) = (stream.regularised(drawn, lambda_, 300) for drawn in (first, second))
     unsolved = np.sqrt(2 * gap / lambda_) + np.sqrt(2 * other_gap / lambda_)
     assert (np.linalg.norm(one - other, axis=1) <= 2 * G * RADIUS / (lambda_ * n) + unsolved).all()
 
@@ -216,10 +216,10 @@ def test_replacing_one_list_moves_no_minimiser_farther_than_a_linear_one(seed, s
 @given(st.integers(0, 10_000), st.sampled_from([(3, 2, 2), (5, 6, 3)]), st.floats(0, 30))
 def test_the_gradient_of_a_smooth_loss_is_bounded_by_the_loss_itself(seed, shape, scale):
     """norm(grad)^2 <= 2 H f, where the papers have 4 H f; f = H w^2/2 shows that less than 2 would be false."""
-    world, H = FewLists.random(*shape, seed=seed), H1 * RADIUS**2
+    stream, H = FewLists.random(*shape, seed=seed), H1 * RADIUS**2
     w = scale * np.random.default_rng(seed).standard_normal((5, shape[2]))
-    squared = (world.gradients(w) ** 2).sum(axis=2)
-    assert (squared <= 2 * H * world.losses(w) * (1 + 1e-9) + 1e-12).all()
+    squared = (stream.gradients(w) ** 2).sum(axis=2)
+    assert (squared <= 2 * H * stream.losses(w) * (1 + 1e-9) + 1e-12).all()
     quadratic, slope = H * w**2 / 2, H * w
     assert slope**2 == pytest.approx(2 * H * quadratic)
 

@@ -1,4 +1,4 @@
-"""A certificate: rows sorted by strength, a headline that pays for being the smallest, and JSON that comes back."""
+"""A certificate: rows sorted by alpha, a headline that pays for being the smallest, and JSON that comes back."""
 
 import math
 from dataclasses import replace

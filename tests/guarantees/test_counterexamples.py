@@ -164,7 +164,7 @@ def test_but_on_every_mistake_some_outscored_document_weighs_something(scored, k
         i for i in range(len(labels)) if any(scores[j] >= scores[i] for j in np.flatnonzero(labels < labels[i]))
     ]
     assert v[outscored].sum() > 0
-    assert 1 - loss.bounds(scores, labels, ties="pessimistic") <= v[outscored].sum() + 1e-9
+    assert 1 - loss.upper_bounds(scores, labels, ties="pessimistic") <= v[outscored].sum() + 1e-9
 
 
 @given(st.floats(0, 1e3), st.floats(0, 1e3), st.floats(0, 1))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
-from rankwise.data.synthetic.streams import noisy_world, separable_world
+from rankwise.data.synthetic.streams import noisy_stream, separable_stream
 from rankwise.guarantees import (
     Bound,
     Precondition,
@@ -146,28 +146,28 @@ def test_the_max_pair_perceptron_makes_few_mistakes_whatever_its_step(rounds, et
 @pytest.mark.parametrize("rule", RULES)
 def test_on_separable_streams_losses_and_mistakes_end(shape, margin, rule):
     documents, features, gamma = shape
-    world = separable_world(30, documents=documents, features=features, margin=gamma)
+    stream = separable_stream(30, documents=documents, features=features, margin=gamma)
     loss, eta = SLAM(margin=margin, **rule), 2.0
-    rounds = list(world) * 2
+    rounds = list(stream) * 2
     ranker, worst = run(Slam(loss, eta), rounds), run(WorstPair(), rounds)
     facts = facts_of(loss, rounds)
-    known = {"gamma": gamma, "radius": world.radius, "V": facts.V, "eta": eta, "margin": margin}
+    known = {"gamma": gamma, "radius": stream.radius, "V": facts.V, "eta": eta, "margin": margin}
     assert separable_loss(**known).allows(sum(ranker.losses))
     assert separable_mistakes(**known, smallest=facts.smallest).allows(len(ranker.mistakes))
-    assert separable_worst_pair(gamma=gamma, radius=world.radius).allows(len(worst.mistakes))
-    u = world.comparator() / gamma
+    assert separable_worst_pair(gamma=gamma, radius=stream.radius).allows(len(worst.mistakes))
+    u = stream.comparator() / gamma
     assert cumulative(slam_at_one(loss), rounds, u) == pytest.approx(0, abs=1e-9)
-    general = theorem_s(F=0.0, norm_u=1 / gamma, radius=world.radius, V=facts.V, eta=eta, margin=margin)
+    general = theorem_s(F=0.0, norm_u=1 / gamma, radius=stream.radius, V=facts.V, eta=eta, margin=margin)
     assert separable_loss(**known).value == general.value
     assert "F" not in separable_loss(**known).terms
 
 
 def test_on_noisy_streams_the_hidden_comparator_pays_for_the_noise():
-    world = noisy_world(150, noise=0.05, documents=8, features=6, margin=0.2)
+    stream = noisy_stream(150, noise=0.05, documents=8, features=6, margin=0.2)
     loss = SLAM(margin=0.0)
-    rounds = list(world)
+    rounds = list(stream)
     ranker = run(Slam(loss), rounds)
-    u = world.comparator() / world.margin
+    u = stream.comparator() / stream.margin
     F = cumulative(slam_at_one(loss), ranker.mistakes, u)
     assert F > 0
     bound = theorem_s(F=F, norm_u=5.0, radius=1.0, V=facts_of(loss, rounds).V, margin=0.0)

@@ -31,7 +31,7 @@ def test_numbers_of_all_digits_and_of_few_are_written_as_python_does(scale):
 
 
 def test_nearly_all_scores_of_usual_size_need_no_help_from_python():
-    room = np.empty(LONGEST, np.uint8)
+    buffer = np.empty(LONGEST, np.uint8)
     values = np.random.default_rng(1).normal(size=5000)
-    assert sum(put_shortest(room, 0, value) < 0 for value in values) < 10
-    assert all(put_shortest(room, 0, value) < 0 for value in (math.nan, math.inf, -math.inf, 1e300, 1e-300))
+    assert sum(put_shortest(buffer, 0, value) < 0 for value in values) < 10
+    assert all(put_shortest(buffer, 0, value) < 0 for value in (math.nan, math.inf, -math.inf, 1e300, 1e-300))

@@ -16,7 +16,7 @@ from tests.strategies import few, judged_lists
 
 LOSSES = [loss for kind in registered().values() for loss in kind.examples()]
 over_all_losses = pytest.mark.parametrize("loss", LOSSES, ids=repr)
-over_all_bounds = pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.bounds is not None], ids=repr)
+over_all_bounds = pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.upper_bounds is not None], ids=repr)
 ordinary = st.one_of(st.floats(-4, 4), st.sampled_from([0.0, 1.0, -1.0]))
 
 
@@ -190,7 +190,7 @@ def test_weights_feel_no_more_than_the_radius_of_the_documents(loss, m):
 
 
 def assert_bounds(loss, scores, labels):
-    short = missed(loss.bounds, scores, labels) - on_lists(loss, scores, labels)[0]
+    short = missed(loss.upper_bounds, scores, labels) - on_lists(loss, scores, labels)[0]
     worst = int(np.argmax(short))
     assert short[worst] <= 1e-12, (scores[worst], labels[worst])
 
@@ -223,7 +223,7 @@ def test_every_bound_holds_on_longer_lists(loss, judged):
 @pytest.mark.parametrize("m", [3, 6, 11])
 def test_no_search_gets_below_a_bound(loss, m):
     def short(scores, labels):
-        return missed(loss.bounds, scores, labels) - on_lists(loss, scores, labels)[0]
+        return missed(loss.upper_bounds, scores, labels) - on_lists(loss, scores, labels)[0]
 
     found = highest(short, m)
     assert found[0] <= 1e-12, found

@@ -76,7 +76,7 @@ def test_the_largest_value_is_margin_plus_2b_times_the_sum_of_weights(rule, b):
 @pytest.mark.parametrize("margin", [0.25, 0.9])
 def test_a_smaller_margin_bounds_that_share_of_the_loss(rule, margin):
     loss, measure = SLAM(weights=rule, margin=margin), SLAM(weights=rule).bounds
-    assert loss.bounds is None
+    assert loss.upper_bounds is None
     tightest = np.inf
     for m in (2, 3, 4):
         scores, labels = all_lists(m, 4)

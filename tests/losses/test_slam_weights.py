@@ -13,7 +13,10 @@ from tests.losses.lists import all_lists, labellings, missed, weak_orders
 from tests.losses.weights import classes, read_off, tabled
 from tests.strategies import few, judged_lists
 
-BOUNDING = [loss for loss in SLAM.examples() if loss.bounds is not None] + [SLAM(k=2), SLAM(weights="ndcg_003", k=2)]
+BOUNDING = [loss for loss in SLAM.examples() if loss.upper_bounds is not None] + [
+    SLAM(k=2),
+    SLAM(weights="ndcg_003", k=2),
+]
 graded = st.lists(st.integers(0, 4), min_size=2, max_size=12).filter(lambda labels: len(set(labels)) > 1)
 binary = st.lists(st.integers(0, 1), min_size=2, max_size=12).filter(lambda labels: len(set(labels)) > 1)
 
@@ -103,7 +106,7 @@ def test_the_printed_weights_for_ndcg_are_as_uneven_as_m_log_squared_m():
 
 def assert_covers(loss, scores, labels, own):
     """pessimistic 1 - measure <= sum of v over the documents that are outscored; ``own`` holds v, list by list."""
-    short = missed(loss.bounds, scores, labels) - (own * outscored(loss, scores, labels)).sum(axis=1)
+    short = missed(loss.upper_bounds, scores, labels) - (own * outscored(loss, scores, labels)).sum(axis=1)
     worst = int(np.argmax(short))
     assert short[worst] <= 1e-12, (scores[worst], labels[worst])
 

@@ -52,8 +52,8 @@ def hinge_largest(perfect, imperfect, missed):
     return max(m * max(0.0, 1 - (b - c)) for b in perfect for c, m in zip(imperfect, missed, strict=True))
 
 
-def minimum(lists, strength, largest=False):
-    """The least (strength/2) norm(w)^2 + sum over lists of weight times hinge, as one quadratic programme.
+def minimum(lists, alpha, largest=False):
+    """The least (alpha/2) norm(w)^2 + sum over lists of weight times hinge, as one quadratic programme.
 
     ``lists``: (weight, perfect vectors, imperfect vectors, missed) each. Unknowns are w and slacks, one a pair of
     orders with slack >= 1 - w . (Phi_b - Phi_c), or one a list with slack >= missed_c (1 - w . (Phi_b - Phi_c)).
@@ -64,21 +64,21 @@ def minimum(lists, strength, largest=False):
             costs.append(weight)
         for b in perfect:
             for c, m in zip(imperfect, missed, strict=True):
-                often = m if largest else 1.0
+                query_weight = m if largest else 1.0
                 if not largest:
                     costs.append(weight * m / len(perfect))
-                rows.append(often * (b - c))
-                bounds.append(often)
+                rows.append(query_weight * (b - c))
+                bounds.append(query_weight)
                 owner.append(len(costs) - 1)
-    return programme(np.array(rows), np.array(bounds), np.array(owner), np.array(costs), strength)
+    return programme(np.array(rows), np.array(bounds), np.array(owner), np.array(costs), alpha)
 
 
-def programme(A, bound, owner, cost, strength, centre=None):
-    """(w, least of (strength/2) norm(w - centre)^2 + cost . slack) with slack_owner >= bound - A w, slack >= 0."""
+def programme(A, bound, owner, cost, alpha, centre=None):
+    """(w, least of (alpha/2) norm(w - centre)^2 + cost . slack) with slack_owner >= bound - A w, slack >= 0."""
     features, slacks = A.shape[1], len(cost)
     centre = np.zeros(features) if centre is None else centre
     P = np.zeros((features + slacks, features + slacks), order="F")
-    P[:features, :features] = strength * np.eye(features)
+    P[:features, :features] = alpha * np.eye(features)
     G = np.zeros((len(A), features + slacks), order="F")
     G[:, :features] = -A
     G[np.arange(len(A)), features + owner] = -1.0
@@ -86,9 +86,9 @@ def programme(A, bound, owner, cost, strength, centre=None):
     solver = piqp.DenseSolver()
     for name in ("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel"):
         setattr(solver.settings, name, 1e-10)
-    solver.setup(P, np.concatenate([-strength * centre, cost]), G=G, h_u=-bound, x_l=low)
+    solver.setup(P, np.concatenate([-alpha * centre, cost]), G=G, h_u=-bound, x_l=low)
     solver.solve()
     w = np.array(solver.result.x)[:features]
     slack = np.zeros(slacks)
     np.maximum.at(slack, owner, bound - A @ w)
-    return w, 0.5 * strength * (w - centre) @ (w - centre) + float(cost @ slack)
+    return w, 0.5 * alpha * (w - centre) @ (w - centre) + float(cost @ slack)

@@ -55,7 +55,7 @@ def ridge_regression_on_ohsumed() -> Iterator[str]:
 @claims("direct.md")
 def validation_queries() -> Iterator[str]:
     queries = stored("set_facts")["ohsumed"]["queries"]
-    yield f"the choice of the strength on {queries // 5} queries"
+    yield f"the choice of the alpha on {queries // 5} queries"
 
 
 @claims("direct.md")
@@ -241,7 +241,7 @@ def what_rankers_cost() -> Iterator[str]:
     )
     assert 1 <= round(seconds["ohsumed", "RankSVM"]) <= 2
     smooth = sorted(seconds[data, "SmoothRank"] for data in ("ohsumed", "mq2008"))
-    yield f"with its ten strengths takes {smooth[0]:.0f} to {smooth[1]:.0f}."
+    yield f"with its ten alphas takes {smooth[0]:.0f} to {smooth[1]:.0f}."
 
 
 @claims("not_there.md")

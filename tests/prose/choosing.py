@@ -230,7 +230,7 @@ def tools_of_the_example() -> Iterator[str]:
     yield f"{EIGHT} tools, one name"
 
 
-stated("tune.md", "advice", "A strength at the end of the grid asks for a wider one", "the choice hardly matters")
+stated("tune.md", "advice", "A alpha at the end of the grid asks for a wider one", "the choice hardly matters")
 
 
 @claims("tune.md")

@@ -100,7 +100,7 @@ def mistakes_of_both_perceptrons() -> Iterator[str]:
     forced = np.array(margins["forced"]["MaxPairPerceptron"])
     assert (pair[: len(forced)] < forced).all()
     assert pair[-1] / pair[0] < line[-1] / line[0]
-    yield "random worlds are kinder than an adversary, and the mistakes grow more slowly"
+    yield "random streams are kinder than an adversary, and the mistakes grow more slowly"
 
 
 @claims("online.md")

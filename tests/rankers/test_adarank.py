@@ -30,8 +30,8 @@ def judged(draw, weights=True):
     X = np.array(draw(st.lists(rows, min_size=sum(sizes), max_size=sum(sizes))))
     y = draw(st.lists(st.sampled_from([0, 0, 1, 2, 4]), min_size=sum(sizes), max_size=sum(sizes)))
     queries = Queries.from_arrays(X, y, group=sizes)
-    often = draw(st.lists(st.sampled_from([0.0, 0.3, 1.0, 7.0]), min_size=count, max_size=count))
-    return queries.with_weight(often) if weights and any(often) else queries
+    query_weight = draw(st.lists(st.sampled_from([0.0, 0.3, 1.0, 7.0]), min_size=count, max_size=count))
+    return queries.with_weight(query_weight) if weights and any(query_weight) else queries
 
 
 options = st.fixed_dictionaries(
@@ -299,9 +299,9 @@ def test_a_validation_set_that_the_measure_says_nothing_about_chooses_nothing():
 
 def test_a_list_of_weight_two_is_a_list_twice_and_one_of_weight_zero_is_none():
     queries = lists(17)
-    often = np.random.default_rng(0).integers(0, 4, 20)
-    weighted = AdaRank("nDCG@3", repeats=False, scale="none").fit(queries.with_weight(often))
-    repeated = AdaRank("nDCG@3", repeats=False, scale="none").fit(queries[np.repeat(np.arange(20), often)])
+    query_weight = np.random.default_rng(0).integers(0, 4, 20)
+    weighted = AdaRank("nDCG@3", repeats=False, scale="none").fit(queries.with_weight(query_weight))
+    repeated = AdaRank("nDCG@3", repeats=False, scale="none").fit(queries[np.repeat(np.arange(20), query_weight)])
     assert weighted.history_["feature"].tolist() == repeated.history_["feature"].tolist()
     for name in ("alpha", "phi", "delta", "train", "certificate"):
         np.testing.assert_allclose(weighted.history_[name], repeated.history_[name], rtol=1e-12, atol=1e-12)

@@ -26,13 +26,13 @@ def test_what_the_package_knows_of_a_bound_is_not_left_to_be_assumed():
     for options in ({"first_ball": 1.0}, {}):  # chosen by the user, or by the largest row of the sample
         (row,) = named(fitted(RidgeRanker(alpha=1.0)).certificate(TRAIN, **options), "Uniform, l2-Lipschitz")
         assert settled(row)[FIRST_BALL.sentence] is None
-    (row,) = named(fitted(RankSVM(strength=0.1)).certificate(TRAIN, **KNOWN), "Regularised minimisation")
+    (row,) = named(fitted(RankSVM(alpha=0.1)).certificate(TRAIN, **KNOWN), "Regularised minimisation")
     assert settled(row)[CONVEX.sentence] is True
 
 
 def test_a_range_that_depends_on_labels_says_which_labels():
     """The KL form of ListNet can be as large as the spread of the labels, which no sample knows of lists to come."""
-    model = ListNet(solver="lbfgs", strength=0.1)
+    model = ListNet(solver="lbfgs", alpha=0.1)
     row = next(row for row in named(fitted(model).certificate(TRAIN, **KNOWN), "Uniform, l2") if "ListNet" in row.name)
     assert settled(row)[f"no label to come is above 3, so that {SPAN.sentence}"] is None
     assert SPAN.sentence not in settled(row)
@@ -41,7 +41,7 @@ def test_a_range_that_depends_on_labels_says_which_labels():
 def test_the_rounds_of_adarank_and_the_error_of_smoothing_rest_on_nothing_unknown():
     (row,) = named(fitted(AdaRank(rounds=3)).certificate(TRAIN), "AdaRank certificate")
     assert row.applies is True
-    smooth = SmoothRank("nDCG@5", strength=1.0, sigmas=(1e-3,), steps=5)
+    smooth = SmoothRank("nDCG@5", alpha=1.0, sigmas=(1e-3,), steps=5)
     (row,) = named(fitted(smooth).certificate(TRAIN), "Smoothing")
     assert row.applies is True
 
@@ -50,11 +50,11 @@ def test_lists_count_as_they_do_in_the_mean_that_is_bounded():
     """Lists that a measure says nothing about are neither in its mean nor in n; the objective has all of them."""
     judged = np.add.reduceat((TRAIN.labels() > 0).astype(int), TRAIN.start[:-1]) > 0
     assert 0 < judged.sum() < len(TRAIN)
-    found = fitted(RankSVM(strength=0.1)).certificate(TRAIN, **KNOWN)
+    found = fitted(RankSVM(alpha=0.1)).certificate(TRAIN, **KNOWN)
     assert {row.terms["n"] for row in named(found, "Uniform")} == {judged.sum()}
     assert {row.terms["n"] for row in named(found, "Regularised")} == {len(TRAIN)}
     held = np.add.reduceat((UNSEEN.labels() > 0).astype(int), UNSEEN.start[:-1]) > 0
-    (row,) = named(fitted(RankSVM(strength=0.1)).certificate(None, UNSEEN), "Hoeffding")
+    (row,) = named(fitted(RankSVM(alpha=0.1)).certificate(None, UNSEEN), "Hoeffding")
     assert row.terms["n"] == held.sum()
 
 

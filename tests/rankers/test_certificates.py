@@ -222,11 +222,11 @@ def test_of_a_longer_stream_than_can_be_remembered_the_certificate_says_so(monke
 def test_what_a_ranker_began_with_it_has_seen():
     first = RidgeRanker(alpha=1.0).fit(HELD)
     for ranker in (
-        RankSVM(strength=0.1, center=first),
-        SmoothRank(strength=1.0, start=[first], sigmas=(1.0,), steps=1),
+        RankSVM(alpha=0.1, center=first),
+        SmoothRank(alpha=1.0, start=[first], sigmas=(1.0,), steps=1),
     ):
         assert "hold-out" not in kinds(ranker.fit(TRAIN).certificate(None, HELD))
-    warm = SmoothRank("nDCG@5", strength=1.0, sigmas=(1.0,), steps=1, warm_start=True).fit(HELD).fit(TRAIN)
+    warm = SmoothRank("nDCG@5", alpha=1.0, sigmas=(1.0,), steps=1, warm_start=True).fit(HELD).fit(TRAIN)
     assert "hold-out" not in kinds(warm.certificate(None, HELD))
     assert "hold-out" in kinds(warm.set_params(warm_start=False).fit(TRAIN).certificate(None, HELD))
 
@@ -242,7 +242,7 @@ def test_a_fit_that_fails_leaves_the_fingerprints_as_they_were():
 def test_other_lists_than_those_of_the_fit_are_noticed():
     model = fitted(AdaRank(rounds=3))
     assert any("are not those of the fit" in note for note in model.certificate(UNSEEN).notes)
-    (row,) = named(fitted(RankSVM(strength=0.1)).certificate(UNSEEN), "Regularised")
+    (row,) = named(fitted(RankSVM(alpha=0.1)).certificate(UNSEEN), "Regularised")
     assert row.applies is False
 
 
@@ -252,15 +252,15 @@ def test_other_lists_than_those_of_the_fit_are_noticed():
 @pytest.mark.parametrize(
     ("ranker", "applies"),
     [
-        (RankSVM(strength=0.1), None),
-        (RankSVM(strength=(0.1, 1.0), folds=2), False),
+        (RankSVM(alpha=0.1), None),
+        (RankSVM(alpha=(0.1, 1.0), folds=2), False),
         (RankSVM(folds=2), False),
-        (RankSVM(strength="theory", row_radius=1.0, norm=1.0, scale="none"), None),
-        (SLAMRanker(strength=0.1), False),  # its centre is a ridge regression on the same lists
-        (SLAMRanker(strength=0.1, center=None), None),
-        (TwoStage("AP", first="ridge", strength=0.1), False),
-        (ListNet(solver="lbfgs", strength=0.1), None),
-        (ListNet(solver="lbfgs", strength=(0.1, 1.0), folds=2), False),
+        (RankSVM(alpha="theory", row_radius=1.0, norm=1.0, scale="none"), None),
+        (SLAMRanker(alpha=0.1), False),  # its centre is a ridge regression on the same lists
+        (SLAMRanker(alpha=0.1, center=None), None),
+        (TwoStage("AP", first="ridge", alpha=0.1), False),
+        (ListNet(solver="lbfgs", alpha=0.1), None),
+        (ListNet(solver="lbfgs", alpha=(0.1, 1.0), folds=2), False),
     ],
     ids=lambda value: " ".join(repr(value).split()),
 )
@@ -274,13 +274,13 @@ def test_a_chosen_lambda_or_centre_makes_the_bound_one_whose_precondition_is_not
 
 def test_features_that_were_scaled_by_the_lists_make_it_not_met():
     wide = TRAIN.map_features(lambda X: 100 * X)
-    (row,) = named(RankSVM(strength=0.1).fit(wide).certificate(wide), "Regularised minimisation")
+    (row,) = named(RankSVM(alpha=0.1).fit(wide).certificate(wide), "Regularised minimisation")
     assert row.applies is False
     assert any("not scaled by what these lists say" in one.sentence and one.met is False for one in row.preconditions)
 
 
 def test_the_lambda_that_is_not_declared_for_a_norm_is_the_best_for_its_own():
-    (row,) = named(fitted(RankSVM(strength=0.1)).certificate(TRAIN, **KNOWN), "Regularised minimisation")
+    (row,) = named(fitted(RankSVM(alpha=0.1)).certificate(TRAIN, **KNOWN), "Regularised minimisation")
     assert row.terms["regularisation"] == pytest.approx(row.terms["stability"])
 
 
@@ -326,7 +326,7 @@ def test_with_many_lists_a_uniform_bound_is_the_headline():
     noise = np.random.default_rng(0).uniform(-0.001, 0.001, 2 * count)
     X = np.column_stack([np.tile([0.499, -0.499], count), noise])
     queries = Queries.from_arrays(X, np.tile([1.0, 0.0], count), group=np.full(count, 2))
-    model = SLAMRanker("nDCG", strength=0.055, center=None).fit(queries)
+    model = SLAMRanker("nDCG", alpha=0.055, center=None).fit(queries)
     found = model.certificate(queries, row_radius=0.5, longest=2, first_ball=1.0)
     assert found.headline.kind == "generalisation"
     assert not found.headline.vacuous
@@ -364,7 +364,7 @@ def test_delta_is_checked_before_any_work():
 
 @pytest.mark.parametrize("sigma", [1.0, 1e-3, 1e-7])
 def test_the_smoothing_gap_is_above_what_it_bounds(sigma):
-    (row,) = named(fitted(SmoothRank("nDCG@5", strength=1.0, sigmas=(sigma,), steps=5)).certificate(TRAIN), "Smoothing")
+    (row,) = named(fitted(SmoothRank("nDCG@5", alpha=1.0, sigmas=(sigma,), steps=5)).certificate(TRAIN), "Smoothing")
     assert row.terms["measured"] <= row.value + 1e-12
     assert row.terms["sigma"] == sigma
     assert row.vacuous == (sigma == 1.0)
@@ -405,7 +405,7 @@ def test_the_headline_through_the_training_lists_is_wrong_no_more_often_than_del
             labels=(0.0, 1.0),
             count_the_same=Precondition("all lists count the same", True),
         )
-        claims = uniform_claims(found, lengths[length][number], known, loss.bounds, delta)
+        claims = uniform_claims(found, lengths[length][number], known, loss.upper_bounds, delta)
         headline = certify(claims, about="", delta=delta).headline
         true = risks[length][number]
         wrong.append(headline.value < true)

@@ -18,7 +18,7 @@ from sklearn.utils import estimator_checks
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.data.unsliced import Whole
+from rankwise.data.unsliced import Unsliced
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers._fit_checks import NothingLearnedWarning
 from rankwise.rankers.online.learner import OnlineLearner
@@ -206,7 +206,7 @@ def test_a_validation_set_is_used_or_refused_but_never_ignored_in_silence(ranker
     except DataError as error:
         assert "leave it out" in str(error)  # noqa: PT017
         return
-    assert learned(clone(ranker).fit(train, validation=Whole(other))) == plain
+    assert learned(clone(ranker).fit(train, validation=Unsliced(other))) == plain
     second = clone(ranker).fit(train, eval_set=[(other.X, other.y)], eval_group=[other.sizes])
     assert learned(second) == plain
 

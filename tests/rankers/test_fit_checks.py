@@ -127,7 +127,7 @@ def test_n8_choices_by_the_training_queries_are_a_warning(ranker):
 
 def test_n8_choices_that_another_ranker_made_are_no_reason_to_warn():
     first = rw.RidgeRanker(alpha=(1.0, 2.0)).fit(LISTS, validation=OTHERS)
-    assert told(rw.RankSVM(center=first, strength=0.1).fit, OTHERS) == []
+    assert told(rw.RankSVM(center=first, alpha=0.1).fit, OTHERS) == []
 
 
 # ------------------------------------------------------------------------------------------- labels that are no grades
@@ -138,7 +138,7 @@ def test_n8_labels_beyond_every_graded_scale_are_a_warning_where_gains_grow_expo
     steep = LISTS.with_labels(y)
     for call in (
         lambda: rw.evaluate(steep, LISTS.X[:, 0], ["nDCG@10"]),
-        lambda: rw.SLAMRanker(strength=0.1).fit(steep),
+        lambda: rw.SLAMRanker(alpha=0.1).fit(steep),
         lambda: rw.measures.NDCG()([1, 2], [0, 31]),
     ):
         found = told(call)

@@ -21,7 +21,7 @@ from tests.rankers.test_saved import rewritten
 # A value for every parameter that a certificate might read, most of them harmless to a fitted ranker.
 OTHER = {
     "measure": "P@3",
-    "strength": "theory",
+    "alpha": "theory",
     "ball": None,
     "center": None,
     "row_radius": 0.5,
@@ -50,7 +50,6 @@ OTHER = {
     "smoothing": "other",
     "start": "zero",
     "warm_start": True,
-    "alpha": 1e9,
     "balanced": False,
     "target": "labels",
     "ties": "optimistic",
@@ -75,7 +74,7 @@ def other_value(name, value):
     found = OTHER.get(name, "something else")
     if repr(found) != repr(value):
         return found
-    return {"measure": "AP", "strength": 1e-9}.get(name, f"not {value!r}")
+    return {"measure": "AP", "alpha": 1e-9}.get(name, f"not {value!r}")
 
 
 def rows_of(certificate):
@@ -207,19 +206,19 @@ def test_d3_a_perceptron_is_certified_for_the_margin_of_its_fit(tmp_path):
     loss, before = model.ledger_.loss, rows_of(model.certificate(TRAIN))
     again = saved(model.set_params(margin=0.0), tmp_path)
     assert again.margin == 1.0, "a file holds the fit"
-    assert again.ledger_.rules.loss.margin == 1.0
+    assert again.ledger_.config.loss.margin == 1.0
     assert rows_of(again.certificate(TRAIN)) == before
     assert all(
         row.allows(loss) for row in named(again.certificate(TRAIN), "Theorem S") if row.bounds == "cumulative loss"
     )
     again.partial_fit(UNSEEN)
-    assert again.ledger_.rules.loss.margin == 1.0, "a run goes on by the rules that it began with"
+    assert again.ledger_.config.loss.margin == 1.0, "a run goes on by the rules that it began with"
     assert again.frozen_.parameters["margin"] == 1.0
 
 
 def test_d3_a_strength_that_was_chosen_stays_chosen():
-    model = rw.SLAMRanker(strength=(0.1, 1.0, 10.0), center=None, scale="none", folds=2).fit(TRAIN)
-    model.set_params(strength="theory", row_radius=1.0, norm=1.0)
+    model = rw.SLAMRanker(alpha=(0.1, 1.0, 10.0), center=None, scale="none", folds=2).fit(TRAIN)
+    model.set_params(alpha="theory", row_radius=1.0, norm=1.0)
     (row,) = named(model.certificate(TRAIN, **KNOWN), "Regularised")
     assert row.applies is False
     assert any("lambda was fixed" in one.sentence and one.met is False for one in row.preconditions)
@@ -265,7 +264,7 @@ def test_d5_a_hold_out_is_not_unseen_because_a_document_is_missing():
 def test_d5_what_is_met_and_what_is_assumed_about_a_hold_out():
     """Nobody can know whether weights that were given were learned from the hold-out: that is assumed, in words."""
     prior = rw.RidgeRanker(alpha=1.0).fit(UNSEEN).coef_
-    model = rw.RankSVM(strength=0.1, center=prior).fit(TRAIN)
+    model = rw.RankSVM(alpha=0.1, center=prior).fit(TRAIN)
     (row,) = named(model.certificate(None, UNSEEN), "Betting")
     met = {one.sentence: one.met for one in row.preconditions}
     assert [one for sentence, one in met.items() if "content of a query that fit saw" in sentence] == [True]
@@ -275,21 +274,21 @@ def test_d5_what_is_met_and_what_is_assumed_about_a_hold_out():
 
 def test_d6_copies_of_a_hold_out_do_not_make_it_larger():
     model, few = fitted(rw.RidgeRanker(alpha=1.0)), UNSEEN[np.flatnonzero(UNSEEN.sizes > 2)[:5]]
-    once, often = model.certificate(None, few), model.certificate(None, Queries.concat([few] * 60, rename=True))
-    assert often.headline.value >= once.headline.value
-    assert often.headline.terms["distinct"] == often.headline.terms["n"] == 5
-    assert any("295 of the 300 hold-out queries repeat others" in note for note in often.notes)
-    assert once.notes[0] != often.notes[0]
+    once, query_weight = model.certificate(None, few), model.certificate(None, Queries.concat([few] * 60, rename=True))
+    assert query_weight.headline.value >= once.headline.value
+    assert query_weight.headline.terms["distinct"] == query_weight.headline.terms["n"] == 5
+    assert any("295 of the 300 hold-out queries repeat others" in note for note in query_weight.notes)
+    assert once.notes[0] != query_weight.notes[0]
 
 
 def test_d6_copies_of_training_queries_do_not_make_uniform_bounds_smaller():
     train = Queries.concat([TRAIN] * 40, rename=True)
     model = rw.RidgeRanker(alpha=1.0).fit(TRAIN)
-    often = rw.RidgeRanker(alpha=1.0).fit(train)
-    often.coef_ = model.coef_
+    query_weight = rw.RidgeRanker(alpha=1.0).fit(train)
+    query_weight.coef_ = model.coef_
     for name in ("l2-Lipschitz", "largest score", "sparse weights"):
         (alone,), (copied,) = (
-            named(one.certificate(data, **KNOWN), name) for one, data in ((model, TRAIN), (often, train))
+            named(one.certificate(data, **KNOWN), name) for one, data in ((model, TRAIN), (query_weight, train))
         )
         assert copied.value >= alone.value * (1 - 1e-9)
 

@@ -15,7 +15,7 @@ from rankwise.rankers.smooth import annealing as _annealed
 from rankwise.solvers.batch.risk import BundleRisk
 from tests.rankers.test_every_ranker import learned, lists, over_all_rankers
 
-ROOMS = tuple(str(Path(rankwise.__file__).parent / room) for room in ("rankers", "solvers"))
+ROOMS = tuple(str(Path(rankwise.__file__).parent / buffer) for buffer in ("rankers", "solvers"))
 SHARED = str(Path(rankwise.__file__).parent / "rankers" / "_base.py")
 
 
@@ -97,24 +97,24 @@ def test_a_stopped_perceptron_holds_the_rounds_that_were_played(monkeypatch, par
 
 def test_a_stopped_annealing_holds_the_stage_that_was_worth_most(monkeypatch):
     train, held = lists(30), lists(30, seed=1)
-    whole = rw.SmoothRank("nDCG@5", strength=1.0, sigmas=(4.0, 1.0, 0.25), n_jobs=1).fit(train, validation=held)
-    model = rw.SmoothRank("nDCG@5", strength=1.0, sigmas=(4.0, 1.0, 0.25), n_jobs=1)
+    whole = rw.SmoothRank("nDCG@5", alpha=1.0, sigmas=(4.0, 1.0, 0.25), n_jobs=1).fit(train, validation=held)
+    model = rw.SmoothRank("nDCG@5", alpha=1.0, sigmas=(4.0, 1.0, 0.25), n_jobs=1)
     monkeypatch.setattr(_annealed, "mean_measure", Count(_annealed.mean_measure, 5))  # two a stage: in the third one
     with pytest.raises(Interrupted):
         model.fit(train, validation=held)
     np.testing.assert_array_equal(model.history_["sigma"], [4.0, 1.0])
     np.testing.assert_array_equal(model.history_["validation"], whole.history_["validation"][:2])
     np.testing.assert_array_equal(model.coef_, whole.history_.coefs[1])
-    assert model.strength_ == 1.0
+    assert model.alpha_ == 1.0
 
 
 def test_folds_that_are_stopped_leave_the_best_weights_that_they_had_found(monkeypatch):
     train = lists(30)
     monkeypatch.setattr(_annealed, "mean_measure", Count(_annealed.mean_measure, 20))
-    model = rw.SmoothRank("nDCG@5", strength=(0.1, 1.0), sigmas=(4.0, 0.25), folds=5, n_jobs=1)
+    model = rw.SmoothRank("nDCG@5", alpha=(0.1, 1.0), sigmas=(4.0, 0.25), folds=5, n_jobs=1)
     with pytest.raises(Interrupted):
         model.fit(train)
-    assert model.strength_ in (0.1, 1.0)
+    assert model.alpha_ in (0.1, 1.0)
     assert len(model.history_) in (1, 2)
     assert np.isnan(model.path_["nDCG@5"]).all(), "nothing was chosen"
 
@@ -122,10 +122,10 @@ def test_folds_that_are_stopped_leave_the_best_weights_that_they_had_found(monke
 def test_a_start_that_is_stopped_leaves_the_ranker_around_it_as_it_was(monkeypatch):
     calls = Count(BundleRisk.solve, 2)
     monkeypatch.setattr(BundleRisk, "solve", lambda *arguments: calls(*arguments))
-    model = rw.SmoothRank("nDCG@5", start="ranksvm", strength=1.0, sigmas=(1.0,))
+    model = rw.SmoothRank("nDCG@5", start="ranksvm", alpha=1.0, sigmas=(1.0,))
     with pytest.raises(KeyboardInterrupt) as stopped:
         model.fit(lists(20), validation=lists(20, seed=1))
-    assert not isinstance(stopped.value, Interrupted), "RankSVM held a strength, SmoothRank holds nothing"
+    assert not isinstance(stopped.value, Interrupted), "RankSVM held a alpha, SmoothRank holds nothing"
     assert not hasattr(model, "coef_")
     assert not hasattr(model, "n_features_in_")
 
@@ -134,7 +134,7 @@ def test_an_annealing_starts_from_ranksvm_by_name():
     train, held = lists(30), lists(30, seed=1)
     svm = rw.RankSVM("nDCG@5").fit(train, validation=held)
     by_name, by_weights = (
-        rw.SmoothRank("nDCG@5", start=start, strength=1.0, sigmas=(1.0, 0.5)).fit(train, validation=held)
+        rw.SmoothRank("nDCG@5", start=start, alpha=1.0, sigmas=(1.0, 0.5)).fit(train, validation=held)
         for start in ("ranksvm", svm)
     )
     np.testing.assert_array_equal(by_name.start_, svm.coef_)

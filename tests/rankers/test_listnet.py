@@ -14,7 +14,7 @@ from sklearn.base import clone
 import rankwise as rw
 from rankwise._errors import FileFormatError, Interrupted, RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.rankers.linear.listnet import STRENGTHS, Batch, ListNet
+from rankwise.rankers.linear.listnet import ALPHAS, Batch, ListNet
 from tests.rankers import test_every_ranker as every
 from tests.rankers.test_saved import rewritten, saved
 
@@ -28,12 +28,12 @@ def lists(seed=0, count=25, features=4, weighted=False, stretch=1.0):
     return Queries(X, y, np.cumsum([0, *sizes]), weight=rng.uniform(0, 2, count) if weighted else None)
 
 
-def plain(queries, strength, target="labels"):
-    """(strength/2) norm(w)^2 + mean over lists of sum_j P_j (log P_j - log softmax_j(X w)), with its gradient."""
+def plain(queries, alpha, target="labels"):
+    """(alpha/2) norm(w)^2 + mean over lists of sum_j P_j (log P_j - log softmax_j(X w)), with its gradient."""
     weights = np.ones(len(queries)) if queries.weight is None else queries.weight
 
     def function(w):
-        value, gradient = strength / 2 * w @ w, strength * w
+        value, gradient = alpha / 2 * w @ w, alpha * w
         for number, weight in enumerate(weights / weights.sum()):
             X, y = queries.X[queries.rows_of(number)], queries.y[queries.rows_of(number)]
             if len(set(y)) > 1:
@@ -46,7 +46,7 @@ def plain(queries, strength, target="labels"):
 
 
 def batch(**parameters):
-    return ListNet(**{"solver": "lbfgs", "strength": 0.01, "tolerance": 1e-13} | parameters)
+    return ListNet(**{"solver": "lbfgs", "alpha": 0.01, "tolerance": 1e-13} | parameters)
 
 
 # ------------------------------------------------------------------------------------------- the minimum
@@ -54,15 +54,15 @@ def batch(**parameters):
 
 @pytest.mark.parametrize("target", ["labels", "gains"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("strength", [1e-3, 0.1])
-def test_it_finds_the_minimum_of_a_generic_solver(target, weighted, strength):
+@pytest.mark.parametrize("alpha", [1e-3, 0.1])
+def test_it_finds_the_minimum_of_a_generic_solver(target, weighted, alpha):
     queries = lists(1, weighted=weighted)
-    model = batch(strength=strength, target=target).fit(queries)
-    function = plain(queries, strength, target)
+    model = batch(alpha=alpha, target=target).fit(queries)
+    function = plain(queries, alpha, target)
     reference = minimize(function, np.zeros(4), jac=True, method="BFGS", options={"gtol": 1e-12})
     value, gradient = function(model.coef_)
     assert value == pytest.approx(reference.fun, rel=1e-8)
-    assert value <= reference.fun + gradient @ gradient / (2 * strength) + 1e-15
+    assert value <= reference.fun + gradient @ gradient / (2 * alpha) + 1e-15
     np.testing.assert_allclose(model.coef_, reference.x, atol=1e-4)
     assert model.history_["objective"][-1] == pytest.approx(value, rel=1e-12)
     assert model.history_["gradient"][-1] == pytest.approx(np.linalg.norm(gradient), abs=1e-10)
@@ -85,10 +85,10 @@ def test_the_objective_and_its_gradient_are_the_plain_ones_in_scaled_units(targe
 
 def test_weights_repeat_lists_and_their_sum_does_not_matter():
     queries = lists(4, count=8)
-    often = np.array([1.0, 0, 2, 1, 3, 1, 0, 1])
-    repeated = batch().fit(queries[np.repeat(np.arange(8), often.astype(int))])
+    query_weight = np.array([1.0, 0, 2, 1, 3, 1, 0, 1])
+    repeated = batch().fit(queries[np.repeat(np.arange(8), query_weight.astype(int))])
     for times in (1.0, 50.0):
-        weighted = batch().fit(queries.with_weight(times * often))
+        weighted = batch().fit(queries.with_weight(times * query_weight))
         np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-5)
 
 
@@ -107,7 +107,7 @@ def test_rounds_cannot_look_ahead_so_auto_leaves_features_alone(scale):
     queries = lists(6, stretch=5.0)
     model = ListNet(scale=scale, eta=0.1).fit(queries)
     np.testing.assert_array_equal(model.coef_, ListNet(eta=0.1).fit(queries).coef_)
-    assert model.ledger_.rules.scale == "none"
+    assert model.ledger_.config.scale == "none"
 
 
 def test_the_history_tells_every_step_and_falls():
@@ -127,52 +127,52 @@ def test_the_history_tells_every_step_and_falls():
 
 def test_patience_keeps_the_step_that_was_best_on_the_validation_set():
     train, other = lists(9, count=10), lists(10)
-    whole = batch(strength=1e-6, tolerance=0.0, steps=60).fit(train, validation=other).history_["validation"]
-    model = batch(strength=1e-6, tolerance=0.0, steps=60, patience=4).fit(train, validation=other)
+    whole = batch(alpha=1e-6, tolerance=0.0, steps=60).fit(train, validation=other).history_["validation"]
+    model = batch(alpha=1e-6, tolerance=0.0, steps=60, patience=4).fit(train, validation=other)
     seen = model.history_["validation"]
     np.testing.assert_array_equal(seen, whole[: len(seen)])
     assert model.step_ == 1 + np.argmax(seen[1:])
     assert len(seen) < len(whole), "it ended early"
     assert len(seen) - 1 == model.step_ + 4
     assert model.score(other) == seen[model.step_]
-    np.testing.assert_array_equal(model.coef_, batch(strength=1e-6, tolerance=0.0, steps=model.step_).fit(train).coef_)
+    np.testing.assert_array_equal(model.coef_, batch(alpha=1e-6, tolerance=0.0, steps=model.step_).fit(train).coef_)
 
 
-# ------------------------------------------------------------------------------------------- the choice of a strength
+# ------------------------------------------------------------------------------------------- the choice of a alpha
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_strength_is_the_best_of_a_plain_loop_over_the_validation_set(weighted):
-    train, other, strengths = lists(11, weighted=weighted), lists(12, weighted=weighted), (1e-5, 1e-2, 0.3, 10.0)
-    model = ListNet("nDCG@3", solver="lbfgs", strength=strengths).fit(train, validation=other)
-    alone = [ListNet("nDCG@3", solver="lbfgs", strength=one).fit(train) for one in strengths]
+    train, other, alphas = lists(11, weighted=weighted), lists(12, weighted=weighted), (1e-5, 1e-2, 0.3, 10.0)
+    model = ListNet("nDCG@3", solver="lbfgs", alpha=alphas).fit(train, validation=other)
+    alone = [ListNet("nDCG@3", solver="lbfgs", alpha=one).fit(train) for one in alphas]
     judged = [one.score(other) for one in alone]
-    np.testing.assert_array_equal(model.path_["strength"], strengths)
+    np.testing.assert_array_equal(model.path_["alpha"], alphas)
     np.testing.assert_array_equal(model.path_["nDCG@3"], judged)
-    assert model.strength_ == strengths[int(np.argmax(judged))]
+    assert model.alpha_ == alphas[int(np.argmax(judged))]
     np.testing.assert_array_equal(model.coef_, alone[int(np.argmax(judged))].coef_)
 
 
 def test_the_strength_is_the_best_of_a_plain_loop_over_folds():
-    queries, strengths = lists(13, count=20), (1e-4, 0.05, 5.0)
-    model = ListNet("AP", solver="lbfgs", strength=strengths, folds=3, random_state=7).fit(queries)
+    queries, alphas = lists(13, count=20), (1e-4, 0.05, 5.0)
+    model = ListNet("AP", solver="lbfgs", alpha=alphas, folds=3, random_state=7).fit(queries)
     parts = np.array_split(np.random.default_rng(7).permutation(20), 3)
     judged = []
-    for strength in strengths:
-        one = ListNet("AP", solver="lbfgs", strength=strength)
+    for alpha in alphas:
+        one = ListNet("AP", solver="lbfgs", alpha=alpha)
         judged.append(np.mean([one.fit(queries[np.setdiff1d(range(20), part)]).score(queries[part]) for part in parts]))
     np.testing.assert_allclose(model.path_["AP"], judged, rtol=1e-9)
-    assert model.strength_ == strengths[int(np.argmax(judged))]
-    expected = ListNet("AP", solver="lbfgs", strength=model.strength_).fit(queries).coef_
+    assert model.alpha_ == alphas[int(np.argmax(judged))]
+    expected = ListNet("AP", solver="lbfgs", alpha=model.alpha_).fit(queries).coef_
     np.testing.assert_array_equal(model.coef_, expected)
 
 
 def test_where_nothing_judges_them_the_strongest_is_taken():
-    one = ListNet(solver="lbfgs", strength=(0.1, 100.0, 10.0)).fit(lists(14)[:1])
-    assert one.strength_ == 100.0
+    one = ListNet(solver="lbfgs", alpha=(0.1, 100.0, 10.0)).fit(lists(14)[:1])
+    assert one.alpha_ == 100.0
     assert np.isnan(one.path_["nDCG@10"]).all()
     usual = ListNet(solver="lbfgs", steps=5, folds=2).fit(lists(15))
-    np.testing.assert_array_equal(usual.path_["strength"], STRENGTHS)
+    np.testing.assert_array_equal(usual.path_["alpha"], ALPHAS)
 
 
 def test_only_a_fit_over_all_lists_takes_a_validation_set():
@@ -191,8 +191,8 @@ COMMON = {
     if name.startswith("test_") and list(inspect.signature(test).parameters) == ["ranker"] and "online" not in name
 }
 BATCH = [
-    ListNet("nDCG@5", solver="lbfgs", strength=0.01, steps=20),
-    ListNet("AP", solver="lbfgs", target="gains", strength=(0.1, 1.0), steps=5, folds=2),
+    ListNet("nDCG@5", solver="lbfgs", alpha=0.01, steps=20),
+    ListNet("AP", solver="lbfgs", target="gains", alpha=(0.1, 1.0), steps=5, folds=2),
 ]
 
 
@@ -218,7 +218,7 @@ def test_the_number_of_threads_changes_no_bit_of_the_whole_fit(monkeypatch):
     monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (16,))
     train, other = lists(17, count=60), lists(18, count=40)
     one, two = (
-        ListNet(solver="lbfgs", strength=(1e-4, 1e-2), n_jobs=jobs).fit(train, validation=other) for jobs in (1, 3)
+        ListNet(solver="lbfgs", alpha=(1e-4, 1e-2), n_jobs=jobs).fit(train, validation=other) for jobs in (1, 3)
     )
     np.testing.assert_array_equal(one.coef_, two.coef_)
     assert one.history_ == two.history_
@@ -233,8 +233,8 @@ def stop_after(monkeypatch, passes):
     left = iter(range(passes))
     original = Batch.objective
 
-    def objective(self, queries, strength):
-        function = original(self, queries, strength)
+    def objective(self, queries, alpha):
+        function = original(self, queries, alpha)
 
         def counted(w):
             if next(left, None) is None:
@@ -274,19 +274,19 @@ def test_after_ctrl_c_before_a_first_step_the_ranker_is_what_it_was(passes, monk
 
 
 def test_after_ctrl_c_among_several_strengths_the_best_so_far_is_kept(monkeypatch):
-    train, other, strengths = lists(22), lists(23), (10.0, 1e-3, 1e-5)
-    alone = [batch(strength=one).fit(train) for one in strengths[:2]]
+    train, other, alphas = lists(22), lists(23), (10.0, 1e-3, 1e-5)
+    alone = [batch(alpha=one).fit(train) for one in alphas[:2]]
     with monkeypatch.context() as patched:
         counts = []
         original = Batch.objective
         patched.setattr(Batch, "objective", lambda *of: counted(original(*of), counts))
-        batch(strength=strengths[:2]).fit(train, validation=other)
+        batch(alpha=alphas[:2]).fit(train, validation=other)
     stop_after(monkeypatch, len(counts) + 1)  # in the first step of the third
-    model = batch(strength=strengths)
+    model = batch(alpha=alphas)
     with pytest.raises(Interrupted):
         model.fit(train, validation=other)
     best = max(alone, key=lambda one: one.score(other))
-    assert model.strength_ == best.strength_
+    assert model.alpha_ == best.alpha_
     np.testing.assert_array_equal(model.coef_, best.coef_)
     np.testing.assert_array_equal(model.path_["nDCG@10"][:2], [one.score(other) for one in alone])
 
@@ -297,7 +297,7 @@ def counted(function, counts):
 
 def test_ctrl_c_while_folds_choose_leaves_nothing(monkeypatch):
     stop_after(monkeypatch, 30)
-    model = batch(strength=(1e-3, 1.0))
+    model = batch(alpha=(1e-3, 1.0))
     with pytest.raises(KeyboardInterrupt):
         model.fit(lists(24))
     assert not hasattr(model, "coef_")
@@ -320,24 +320,24 @@ def test_streams_are_for_rounds():
 def test_a_second_fit_leaves_nothing_of_another_solver():
     queries = lists(26)
     model = ListNet().fit(queries)
-    model.set_params(solver="lbfgs", strength=0.1).fit(queries)
+    model.set_params(solver="lbfgs", alpha=0.1).fit(queries)
     assert not hasattr(model, "ledger_")
     model.set_params(solver="sgd").fit(queries)
-    assert not any(hasattr(model, name) for name in ("history_", "path_", "strength_", "step_"))
+    assert not any(hasattr(model, name) for name in ("history_", "path_", "alpha_", "step_"))
     np.testing.assert_array_equal(model.coef_, ListNet().fit(queries).coef_)
     begun = batch().fit(queries).set_params(solver="sgd").partial_fit(queries)
     np.testing.assert_array_equal(begun.coef_, model.coef_)
 
 
 def test_a_saved_model_has_the_same_bits_history_and_path(tmp_path):
-    model = ListNet("AP", solver="lbfgs", strength=(1e-3, 1.0), patience=3).fit(lists(27), validation=lists(28))
+    model = ListNet("AP", solver="lbfgs", alpha=(1e-3, 1.0), patience=3).fit(lists(27), validation=lists(28))
     first = saved(model, tmp_path / "one.rankwise")
     copy = rw.load(tmp_path / "one.rankwise")
     np.testing.assert_array_equal(copy.coef_, model.coef_)
     assert copy.history_ == model.history_
     assert copy.history_.title == model.history_.title
     assert copy.path_ == model.path_
-    assert (copy.strength_, copy.step_) == (model.strength_, model.step_)
+    assert (copy.alpha_, copy.step_) == (model.alpha_, model.step_)
     assert saved(copy, tmp_path / "two.rankwise") == first
     for place in np.linspace(0, len(first) - 1, 40).astype(int):
         (tmp_path / "one.rankwise").write_bytes(first[:place])
@@ -348,11 +348,11 @@ def test_a_saved_model_has_the_same_bits_history_and_path(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda facts, _: facts["learned"].update(strength="strong"),
+        lambda facts, _: facts["learned"].update(alpha="strong"),
         lambda facts, _: facts["learned"].update(step=10_000),
         lambda facts, _: facts["learned"].update(step=None),
         lambda facts, _: facts["learned"].pop("step"),
-        lambda facts, _: facts["learned"].pop("strength"),
+        lambda facts, _: facts["learned"].pop("alpha"),
         lambda _, header: header.pop("history.train"),
         lambda _, header: header.pop("judged"),
     ],
@@ -370,7 +370,7 @@ def test_what_no_fit_would_have_written_is_refused(change, tmp_path):
     ("wrong", "sentence"),
     [
         ({"solver": "newton"}, "solver is 'sgd' or 'lbfgs': found 'newton'"),
-        ({"strength": -1.0}, "strength is one number or several, finite and 0 or more: found -1"),
+        ({"alpha": -1.0}, "alpha is one number or several, finite and 0 or more: found -1"),
         ({"steps": 0}, "steps is a whole number of 1 or more: found 0"),
         ({"steps": True}, "steps is a whole number of 1 or more: found True"),
         ({"tolerance": -1e-3}, "tolerance is a number of 0 or more: found -0.001"),
@@ -378,7 +378,7 @@ def test_what_no_fit_would_have_written_is_refused(change, tmp_path):
         ({"patience": 5}, "patience watches a validation set: give fit one, or leave patience out"),
         ({"scale": "radius"}, "scale is 'auto' or 'none': found 'radius'"),
         ({"target": "ranks"}, "target is 'labels' or 'gains': found 'ranks'"),
-        ({"strength": (1.0, 2.0), "folds": 1}, "a choice by folds takes 2 or more of them: found folds=1"),
+        ({"alpha": (1.0, 2.0), "folds": 1}, "a choice by folds takes 2 or more of them: found folds=1"),
     ],
 )
 def test_what_it_cannot_mean_is_refused_in_a_sentence(wrong, sentence):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries, Query
-from rankwise.data.synthetic.streams import noisy_world, separable_world
+from rankwise.data.synthetic.streams import noisy_stream, separable_stream
 from rankwise.guarantees import Adversary, play, printed_003
 from rankwise.guarantees.bounds.adversary import published
 from rankwise.losses import SLAM, MaxPair
@@ -260,20 +260,20 @@ def test_rules_that_mean_nothing_are_refused_in_a_sentence(ranker, found):
 
 
 def test_the_step_of_gradient_descent_comes_from_the_ball_and_the_lists():
-    world = separable_world(40, documents=6, features=3, margin=0.2).queries()
-    model = OnlineRanker(eta="theory", ball=5.0, epochs=2).fit(world)
+    stream = separable_stream(40, documents=6, features=3, margin=0.2).queries()
+    model = OnlineRanker(eta="theory", ball=5.0, epochs=2).fit(stream)
     radius = 0.0
-    for one in world:
+    for one in stream:
         centred = one.X - one.X.mean(axis=0)
         radius = max(radius, min(np.linalg.norm(one.X, axis=1).max(), np.linalg.norm(centred, axis=1).max()))
     eta = 5.0 / (2.0 * radius * math.sqrt(80))
-    assert model.ledger_.rules.eta == pytest.approx(eta, rel=1e-12)
-    assert model.ledger_.rules.step == "constant"
+    assert model.ledger_.config.eta == pytest.approx(eta, rel=1e-12)
+    assert model.ledger_.config.step == "constant"
     stream = OnlineRanker(eta="theory", ball=5.0, row_radius=radius, horizon=80)
-    stream.partial_fit(world).partial_fit(world)
+    stream.partial_fit(stream).partial_fit(stream)
     np.testing.assert_allclose(stream.coef_, model.coef_, rtol=1e-9)
     with pytest.raises(RankwiseError, match="row_radius= and horizon="):
-        OnlineRanker(eta="theory", ball=5.0).partial_fit(world)
+        OnlineRanker(eta="theory", ball=5.0).partial_fit(stream)
 
 
 # ------------------------------------------------------------------------------------------- bounds on real runs
@@ -362,16 +362,16 @@ FULL = [
 def test_on_separable_streams_loss_and_mistakes_stay_below_what_a_margin_promises(
     ranker, rounds, documents, features, margin
 ):
-    world = separable_world(rounds, documents=documents, features=features, margin=margin)
+    stream = separable_stream(rounds, documents=documents, features=features, margin=margin)
     model = type(ranker)(**ranker.get_params())
-    for block in world.blocks():
+    for block in stream.blocks():
         model.partial_fit(block)
         assert_within(model.ledger_, model.ledger_.bounds(gamma=margin))  # at every time, not just at the end
     account = model.ledger_
     assert account.rounds == rounds
     assert account.radius <= 1.0
     assert 0 < account.mistakes <= rounds
-    truth = account.bounds(world.blocks(), comparator=world.comparator() / margin)
+    truth = account.bounds(stream.blocks(), comparator=stream.comparator() / margin)
     assert_within(account, truth)
     assert truth[0].terms["F"] == pytest.approx(0, abs=1e-9 * rounds)
 
@@ -382,7 +382,7 @@ def test_on_separable_streams_loss_and_mistakes_stay_below_what_a_margin_promise
     ids=lambda ranker: f"{ranker.name}-{ranker.measure}-{getattr(ranker, 'margin', '')}",
 )
 def test_on_separable_lists_the_mistakes_stop(ranker):
-    queries = separable_world(60, documents=8, features=5, margin=0.2).queries()
+    queries = separable_stream(60, documents=8, features=5, margin=0.2).queries()
     model = type(ranker)(**ranker.get_params()).set_params(epochs=200).fit(queries)
     curve = model.ledger_.curve
     last = curve.rounds[np.searchsorted(curve.mistakes, model.ledger_.mistakes)]
@@ -395,8 +395,8 @@ def test_on_separable_lists_the_mistakes_stop(ranker):
 def test_the_account_of_a_scale_free_run_does_not_grow_with_the_lists_while_the_printed_bound_does():
     ours, printed = [], []
     for documents in (5, 20, 100, 500):
-        world = separable_world(max(20, 4000 // documents), documents=documents, features=10, margin=0.1)
-        account = SLAMPerceptron("nDCG").fit(world.queries()).ledger_
+        stream = separable_stream(max(20, 4000 // documents), documents=documents, features=10, margin=0.1)
+        account = SLAMPerceptron("nDCG").fit(stream.queries()).ledger_
         ours.append(account.bounds(gamma=0.1)[0].value)
         facts = account.weights
         printed.append(printed_003(F=0.0, norm_u=10.0, radius=account.radius, v_max=facts.v_max, m=facts.longest).value)
@@ -408,11 +408,11 @@ def test_the_account_of_a_scale_free_run_does_not_grow_with_the_lists_while_the_
 @pytest.mark.parametrize("noise", [0.02, 0.2])
 @pytest.mark.parametrize("ranker", [SLAMPerceptron("nDCG@5"), MaxPairPerceptron("nDCG@5")], ids=lambda one: one.name)
 def test_on_noisy_streams_the_hidden_comparator_pays_for_the_noise(ranker, noise):
-    world = noisy_world(300, noise=noise, documents=6, features=5, margin=0.2)
-    queries = world.queries()
+    stream = noisy_stream(300, noise=noise, documents=6, features=5, margin=0.2)
+    queries = stream.queries()
     account = type(ranker)(**ranker.get_params()).fit(queries).ledger_
     for length in (0.1, 1.0, 5.0):
-        bounds = account.bounds(queries, comparator=length * world.comparator())
+        bounds = account.bounds(queries, comparator=length * stream.comparator())
         assert bounds[0].terms["F"] > 0
         assert_within(account, bounds)
 
@@ -424,13 +424,13 @@ def test_on_noisy_streams_the_hidden_comparator_pays_for_the_noise(ranker, noise
 )
 def test_the_best_comparator_still_allows_what_happened_and_is_better_than_others(ranker):
     pytest.importorskip("piqp")
-    world = noisy_world(120, noise=0.05, documents=5, features=4, margin=0.2)
-    queries = world.queries()
+    stream = noisy_stream(120, noise=0.05, documents=5, features=4, margin=0.2)
+    queries = stream.queries()
     account = type(ranker)(**ranker.get_params()).set_params(epochs=2).fit(queries).ledger_
     best = account.bounds(queries)
     assert_within(account, best)
     for length in (0.5, 2.0, 5.0, 10.0):
-        other = account.bounds(queries, comparator=length * world.comparator())
+        other = account.bounds(queries, comparator=length * stream.comparator())
         assert best[0].terms["sharp"] <= other[0].terms["sharp"] * (1 + 1e-6)
 
 
@@ -476,7 +476,7 @@ def test_nobody_escapes_the_adversary(ranker, documents, radius, gamma, forced):
     assert game.margin() >= gamma * (1 - 1e-12)
     if ranker.get_params().get("averaging", "none") == "none":  # what it plays by is what it publishes
         assert model.ledger_.mistakes == forced
-    if model.ledger_.rules.update == "mistakes" and model.ledger_.rules.projection == "none":
+    if model.ledger_.config.update == "mistakes" and model.ledger_.config.projection == "none":
         assert_within(model.ledger_, model.ledger_.bounds(gamma=gamma))
 
 
@@ -490,7 +490,7 @@ def test_against_two_documents_the_bound_is_attained():
 @settings(max_examples=5)
 @given(st.integers(0, 99))
 def test_listnet_learns_separable_lists_too(seed):
-    queries = separable_world(150, documents=10, features=5, margin=0.15, random_state=seed).queries()
+    queries = separable_stream(150, documents=10, features=5, margin=0.15, random_state=seed).queries()
     model = ListNet("nDCG@10", eta=10.0).fit(queries)
     assert model.ledger_.curve.mean[-1] > model.ledger_.curve.mean[4]
     assert model.score(queries) > 0.95

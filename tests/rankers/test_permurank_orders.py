@@ -151,20 +151,20 @@ def random_sets(rng, largest):
 
 
 @pytest.mark.parametrize("largest", [False, True])
-@pytest.mark.parametrize("strength", [0.03, 1.0, 30.0])
+@pytest.mark.parametrize("alpha", [0.03, 1.0, 30.0])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_round_reaches_the_minimum_of_a_quadratic_programme(largest, strength, seed):
+def test_a_round_reaches_the_minimum_of_a_quadratic_programme(largest, alpha, seed):
     sets, plain = random_sets(np.random.default_rng(seed), largest)
     rounds = Permuting(
         lists=lambda queries: None, largest=largest, rounds=1, tolerance=1e-9, n_jobs=1, advance=lambda: None
     )
-    w, objective, loss, gap = rounds._solve(strength, np.zeros(3), sets)
-    expected_w, least = oracle.minimum(plain, strength, largest)
+    w, objective, loss, gap = rounds._solve(alpha, np.zeros(3), sets)
+    expected_w, least = oracle.minimum(plain, alpha, largest)
     assert objective == pytest.approx(least, rel=1e-6)
     assert objective - gap <= least * (1 + 1e-6)
     np.testing.assert_allclose(w, expected_w, atol=1e-3 * (1 + np.abs(expected_w).max()))
     slow = oracle.hinge_largest if largest else oracle.hinge_pairs
-    assert loss == pytest.approx(sum(often * slow(b @ w, c @ w, m) for often, b, c, m in plain))
+    assert loss == pytest.approx(sum(query_weight * slow(b @ w, c @ w, m) for query_weight, b, c, m in plain))
 
 
 def test_sets_do_not_take_an_order_twice_and_count_what_they_have():

@@ -172,8 +172,8 @@ def test_a_list_of_weight_two_is_a_list_twice(pairs):
     queries = lists(9)
     weight = np.ones(len(queries))
     weight[[1, 4]] = 2
-    often = queries[np.sort([*range(len(queries)), 1, 4])]
-    one, two = (RankBoost(rounds=9, pairs=pairs).fit(data) for data in (queries.with_weight(weight), often))
+    query_weight = queries[np.sort([*range(len(queries)), 1, 4])]
+    one, two = (RankBoost(rounds=9, pairs=pairs).fit(data) for data in (queries.with_weight(weight), query_weight))
     np.testing.assert_allclose(one.steps_["alpha"], two.steps_["alpha"], rtol=1e-9)
     np.testing.assert_array_equal(one.steps_["threshold"], two.steps_["threshold"])
 

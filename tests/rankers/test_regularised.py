@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.rankers.linear.loss_ranker import STRENGTHS, NothingLearnedWarning
+from rankwise.rankers.linear.loss_ranker import ALPHAS, NothingLearnedWarning
 from rankwise.rankers.linear.max_pair import MaxPairRanker
 from rankwise.rankers.linear.ranksvm import RankSVM
 from rankwise.rankers.linear.ridge import RidgeRanker
@@ -128,17 +128,17 @@ def risk(ranker, queries, w):
 
 
 @over_planes
-@pytest.mark.parametrize("strength", [1.0, 0.1, 0.01])
+@pytest.mark.parametrize("alpha", [1.0, 0.1, 0.01])
 @pytest.mark.parametrize("center", [None, (0.5, -0.3, 0.1)])
-def test_the_objective_is_the_least_of_a_quadratic_programme(ranker, strength, center):
+def test_the_objective_is_the_least_of_a_quadratic_programme(ranker, alpha, center):
     w0 = np.zeros(3) if center is None else np.array(center)
     for seed in range(2):
         queries = small(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NothingLearnedWarning)
-            model = made(ranker, strength=strength, center=center, **TIGHT).fit(queries)
-        least = least_by_slacks(terms(ranker, queries, w0), strength, 3)
-        reached = strength / 2 * ((model.coef_ - w0) ** 2).sum() + risk(ranker, queries, model.coef_)
+            model = made(ranker, alpha=alpha, center=center, **TIGHT).fit(queries)
+        least = least_by_slacks(terms(ranker, queries, w0), alpha, 3)
+        reached = alpha / 2 * ((model.coef_ - w0) ** 2).sum() + risk(ranker, queries, model.coef_)
         assert model.objective_ == pytest.approx(reached, rel=1e-9)
         assert model.objective_ - model.gap_ <= least + 1e-8, "the bound is true"
         assert model.objective_ == pytest.approx(least, abs=1e-6)
@@ -150,7 +150,7 @@ def test_a_tolerance_is_what_the_objective_is_off_by_at_most(ranker):
     queries = small(9)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NothingLearnedWarning)
-        rough, fine = (made(ranker, strength=0.02, scale="none", tolerance=tol).fit(queries) for tol in (0.05, 1e-4))
+        rough, fine = (made(ranker, alpha=0.02, scale="none", tolerance=tol).fit(queries) for tol in (0.05, 1e-4))
     least = least_by_slacks(terms(ranker, queries, np.zeros(3)), 0.02, 3)
     assert fine.objective_ == pytest.approx(least, rel=1e-4)
     for model in (rough, fine):
@@ -166,18 +166,18 @@ def test_in_a_ball_the_objective_is_the_least_of_a_linear_programme(ranker, radi
     assert np.abs(model.coef_ - w0).sum() <= radius * (1 + 1e-9)
     assert model.objective_ == pytest.approx(risk(ranker, queries, model.coef_), rel=1e-9)
     assert model.objective_ == pytest.approx(least_in_ball(terms(ranker, queries, w0), radius, 3), abs=1e-6)
-    assert (model.ball_, math.isnan(model.strength_)) == (radius, True)
+    assert (model.ball_, math.isnan(model.alpha_)) == (radius, True)
 
 
 @pytest.mark.parametrize("per_pair", [True, False])
-@pytest.mark.parametrize("strength", [10.0, 0.1, 1e-3])
+@pytest.mark.parametrize("alpha", [10.0, 0.1, 1e-3])
 @pytest.mark.parametrize("center", [None, (0.5, -0.3, 0.1)])
-def test_the_squared_hinge_reaches_the_minimum_of_a_general_solver(per_pair, strength, center):
+def test_the_squared_hinge_reaches_the_minimum_of_a_general_solver(per_pair, alpha, center):
     queries, w0 = small(4), np.zeros(3) if center is None else np.array(center)
-    model = RankSVM(loss="squared", per_pair=per_pair, strength=strength, center=center, **TIGHT).fit(queries)
+    model = RankSVM(loss="squared", per_pair=per_pair, alpha=alpha, center=center, **TIGHT).fit(queries)
 
     def objective(w):
-        return strength / 2 * ((w - w0) ** 2).sum() + risk(model, queries, w)
+        return alpha / 2 * ((w - w0) ** 2).sum() + risk(model, queries, w)
 
     found = minimize(objective, w0, options={"gtol": 1e-9})
     assert model.objective_ == pytest.approx(objective(model.coef_), rel=1e-9)
@@ -194,7 +194,7 @@ def test_at_the_minimum_no_direction_leads_down(ranker):
     queries, rng = small(5), np.random.default_rng(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NothingLearnedWarning)
-        model = made(ranker, strength=0.05, **TIGHT).fit(queries)
+        model = made(ranker, alpha=0.05, **TIGHT).fit(queries)
     for step in rng.normal(size=(30, 3)) * np.repeat([1e-3, 0.1, 10.0], 10)[:, None]:
         moved = model.coef_ + step
         reached = 0.05 / 2 * (moved**2).sum() + risk(ranker, queries, moved)
@@ -206,13 +206,13 @@ def test_at_the_minimum_no_direction_leads_down(ranker):
 
 @over_every
 def test_a_weight_is_how_often_a_list_is_there(ranker):
-    queries, often = small(6), np.array([2, 1, 0, 3, 1, 2])
-    repeated = queries[np.repeat(np.arange(6), often)]
+    queries, query_weight = small(6), np.array([2, 1, 0, 3, 1, 2])
+    repeated = queries[np.repeat(np.arange(6), query_weight)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NothingLearnedWarning)
-        one = made(ranker, strength=0.1, **TIGHT).fit(queries.with_weight(often.astype(float)))
-        two = made(ranker, strength=0.1, **TIGHT).fit(repeated)
-        scaled = made(ranker, strength=0.1, **TIGHT).fit(queries.with_weight(8.0 * often))
+        one = made(ranker, alpha=0.1, **TIGHT).fit(queries.with_weight(query_weight.astype(float)))
+        two = made(ranker, alpha=0.1, **TIGHT).fit(repeated)
+        scaled = made(ranker, alpha=0.1, **TIGHT).fit(queries.with_weight(8.0 * query_weight))
     assert one.objective_ == pytest.approx(two.objective_, rel=1e-6)
     assert scaled.objective_ == pytest.approx(one.objective_, rel=1e-12), "it is a mean"
     assert one.objective_ == pytest.approx(0.05 * (one.coef_**2).sum() + risk(one, repeated, one.coef_), rel=1e-9)
@@ -226,8 +226,8 @@ def test_lists_that_cannot_be_ranked_wrongly_count_in_the_mean_and_teach_nothing
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NothingLearnedWarning)
-        one = made(ranker, strength=0.3 * 6 / 9, **TIGHT).fit(plus)
-        two = made(ranker, strength=0.3, **TIGHT).fit(queries)
+        one = made(ranker, alpha=0.3 * 6 / 9, **TIGHT).fit(plus)
+        two = made(ranker, alpha=0.3, **TIGHT).fit(queries)
     assert one.objective_ * 9 / 6 == pytest.approx(two.objective_, rel=1e-6)
 
 
@@ -240,7 +240,7 @@ def test_rows_in_any_order_and_float32_are_the_same_problem(ranker):
     narrow = Queries.from_arrays(queries.X.astype(np.float32), queries.y, group=queries.sizes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NothingLearnedWarning)
-        plain_one, other, single = (made(ranker, strength=0.1, **TIGHT).fit(q) for q in (queries, scattered, narrow))
+        plain_one, other, single = (made(ranker, alpha=0.1, **TIGHT).fit(q) for q in (queries, scattered, narrow))
     assert other.objective_ == pytest.approx(plain_one.objective_, rel=1e-6)
     assert single.objective_ == pytest.approx(plain_one.objective_, rel=1e-6)
 
@@ -250,7 +250,7 @@ def test_units_of_features_change_no_rank_where_features_are_scaled():
     raw = Queries.from_arrays(100 * queries.X, queries.y, group=queries.sizes)
     other = Queries.from_arrays(100 * queries.X * units, queries.y, group=queries.sizes)
     for ranker in QUICK:
-        one, two = (made(ranker, strength=0.1).fit(data) for data in (raw, other))
+        one, two = (made(ranker, alpha=0.1).fit(data) for data in (raw, other))
         np.testing.assert_allclose(two.coef_ * units, one.coef_, rtol=1e-6)
         assert one.objective_ == pytest.approx(two.objective_, rel=1e-9)
 
@@ -264,34 +264,34 @@ def larger(seed, count=16, features=4):
 
 @over_some
 def test_the_strength_is_the_best_of_a_plain_loop_over_the_validation_set(ranker):
-    train, other, strengths = larger(11), larger(12), (0.1, 10.0, 1e-3, 1.0)
-    model = made(ranker, strength=strengths, **TIGHT).fit(train, validation=other)
-    apart = [made(ranker, strength=one, **TIGHT).fit(train, validation=other) for one in strengths]
+    train, other, alphas = larger(11), larger(12), (0.1, 10.0, 1e-3, 1.0)
+    model = made(ranker, alpha=alphas, **TIGHT).fit(train, validation=other)
+    apart = [made(ranker, alpha=one, **TIGHT).fit(train, validation=other) for one in alphas]
     judged = model.path_[model._measure().title]
-    np.testing.assert_array_equal(model.path_["strength"], strengths)
-    assert judged[strengths.index(model.strength_)] == judged.max() == model.score(other)
-    own = apart[strengths.index(model.strength_)]
+    np.testing.assert_array_equal(model.path_["alpha"], alphas)
+    assert judged[alphas.index(model.alpha_)] == judged.max() == model.score(other)
+    own = apart[alphas.index(model.alpha_)]
     assert model.objective_ == pytest.approx(own.objective_, rel=1e-6), "kept planes lead to the same minimum"
     np.testing.assert_allclose([one.score(other) for one in apart], judged, atol=0.05)
 
 
 @over_some
 def test_the_strength_is_the_best_of_a_plain_loop_over_folds(ranker):
-    queries, strengths = larger(13), (1.0, 0.01)
-    model = made(ranker, strength=strengths, folds=3, random_state=7, **TIGHT).fit(queries)
+    queries, alphas = larger(13), (1.0, 0.01)
+    model = made(ranker, alpha=alphas, folds=3, random_state=7, **TIGHT).fit(queries)
     parts = np.array_split(np.random.default_rng(7).permutation(16), 3)
     judged = []
     for part in parts:
         rest = queries[np.setdiff1d(np.arange(16), part)]
-        # a ridge that is the center chooses its own strength, by folds of the same lists
+        # a ridge that is the center chooses its own alpha, by folds of the same lists
         center = None if ranker.center is None else _ridge(ranker, queries, part)
-        one = [made(ranker, strength=s, center=center, **TIGHT).fit(rest) for s in strengths]
+        one = [made(ranker, alpha=s, center=center, **TIGHT).fit(rest) for s in alphas]
         judged.append([fitted.score(queries[part]) for fitted in one])
     found = model.path_[model._measure().title]
     np.testing.assert_allclose(found, np.mean(judged, axis=0), atol=0.03)
-    assert found[strengths.index(model.strength_)] == found.max()
+    assert found[alphas.index(model.alpha_)] == found.max()
     center = {} if ranker.center is None else {"center": "ridge", "folds": 3, "random_state": 7}
-    again = made(ranker, strength=model.strength_, **center, **TIGHT).fit(queries)
+    again = made(ranker, alpha=model.alpha_, **center, **TIGHT).fit(queries)
     np.testing.assert_array_equal(again.coef_, model.coef_)
 
 
@@ -304,11 +304,11 @@ def _ridge(ranker, queries, part):
 def test_the_usual_strengths_are_tried_where_none_is_given_in_units_of_pairs_for_their_sum():
     train, other = larger(14), larger(15)
     model = RankSVM().fit(train, validation=other)
-    np.testing.assert_array_equal(model.path_["strength"], STRENGTHS)
+    np.testing.assert_array_equal(model.path_["alpha"], ALPHAS)
     weight = np.random.default_rng(0).uniform(0, 2, len(train))
     total = RankSVM(per_pair=False).fit(train.with_weight(weight), validation=other)
     pairs = weight @ [_pairs(train.y[rows]) for rows in _rows(train)] / weight.sum()
-    np.testing.assert_allclose(total.path_["strength"], pairs * np.array(STRENGTHS))
+    np.testing.assert_allclose(total.path_["alpha"], pairs * np.array(ALPHAS))
 
 
 def test_balls_are_chosen_like_strengths():
@@ -322,24 +322,24 @@ def test_balls_are_chosen_like_strengths():
 
 def test_where_nothing_judges_them_the_one_that_strays_least_is_taken():
     queries = small(18)[:1]
-    assert RankSVM(strength=(0.1, 10.0, 1.0)).fit(queries).strength_ == 10.0
+    assert RankSVM(alpha=(0.1, 10.0, 1.0)).fit(queries).alpha_ == 10.0
     assert RankSVM(ball=(2.0, 0.5)).fit(queries).ball_ == 0.5
 
 
 @pytest.mark.parametrize("with_validation", [False, True])
 def test_of_equals_the_one_that_strays_least_is_taken(with_validation):
     with pytest.warns(NothingLearnedWarning):
-        model = SLAMRanker("nDCG@3", center=None, strength=(0.1, 10.0, 1.0)).fit(
+        model = SLAMRanker("nDCG@3", center=None, alpha=(0.1, 10.0, 1.0)).fit(
             hopeless(3), validation=hopeless(4) if with_validation else None
         )
     assert len(set(model.path_["nDCG@3"])) == 1, "weights of 0 are all the same"
-    assert model.strength_ == 10.0
+    assert model.alpha_ == 10.0
 
 
 def test_a_tremendous_strength_still_finds_the_direction():
     """However short the weights, it is their direction that ranks: that of the steepest descent from 0."""
     queries = larger(19)
-    model = RankSVM(strength=1e4, scale="none").fit(queries)
+    model = RankSVM(alpha=1e4, scale="none").fit(queries)
     steepest = -LossOverLists.of(model._loss(), queries)(np.zeros(4))[1]
     assert model.coef_ @ steepest > 0.95 * np.linalg.norm(model.coef_) * np.linalg.norm(steepest) > 0
 
@@ -348,7 +348,7 @@ def test_a_tremendous_strength_still_finds_the_direction():
 @few
 def test_a_larger_strength_never_gives_longer_weights(seed):
     queries = small(seed, count=8)
-    norms = [np.linalg.norm(RankSVM(strength=s, **TIGHT).fit(queries).coef_) for s in (0.01, 0.1, 1.0)]
+    norms = [np.linalg.norm(RankSVM(alpha=s, **TIGHT).fit(queries).coef_) for s in (0.01, 0.1, 1.0)]
     assert norms[0] >= norms[1] * 0.99 >= norms[2] * 0.98
 
 
@@ -358,7 +358,7 @@ def test_a_larger_strength_never_gives_longer_weights(seed):
 def test_the_strength_of_theory():
     queries = small(20)
     radius = float(np.linalg.norm(queries.X, axis=1).max())
-    options = {"strength": "theory", "row_radius": radius, "norm": 3.0, "scale": "none"}
+    options = {"alpha": "theory", "row_radius": radius, "norm": 3.0, "scale": "none"}
     for ranker, steep in (
         (RankSVM(), 2),
         (SVMMap(), 4),
@@ -368,11 +368,11 @@ def test_the_strength_of_theory():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NothingLearnedWarning)
             model = made(ranker, **options).fit(queries)
-        assert model.strength_ == pytest.approx(2 * steep * radius / (3.0 * math.sqrt(6)))
-        assert model.path_["strength"].tolist() == [model.strength_]
+        assert model.alpha_ == pytest.approx(2 * steep * radius / (3.0 * math.sqrt(6)))
+        assert model.path_["alpha"].tolist() == [model.alpha_]
     left_out = np.array([1.0, 1, 1, 1, 0, 0])
     model = RankSVM(**options).fit(queries.with_weight(left_out))
-    assert model.strength_ == pytest.approx(4 * radius / (3.0 * math.sqrt(4)))
+    assert model.alpha_ == pytest.approx(4 * radius / (3.0 * math.sqrt(4)))
 
 
 @pytest.mark.parametrize(
@@ -384,11 +384,11 @@ def test_the_strength_of_theory():
         ({"loss": "squared"}, "a loss of bounded slope"),
         ({"center": "ridge"}, "a center that was not learned"),
         ({"scale": "auto"}, "give scale='none'"),
-        ({"strength": "practice"}, "found 'practice'"),
+        ({"alpha": "practice"}, "found 'practice'"),
     ],
 )
 def test_theory_without_its_conditions_is_refused(changes, sentence):
-    options = {"strength": "theory", "row_radius": 100.0, "norm": 1.0, "scale": "none"}
+    options = {"alpha": "theory", "row_radius": 100.0, "norm": 1.0, "scale": "none"}
     with pytest.raises(RankwiseError, match=sentence):
         RankSVM(**(options | changes)).fit(small(21))
     with pytest.raises(RankwiseError, match="equal weight"):
@@ -405,9 +405,9 @@ def hopeless(seed=0, count=12):
 
 
 @pytest.mark.parametrize("ranker", [SLAMRanker("nDCG@3", center=None), MaxPairRanker(center=None)], ids=called)
-@pytest.mark.parametrize("level", [{"strength": 1e-6}, {"ball": 1e3}])
+@pytest.mark.parametrize("level", [{"alpha": 1e-6}, {"ball": 1e3}])
 def test_weights_of_zero_are_proved_best_and_said_aloud(ranker, level):
-    """A linear programme, too, finds nothing below the loss of 0: no strength, ball or margin is to blame."""
+    """A linear programme, too, finds nothing below the loss of 0: no alpha, ball or margin is to blame."""
     queries = hopeless()
     with pytest.warns(NothingLearnedWarning, match="learned weights of 0, which rank nothing") as caught:
         model = made(ranker, **level, **TIGHT).fit(queries)
@@ -443,7 +443,7 @@ def test_lists_with_nothing_to_learn_are_no_reason_to_complain(X, y):
     for ranker in BY_PLANES:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            assert not made(ranker, strength=1.0).fit(queries).coef_.any()
+            assert not made(ranker, alpha=1.0).fit(queries).coef_.any()
         assert ["has nothing to learn" in str(one.message) for one in told] == [True] * ranked_alike
 
 
@@ -451,14 +451,14 @@ def test_n8_one_label_in_every_list_is_warned_of():
     queries = Queries.from_arrays(np.eye(4), [1, 1, 0, 0], group=[2, 2])
     for ranker in BY_PLANES:
         with pytest.warns(NothingLearnedWarning, match="nothing to learn"):
-            assert not made(ranker, strength=1.0).fit(queries).coef_.any()
+            assert not made(ranker, alpha=1.0).fit(queries).coef_.any()
 
 
 def test_lists_that_do_not_count_teach_nothing():
     for ranker in EVERY:
         nothing = small(1).with_weight(np.eye(len(small(1)))[0])[1:]
         with pytest.warns(NothingLearnedWarning, match="a weight above 0"):
-            model = made(ranker, strength=1.0).fit(nothing)
+            model = made(ranker, alpha=1.0).fit(nothing)
         assert (model.objective_, model.gap_, model.coef_.any()) == (0.0, 0.0, False)
 
 
@@ -468,7 +468,7 @@ def test_a_tremendous_strength_stays_at_the_center(kind):
     ridge = RidgeRanker(alpha=1.0).fit(queries)
     center = {None: "ridge", "vector": ridge.coef_.tolist(), "ranker": ridge}[kind]
     for ranker in QUICK:
-        model = made(ranker, center=center, strength=1e9).fit(queries)
+        model = made(ranker, center=center, alpha=1e9).fit(queries)
         expected = RidgeRanker(ranker.measure).fit(queries).coef_ if kind is None else ridge.coef_
         np.testing.assert_allclose(model.coef_, expected, atol=1e-6)
 
@@ -479,7 +479,7 @@ def test_a_tremendous_strength_stays_at_the_center(kind):
 def state(model):
     return (
         model.coef_.tobytes(),
-        model.strength_,
+        model.alpha_,
         model.objective_,
         model.gap_,
         str(model.history_.to_dict()),
@@ -504,8 +504,8 @@ def stopped_after(monkeypatch, calls):
 def test_ctrl_c_keeps_the_best_weights_so_far(calls, monkeypatch):
     queries = larger(23)
     # the first call is at the center; a search of so many calls more has the same rounds
-    whole = RankSVM(strength=1e-3, max_calls=calls - 1, **TIGHT).fit(queries)
-    model = RankSVM(strength=1e-3, **TIGHT)
+    whole = RankSVM(alpha=1e-3, max_calls=calls - 1, **TIGHT).fit(queries)
+    model = RankSVM(alpha=1e-3, **TIGHT)
     stopped_after(monkeypatch, calls)
     with pytest.raises(KeyboardInterrupt, match="holds what it had learned"):
         model.fit(queries)
@@ -522,9 +522,9 @@ def test_ctrl_c_keeps_the_best_strength_so_far(monkeypatch):
         solved.append(level)
         return solve(self, level, *rest)
 
-    two = RankSVM(strength=(10.0, 0.1), **TIGHT).fit(train, validation=other)
+    two = RankSVM(alpha=(10.0, 0.1), **TIGHT).fit(train, validation=other)
     monkeypatch.setattr(BundleRisk, "solve", interrupted)
-    model = RankSVM(strength=(1e-3, 0.1, 10.0), **TIGHT)
+    model = RankSVM(alpha=(1e-3, 0.1, 10.0), **TIGHT)
     with pytest.raises(KeyboardInterrupt):
         model.fit(train, validation=other)
     assert solved == [10.0, 0.1], "from the strongest on"
@@ -535,20 +535,20 @@ def test_ctrl_c_keeps_the_best_strength_so_far(monkeypatch):
 
 def test_ctrl_c_before_a_first_round_or_while_folds_choose_leaves_the_ranker_as_it_was(monkeypatch):
     queries = larger(26)
-    model = RankSVM(strength=0.1).fit(queries)
+    model = RankSVM(alpha=0.1).fit(queries)
     before = state(model)
-    for strength, calls in ((1.0, 0), ((1.0, 0.1), 8)):
+    for alpha, calls in ((1.0, 0), ((1.0, 0.1), 8)):
         with monkeypatch.context() as patch:
             stopped_after(patch, calls)
             with pytest.raises(KeyboardInterrupt):
-                model.set_params(strength=strength).fit(larger(27))
+                model.set_params(alpha=alpha).fit(larger(27))
         assert state(model) == before
 
 
 def test_ctrl_c_keeps_newton_steps(monkeypatch):
     queries = larger(28)
-    whole = RankSVM(loss="squared", strength=1e-4, max_calls=2, **TIGHT).fit(queries)
-    model = RankSVM(loss="squared", strength=1e-4, **TIGHT)
+    whole = RankSVM(loss="squared", alpha=1e-4, max_calls=2, **TIGHT).fit(queries)
+    model = RankSVM(loss="squared", alpha=1e-4, **TIGHT)
     search, searched = newton_steps._line_search, []
 
     def interrupted(*arguments):
@@ -568,7 +568,7 @@ def test_ctrl_c_keeps_newton_steps(monkeypatch):
 
 @over_some
 def test_the_history_tells_of_every_round_and_ends_at_what_was_reached(ranker):
-    model = made(ranker, strength=1e-3, **TIGHT).fit(larger(29))
+    model = made(ranker, alpha=1e-3, **TIGHT).fit(larger(29))
     history = model.history_
     assert history["objective"][-1] == model.objective_
     assert history["gap"][-1] == model.gap_
@@ -579,7 +579,7 @@ def test_the_history_tells_of_every_round_and_ends_at_what_was_reached(ranker):
 
 def test_the_history_draws_itself():
     pytest.importorskip("matplotlib")
-    axes = RankSVM(strength=1e-3).fit(larger(30)).history_.plot().axes[0]
+    axes = RankSVM(alpha=1e-3).fit(larger(30)).history_.plot().axes[0]
     assert {line.get_label() for line in axes.lines} == {"objective", "lower bound"}
 
 
@@ -587,7 +587,7 @@ def test_the_history_draws_itself():
 def test_a_saved_model_keeps_its_records(ranker, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NothingLearnedWarning)
-        model = made(ranker, strength=(1.0, 0.1), **TIGHT).fit(larger(31), validation=larger(32))
+        model = made(ranker, alpha=(1.0, 0.1), **TIGHT).fit(larger(31), validation=larger(32))
     model.save(tmp_path / "model.rankwise")
     assert state(rw.load(tmp_path / "model.rankwise")) == state(model)
 
@@ -597,7 +597,7 @@ def test_the_number_of_threads_changes_no_bit_of_the_records(ranker, monkeypatch
     monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (16,))
     monkeypatch.setattr("rankwise._kernels.drive.CHUNK", 16)
     train = larger(33)
-    one, two = (made(ranker, strength=(1.0, 0.01), folds=2, n_jobs=jobs).fit(train) for jobs in (1, 2))
+    one, two = (made(ranker, alpha=(1.0, 0.01), folds=2, n_jobs=jobs).fit(train) for jobs in (1, 2))
     assert state(one) == state(two)
 
 
@@ -607,21 +607,21 @@ def test_the_number_of_threads_changes_no_bit_of_the_records(ranker, monkeypatch
 @pytest.mark.parametrize(
     ("ranker", "sentence"),
     [
-        (RankSVM(strength=0.0), "strength is one number or several, finite and above 0: found 0.0"),
-        (RankSVM(strength=[]), "strength is one number or several"),
-        (RankSVM(strength=(1.0, math.inf)), "finite and above 0"),
+        (RankSVM(alpha=0.0), "alpha is one number or several, finite and above 0: found 0.0"),
+        (RankSVM(alpha=[]), "alpha is one number or several"),
+        (RankSVM(alpha=(1.0, math.inf)), "finite and above 0"),
         (RankSVM(ball=-1.0), "ball is one number or several, finite and above 0: found -1.0"),
-        (RankSVM(ball=1.0, strength=1.0), "a ball is in place of a strength"),
+        (RankSVM(ball=1.0, alpha=1.0), "a ball is in place of a alpha"),
         (RankSVM(loss="logistic"), "loss is 'hinge' or 'squared': found 'logistic'"),
         (RankSVM(tolerance=0.0), "tolerance lies between 0 and 1"),
         (RankSVM(max_calls=0), "max_calls is 1 or more"),
         (
-            RankSVM(center="zero", strength=1.0),
+            RankSVM(center="zero", alpha=1.0),
             "center is None, 'ridge', a fitted linear ranker or a vector: found 'zero'",
         ),
-        (RankSVM(center=RidgeRanker(), strength=1.0), "found RidgeRanker"),
-        (RankSVM(center=[1.0], strength=1.0), r"one weight a feature, 3: found shape \(1,\)"),
-        (RankSVM(center=[1.0, math.nan, 0], strength=1.0), "finite weights: found nan"),
+        (RankSVM(center=RidgeRanker(), alpha=1.0), "found RidgeRanker"),
+        (RankSVM(center=[1.0], alpha=1.0), r"one weight a feature, 3: found shape \(1,\)"),
+        (RankSVM(center=[1.0, math.nan, 0], alpha=1.0), "finite weights: found nan"),
         (RankSVM(scale="log"), "scale is 'auto' or 'none'"),
         (RankSVM(folds=1), "a choice by folds takes 2 or more"),
         (SLAMRanker("ERR@10"), "SLAM bounds nDCG, nDCG@k and AP"),
@@ -639,7 +639,7 @@ def test_what_it_cannot_mean_is_refused_in_a_sentence(ranker, sentence):
 
 def test_a_center_for_other_features_is_refused():
     with pytest.raises(DataError, match="3: found shape"):
-        RankSVM(center=np.ones(4), strength=1.0).fit(small(35))
+        RankSVM(center=np.ones(4), alpha=1.0).fit(small(35))
 
 
 # ------------------------------------------------------------------------------------------- real lists
@@ -649,17 +649,17 @@ def test_the_weights_of_svm_rank_are_found_again(data_folder):
     """Its scores of a test part of OHSUMED, made by C = 0.01, are those of the sum over pairs with lambda = 100."""
     fold = list(rw.read_folds(data_folder / "ohsumed"))[4]
     theirs = np.loadtxt(data_folder / "letor-evaluator" / "ohsumed-Fold5-test.scores.gz")
-    model = RankSVM(per_pair=False, strength=100.0, scale="none", tolerance=1e-5).fit(fold.train)
+    model = RankSVM(per_pair=False, alpha=100.0, scale="none", tolerance=1e-5).fit(fold.train)
     ours = model.predict(fold.test)
     assert np.corrcoef(ours, theirs)[0, 1] > 0.999
     slope = np.polyfit(theirs, ours, 1)[0]
-    assert slope == pytest.approx(1.0, abs=0.05), "the same strength, not only the same direction"
+    assert slope == pytest.approx(1.0, abs=0.05), "the same alpha, not only the same direction"
 
 
 @pytest.mark.parametrize("ranker", [SLAMRanker(center=None), SLAMRanker("AP", center=None), MaxPairRanker(center=None)])
 def test_on_real_lists_weights_of_zero_are_best_for_losses_of_the_worst_documents(ranker, data_folder):
     train = next(iter(rw.read_folds(data_folder / "ohsumed"))).train
     with pytest.warns(NothingLearnedWarning):
-        model = made(ranker, strength=1e-7, tolerance=1e-6).fit(train)
+        model = made(ranker, alpha=1e-7, tolerance=1e-6).fit(train)
     assert not model.coef_.any()
     assert model.gap_ < 1e-10

@@ -22,11 +22,13 @@ def lists(seed=0, count=20, features=4, weighted=False, spread=1.0):
 
 
 def sample_weights(queries, balanced):
-    often = np.ones(queries.n_documents) if queries.weight is None else queries.weight[queries.query_of_row]
+    query_weight = np.ones(queries.n_documents) if queries.weight is None else queries.weight[queries.query_of_row]
     if balanced:
-        relevant, half = queries.y > 0, often.sum() / 2
-        often = often * np.where(relevant, half / often[relevant].sum(), half / often[~relevant].sum())
-    return often
+        relevant, half = queries.y > 0, query_weight.sum() / 2
+        query_weight = query_weight * np.where(
+            relevant, half / query_weight[relevant].sum(), half / query_weight[~relevant].sum()
+        )
+    return query_weight
 
 
 def reference(queries, alpha, balanced=True, target="gains", scaled=True):
@@ -79,26 +81,26 @@ def graded(zeros, seed=20, documents=400, highest=4.0):
     return Queries.from_arrays(rng.normal(size=(documents, 3)) + y[:, None] / 5, y, group=[documents])
 
 
-def regressed(queries, often):
+def regressed(queries, query_weight):
     """scikit-learn, every document without relevance counting so often."""
-    weights = np.where(queries.y == 0, often, 1.0)
+    weights = np.where(queries.y == 0, query_weight, 1.0)
     weights[queries.y > 0] *= (len(weights) - weights[queries.y == 0].sum()) / (queries.y > 0).sum()
     model = Ridge(alpha=1.0, solver="cholesky").fit(queries.X, 2.0**queries.y - 1, sample_weight=weights)
     return model.coef_
 
 
 @pytest.mark.parametrize(("zeros", "often"), [(200, 1.0), (40, 5.0), (20, 10.0), (19, 10.0), (2, 10.0), (1, 10.0)])
-def test_d9_few_documents_without_relevance_count_at_most_ten_times(zeros, often):
+def test_d9_few_documents_without_relevance_count_at_most_ten_times(zeros, query_weight):
     queries = graded(zeros)
     model = RidgeRanker(alpha=1.0, scale="none").fit(queries)
-    np.testing.assert_allclose(model.coef_, regressed(queries, often), rtol=1e-9)
+    np.testing.assert_allclose(model.coef_, regressed(queries, query_weight), rtol=1e-9)
 
 
 @pytest.mark.parametrize(("highest", "often"), [(30.0, 10.0), (31.0, 1.0), (3.5, 1.0)])
-def test_d9_labels_are_grades_where_they_are_whole_numbers_up_to_thirty(highest, often):
+def test_d9_labels_are_grades_where_they_are_whole_numbers_up_to_thirty(highest, query_weight):
     queries = graded(5, highest=highest)
     model = RidgeRanker(alpha=1.0, scale="none").fit(queries)
-    np.testing.assert_allclose(model.coef_, regressed(queries, often), rtol=1e-9)
+    np.testing.assert_allclose(model.coef_, regressed(queries, query_weight), rtol=1e-9)
 
 
 def continuous(seed, lists=100, features=2):

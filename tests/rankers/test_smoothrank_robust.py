@@ -34,7 +34,7 @@ def test_raw_features_of_all_sizes_rank_as_if_scaled_by_hand(measure):
     deviation = queries.X.std(axis=0)
     by_hand = Queries.from_arrays(queries.X / deviation, queries.y, group=queries.sizes)
     start = np.array([0.5, -0.1, 0.2, -0.4])
-    options = {"strength": 0.3, **QUICK}
+    options = {"alpha": 0.3, **QUICK}
     model = SmoothRank(measure, start=start / deviation, **options).fit(queries)
     same_model = SmoothRank(measure, start=start, scale="none", **options).fit(by_hand)
     np.testing.assert_allclose(model.coef_ * deviation, same_model.coef_, rtol=1e-5)
@@ -47,7 +47,7 @@ def test_another_unit_of_a_feature_changes_its_weight_and_no_rank():
     queries, _ = raw_like(20)
     units = np.array([2.0**10, 1.0, 2.0**-7, 2.0])  # powers of two: no rounding
     other = Queries.from_arrays(queries.X * units, queries.y, group=queries.sizes)
-    one, two = (SmoothRank(strength=1.0, **QUICK).fit(data) for data in (queries, other))
+    one, two = (SmoothRank(alpha=1.0, **QUICK).fit(data) for data in (queries, other))
     np.testing.assert_array_equal(two.coef_ * units, one.coef_)
     np.testing.assert_array_equal(two.predict(other), one.predict(queries))
 
@@ -58,12 +58,10 @@ def test_widths_follow_the_unit_of_the_starts_scores():
     ridge = RidgeRanker(alpha=1.0, balanced=False).fit(queries)
     unit = score_unit(queries, ridge.predict(queries))
     assert score_unit(queries, 8 * ridge.predict(queries)) == pytest.approx(8 * unit)
-    one, eight = (
-        SmoothRank("nDCG", start=k * ridge.coef_, strength=0.0, steps=1).fit(queries).history_ for k in (1, 8)
-    )
+    one, eight = (SmoothRank("nDCG", start=k * ridge.coef_, alpha=0.0, steps=1).fit(queries).history_ for k in (1, 8))
     np.testing.assert_allclose(eight["sigma"], 64 * one["sigma"])
     np.testing.assert_allclose(eight["smoothed"][0], one["smoothed"][0], atol=1e-3)
-    sigmoid = SmoothRank("AP", start=8 * ridge.coef_, strength=0.0, steps=1).fit(queries).history_["sigma"]
+    sigmoid = SmoothRank("AP", start=8 * ridge.coef_, alpha=0.0, steps=1).fit(queries).history_["sigma"]
     np.testing.assert_allclose(sigmoid, 8 * unit * np.sqrt(SIGMAS))
 
 
@@ -77,7 +75,7 @@ def test_float32_is_read_where_it_stands_and_never_widened(tmp_path, monkeypatch
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     queries = Queries.from_arrays(mapped, y, group=[100] * 100)
     assert np.shares_memory(queries.X, mapped)
-    model = SmoothRank(strength=(0.1, 10.0), sigmas=(1.0,), steps=1, folds=2, n_jobs=1)
+    model = SmoothRank(alpha=(0.1, 10.0), sigmas=(1.0,), steps=1, folds=2, n_jobs=1)
     clone(model).fit(lists(dtype=np.float32))  # compiles
     tracemalloc.start()
     model.fit(queries)
@@ -98,18 +96,18 @@ def test_the_number_of_threads_changes_no_bit(measure, with_validation, monkeypa
     monkeypatch.setattr("rankwise._kernels.drive.CHUNK", 16)
     train, other = lists(23), lists(24) if with_validation else None
     one, two = (
-        SmoothRank(measure, strength=(1e-3, 1.0, 100.0), folds=2, n_jobs=jobs, **QUICK).fit(train, validation=other)
+        SmoothRank(measure, alpha=(1e-3, 1.0, 100.0), folds=2, n_jobs=jobs, **QUICK).fit(train, validation=other)
         for jobs in (1, 2)
     )
     assert same(one, two)
 
 
 def test_a_saved_model_has_the_same_bits_history_and_path(tmp_path):
-    model = SmoothRank("DCG@3", strength=(0.1, 1.0), sign={0: 1}, **QUICK).fit(lists(25), validation=lists(26))
+    model = SmoothRank("DCG@3", alpha=(0.1, 1.0), sign={0: 1}, **QUICK).fit(lists(25), validation=lists(26))
     model.save(tmp_path / "smooth.rankwise")
     copy = rw.load(tmp_path / "smooth.rankwise")
     assert same(copy, model)
-    assert copy.strength_ == model.strength_
+    assert copy.alpha_ == model.alpha_
     for name in ("start_", "coef_"):
         np.testing.assert_array_equal(getattr(copy, name), getattr(model, name))
     np.testing.assert_array_equal(copy.history_.coefs, model.history_.coefs)
@@ -121,7 +119,7 @@ def test_a_saved_model_has_the_same_bits_history_and_path(tmp_path):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_leaves_the_model_as_it_was_and_no_thread_behind(n_jobs, monkeypatch):
     queries = lists(28)
-    model = SmoothRank(strength=(0.1, 1.0), n_jobs=n_jobs, **QUICK).fit(queries, validation=queries)
+    model = SmoothRank(alpha=(0.1, 1.0), n_jobs=n_jobs, **QUICK).fit(queries, validation=queries)
     before, threads = clone(model).fit(queries, validation=queries), threading.active_count()
     evaluate, calls = LossOverLists.__call__, []
 
@@ -142,7 +140,7 @@ def test_ctrl_c_leaves_the_model_as_it_was_and_no_thread_behind(n_jobs, monkeypa
 def test_a_generator_for_random_state_gives_the_folds_their_chance():
     queries = lists(30)
     one, two = (
-        SmoothRank(strength=(0.1, 1.0), random_state=np.random.default_rng(3), **QUICK).fit(queries) for _ in range(2)
+        SmoothRank(alpha=(0.1, 1.0), random_state=np.random.default_rng(3), **QUICK).fit(queries) for _ in range(2)
     )
     assert same(one, two)
 
@@ -159,21 +157,21 @@ def png(figure):
 def test_the_history_draws_itself():
     pytest.importorskip("matplotlib")
     train, other, test = lists(31), lists(32), lists(33)
-    model = SmoothRank(strength=1.0, **QUICK).fit(train, validation=other)
+    model = SmoothRank(alpha=1.0, **QUICK).fit(train, validation=other)
     axes = model.history_.plot(test).axes[0]
     drawn = {line.get_label(): line.get_ydata() for line in axes.lines}
     assert set(drawn) == {"train, smoothed", "train", "validation", "test"}
     np.testing.assert_array_equal(drawn["validation"], model.history_["validation"])
     np.testing.assert_allclose(drawn["test"], [mean(test, w, "nDCG@50") for w in model.history_.coefs])
     assert png(model.history_.plot(test)) == png(model.history_.plot(test))
-    alone = SmoothRank(strength=1.0, **QUICK).fit(train).history_.plot().axes[0]
+    alone = SmoothRank(alpha=1.0, **QUICK).fit(train).history_.plot().axes[0]
     assert {line.get_label() for line in alone.lines} == {"train, smoothed", "train"}
 
 
 @pytest.mark.parametrize("measure", ["nDCG@5", "DCG@5", "AP"])
 def test_a_landscape_shows_hills_where_the_smoothing_is_fine_and_none_where_it_is_coarse(measure):
     queries = Queries.concat([lists(34, count=10), Queries.from_arrays(np.ones((2, 4)), [0, 0], group=[1, 1])])
-    model = SmoothRank(measure, strength=1.0, sigmas=(64.0, 1.0, 1e-3), steps=5).fit(queries)
+    model = SmoothRank(measure, alpha=1.0, sigmas=(64.0, 1.0, 1e-3), steps=5).fit(queries)
     landscape = model.landscape(queries, points=81)
     title = model._measure().title
     assert landscape.columns == ("step", title, "sigma 64", "sigma 1", "sigma 0.001", "sigma 6.25e-05")
@@ -193,7 +191,7 @@ def test_a_landscape_shows_hills_where_the_smoothing_is_fine_and_none_where_it_i
 def test_a_landscape_draws_itself_and_is_the_same_for_the_same_seed():
     pytest.importorskip("matplotlib")
     queries = lists(35)
-    model = SmoothRank(strength=1.0, **QUICK).fit(queries)
+    model = SmoothRank(alpha=1.0, **QUICK).fit(queries)
     one, two, other = (model.landscape(queries, points=11, random_state=seed) for seed in (0, 0, 1))
     assert one == two
     assert one != other
@@ -210,9 +208,9 @@ def test_a_landscape_draws_itself_and_is_the_same_for_the_same_seed():
     [
         ({"measure": "ERR@10"}, "nDCG, nDCG@k, DCG@k, AP, P@k and RR can be smoothed"),
         ({"measure": "AP@10"}, "can be smoothed"),
-        ({"strength": -1.0}, "strength is one number or several, finite and 0 or more: found -1"),
-        ({"strength": []}, "strength is one number or several"),
-        ({"strength": "weak"}, "strength is one number or several"),
+        ({"alpha": -1.0}, "alpha is one number or several, finite and 0 or more: found -1"),
+        ({"alpha": []}, "alpha is one number or several"),
+        ({"alpha": "weak"}, "alpha is one number or several"),
         ({"sigmas": []}, "sigmas are numbers above 0, from large to small"),
         ({"sigmas": [1.0, 2.0]}, "sigmas are numbers above 0, from large to small"),
         ({"sigmas": [1.0, 0.0]}, "sigmas are numbers above 0"),
@@ -229,12 +227,12 @@ def test_a_landscape_draws_itself_and_is_the_same_for_the_same_seed():
         ({"sign": {"bm25": 1}}, "sign names the feature 'bm25', which is not among those"),
         ({"sign": {7: 1}}, "sign names the feature 7"),
         ({"sign": {0: 2}}, r"the sign of feature 0 is \+1 or -1: found 2"),
-        ({"strength": (1.0, 2.0), "folds": 1}, "a choice by folds takes 2 or more"),
+        ({"alpha": (1.0, 2.0), "folds": 1}, "a choice by folds takes 2 or more"),
     ],
 )
 def test_what_it_cannot_mean_is_refused_in_a_sentence(wrong, sentence):
     with pytest.raises(RankwiseError, match=sentence) as error:
-        SmoothRank(**({"strength": 1.0, **QUICK} | wrong)).fit(lists())
+        SmoothRank(**({"alpha": 1.0, **QUICK} | wrong)).fit(lists())
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 250
 
@@ -242,6 +240,6 @@ def test_what_it_cannot_mean_is_refused_in_a_sentence(wrong, sentence):
 def test_a_landscape_needs_a_fitted_model_and_its_features():
     with pytest.raises(RankwiseError, match="not fitted yet"):
         SmoothRank().landscape(lists())
-    model = SmoothRank(strength=1.0, **QUICK).fit(lists())
+    model = SmoothRank(alpha=1.0, **QUICK).fit(lists())
     with pytest.raises(DataError, match="was fitted on 4 features: found 3"):
         model.landscape(lists(features=3))

@@ -10,7 +10,7 @@ import pytest
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries, Query
-from rankwise.data.synthetic.streams import separable_world
+from rankwise.data.synthetic.streams import separable_stream
 from rankwise.losses import registered as losses
 from rankwise.rankers._base import registered
 from rankwise.rankers.linear.listnet import ListNet
@@ -146,10 +146,10 @@ def test_a_file_is_learned_from_without_loading_it(ranker, rows, tmp_path):
 
 
 def test_a_world_is_a_stream():
-    world = separable_world(300, documents=4, features=3)
-    whole = run(SLAMPerceptron().fit(world.queries()))
-    assert run(SLAMPerceptron().partial_fit(world)) == whole
-    assert run(SLAMPerceptron().partial_fit(world.blocks())) == whole
+    stream = separable_stream(300, documents=4, features=3)
+    whole = run(SLAMPerceptron().fit(stream.queries()))
+    assert run(SLAMPerceptron().partial_fit(stream)) == whole
+    assert run(SLAMPerceptron().partial_fit(stream.blocks())) == whole
 
 
 def test_features_of_a_stream_are_aligned_by_name():
@@ -237,7 +237,7 @@ def test_a_step_that_was_worked_out_from_data_is_kept(ranker, tmp_path):
     model = new(ranker).fit(queries)
     model.save(tmp_path / "run.rankwise")
     loaded = rw.load(tmp_path / "run.rankwise")
-    assert loaded.ledger_.rules == model.ledger_.rules
+    assert loaded.ledger_.config == model.ledger_.config
     assert loaded.eta == "theory"
     assert run(loaded.partial_fit(queries)) == run(model.partial_fit(queries))
 

@@ -48,7 +48,7 @@ def rankers(kind):
         every = [one for one in every if isinstance(one, LinearRanker) and not one.get_params().get("ball")]
     yield from every
     yield rw.ListNet(solver="lbfgs")
-    yield rw.RankSVM(center="ridge", strength=0.1)
+    yield rw.RankSVM(center="ridge", alpha=0.1)
 
 
 def hashed(*things):

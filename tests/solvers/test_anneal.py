@@ -38,12 +38,12 @@ def lists(seed=0, count=8, features=3, dtype=np.float64, weighted=False):
     return Queries.from_arrays(X, y, group=sizes, weight=rng.uniform(0.5, 2, count) if weighted else None)
 
 
-def annealing(loss, queries, *, strength, centre=None, factor=None, **options):
+def annealing(loss, queries, *, alpha, centre=None, factor=None, **options):
     return Annealing(
         lists=LossOverLists.of(loss, queries),
         factor=np.ones(queries.n_features) if factor is None else factor,
         centre=np.zeros(queries.n_features) if centre is None else centre,
-        strength=strength,
+        alpha=alpha,
         **options,
     )
 
@@ -52,15 +52,15 @@ def annealing(loss, queries, *, strength, centre=None, factor=None, **options):
 
 
 @over_all_laws
-@given(seed=st.integers(0, 500), c=st.floats(0.05, 20), strength=st.floats(1e-3, 10), sigma=st.floats(0.05, 20))
-def test_strength_and_width_are_one_parameter_where_the_centre_is_zero(loss, power, seed, c, strength, sigma):
+@given(seed=st.integers(0, 500), c=st.floats(0.05, 20), alpha=st.floats(1e-3, 10), sigma=st.floats(0.05, 20))
+def test_strength_and_width_are_one_parameter_where_the_centre_is_zero(loss, power, seed, c, alpha, sigma):
     """J_(lambda, sigma)(c^p w) = J_(lambda c^2p, sigma/c)(w): p = 1/2 for squared units of scores, 1 for plain ones.
 
     In these words: w*_(lambda, sigma) = c^p w*_(lambda c^2p, sigma / c).
     """
     queries, w = lists(seed, count=3), np.random.default_rng(seed).normal(size=3)
-    one, gradient = annealing(loss, queries, strength=strength).objective(sigma)(c**power * w)
-    other, slope = annealing(loss, queries, strength=strength * c ** (2 * power)).objective(sigma / c)(w)
+    one, gradient = annealing(loss, queries, alpha=alpha).objective(sigma)(c**power * w)
+    other, slope = annealing(loss, queries, alpha=alpha * c ** (2 * power)).objective(sigma / c)(w)
     assert one == pytest.approx(other, rel=1e-9, abs=1e-9)
     np.testing.assert_allclose(gradient * c**power, slope, rtol=1e-6, atol=1e-8)
 
@@ -71,8 +71,8 @@ def test_the_minimisers_that_are_found_obey_the_law(loss, power, c):
     """Powers of 2 (of 4 under the root) scale without rounding: the two descents take the same way."""
     queries, start = lists(3, count=12), np.array([1.0, -0.5, 0.25])
     options = {"solver": "lbfgs", "steps": 200, "tolerance": 1e-9}
-    one = annealing(loss, queries, strength=0.05, **options)
-    other = annealing(loss, queries, strength=0.05 * c ** (2 * power), **options)
+    one = annealing(loss, queries, alpha=0.05, **options)
+    other = annealing(loss, queries, alpha=0.05 * c ** (2 * power), **options)
     (stage,) = one.run(start, [1.0])
     (same,) = other.run(start / c**power, [1.0 / c])
     assert stage.objective < one.objective(1.0)(start)[0]
@@ -102,7 +102,7 @@ def test_as_sigma_goes_to_zero_the_objective_becomes_the_measure(loss, measure, 
     scores = queries.X @ w
     values = measure_lists([parse(measure)], ScoredLists(scores, queries.labels(), queries.start))[0]
     values = np.where([np.ptp(one.y) > 0 for one in queries], values, 1.0)  # where there is nothing to learn: no loss
-    found, _ = annealing(loss, queries, strength=0.0).objective(1e-13)(w)
+    found, _ = annealing(loss, queries, alpha=0.0).objective(1e-13)(w)
     assert found == pytest.approx(float(np.sum(1 - values)), abs=1e-6)
 
 
@@ -120,13 +120,13 @@ def test_with_ties_the_limit_is_the_expectation_over_their_orders(loss, measure,
     values = np.where([np.ptp(one.y) > 0 for one in queries], values, 1.0)
     if np.isnan(values).any():
         return
-    found, _ = annealing(loss, queries, strength=0.0).objective(1e-4)(np.ones(1))
+    found, _ = annealing(loss, queries, alpha=0.0).objective(1e-4)(np.ones(1))
     assert found == pytest.approx(float(np.sum(1 - values)), abs=1e-9)
 
 
 def test_as_sigma_goes_to_infinity_only_the_regulariser_is_left():
     queries, centre = lists(1), np.array([1.0, 2.0, -1.0])
-    task = annealing(SmoothNDCG(), queries, strength=0.5, centre=centre, solver="lbfgs", tolerance=1e-10)
+    task = annealing(SmoothNDCG(), queries, alpha=0.5, centre=centre, solver="lbfgs", tolerance=1e-10)
     flat = 0.0
     for one in queries:
         if np.ptp(one.y) > 0:
@@ -149,7 +149,7 @@ def test_the_error_of_smoothing_is_below_its_bound(seed, sigma):
     if np.ptp(y) == 0:
         return
     queries, w = Queries.from_arrays(X, y, group=[m]), rng.normal(size=2)
-    value, _ = annealing(SmoothNDCG(), queries, strength=0.0).objective(sigma)(w)
+    value, _ = annealing(SmoothNDCG(), queries, alpha=0.0).objective(sigma)(w)
     exact = measure_lists([parse("nDCG")], ScoredLists(X @ w, y, queries.start))[0][0]
     ranked = np.sort(X @ w)
     mu = np.diff(ranked).min() ** 2
@@ -171,7 +171,7 @@ def test_the_objective_is_continuous_where_scores_tie(loss, seed, sigma):
     X, y, w = rng.normal(size=(6, 3)), rng.integers(0, 4, 6).astype(float), rng.normal(size=3)
     apart = X[0] - X[1]
     w -= apart * (apart @ w) / (apart @ apart)
-    objective = annealing(loss, Queries.from_arrays(X, y, group=[6]), strength=0.1).objective(sigma)
+    objective = annealing(loss, Queries.from_arrays(X, y, group=[6]), alpha=0.1).objective(sigma)
     at, _ = objective(w)
     for reach in (1e-6, 1e-9):
         for side in (-1, 1):
@@ -181,7 +181,7 @@ def test_the_objective_is_continuous_where_scores_tie(loss, seed, sigma):
 @over_all_losses
 def test_at_zero_weights_the_loss_has_no_direction(loss):
     queries = lists(4)
-    _, slope = annealing(loss, queries, strength=1.0).objective(0.7)(np.zeros(3))
+    _, slope = annealing(loss, queries, alpha=1.0).objective(0.7)(np.zeros(3))
     if loss in SQUARED:
         np.testing.assert_array_equal(slope, np.zeros(3))
     else:  # sigmoids still slope at a tie
@@ -202,7 +202,7 @@ def test_the_gradient_of_the_whole_objective_is_that_of_differences(loss, dtype,
         order = rng.permutation(queries.n_documents)
         queries = Queries(queries.X[order], queries.y[order], queries.start, np.argsort(order), weight=queries.weight)
     factor, centre, w = rng.uniform(0.3, 3, 3), rng.normal(size=3), rng.normal(size=3)
-    task = annealing(loss, queries, strength=0.3, centre=centre, factor=factor)
+    task = annealing(loss, queries, alpha=0.3, centre=centre, factor=factor)
     objective, step = task.objective(sigma), 1e-6
     value, slope = objective(w)
     for j, unit in enumerate(np.eye(3)):
@@ -218,7 +218,7 @@ def test_the_gradient_of_the_whole_objective_is_that_of_differences(loss, dtype,
 
 def test_stages_follow_one_another_and_each_is_no_worse_than_its_start():
     queries, centre = lists(5, count=15), np.array([0.5, -0.5, 0.2])
-    task = annealing(SmoothNDCG(k=3), queries, strength=0.1, centre=centre, factor=np.array([1.0, 2.0, 0.5]))
+    task = annealing(SmoothNDCG(k=3), queries, alpha=0.1, centre=centre, factor=np.array([1.0, 2.0, 0.5]))
     heard = []
     stages = task.run(centre, [4.0, 1.0, 0.25], heard.append)
     assert heard == stages
@@ -247,7 +247,7 @@ def test_the_number_of_threads_changes_no_bit_of_any_stage(solver, monkeypatch):
     monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (16,))
     queries = lists(6, count=40)
     runs = [
-        annealing(SmoothNDCG(), queries, strength=0.1, solver=solver, n_jobs=jobs).run(np.ones(3), [2.0, 0.5])
+        annealing(SmoothNDCG(), queries, alpha=0.1, solver=solver, n_jobs=jobs).run(np.ones(3), [2.0, 0.5])
         for jobs in (1, 2)
     ]
     for one, two in zip(*runs, strict=True):

@@ -9,7 +9,7 @@ from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
 from rankwise.solvers.batch.feature_scale import scale_factors
-from rankwise.solvers.batch.least_squares import Moments, Rows, class_shares, ridge_problem
+from rankwise.solvers.batch.least_squares import Moments, WeightedRows, class_shares, ridge_problem
 from rankwise.solvers.batch.row_blocks import lists_that_count, row_blocks
 
 
@@ -33,7 +33,7 @@ def plain(queries):
     return np.ones(queries.n_features), np.zeros(queries.n_features)
 
 
-over_both_problems = pytest.mark.parametrize("problem", [Moments, Rows])
+over_both_problems = pytest.mark.parametrize("problem", [Moments, WeightedRows])
 NO_LIMIT = np.inf  # on how often a document without relevance counts
 
 
@@ -45,13 +45,15 @@ def test_the_weights_are_those_of_a_regression_on_all_rows(problem, balanced, we
     monkeypatch.setattr("rankwise.solvers.batch.least_squares._CHUNK", 1)
     queries = lists(weighted=weighted)
     target = 2.0**queries.y - 1
-    often = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row]
+    query_weight = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row]
     if balanced:
         relevant = queries.y > 0
-        often = often * np.where(
-            relevant, often.sum() / 2 / often[relevant].sum(), often.sum() / 2 / often[~relevant].sum()
+        query_weight = query_weight * np.where(
+            relevant,
+            query_weight.sum() / 2 / query_weight[relevant].sum(),
+            query_weight.sum() / 2 / query_weight[~relevant].sum(),
         )
-    expected = Ridge(alpha=alpha, solver="cholesky").fit(queries.X, target, sample_weight=often).coef_
+    expected = Ridge(alpha=alpha, solver="cholesky").fit(queries.X, target, sample_weight=query_weight).coef_
     (found,) = problem.of(queries, target, *plain(queries)).ridge([alpha], NO_LIMIT if balanced else None)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
@@ -65,11 +67,11 @@ def test_moments_are_sums_of_products_of_rows(features, weighted, dtype):
     rng = np.random.default_rng(1)
     factor, shift, target = rng.uniform(1, 2, features), rng.normal(size=features), rng.normal(size=len(queries.X))
     z = np.column_stack([np.ones(len(target)), (queries.X - shift) * factor, target])
-    often = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row]
+    query_weight = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row]
     found = Moments.of(queries, target, factor, shift).sums
     for part in (0, 1):
         own = (queries.y > 0) == part
-        np.testing.assert_allclose(found[part], (z[own] * often[own, None]).T @ z[own], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found[part], (z[own] * query_weight[own, None]).T @ z[own], rtol=1e-9, atol=1e-9)
         np.testing.assert_array_equal(found[part], found[part].T)
 
 
@@ -94,27 +96,27 @@ def test_r10_rows_and_moments_give_the_same_weights(documents, features, most, w
     X, y = rng.normal(size=(documents, features)), rng.integers(0, 3, documents).astype(float)
     sizes = [documents // 2, documents - documents // 2]
     queries = Queries.from_arrays(X, y, group=sizes, weight=[0.5, 2.0] if weighted else None)
-    assert ridge_problem(queries) is Rows
+    assert ridge_problem(queries) is WeightedRows
     alphas = (0.0, 1e-3, 1.0, 100.0)
-    rows, moments = (kind.of(queries, y, *plain(queries)).ridge(alphas, most) for kind in (Rows, Moments))
+    rows, moments = (kind.of(queries, y, *plain(queries)).ridge(alphas, most) for kind in (WeightedRows, Moments))
     for one, other in zip(rows, moments, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
 
 
 def test_r10_the_shorter_side_is_factorised():
     assert ridge_problem(Queries.from_arrays(np.zeros((5, 5)), np.zeros(5), group=[5])) is Moments
-    assert ridge_problem(Queries.from_arrays(np.zeros((5, 6)), np.zeros(5), group=[5])) is Rows
+    assert ridge_problem(Queries.from_arrays(np.zeros((5, 6)), np.zeros(5), group=[5])) is WeightedRows
 
 
 def test_rows_of_parts_add_up_and_rows_that_stand_anywhere_change_no_bit():
     queries = lists(1, weighted=True)
     other, order = scattered(queries)
     whole, same = (
-        Rows.of(one, target, *plain(queries)).ridge([1.0], NO_LIMIT)[0]
+        WeightedRows.of(one, target, *plain(queries)).ridge([1.0], NO_LIMIT)[0]
         for one, target in ((queries, queries.y), (other, queries.y[order]))
     )
     np.testing.assert_array_equal(whole, same)
-    parts = [Rows.of(queries, queries.y, *plain(queries), np.arange(first, 20, 3)) for first in range(3)]
+    parts = [WeightedRows.of(queries, queries.y, *plain(queries), np.arange(first, 20, 3)) for first in range(3)]
     (found,) = (parts[0] + parts[1] + parts[2]).ridge([1.0], NO_LIMIT)
     np.testing.assert_allclose(found, whole, rtol=1e-9)
 

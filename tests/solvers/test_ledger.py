@@ -9,7 +9,7 @@ import pytest
 import rankwise as rw
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.data.synthetic.streams import separable_world
+from rankwise.data.synthetic.streams import separable_stream
 from rankwise.guarantees import WeightFacts
 from rankwise.losses import SLAM, PairHinge
 from rankwise.losses.compute import PreparedLists
@@ -39,7 +39,7 @@ def one_sentence(error):
 def test_the_account_adds_up_what_was_published(measure, weighted):
     rng = np.random.default_rng(1)
     queries = lists(weight=rng.integers(0, 3, 40) / 2 if weighted else None)
-    often = np.ones(40) if queries.weight is None else queries.weight
+    query_weight = np.ones(40) if queries.weight is None else queries.weight
     model = SLAMPerceptron(measure)
     mean, loss, counted, learned, before = 0.0, 0.0, 0.0, [], 0
     for number in range(40):
@@ -51,9 +51,9 @@ def test_the_account_adds_up_what_was_published(measure, weighted):
             before = model.ledger_.mistakes
         expected = model._measure()(scores, query.y, ties="expected") if len(query) else math.nan
         if not math.isnan(expected):
-            counted += often[number]
-            mean += often[number] * expected
-            loss += often[number] * (1 - model._measure()(scores, query.y, ties="pessimistic"))
+            counted += query_weight[number]
+            mean += query_weight[number] * expected
+            loss += query_weight[number] * (1 - model._measure()(scores, query.y, ties="pessimistic"))
     account = model.ledger_
     assert account.rounds == 40
     assert account.counted == pytest.approx(counted)
@@ -61,7 +61,9 @@ def test_the_account_adds_up_what_was_published(measure, weighted):
     assert account.loss == pytest.approx(loss, rel=1e-12)
     assert np.flatnonzero(account.tally.counts).tolist() == learned
     assert account.radius == pytest.approx(largest_radius(queries[learned]), rel=1e-12)
-    v = PreparedLists.of(account.rules.loss, queries.labels(), queries.start).value * np.repeat(often, queries.sizes)
+    v = PreparedLists.of(account.config.loss, queries.labels(), queries.start).value * np.repeat(
+        query_weight, queries.sizes
+    )
     chosen = np.isin(np.repeat(np.arange(40), queries.sizes), learned)
     facts = WeightFacts.of(v[chosen], np.concatenate([[0], np.cumsum(queries.sizes[learned])]))
     for name in ("V", "smallest", "v_max", "longest", "steepest"):
@@ -69,7 +71,7 @@ def test_the_account_adds_up_what_was_published(measure, weighted):
     assert account.curve.mistakes[-1] == account.mistakes
     assert account.curve.loss[-1] == account.loss
     assert account.curve.mean[-1] == account.mean
-    assert (account.lightest, account.heaviest) == (often.min(), often.max())
+    assert (account.lightest, account.heaviest) == (query_weight.min(), query_weight.max())
 
 
 def test_before_any_round_there_is_an_empty_account():
@@ -82,7 +84,7 @@ def test_before_any_round_there_is_an_empty_account():
 
 
 def test_the_table_tells_everything_in_lines():
-    queries = separable_world(50, documents=5, features=3, margin=0.2).queries()
+    queries = separable_stream(50, documents=5, features=3, margin=0.2).queries()
     account = SLAMPerceptron("nDCG").fit(queries).ledger_
     table = account.table()
     value = dict(zip(table["what"], table["value"], strict=True))
@@ -101,7 +103,7 @@ def test_the_table_tells_everything_in_lines():
 
 def test_the_same_run_draws_the_same_picture():
     pytest.importorskip("matplotlib")
-    queries = separable_world(80, documents=5, features=3, margin=0.2).queries()
+    queries = separable_stream(80, documents=5, features=3, margin=0.2).queries()
 
     def picture():
         account = SLAMPerceptron().fit(queries).ledger_
@@ -126,14 +128,14 @@ def test_every_run_can_be_drawn(ranker):
 
 
 def test_bounds_carry_the_constants_of_the_run():
-    queries = separable_world(100, documents=6, features=4, margin=0.1).queries()
+    queries = separable_stream(100, documents=6, features=4, margin=0.1).queries()
     account = SLAMPerceptron("nDCG@3", margin=1.0, eta=0.5).fit(queries).ledger_
     u = np.array([1.0, -2.0, 0.5, 3.0])
     bounds = {bound.name: bound for bound in account.bounds(queries, comparator=u)}
     assert set(bounds) == {"Theorem S", "Theorem S, mistakes", "Fixed step", "Theorem 5"}
     terms = bounds["Theorem S"].terms
     loss = SLAM(k=3)
-    wrong = [one for one, often in zip(queries, account.tally.counts, strict=True) if often]
+    wrong = [one for one, query_weight in zip(queries, account.tally.counts, strict=True) if query_weight]
     assert len(wrong) == account.mistakes
     assert terms["F"] == pytest.approx(sum(loss(one.X @ u, one.y)[0] for one in wrong), rel=1e-10)
     assert terms["norm_u"] == pytest.approx(np.linalg.norm(u))
@@ -148,7 +150,7 @@ def test_bounds_carry_the_constants_of_the_run():
 
 
 def test_the_step_of_the_theorem_has_the_bound_of_gradient_descent():
-    queries = separable_world(60, documents=4, features=3, margin=0.3).queries()
+    queries = separable_stream(60, documents=4, features=3, margin=0.3).queries()
     for lists_ in (queries, queries.with_weight(np.linspace(0.1, 3, 60))):
         model = SLAMPerceptron("AP", margin=1.0, eta="theory").fit(lists_)
         bounds = {one.name: one for one in model.ledger_.bounds(lists_, comparator=[1.0, 2.0, -1.0])}
@@ -165,8 +167,8 @@ def test_lists_may_be_given_again_in_blocks_and_over_epochs():
     other = account.bounds((queries[i : i + 9] for i in range(0, 40, 9)), comparator=u)
     for a, b in zip(one, other, strict=True):
         assert a.value == pytest.approx(b.value, rel=1e-12)
-    loss, often = SLAM(), account.tally.counts
-    expected = sum(n * loss(q.X @ np.array(u), q.y)[0] for q, n in zip(queries, often, strict=True) if n)
+    loss, query_weight = SLAM(), account.tally.counts
+    expected = sum(n * loss(q.X @ np.array(u), q.y)[0] for q, n in zip(queries, query_weight, strict=True) if n)
     assert one[0].terms["F"] == pytest.approx(expected, rel=1e-10)
 
 
@@ -201,7 +203,7 @@ def test_what_is_said_of_new_lists_is_the_mean_loss_and_the_doubt():
 
 
 LISTS = lists()
-WORLD = separable_world(20, documents=4, features=3).queries()
+WORLD = separable_stream(20, documents=4, features=3).queries()
 
 
 @pytest.mark.parametrize(

@@ -32,25 +32,25 @@ def quadratic(seed, size=8, condition=1e4):
     return lambda w: At(3 + (w - centre) @ A @ (w - centre) / 2, A @ (w - centre), A), centre
 
 
-def logistic(seed, strength, size=6, rows=40, spread=3.0):
-    """(strength/2) norm(w)^2 + sum of log(1 + exp(-x.w))."""
+def logistic(seed, alpha, size=6, rows=40, spread=3.0):
+    """(alpha/2) norm(w)^2 + sum of log(1 + exp(-x.w))."""
     X = spread * np.random.default_rng(seed).normal(size=(rows, size))
 
     def function(w):
         p = np.exp(-np.logaddexp(0, X @ w))
-        value = np.logaddexp(0, -X @ w).sum() + strength / 2 * w @ w
-        return At(value, strength * w - X.T @ p, strength * np.eye(size) + X.T * (p * (1 - p)) @ X)
+        value = np.logaddexp(0, -X @ w).sum() + alpha / 2 * w @ w
+        return At(value, alpha * w - X.T @ p, alpha * np.eye(size) + X.T * (p * (1 - p)) @ X)
 
     return function
 
 
-def ranking(seed, strength, dtype=np.float64):
+def ranking(seed, alpha, dtype=np.float64):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 12, 25)
     X = rng.normal(size=(sizes.sum(), 5)).astype(dtype)
     y = np.clip(np.rint(X @ [1, -1, 0.5, 0, 0] + rng.normal(size=len(X))), 0, 3)
     pairs = SquaredPairsOverLists.of(Queries.from_arrays(X, y, group=sizes))
-    return Ridged(pairs, strength, 1 / 25, np.array([1.0, 2.0, 0.5, 1.0, 3.0]))
+    return Ridged(pairs, alpha, 1 / 25, np.array([1.0, 2.0, 0.5, 1.0, 3.0]))
 
 
 def by_scipy(function, size, method="BFGS", **options):
@@ -71,20 +71,20 @@ def test_quadratics_are_solved_in_a_few_steps(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("strength", [1e-2, 1.0])
-def test_strongly_convex_functions_have_the_minimum_of_scipy(seed, strength):
-    function = logistic(seed, strength)
+@pytest.mark.parametrize("alpha", [1e-2, 1.0])
+def test_strongly_convex_functions_have_the_minimum_of_scipy(seed, alpha):
+    function = logistic(seed, alpha)
     found, reference = newton(function, np.zeros(6), tolerance=1e-11), by_scipy(function, 6)
     assert found.converged
     np.testing.assert_allclose(found.w, reference.x, atol=1e-8)
     assert found.value == pytest.approx(reference.fun, rel=1e-12)
 
 
-@pytest.mark.parametrize("strength", [1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize("alpha", [1e-4, 1e-2, 1.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_squared_pair_hinge_with_a_ridge_has_the_minimum_of_lbfgs(strength, dtype):
-    function = ranking(1, strength, dtype)
-    found = newton(function, np.zeros(5), tolerance=1e-10, strong=strength)
+def test_the_squared_pair_hinge_with_a_ridge_has_the_minimum_of_lbfgs(alpha, dtype):
+    function = ranking(1, alpha, dtype)
+    found = newton(function, np.zeros(5), tolerance=1e-10, strong=alpha)
     reference = by_scipy(function, 5, "L-BFGS-B", ftol=0.0)
     assert found.converged
     np.testing.assert_allclose(found.w, reference.x, atol=1e-6)
@@ -94,12 +94,12 @@ def test_the_squared_pair_hinge_with_a_ridge_has_the_minimum_of_lbfgs(strength, 
 
 @pytest.mark.parametrize(("make", "size"), [(logistic, 6), (ranking, 5)])
 def test_the_gap_is_certain_at_every_step_and_what_it_says(make, size):
-    function, strength = make(2, 0.05), 0.05
-    found = newton(function, np.ones(size), strong=strength)
+    function, alpha = make(2, 0.05), 0.05
+    found = newton(function, np.ones(size), strong=alpha)
     best = newton(function, found.w, tolerance=1e-9).value
     rows = found.history
     assert (rows["value"] - best <= rows["gap"] + 1e-13).all()
-    np.testing.assert_allclose(rows["gap"], rows["gradient"] ** 2 / (2 * strength))
+    np.testing.assert_allclose(rows["gap"], rows["gradient"] ** 2 / (2 * alpha))
     assert found.gap == rows["gap"][-1]
     assert np.isnan(newton(function, found.w).gap), "unknown where nothing is known of the function"
 
@@ -232,13 +232,13 @@ def test_curvature_beyond_all_numbers_ends_the_run_without_a_word(recwarn):
     assert not recwarn.list
 
 
-@pytest.mark.parametrize("strength", [0.0, 0.3])
-def test_a_ridge_adds_its_part_and_scales_the_weights(strength):
+@pytest.mark.parametrize("alpha", [0.0, 0.3])
+def test_a_ridge_adds_its_part_and_scales_the_weights(alpha):
     function, _ = quadratic(10, size=4)
     factor, rng = np.array([1.0, 0.0, 2.0, 0.1]), np.random.default_rng(11)
     w, v = rng.normal(size=4), rng.normal(size=4)
-    at, inner = Ridged(function, strength, 0.25, factor)(w), function(w * factor)
-    assert at.value == pytest.approx(strength / 2 * w @ w + 0.25 * inner.value)
-    np.testing.assert_allclose(at.gradient, strength * w + 0.25 * factor * inner.gradient)
-    matrix = strength * np.eye(4) + 0.25 * factor[:, None] * inner.matrix * factor
+    at, inner = Ridged(function, alpha, 0.25, factor)(w), function(w * factor)
+    assert at.value == pytest.approx(alpha / 2 * w @ w + 0.25 * inner.value)
+    np.testing.assert_allclose(at.gradient, alpha * w + 0.25 * factor * inner.gradient)
+    matrix = alpha * np.eye(4) + 0.25 * factor[:, None] * inner.matrix * factor
     np.testing.assert_allclose(at.hessian_product(v), matrix @ v, rtol=1e-12)

@@ -33,10 +33,10 @@ def test_value_and_gradient_are_sums_over_lists(loss, dtype, weighted):
     values, slope = loss_lists(
         PreparedLists.of(loss, queries.labels(), queries.start), queries.X.astype(np.float64) @ w
     )
-    often = np.ones(30) if weight is None else weight
+    query_weight = np.ones(30) if weight is None else weight
     value, gradient = LossOverLists.of(loss, queries)(w)
-    assert value == pytest.approx(values @ often, rel=1e-10)
-    expected = queries.X.astype(np.float64).T @ (slope * np.repeat(often, queries.sizes))
+    assert value == pytest.approx(values @ query_weight, rel=1e-10)
+    expected = queries.X.astype(np.float64).T @ (slope * np.repeat(query_weight, queries.sizes))
     np.testing.assert_allclose(gradient, expected, rtol=1e-8, atol=1e-9)
 
 
@@ -67,9 +67,9 @@ def test_neither_threads_nor_scattered_rows_change_a_bit(loss, monkeypatch):
 @over_all_losses
 def test_weights_given_stand_in_for_the_queries_own_and_whole_numbers_repeat_a_list(loss):
     queries, w = lists(7, count=6), np.random.default_rng(8).normal(size=5)
-    often = np.array([1, 0, 2, 1, 3, 1])
-    value, gradient = LossOverLists.of(loss, queries.with_weight(np.full(6, 9.0)), often.astype(float))(w)
-    repeated = LossOverLists.of(loss, queries[np.repeat(np.arange(6), often)])(w)
+    query_weight = np.array([1, 0, 2, 1, 3, 1])
+    value, gradient = LossOverLists.of(loss, queries.with_weight(np.full(6, 9.0)), query_weight.astype(float))(w)
+    repeated = LossOverLists.of(loss, queries[np.repeat(np.arange(6), query_weight)])(w)
     assert value == pytest.approx(repeated[0], rel=1e-12)
     np.testing.assert_allclose(gradient, repeated[1], rtol=1e-9, atol=1e-12)
 

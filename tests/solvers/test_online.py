@@ -11,9 +11,9 @@ from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.losses import SLAM, ListNet, MaxPair, PairHinge
 from rankwise.measures.parse import parse
-from rankwise.solvers.online.config import Rules, State
+from rankwise.solvers.online.config import OnlineConfig, State
 from rankwise.solvers.online.ledger import Curve, Tally
-from rankwise.solvers.online.loop import is_mistake, play
+from rankwise.solvers.online.loop import is_mistake, run_rounds
 from tests.oracles import perceptrons as plain
 from tests.strategies import few, judged_lists
 
@@ -26,17 +26,17 @@ def lists(count=40, features=4, seed=0, most=7):
     return Queries(X, rng.integers(0, 3, len(X)).astype(float), np.cumsum([0, *sizes]))
 
 
-def states(rules, queries, order=None):
+def states(config, queries, order=None):
     """The state after every round."""
     state, found = State.fresh(queries.n_features), []
     for number in range(len(queries)) if order is None else order:
-        state, _ = play(rules, state, queries, np.array([number]))
+        state, _ = run_rounds(config, state, queries, np.array([number]))
         found.append(state)
     return found
 
 
-def gradient(rules, X, labels, w):
-    return X.T @ rules.loss(X @ w, labels)[1] if len(labels) else np.zeros(len(w))
+def gradient(config, X, labels, w):
+    return X.T @ config.loss(X @ w, labels)[1] if len(labels) else np.zeros(len(w))
 
 
 # ------------------------------------------------------------------------------------------- mistakes
@@ -46,8 +46,8 @@ def gradient(rules, X, labels, w):
 def test_the_quick_test_for_a_mistake_equals_sorting(judged, k):
     scores, labels = np.array(judged[0], dtype=float), np.array(judged[1], dtype=float)
     grade = np.unique(labels, return_inverse=True)[1].astype(float)
-    room = np.empty(len(grade)), *np.empty((2, len(grade)), np.int64)
-    assert is_mistake(scores, grade, math.inf if k is None else float(k), *room) == plain.is_mistake(
+    buffer = np.empty(len(grade)), *np.empty((2, len(grade)), np.int64)
+    assert is_mistake(scores, grade, math.inf if k is None else float(k), *buffer) == plain.is_mistake(
         scores, list(labels), k
     )
 
@@ -75,15 +75,15 @@ def test_without_a_mistake_nothing_is_lost_and_with_one_something_is(measure, ju
 @pytest.mark.parametrize("loss", [ListNet(), PairHinge(), SLAM()], ids=repr)
 def test_a_step_goes_down_the_gradient_and_back_into_the_ball(step, projection, ball, update, loss):
     queries = lists()
-    rules = Rules(
+    config = OnlineConfig(
         loss=loss, measure=parse("nDCG@2"), update=update, eta=0.5, step=step, projection=projection, ball=ball
     )
     w = np.zeros(4)
     onto = {"l2": plain.onto_l2_ball, "l1": plain.onto_l1_ball, "none": lambda w, radius: w}[projection]
     outside = 0
-    for t, (query, state) in enumerate(zip(queries, states(rules, queries), strict=True), 1):
+    for t, (query, state) in enumerate(zip(queries, states(config, queries), strict=True), 1):
         if len(query) and (update == "always" or plain.is_mistake(query.X @ w, list(query.y), 2)):
-            moved = w - 0.5 / (math.sqrt(t) if step == "sqrt" else 1) * gradient(rules, query.X, query.y, w)
+            moved = w - 0.5 / (math.sqrt(t) if step == "sqrt" else 1) * gradient(config, query.X, query.y, w)
             outside += {"l1": np.abs(moved).sum(), "l2": np.linalg.norm(moved), "none": 0}[projection] > ball
             w = onto(moved, ball)
         np.testing.assert_allclose(state.w, w, rtol=1e-9, atol=1e-12)
@@ -98,12 +98,14 @@ def test_a_step_goes_down_the_gradient_and_back_into_the_ball(step, projection, 
 @pytest.mark.parametrize("rounds", [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 40])
 def test_averages_are_of_the_weights_that_rounds_began_with(averaging, rounds):
     queries = lists()[:rounds]
-    rules = Rules(loss=ListNet(), measure=parse("nDCG"), update="always", averaging=averaging)
-    found = states(rules, queries)
+    config = OnlineConfig(loss=ListNet(), measure=parse("nDCG"), update="always", averaging=averaging)
+    found = states(config, queries)
     began = [np.zeros(4), *(state.w for state in found[:-1])]
     expected = {"none": found[-1].w, "uniform": np.mean(began, axis=0), "suffix": plain.suffix(began)}[averaging]
     np.testing.assert_allclose(found[-1].coef(averaging), expected, rtol=1e-12, atol=1e-15)
-    np.testing.assert_array_equal(found[-1].w, states(Rules(**vars(rules) | {"averaging": "none"}), queries)[-1].w)
+    np.testing.assert_array_equal(
+        found[-1].w, states(OnlineConfig(**vars(config) | {"averaging": "none"}), queries)[-1].w
+    )
 
 
 def test_a_suffix_holds_half_of_the_rounds_at_least_and_three_quarters_at_most():
@@ -118,14 +120,14 @@ def test_a_suffix_holds_half_of_the_rounds_at_least_and_three_quarters_at_most()
 
 def test_a_running_radius_divides_every_feature_by_the_largest_list_so_far():
     queries = lists(seed=3)
-    rules = Rules(loss=ListNet(), measure=parse("nDCG"), update="always", scale="radius")
+    config = OnlineConfig(loss=ListNet(), measure=parse("nDCG"), update="always", scale="radius")
     w, largest, learned = np.zeros(4), 0.0, 0.0
-    for query, state in zip(queries, states(rules, queries), strict=True):
+    for query, state in zip(queries, states(config, queries), strict=True):
         if len(query):
             largest = max(largest, radius(query.X))
             scaled = query.X / largest if largest else query.X
             learned = max(learned, radius(scaled))
-            w = w - gradient(rules, scaled, query.y, w)
+            w = w - gradient(config, scaled, query.y, w)
         np.testing.assert_allclose(state.w, w, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(state.coef("none"), w / (largest or 1), rtol=1e-9, atol=1e-12)
         assert state.radius == pytest.approx(learned, rel=1e-12)
@@ -136,14 +138,14 @@ def test_a_running_standard_deviation_is_that_of_all_documents_so_far():
     queries = lists(seed=4)
     X = np.column_stack([queries.X, np.full(queries.n_documents, 0.7)])  # a constant feature counts for nothing
     queries = Queries.from_arrays(X, queries.y, group=queries.sizes)
-    rules = Rules(loss=ListNet(), measure=parse("nDCG"), update="always", scale="standard")
+    config = OnlineConfig(loss=ListNet(), measure=parse("nDCG"), update="always", scale="standard")
     w, seen = np.zeros(5), np.empty((0, 5))
-    for query, state in zip(queries, states(rules, queries), strict=True):
+    for query, state in zip(queries, states(config, queries), strict=True):
         if len(query):
             seen = np.concatenate([seen, query.X])
             spread = np.sqrt(((seen - seen.mean(axis=0)) ** 2).mean(axis=0))
             scale = np.divide(1, spread, out=np.zeros(5), where=spread > 1e-12)
-            w = w - gradient(rules, query.X * scale, query.y, w)
+            w = w - gradient(config, query.X * scale, query.y, w)
             np.testing.assert_allclose(state.scale, scale, rtol=1e-9)
         np.testing.assert_allclose(state.w, w, rtol=1e-8, atol=1e-10)
     assert state.w[4] == state.scale[4] == 0
@@ -158,8 +160,8 @@ def test_units_of_features_do_not_matter_to_standardised_rounds():
     queries = lists(seed=5)
     units = np.array([2.0**-20, 1, 8, 2.0**30])
     other = Queries.from_arrays(queries.X * units, queries.y, group=queries.sizes)
-    rules = Rules(loss=SLAM(), measure=parse("nDCG"), scale="standard")
-    one, two = states(rules, queries)[-1], states(rules, other)[-1]
+    config = OnlineConfig(loss=SLAM(), measure=parse("nDCG"), scale="standard")
+    one, two = states(config, queries)[-1], states(config, other)[-1]
     np.testing.assert_array_equal(one.coef("none"), two.coef("none") * units)
 
 
@@ -172,11 +174,11 @@ def test_units_of_features_do_not_matter_to_standardised_rounds():
 @given(st.lists(st.integers(0, 40), max_size=5))
 def test_any_division_of_the_rounds_gives_the_same_bits(scale, averaging, cuts):
     queries = lists()
-    rules = Rules(loss=PairHinge(), measure=parse("AP"), update="always", averaging=averaging, scale=scale)
-    whole, account = play(rules, State.fresh(4), queries, np.arange(40))
+    config = OnlineConfig(loss=PairHinge(), measure=parse("AP"), update="always", averaging=averaging, scale=scale)
+    whole, account = run_rounds(config, State.fresh(4), queries, np.arange(40))
     state, parts = State.fresh(4), []
     for part in np.split(np.arange(40), sorted(cuts)):
-        state, played = play(rules, state, queries, part)
+        state, played = run_rounds(config, state, queries, part)
         parts.append(played)
     for name in State.__dataclass_fields__:
         np.testing.assert_array_equal(getattr(state, name), getattr(whole, name))
@@ -186,18 +188,18 @@ def test_any_division_of_the_rounds_gives_the_same_bits(scale, averaging, cuts):
 
 def test_a_state_is_never_changed():
     queries = lists()
-    rules = Rules(loss=MaxPair(), measure=parse("nDCG"), scale="standard", averaging="uniform")
-    state = states(rules, queries)[5]
+    config = OnlineConfig(loss=MaxPair(), measure=parse("nDCG"), scale="standard", averaging="uniform")
+    state = states(config, queries)[5]
     before = [getattr(state, name).tobytes() for name in State.__dataclass_fields__]
-    play(rules, state, queries, np.arange(40))
+    run_rounds(config, state, queries, np.arange(40))
     assert [getattr(state, name).tobytes() for name in State.__dataclass_fields__] == before
 
 
 def test_what_happened_is_told_round_by_round():
     queries = lists()
-    rules = Rules(loss=SLAM(k=2), measure=parse("nDCG@2"), eta=0.5)
+    config = OnlineConfig(loss=SLAM(k=2), measure=parse("nDCG@2"), eta=0.5)
     order = np.random.default_rng(0).permutation(40)
-    _, played = play(rules, State.fresh(4), queries, order)
+    _, played = run_rounds(config, State.fresh(4), queries, order)
     w, ties = np.zeros(4), {"measure": "expected", "worst": "pessimistic"}
     for r, number in enumerate(order):
         query = queries[int(number)]
@@ -205,11 +207,11 @@ def test_what_happened_is_told_round_by_round():
         wrong = len(query) > 0 and plain.is_mistake(scores, list(query.y), 2)
         assert played.mistake[r] == wrong
         for name, rule in ties.items():
-            expected = rules.measure(scores, query.y, ties=rule) if len(query) else math.nan
+            expected = config.measure(scores, query.y, ties=rule) if len(query) else math.nan
             assert getattr(played, name)[r] == pytest.approx(expected, abs=1e-12, nan_ok=True)
         if wrong:
-            assert played.loss[r] == pytest.approx(rules.loss(scores, query.y)[0])
-            w = w - 0.5 * plain.slam_gradient(query.X, query.y, scores, rules.loss)
+            assert played.loss[r] == pytest.approx(config.loss(scores, query.y)[0])
+            w = w - 0.5 * plain.slam_gradient(query.X, query.y, scores, config.loss)
         else:
             assert played.loss[r] == 0
 
@@ -221,10 +223,10 @@ def test_scores_that_overflow_are_reported_with_their_query_and_round(place):
     X[-2:] = [[1e200], [-1e200]]
     y = np.tile([1.0, 0.0], 4)
     queries = Queries.from_arrays(X, y, qid=np.repeat(["a", "b", "c", "d"], 2))
-    rules = Rules(loss=MaxPair(), measure=parse("nDCG"), eta=1e200)
+    config = OnlineConfig(loss=MaxPair(), measure=parse("nDCG"), eta=1e200)
     state = State.fresh(1)
     with pytest.raises(RankwiseError, match=r"too large for float64: scale the features") as error:
-        play(rules, state, queries, np.arange(4))
+        run_rounds(config, state, queries, np.arange(4))
     assert "\n" not in str(error.value)
     assert state.w.tolist() == [0.0]
 

@@ -54,9 +54,9 @@ def _cut_into_boxes(f, width, start, centre):
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _moments(low, size, f, centre, inverse, w0, w1, room, moment):
+def _moments(low, size, f, centre, inverse, w0, w1, buffer, moment):
     """sum_i w_i v_i^a / a! for both weights, over ``size`` sources from ``low`` on."""
-    v, p0, p1, _, _ = room
+    v, p0, p1, _, _ = buffer
     for i in range(size):
         v[i] = (f[low + i] - centre) * inverse
         p0[i] = w0[low + i]
@@ -90,12 +90,12 @@ def _moments(low, size, f, centre, inverse, w0, w1, room, moment):
 
 
 @kernel(fastmath={"contract"})
-def _hermite(count, twice, room, h):
+def _hermite(count, twice, buffer, h):
     """h_0(t), h_1(t), ... into a row for each of ``count`` numbers 2 t.
 
     All at once: one after the other, every step would wait for the product of the step before.
     """
-    last, lately = room[0], room[1]
+    last, lately = buffer[0], buffer[1]
     for i in range(count):
         lately[i] = decay(0.25 * LOG2_E * (twice[i] * twice[i]))
         last[i] = twice[i] * lately[i]
@@ -122,12 +122,12 @@ def _translate(i, s, h, moment, local):
 
 
 @kernel(fastmath={"contract"})
-def _evaluate(low, size, f, centre, inverse, local, room, sums):
+def _evaluate(low, size, f, centre, inverse, local, buffer, sums):
     """Add the polynomials and their derivatives at ``size`` targets from ``low`` on to ``sums``."""
     for b in range(TERMS):
         local[0, b] *= _SIGNED[b]
         local[1, b] *= _SIGNED[b]
-    u, v0, d0, v1, d1 = room
+    u, v0, d0, v1, d1 = buffer
     for i in range(size):
         u[i] = (f[low + i] - centre) * inverse
         v0[i], d0[i], v1[i], d1[i] = 0.0, 0.0, 0.0, 0.0
@@ -183,7 +183,7 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
     radius, inverse = math.sqrt(reach), 1.0 / math.sqrt(sigma)
     start, centre = np.empty(size + 1, np.int64), np.empty(size)
     count = _cut_into_boxes(f, math.sqrt(sigma), start, centre)
-    room = (np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size))
+    buffer = (np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size))
     moment, ready = np.empty((count, 2, TERMS)), np.zeros(count, np.bool_)
     h, local = np.empty((count, 2 * TERMS)), np.empty((2, TERMS))
     chosen, twice = np.empty(count, np.int64), np.empty(count)
@@ -204,7 +204,7 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
                     _add_rows(f, low, high, waiting, from_, sigma, w0, w1, sums)
                 waiting = to
                 if not ready[s]:
-                    _moments(np.uint64(from_), np.uint64(to - from_), f, centre[s], inverse, w0, w1, room, moment[s])
+                    _moments(np.uint64(from_), np.uint64(to - from_), f, centre[s], inverse, w0, w1, buffer, moment[s])
                     ready[s] = True
                 chosen[expanded], twice[expanded] = s, 2.0 * (centre[t] - centre[s]) * inverse
                 expanded += 1
@@ -214,10 +214,10 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
             _add_rows(f, low, high, waiting, to, sigma, w0, w1, sums)
         if expanded > 0:
             local[:] = 0.0
-            _hermite(expanded, twice, room, h)
+            _hermite(expanded, twice, buffer, h)
             for i in range(expanded):
                 _translate(i, chosen[i], h, moment, local)
-            _evaluate(np.uint64(low), np.uint64(high - low), f, centre[t], inverse, local, room, sums)
+            _evaluate(np.uint64(low), np.uint64(high - low), f, centre[t], inverse, local, buffer, sums)
 
 
 @kernel

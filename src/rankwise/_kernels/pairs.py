@@ -145,12 +145,12 @@ def _add_products(first, last, start, rows, X, share, level, n_levels, place, re
     longest = 0
     for q in range(first, last):
         longest = max(longest, start[q + 1] - start[q])
-    room, row_room = np.empty((2, longest)), np.empty(longest, np.int64)
+    buffer, row_buffer = np.empty((2, longest)), np.empty(longest, np.int64)
     for q in range(first, last):
         low, size = start[q], start[q + 1] - start[q]
         if share[q] == 0.0:
             continue
-        own, a, h, mine = slice(low, low + size), room[0, :size], room[1, :size], row_room[:size]
+        own, a, h, mine = slice(low, low + size), buffer[0, :size], buffer[1, :size], row_buffer[:size]
         for p in range(size):
             mine[p] = low + p if len(rows) == 0 else rows[low + p]
             a[p] = dot(X[mine[p]], v)
@@ -289,26 +289,26 @@ def count_pairs(start, order, end, grade, n_grades):
     tied = np.zeros((n_grades, n_grades), dtype=np.int64)
     tied_wrongly = np.zeros((n_grades, n_grades), dtype=np.int64)
     above = np.empty(n_grades, dtype=np.int64)  # documents with a strictly higher key, by grade
-    beside = np.empty(n_grades, dtype=np.int64)  # earlier documents of the same block of equal keys, by grade
+    atomic_write = np.empty(n_grades, dtype=np.int64)  # earlier documents of the same block of equal keys, by grade
     for q in range(len(start) - 1):
         base = start[q] - start[0]
         size = start[q + 1] - start[q]
         above[:] = 0
         t = 0
         while t < size:
-            beside[:] = 0
+            atomic_write[:] = 0
             for p in range(t, end[base + t]):
                 own = grade[order[base + p]]
                 for other in range(own):  # lower grades that stand higher, or the same
                     inverted[own, other] += above[other]
-                    pairs[own, other] += above[other] + beside[other]
-                    tied[own, other] += beside[other]
-                    tied_wrongly[own, other] += beside[other]
+                    pairs[own, other] += above[other] + atomic_write[other]
+                    tied[own, other] += atomic_write[other]
+                    tied_wrongly[own, other] += atomic_write[other]
                 for other in range(own + 1, n_grades):  # higher grades that stand higher, or the same
-                    pairs[other, own] += above[other] + beside[other]
-                    tied[other, own] += beside[other]
-                beside[own] += 1
+                    pairs[other, own] += above[other] + atomic_write[other]
+                    tied[other, own] += atomic_write[other]
+                atomic_write[own] += 1
             for g in range(n_grades):
-                above[g] += beside[g]
+                above[g] += atomic_write[g]
             t = end[base + t]
     return pairs, inverted, tied, tied_wrongly

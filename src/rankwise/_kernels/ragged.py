@@ -25,13 +25,13 @@ def order_lists(first, last, start, rows, key, order, end, finite):
     longest = 0
     for q in range(first, last):
         longest = max(longest, start[q + 1] - start[q])
-    negated_room, key_room = np.empty(longest), np.empty(longest)
-    place_room, count_room = np.empty(longest, np.int64), np.empty(longest + 1, np.int64)
+    negated_buffer, key_buffer = np.empty(longest), np.empty(longest)
+    place_buffer, count_buffer = np.empty(longest, np.int64), np.empty(longest + 1, np.int64)
     for q in range(first, last):
         low = start[q]
         size = start[q + 1] - low
         out = low - start[first]
-        negated = negated_room[:size]
+        negated = negated_buffer[:size]
         place = order[out : out + size]
         if len(rows) == 0:
             for p in range(size):
@@ -41,7 +41,7 @@ def order_lists(first, last, start, rows, key, order, end, finite):
             for p in range(size):
                 place[p] = rows[low + p]
                 negated[p] = -key[rows[low + p]]
-        sort_carrying(negated, place, key_room[:size], place_room[:size], count_room)
+        sort_carrying(negated, place, key_buffer[:size], place_buffer[:size], count_buffer)
         block = 0
         for p in range(1, size + 1):
             if p == size or negated[p] != negated[p - 1]:
@@ -131,20 +131,20 @@ def gather_columns(X, rows, first, out):
 
 
 @kernel
-def measure_columns(formula, start, keys, order, value, tied, needs_ideal, table, knobs, out):
+def measure_columns(kernel, start, keys, order, value, tied, needs_ideal, table, params, out):
     """out[j, q] = formula of list q in decreasing order of keys[j], whose documents are start[q] .. start[q+1]-1.
 
     ``value`` is ascending inside a list, and ``order`` says at which of its places. ``tied`` shows the formula blocks
     of equal keys; otherwise every block is cut into blocks of one, lowest value first. The other arguments are those of
-    the formula, whose first knob is a cut-off.
+    the formula, whose first parameter is a cut-off.
     """
     longest = 0
     for q in range(len(start) - 1):
         longest = max(longest, start[q + 1] - start[q])
-    ranked_room, ideal_room = np.empty(longest), np.empty(longest)
-    key_room, spare_room = np.empty(longest), np.empty(longest)
-    place_room, other_room = np.empty(longest, np.int64), np.empty(longest, np.int64)
-    end_room, count_room = np.empty(longest, np.int64), np.empty(longest + 1, np.int64)
+    ranked_buffer, ideal_buffer = np.empty(longest), np.empty(longest)
+    key_buffer, spare_buffer = np.empty(longest), np.empty(longest)
+    place_buffer, other_buffer = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    end_buffer, count_buffer = np.empty(longest, np.int64), np.empty(longest + 1, np.int64)
     alone = np.arange(1, longest + 1)
     for q in range(len(start) - 1):
         low = start[q]
@@ -152,21 +152,21 @@ def measure_columns(formula, start, keys, order, value, tied, needs_ideal, table
         own = value[low : low + size]
         best = own
         if needs_ideal:
-            best = ideal_room[: int(min(float(size), knobs[0]))]
+            best = ideal_buffer[: int(min(float(size), params[0]))]
             for p in range(len(best)):
                 best[p] = own[size - 1 - p]
-        ranked, key, place = ranked_room[:size], key_room[:size], place_room[:size]
-        end = end_room[:size] if tied else alone[:size]
+        ranked, key, place = ranked_buffer[:size], key_buffer[:size], place_buffer[:size]
+        end = end_buffer[:size] if tied else alone[:size]
         for j in range(len(keys)):
             for p in range(size):
                 key[p] = -keys[j, low + order[low + p]]
                 place[p] = p
-            sort_carrying(key, place, spare_room[:size], other_room[:size], count_room)
+            sort_carrying(key, place, spare_buffer[:size], other_buffer[:size], count_buffer)
             for p in range(size):
                 ranked[p] = own[place[p]]
             if tied:
                 _find_blocks(key, end)
-            out[j, q] = formula(ranked, end, size, best, table, knobs)
+            out[j, q] = kernel(ranked, end, size, best, table, params)
 
 
 @kernel

@@ -16,7 +16,7 @@ _RUN = 8
 
 
 @kernel
-def sort_carrying(key, place, key_room, place_room, count_room):
+def sort_carrying(key, place, key_buffer, place_buffer, count_buffer):
     """Sort ``key`` ascending, equal keys in their order, and ``place`` with it.
 
     The rooms are overwritten: two as long as ``key``, ``count_room`` of whole numbers, longer by one.
@@ -25,13 +25,13 @@ def sort_carrying(key, place, key_room, place_room, count_room):
     if size < 2:
         return
     if size > 2 * _RUN:
-        _deal(key, place, key_room, place_room, count_room)
+        _deal(key, place, key_buffer, place_buffer, count_buffer)
     if not _insert(key, place, _BUDGET * size):
-        _merge(key, place, key_room, place_room)
+        _merge(key, place, key_buffer, place_buffer)
 
 
 @kernel
-def _deal(key, place, key_room, place_room, count):
+def _deal(key, place, key_buffer, place_buffer, count):
     """One pass of a bucket sort: stable, and the buckets are in order because rounding is monotone."""
     size = len(key)
     lowest, highest = key[0], key[0]
@@ -51,10 +51,10 @@ def _deal(key, place, key_room, place_room, count):
         b = int((key[i] - lowest) * scale)
         to = count[b]
         count[b] = to + 1
-        key_room[to] = key[i]
-        place_room[to] = place[i]
-    key[:] = key_room
-    place[:] = place_room
+        key_buffer[to] = key[i]
+        place_buffer[to] = place[i]
+    key[:] = key_buffer
+    place[:] = place_buffer
 
 
 @kernel
@@ -79,13 +79,13 @@ def _insert(key, place, budget):
 
 
 @kernel
-def _merge(key, place, key_room, place_room):
+def _merge(key, place, key_buffer, place_buffer):
     """Merge sort from the bottom up."""
     size = len(key)
     for low in range(0, size, _RUN):
         high = min(low + _RUN, size)
         _insert(key[low:high], place[low:high], _RUN * _RUN)
-    from_key, from_place, to_key, to_place = key, place, key_room, place_room
+    from_key, from_place, to_key, to_place = key, place, key_buffer, place_buffer
     width = _RUN
     swapped = False
     while width < size:
@@ -106,5 +106,5 @@ def _merge(key, place, key_room, place_room):
         swapped = not swapped
         width *= 2
     if swapped:
-        key[:] = key_room
-        place[:] = place_room
+        key[:] = key_buffer
+        place[:] = place_buffer

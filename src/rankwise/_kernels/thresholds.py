@@ -73,10 +73,10 @@ def sums_above(first, last, bins, start, value, out):
     widest = 0
     for f in range(first, last):
         widest = max(widest, start[f + 1] - start[f])
-    room = np.empty((TOGETHER, widest + 1))
-    a, b, c, d = room[0], room[1], room[2], room[3]
+    buffer = np.empty((TOGETHER, widest + 1))
+    a, b, c, d = buffer[0], buffer[1], buffer[2], buffer[3]
     for f in range(first, last, TOGETHER):
-        room[:] = 0.0
+        buffer[:] = 0.0
         if f + TOGETHER <= last:
             in_a, in_b, in_c, in_d = bins[f], bins[f + 1], bins[f + 2], bins[f + 3]
             for p in range(len(value)):
@@ -88,11 +88,11 @@ def sums_above(first, last, bins, start, value, out):
         else:
             for t in range(last - f):
                 for p in range(len(value)):
-                    room[t, bins[f + t, p]] += value[p]
+                    buffer[t, bins[f + t, p]] += value[p]
         for t in range(min(TOGETHER, last - f)):
             total = 0.0
             for cut in range(start[f + t + 1] - start[f + t] - 1, -1, -1):
-                total += room[t, cut + 1]
+                total += buffer[t, cut + 1]
                 out[start[f + t] + cut] = total
 
 

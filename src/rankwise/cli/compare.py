@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ALL = "all"
 
 
-class PairedTest(StrEnum):
+class PairedTestName(StrEnum):
     """How differences to the baseline are tested."""
 
     randomisation = "randomisation"
@@ -93,7 +93,7 @@ def compare(
     ] = None,
     rel: Annotated[float | None, typer.Option(help="Smallest label that counts as relevant (default 1).")] = None,
     level: Annotated[float, typer.Option(help="Confidence of the intervals and of the marks.")] = 0.95,
-    test: Annotated[PairedTest, typer.Option(help="Paired test over queries.")] = PairedTest.randomisation,
+    test: Annotated[PairedTestName, typer.Option(help="Paired test over queries.")] = PairedTestName.randomisation,
     correction: Annotated[Corrected, typer.Option(help="For the number of tests.")] = Corrected.holm,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the bootstrap.")] = 0,
     jobs: Annotated[

@@ -145,7 +145,7 @@ class _LiveLine:
         """The account of the run so far."""
         if self._bar is not None:
             ledger = model.ledger_
-            told = f"{ledger.rounds:,} rounds  {ledger.mistakes:,} mistakes  {ledger.rules.measure.title} "
+            told = f"{ledger.rounds:,} rounds  {ledger.mistakes:,} mistakes  {ledger.config.measure.title} "
             self._bar.update(self._task, description=f"{told}{ledger.mean:.4f}")
 
     def __exit__(

@@ -17,13 +17,13 @@ from rankwise._errors import DataError, RankwiseError
 
 if TYPE_CHECKING:
     from rankwise.cli.rank_lists import Ranked
-    from rankwise.data.string_column import Texts
+    from rankwise.data.string_column import StringColumn
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.data.string_column import Texts
+from rankwise.data.string_column import StringColumn
 
 if TYPE_CHECKING:
     from rankwise.cli.rank_lists import Ranked
@@ -89,7 +89,7 @@ def ranked(block: "Ranked", top: int | None) -> Order:
     return Order([names[number] for number in query.tolist()], docid, (place + 1).tolist(), scores[rows].tolist())
 
 
-def _decoded(texts: "Texts") -> list[str]:
+def _decoded(texts: "StringColumn") -> list[str]:
     """The texts one by one; where all are ASCII they are cut from one, which is three times as fast."""
     try:
         whole = texts.data.tobytes().decode("ascii")
@@ -287,11 +287,11 @@ def lines(block: "Ranked", top: int | None, behind: tuple[str, str, str, str], b
 
     queries, scores, _ = block
     rows, query, place = placed(block, top)
-    ids, no_ids = Texts.of(queries.names()), Texts._trusted(np.empty(0, np.uint8), np.empty(0, np.int64))
+    ids, no_ids = StringColumn.of(queries.names()), StringColumn._trusted(np.empty(0, np.uint8), np.empty(0, np.int64))
     documents = no_ids if queries.docid is None else queries.docid
     called = rows if queries.docid is not None else numbers_of(block, by_place)[rows]
     text, length = score_texts(scores)
-    marks = Texts.of(behind)
+    marks = StringColumn.of(behind)
     out = put_lines(
         query, ids.data, ids.offset, called, documents.data, documents.offset, place + 1, text, length, rows,
         marks.data, marks.offset,

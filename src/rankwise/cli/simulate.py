@@ -39,7 +39,7 @@ def simulate(
     Example: rankwise simulate --rounds 5000 --margin 0.02 --png online.png
     """
     from rankwise._progress import progress
-    from rankwise.data.synthetic.streams import World
+    from rankwise.data.synthetic.streams import Stream
     from rankwise.evaluation import simulation
 
     if png is not None:
@@ -48,12 +48,12 @@ def simulate(
         require("matplotlib")  # told before the work, not after it
         if not png.resolve().parent.is_dir() or png.is_dir():
             raise RankwiseError(f"{png} cannot be written: expected a file name in a folder that is there")
-    world = World(
+    stream = Stream(
         n_queries=rounds, documents=(documents, documents), features=features, grades=grades, margin=margin,
         radius=1.0, noise=noise, angle=drift, seed=seed,
     )  # fmt: skip
-    with progress("simulating", simulation.total_rounds(world)) as bar:
-        found = simulation.simulate(world, on_rounds=bar.advance)
+    with progress("simulating", simulation.total_rounds(stream)) as bar:
+        found = simulation.simulate(stream, on_rounds=bar.advance)
     if png is not None:
         from rankwise._figures import save_png
         from rankwise.evaluation.simulation import draw_simulation
@@ -105,7 +105,9 @@ def _note(found: dict[str, Any]) -> str:
         f"ListNet's step {tuning['eta']:g} is the best of {tried[0]:g} to {tried[-1]:g} on {tuning['rounds']:,} rounds "
         f"of another stream (seed {tuning['seed']}); it has no such bound."
     )
-    return about + (" The hidden ranker turns, so the perceptrons have none either." if found["world"]["angle"] else "")
+    return about + (
+        " The hidden ranker turns, so the perceptrons have none either." if found["stream"]["angle"] else ""
+    )
 
 
 def _chart(found: dict[str, Any]) -> "Text":

@@ -183,7 +183,7 @@ def _fresh(ranker: str, parameters: dict[str, Any]) -> "OnlineLearner":
     if unknown:
         raise RankwiseError(f"{kind.name} has nothing that --{unknown[0]} could say: leave it out")
     model: OnlineLearner = kind(**parameters)
-    model._rules(None)
+    model._config(None)
     return model
 
 
@@ -228,7 +228,7 @@ def _document(model: "OnlineLearner", target: Path) -> dict[str, Any]:
         "features": model.n_features_in_,
         "rounds": ledger.rounds,
         "mistakes": ledger.mistakes,
-        "measure": ledger.rules.measure.title,
+        "measure": ledger.config.measure.title,
         "mean": mean if math.isfinite(mean) else None,
         "loss": ledger.loss,
         "radius": ledger.radius,

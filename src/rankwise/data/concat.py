@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError
 from rankwise.data.queries import Queries, as_queries
-from rankwise.data.string_column import Texts
+from rankwise.data.string_column import StringColumn
 
 
 def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
@@ -80,12 +80,12 @@ def _ids(parts: Sequence[Queries], rename: bool) -> NDArray[Any] | None:
     return np.concatenate([part.astype(object) for part in ids])
 
 
-def _docids(parts: Sequence[Queries]) -> Texts | None:
+def _docids(parts: Sequence[Queries]) -> StringColumn | None:
     docids = [part.docid for part in parts if part.docid is not None]
     if docids and len(docids) != len(parts):
         nameless = next(number for number, part in enumerate(parts) if part.docid is None)
         raise DataError(f"part {nameless} has no document ids and others do")
-    return Texts.concat(docids) if docids else None
+    return StringColumn.concat(docids) if docids else None
 
 
 def _weight(part: Queries) -> NDArray[np.float64]:

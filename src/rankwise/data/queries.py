@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import DataError, in_one_line
 from rankwise.data import checks, grouping
 from rankwise.data.checks import Floats, Missing
-from rankwise.data.string_column import Texts
+from rankwise.data.string_column import StringColumn
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -32,7 +32,7 @@ class Query:
     X: Floats
     y: NDArray[np.float64] | None
     qid: Any
-    docid: Texts | None
+    docid: StringColumn | None
     weight: float
     feature_names: tuple[str, ...] | None
 
@@ -99,7 +99,7 @@ class Queries:
     _rows: NDArray[np.int64] | None
     weight: NDArray[np.float64] | None
     qid: NDArray[Any] | None
-    docid: Texts | None
+    docid: StringColumn | None
     feature_names: tuple[str, ...] | None
     scaling: "Scaler | None"
 
@@ -142,7 +142,7 @@ class Queries:
         *,
         weight: NDArray[np.float64] | None = None,
         qid: NDArray[Any] | None = None,
-        docid: Texts | None = None,
+        docid: StringColumn | None = None,
         feature_names: tuple[str, ...] | None = None,
         scaling: "Scaler | None" = None,
     ) -> "Queries":
@@ -442,9 +442,9 @@ def _read_only(array: Array) -> Array:
     return view
 
 
-def _as_docid(docid: Sequence[Any] | Texts, n_rows: int) -> Texts:
+def _as_docid(docid: Sequence[Any] | StringColumn, n_rows: int) -> StringColumn:
     try:
-        texts = docid if isinstance(docid, Texts) else Texts.of(docid)
+        texts = docid if isinstance(docid, StringColumn) else StringColumn.of(docid)
     except TypeError as error:  # nothing to go through, or an object without a text
         raise DataError(f"docid holds one identity a row: {in_one_line(error)}") from error
     if len(texts) != n_rows:

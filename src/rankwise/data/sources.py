@@ -43,7 +43,7 @@ class Text:
             self._mapping.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
 
-class Stream:
+class ByteStream:
     """Bytes one block after another, unpacked if they were gzipped."""
 
     def __init__(self, name: str, file: IO[bytes], on_read: Callable[[int], object] | None = None) -> None:
@@ -109,17 +109,17 @@ def name_of(source: Any) -> str:
 
 
 @contextmanager
-def open_stream(source: Any, on_read: Callable[[int], object] | None = None) -> Iterator[Stream]:
-    """The source as a :class:`Stream`; ``on_read`` is told how many of its bytes, still packed, were taken."""
+def open_stream(source: Any, on_read: Callable[[int], object] | None = None) -> Iterator[ByteStream]:
+    """The source as a :class:`ByteStream`; ``on_read`` is told how many of its bytes, still packed, were taken."""
     name = name_of(source)
     if hasattr(source, "read"):
-        yield Stream(name, source, on_read)
+        yield ByteStream(name, source, on_read)
     elif name == STANDARD_INPUT:
         stdin: Any = sys.stdin  # some programs put a stream without a buffer there
-        yield Stream(name, getattr(stdin, "buffer", stdin), on_read)
+        yield ByteStream(name, getattr(stdin, "buffer", stdin), on_read)
     else:
         with open_file(name) as file:
-            yield Stream(name, file, on_read)
+            yield ByteStream(name, file, on_read)
 
 
 def read_text(source: Any) -> Text:
@@ -166,7 +166,7 @@ class Peeked:
     It has ``read`` and ``name``, and so is a binary file to every reader of the house.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self.name = stream.name
         self._stream = stream
         head = bytearray()

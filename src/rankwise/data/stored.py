@@ -28,7 +28,7 @@ from rankwise._store import Store, StoreWriter, read_store
 from rankwise.data import checks, grouping
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
-from rankwise.data.string_column import Texts
+from rankwise.data.string_column import StringColumn
 
 
 def save_queries(queries: Queries, path: str | os.PathLike[str]) -> None:
@@ -79,7 +79,7 @@ def read_queries(store: Store, mmap: bool = True) -> Queries:
         raise FileFormatError(f"{store.path} is damaged: {error}") from error
 
 
-def read_texts(store: Store, name: str, count: int) -> Texts | None:
+def read_texts(store: Store, name: str, count: int) -> StringColumn | None:
     """The texts of that name, ``count`` of them, or None where the file has none."""
     if f"{name}.offset" not in store:
         return None
@@ -87,7 +87,7 @@ def read_texts(store: Store, name: str, count: int) -> Texts | None:
     offset = store.array(f"{name}.offset", np.int64, (count + 1,))
     if not _climbs(offset, 0, len(data)):
         raise FileFormatError(f"{store.path} is damaged: its {name} texts overlap or leave a gap")
-    return Texts(data, offset)
+    return StringColumn(data, offset)
 
 
 def read_scaler(store: Store) -> Scaler | None:
@@ -242,7 +242,7 @@ class QueriesWriter:
             every = [np.ones(size) if one is None else one for size, one in zip(sizes, self._weight, strict=True)]
             self._file.append("weight", np.concatenate(every))
         if self._form.feature_names is not None:
-            append_texts(self._file, "feature", Texts.of(self._form.feature_names))
+            append_texts(self._file, "feature", StringColumn.of(self._form.feature_names))
         self._append_ids()
         if self._scaling is not None:
             append_scaler(self._file, self._scaling)
@@ -257,7 +257,7 @@ class QueriesWriter:
                 raise DataError(
                     "a query is named by a number and another by the text of that number: use one kind of id"
                 )
-            append_texts(self._file, "qid", Texts.concat(map(Texts.of, columns)))
+            append_texts(self._file, "qid", StringColumn.concat(map(StringColumn.of, columns)))
         elif kinds:
             ids = np.concatenate(columns)
             if kinds != {_KINDS[ids.dtype.kind]}:  # NumPy makes real numbers of signed and unsigned 64-bit ones
@@ -321,11 +321,11 @@ def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
     return ids
 
 
-def _no_texts(count: int) -> Texts:
-    return Texts(np.zeros(0, dtype=np.uint8), np.zeros(count + 1, dtype=np.int64))
+def _no_texts(count: int) -> StringColumn:
+    return StringColumn(np.zeros(0, dtype=np.uint8), np.zeros(count + 1, dtype=np.int64))
 
 
-def append_texts(file: StoreWriter, name: str, texts: Texts) -> None:
+def append_texts(file: StoreWriter, name: str, texts: StringColumn) -> None:
     """Append texts to the arrays ``name.bytes`` and ``name.offset``."""
     before = file.length(f"{name}.bytes")
     offset = texts.offset - texts.offset[0] + before

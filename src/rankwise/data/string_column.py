@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from rankwise._errors import DataError, in_one_line
 
 
-class Texts:
-    """Texts 0..n-1; text i is ``data[offset[i]:offset[i+1]]`` in UTF-8.
+class StringColumn:
+    """StringColumn 0..n-1; text i is ``data[offset[i]:offset[i+1]]`` in UTF-8.
 
-    Behaves as a sequence of ``str``; a slice, mask or index array gives `Texts` again; ``numpy.asarray`` gives
+    Behaves as a sequence of ``str``; a slice, mask or index array gives `StringColumn` again; ``numpy.asarray`` gives
     an object array.
 
     Examples
@@ -36,14 +36,14 @@ class Texts:
         self.offset = offset
 
     @classmethod
-    def _trusted(cls, data: NDArray[np.uint8], offset: NDArray[np.int64]) -> "Texts":
-        """Texts of arrays that were checked: parts of others."""
+    def _trusted(cls, data: NDArray[np.uint8], offset: NDArray[np.int64]) -> "StringColumn":
+        """StringColumn of arrays that were checked: parts of others."""
         texts = object.__new__(cls)
         texts.data, texts.offset = data, offset
         return texts
 
     @classmethod
-    def of(cls, texts: Iterable[Any]) -> "Texts":
+    def of(cls, texts: Iterable[Any]) -> "StringColumn":
         """Any identities, each turned into its text."""
         try:
             encoded = [str(text).encode("utf-8", "surrogateescape") for text in texts]
@@ -56,7 +56,7 @@ class Texts:
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offset)
 
     @classmethod
-    def concat(cls, parts: Iterable["Texts"]) -> "Texts":
+    def concat(cls, parts: Iterable["StringColumn"]) -> "StringColumn":
         """All texts of the parts, in order."""
         parts = list(parts)
         lengths = np.concatenate([np.diff(part.offset) for part in parts])
@@ -69,27 +69,27 @@ class Texts:
     @overload
     def __getitem__(self, key: int | np.integer[Any]) -> str: ...
     @overload
-    def __getitem__(self, key: slice | list[int] | NDArray[Any]) -> "Texts": ...
-    def __getitem__(self, key: Any) -> "str | Texts":
+    def __getitem__(self, key: slice | list[int] | NDArray[Any]) -> "StringColumn": ...
+    def __getitem__(self, key: Any) -> "str | StringColumn":
         if isinstance(key, (int, np.integer)):
             place = range(len(self))[int(key)]
             text = self.data[self.offset[place] : self.offset[place + 1]].tobytes()
             return text.decode("utf-8", "surrogateescape")
         if isinstance(key, slice) and key.step in (None, 1):
             first, last, _ = key.indices(len(self))
-            return Texts._trusted(self.data, self.offset[first : max(first, last) + 1])
+            return StringColumn._trusted(self.data, self.offset[first : max(first, last) + 1])
         places = np.arange(len(self))[key]
         if places.ndim != 1:
             raise IndexError(f"texts are chosen by number, slice, mask or list of numbers: found {key!r:.60}")
         return self._take(places)
 
-    def _take(self, places: NDArray[np.int64]) -> "Texts":
+    def _take(self, places: NDArray[np.int64]) -> "StringColumn":
         length = self.offset[places + 1] - self.offset[places]
         offset = np.zeros(len(places) + 1, dtype=np.int64)
         np.cumsum(length, out=offset[1:])
         # byte j of the result comes from its text's first byte plus its place inside the text
         source = np.repeat(self.offset[places] - offset[:-1], length) + np.arange(offset[-1])
-        return Texts._trusted(self.data[source], offset)
+        return StringColumn._trusted(self.data[source], offset)
 
     def __iter__(self) -> Iterator[str]:
         data = self.data[self.offset[0] : self.offset[-1]].tobytes()
@@ -102,7 +102,7 @@ class Texts:
         return array if dtype is None else array.astype(dtype)
 
     def __eq__(self, other: object) -> Any:
-        if isinstance(other, Texts):
+        if isinstance(other, StringColumn):
             return bool(np.array_equal(np.asarray(self), np.asarray(other)))
         return NotImplemented
 

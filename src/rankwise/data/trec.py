@@ -25,7 +25,7 @@ from rankwise.data.grouping import as_ids
 from rankwise.data.plain_text import without_mark
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.sources import name_of, open_stream
-from rankwise.data.string_column import Texts
+from rankwise.data.string_column import StringColumn
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +37,8 @@ Source = FilePath | IO[bytes]
 class Run:
     """Retrieved documents, one a row, in the order of the file; rank and tag are not kept: trec_eval ignores them."""
 
-    qid: Texts
-    docid: Texts
+    qid: StringColumn
+    docid: StringColumn
     score: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -49,8 +49,8 @@ class Run:
 class Qrels:
     """Judged documents, one a row, in the order of the file; labels may be negative here."""
 
-    qid: Texts
-    docid: Texts
+    qid: StringColumn
+    docid: StringColumn
     label: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -111,7 +111,7 @@ def from_trec(
         np.array([label for _, label, _ in rows], dtype=np.float64),
         start,
         qid=as_ids(list(lists), "qid"),
-        docid=Texts.of(docid for docid, _, _ in rows),
+        docid=StringColumn.of(docid for docid, _, _ in rows),
     )
     return queries, np.array([score for _, _, score in rows], dtype=np.float64)
 
@@ -151,7 +151,7 @@ def write_qrels(queries: Queries, path: FilePath) -> None:
 # ------------------------------------------------------------------------------------------- joining
 
 
-def _by_query(qid: Texts, docid: Texts, values: NDArray[np.float64]) -> dict[str, dict[str, float]]:
+def _by_query(qid: StringColumn, docid: StringColumn, values: NDArray[np.float64]) -> dict[str, dict[str, float]]:
     """query -> document -> value, in the order of the file."""
     grouped: dict[str, dict[str, float]] = {}
     for query, document, value in zip(qid, docid, values.tolist(), strict=True):
@@ -209,7 +209,9 @@ def _some(names: list[str]) -> str:
 # ------------------------------------------------------------------------------------------- reading lines
 
 
-def _read(source: Source, fields: tuple[str, ...], number: str) -> tuple[Texts, Texts, NDArray[np.float64]]:
+def _read(
+    source: Source, fields: tuple[str, ...], number: str
+) -> tuple[StringColumn, StringColumn, NDArray[np.float64]]:
     """Columns qid, docid and the one called ``number``."""
     name, place, docid_place = name_of(source), fields.index(number), fields.index("docid")
     qids: list[bytes] = []
@@ -246,9 +248,9 @@ def _number(word: bytes, name: str, line: int, what: str) -> float:
     return value
 
 
-def _texts(words: list[bytes]) -> Texts:
+def _texts(words: list[bytes]) -> StringColumn:
     length = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
-    return Texts(
+    return StringColumn(
         np.frombuffer(b"".join(words), dtype=np.uint8), np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
     )
 

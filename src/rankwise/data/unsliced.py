@@ -6,7 +6,7 @@ from rankwise._errors import DataError
 from rankwise.data.queries import Queries
 
 
-class Whole:
+class Unsliced:
     """A set of queries that scikit-learn does not slice.
 
     ``GridSearchCV`` and its kin cut every argument of ``fit`` that has as many samples as X, so a validation set that
@@ -32,7 +32,7 @@ class Whole:
     @staticmethod
     def open(value: Any) -> Queries:
         """The queries inside; queries that were not wrapped are given back as they are."""
-        if isinstance(value, Whole):
+        if isinstance(value, Unsliced):
             return value.queries
         if isinstance(value, Queries):
             return value

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwise.data.queries import Queries
-from rankwise.data.synthetic.streams import World
+from rankwise.data.synthetic.streams import Stream
 
 if TYPE_CHECKING:
     from rankwise.guarantees._bound import Bound
@@ -31,49 +31,49 @@ _POINTS = 160  # rounds at which the account is read, at equal steps of the loga
 
 
 def simulate(
-    world: World, measure: str = MEASURE, on_rounds: Callable[[int], object] = lambda rounds: None
+    stream: Stream, measure: str = MEASURE, on_rounds: Callable[[int], object] = lambda rounds: None
 ) -> dict[str, Any]:
     """Run the two perceptrons and online ListNet over one stream.
 
     Parameters
     ----------
-    world : the stream; see :func:`rankwise.separable_world`, :func:`rankwise.noisy_world`
+    stream : the stream; see :func:`rankwise.separable_stream`, :func:`rankwise.noisy_stream`
     measure : what is accounted, and what the SLAM perceptron learns for
     on_rounds : is told how many rounds were played since the last time; all of them are :func:`total_rounds`
 
     Returns
     -------
     dict
-        Plain numbers, lists and texts: the ``world``; how ListNet was tuned (``tuning``); the ``rounds`` at which the
+        Plain numbers, lists and texts: the ``stream``; how ListNet was tuned (``tuning``); the ``rounds`` at which the
         account was read; for each of the ``rankers`` its ``mean`` measure (None before there is one), ``mistakes`` and
         cumulative ``loss`` there, what is known to bound its loss (``bounds``), and the ``floor`` that the smallest of
         these puts under the mean.
 
     Examples
     --------
-    >>> from rankwise import separable_world
-    >>> found = simulate(separable_world(50, documents=5, features=3))
+    >>> from rankwise import separable_stream
+    >>> found = simulate(separable_stream(50, documents=5, features=3))
     >>> list(found["rankers"])
     ['SLAMPerceptron', 'MaxPairPerceptron', 'ListNet']
     """
     from rankwise.rankers.linear.listnet import ListNet
     from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron
 
-    tuning = _tune(world, measure, on_rounds)
-    at = reading_rounds(world.n_queries)
+    tuning = _tune(stream, measure, on_rounds)
+    at = reading_rounds(stream.n_queries)
     rankers = (SLAMPerceptron(measure), MaxPairPerceptron(measure), ListNet(measure, eta=tuning["eta"]))
     return {
-        "world": asdict(world),
+        "stream": asdict(stream),
         "measure": measure,
         "tuning": tuning,
         "rounds": at,
-        "rankers": {ranker.name: _account(ranker, world, at, on_rounds) for ranker in rankers},
+        "rankers": {ranker.name: _account(ranker, stream, at, on_rounds) for ranker in rankers},
     }
 
 
-def total_rounds(world: World) -> int:
+def total_rounds(stream: Stream) -> int:
     """Rounds that :func:`simulate` plays, tuning included."""
-    return 3 * world.n_queries + len(GRID) * _tuning_world(world).n_queries
+    return 3 * stream.n_queries + len(GRID) * _tuning_world(stream).n_queries
 
 
 def reading_rounds(rounds: int) -> list[int]:
@@ -83,16 +83,16 @@ def reading_rounds(rounds: int) -> list[int]:
     return sorted({*steps, *tens, rounds})
 
 
-def _tuning_world(world: World) -> World:
+def _tuning_world(stream: Stream) -> Stream:
     """A shorter stream with a comparator and lists of its own."""
-    return replace(world, n_queries=min(world.n_queries, _TUNING_ROUNDS), seed=world.seed + 1)
+    return replace(stream, n_queries=min(stream.n_queries, _TUNING_ROUNDS), seed=stream.seed + 1)
 
 
-def _tune(world: World, measure: str, on_rounds: Callable[[int], object]) -> dict[str, Any]:
+def _tune(stream: Stream, measure: str, on_rounds: Callable[[int], object]) -> dict[str, Any]:
     """The step of ListNet with the best time-averaged measure on a stream of its own."""
     from rankwise.rankers.linear.listnet import ListNet
 
-    own = _tuning_world(world)
+    own = _tuning_world(stream)
     queries = own.queries()
     means = {}
     for eta in GRID:
@@ -104,18 +104,18 @@ def _tune(world: World, measure: str, on_rounds: Callable[[int], object]) -> dic
 
 
 def _account(
-    ranker: "OnlineLearner", world: World, at: list[int], on_rounds: Callable[[int], object]
+    ranker: "OnlineLearner", stream: Stream, at: list[int], on_rounds: Callable[[int], object]
 ) -> dict[str, Any]:
     """What the ranker's ledger says after each of the rounds ``at``."""
     read: list[tuple[float | None, int, float, float]] = []
-    for part in _cut(world.blocks(), at):
+    for part in _cut(stream.blocks(), at):
         ledger = ranker.partial_fit(part).ledger_
         on_rounds(len(part))
         if ledger.rounds == at[len(read)]:
             mean = ledger.mean if ledger.counted else None  # nothing to find in any list so far
             read.append((mean, ledger.mistakes, ledger.loss, ledger.counted))
     means, mistakes, losses, counted = (list(column) for column in zip(*read, strict=True))
-    bounds = _bounds(ranker, world)
+    bounds = _bounds(ranker, stream)
     most = min((bound.value for bound in bounds), default=None)
     floor = None if most is None else [max(0.0, 1.0 - most / rounds) if rounds else 0.0 for rounds in counted]
     return {
@@ -137,17 +137,17 @@ def _cut(blocks: Iterator[Queries], at: list[int]) -> Iterator[Queries]:
         done += len(block)
 
 
-def _bounds(ranker: "OnlineLearner", world: World) -> "list[Bound]":
-    """What bounds the cumulative loss: by the margin of a separable world, by its comparator in a noisy one.
+def _bounds(ranker: "OnlineLearner", stream: Stream) -> "list[Bound]":
+    """What bounds the cumulative loss: by the margin of a separable stream, by its comparator in a noisy one.
 
     A mistake costs at most 1, so that a bound on mistakes bounds the loss as well. ListNet has no bound of this kind,
-    and in a world that drifts no single comparator is a good one.
+    and in a stream that drifts no single comparator is a good one.
     """
-    if ranker.ledger_.rules.update != "mistakes" or world.angle:
+    if ranker.ledger_.config.update != "mistakes" or stream.angle:
         return []
-    if world.noise:
-        return ranker.ledger_.bounds(world.blocks(), comparator=world.comparator() / world.margin)
-    return ranker.ledger_.bounds(gamma=world.margin)
+    if stream.noise:
+        return ranker.ledger_.bounds(stream.blocks(), comparator=stream.comparator() / stream.margin)
+    return ranker.ledger_.bounds(gamma=stream.margin)
 
 
 # -------------------------------------------------------------------------------------------------- simulation figure
@@ -192,16 +192,16 @@ def draw_simulation(found: Mapping[str, Any]) -> "Figure":
 
 def _about(found: Mapping[str, Any]) -> str:
     """What was simulated, in a line."""
-    world, tuning = found["world"], found["tuning"]
-    fewest, most = world["documents"]
+    stream, tuning = found["stream"], found["tuning"]
+    fewest, most = stream["documents"]
     parts = [
         f"{fewest if fewest == most else f'{fewest} to {most}'} documents",
-        f"{world['features']} features",
-        f"{world['grades']} grades",
-        f"margin {world['margin']:g}",
-        *([f"noise {world['noise']:g}"] if world["noise"] else []),
-        *([f"drift {world['angle']:g}"] if world["angle"] else []),
-        f"seed {world['seed']}",
+        f"{stream['features']} features",
+        f"{stream['grades']} grades",
+        f"margin {stream['margin']:g}",
+        *([f"noise {stream['noise']:g}"] if stream["noise"] else []),
+        *([f"drift {stream['angle']:g}"] if stream["angle"] else []),
+        f"seed {stream['seed']}",
         f"ListNet's step {tuning['eta']:g} from a stream of its own",
     ]
     return ", ".join(parts)

@@ -159,12 +159,12 @@ def _scaled(formula: WeightedSum, scaler: Scaler) -> WeightedSum:
 # Thresholds on scaled features as thresholds on raw ones, exact for every float64: z(x) > t if and only if x > t'.
 
 
-Whole = NDArray[np.int64]
+Unsliced = NDArray[np.int64]
 
 
 def on_raw_features(
-    scaler: Scaler, feature: Whole, threshold: Vector, alpha: Vector
-) -> tuple[Whole, Vector, Vector, float]:
+    scaler: Scaler, feature: Unsliced, threshold: Vector, alpha: Vector
+) -> tuple[Unsliced, Vector, Vector, float]:
     """(feature, threshold, alpha, constant) on raw features of steps on the features that ``scaler`` makes.
 
     A scaler computes z(x) in floating point, and z never falls as x grows; so there is a largest x with z(x) <= t, and
@@ -197,11 +197,11 @@ def last_not_above(rising: Callable[[Vector], Vector], bound: Vector) -> Vector:
     return _value(low)
 
 
-def _place(x: Vector) -> Whole:
+def _place(x: Vector) -> Unsliced:
     """float64 as whole numbers in the same order: those below 0 have all bits but the sign turned."""
     bits = x.view(np.int64)
     return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
 
 
-def _value(place: Whole) -> Vector:
+def _value(place: Unsliced) -> Vector:
     return np.where(place < 0, place ^ np.int64(2**63 - 1), place).view(np.float64)

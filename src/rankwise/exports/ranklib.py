@@ -14,7 +14,7 @@ from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
-from rankwise.exports.trees import Leaf, Node, Split, score_trees, single_trees
+from rankwise.exports.trees import Leaf, Node, TreeSplit, score_trees, single_trees
 
 Vector = NDArray[np.float64]
 Form = Literal["coordinate ascent", "linear regression", "rankboost", "trees"]
@@ -126,4 +126,4 @@ def _read(element: Element) -> Node:
     first = element[0]
     if first.tag == "output":
         return Leaf(float(first.text or ""))
-    return Split(int(first.text or "") - 1, float(element[1].text or ""), _read(element[2]), _read(element[3]))
+    return TreeSplit(int(first.text or "") - 1, float(element[1].text or ""), _read(element[2]), _read(element[3]))

@@ -14,7 +14,7 @@ from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
 from rankwise.exports.normalised import normalised
-from rankwise.exports.trees import Leaf, Node, Split, score_trees, single_trees, thresholds_of
+from rankwise.exports.trees import Leaf, Node, TreeSplit, score_trees, single_trees, thresholds_of
 
 Vector = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ class Solr(Target):
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ModelKind:
     """What differs between the two kinds of models."""
 
     kind: str
@@ -93,7 +93,7 @@ class _Part:
     dropped: float = 0.0
 
 
-def _weights(formula: WeightedSum) -> _Part:
+def _weights(formula: WeightedSum) -> _ModelKind:
     own = normalised(formula, "Solr")
     features: list[dict[str, Any]] = []
     for place in own.used:
@@ -103,10 +103,10 @@ def _weights(formula: WeightedSum) -> _Part:
             entry["norm"] = {"class": f"{_PACKAGE}.norm.StandardNormalizer", "params": params}
         features.append(entry)
     notes = (own.note,) if own.note else ()
-    return _Part("LinearModel", features, {"weights": own.weights(formula.names)}, notes, own.dropped)
+    return _ModelKind("LinearModel", features, {"weights": own.weights(formula.names)}, notes, own.dropped)
 
 
-def _trees(formula: StepSum) -> _Part:
+def _trees(formula: StepSum) -> _ModelKind:
     used = sorted(set(formula.feature.tolist())) or [0]
     features: list[dict[str, Any]] = [{"name": formula.names[place]} for place in used]
     trees, missed = [], 0
@@ -114,7 +114,7 @@ def _trees(formula: StepSum) -> _Part:
         power = power_of_two(thresholds_of(tree))
         missed += sum(not is_met(math.ldexp(one, power)) for one in thresholds_of(tree))
         trees.append({"weight": "1", "root": _drawn(tree, formula.names, power)})
-        if power and isinstance(tree, Split):
+        if power and isinstance(tree, TreeSplit):
             norm = {"class": f"{_PACKAGE}.norm.StandardNormalizer", "params": {"avg": "0", "std": repr(2.0**-power)}}
             features[used.index(tree.feature)]["norm"] = norm
     notes = [
@@ -123,7 +123,7 @@ def _trees(formula: StepSum) -> _Part:
     ]
     if missed:
         notes.append(f"{missed} thresholds, too near to 0 beside large ones, cannot be met exactly behind Solr's 1e-6")
-    return _Part("MultipleAdditiveTreesModel", features, {"trees": trees}, tuple(notes))
+    return _ModelKind("MultipleAdditiveTreesModel", features, {"trees": trees}, tuple(notes))
 
 
 def before_slack(threshold: float) -> np.float32:
@@ -171,7 +171,7 @@ def _read(node: dict[str, Any], listed: list[str]) -> Node:
     if "feature" not in node:
         return Leaf(float(node["value"]))
     left, right = (_read(node[side], listed) for side in ("left", "right"))
-    return Split(listed.index(node["feature"]), float(node["threshold"]), left, right)
+    return TreeSplit(listed.index(node["feature"]), float(node["threshold"]), left, right)
 
 
 def _json(value: Any) -> str:

@@ -202,9 +202,9 @@ class Python(Target):
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Run in a namespace of its own; the text is the one that :meth:`write` made a moment ago."""
         ((file, text),) = files.items()
-        room: dict[str, Any] = {"__builtins__": {"len": len, "zip": zip, "ValueError": ValueError}}
-        exec(text, room)
-        function = room[file.removesuffix(".py")]
+        buffer: dict[str, Any] = {"__builtins__": {"len": len, "zip": zip, "ValueError": ValueError}}
+        exec(text, buffer)
+        function = buffer[file.removesuffix(".py")]
         return np.array([function(row) for row in np.asarray(X, dtype=np.float64).tolist()], dtype=np.float64)
 
 

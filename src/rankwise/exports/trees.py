@@ -25,7 +25,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Split:
+class TreeSplit:
     """x <= threshold: left, else right."""
 
     feature: int
@@ -34,7 +34,7 @@ class Split:
     right: "Node"
 
 
-Node = Leaf | Split
+Node = Leaf | TreeSplit
 
 
 def single_trees(formula: StepSum, engine: str) -> list[Node]:
@@ -62,7 +62,7 @@ def balanced(feature: int, cuts: Vector, leaves: Vector) -> Node:
     middle = len(cuts) // 2
     left = balanced(feature, cuts[:middle], leaves[: middle + 1])
     right = balanced(feature, cuts[middle + 1 :], leaves[middle + 1 :])
-    return Split(feature, float(cuts[middle]), left, right)
+    return TreeSplit(feature, float(cuts[middle]), left, right)
 
 
 def thresholds_of(node: Node) -> list[float]:

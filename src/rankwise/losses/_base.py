@@ -28,7 +28,7 @@ class Loss:
 
     Notes
     -----
-    A formula is called as ``formula(score, label, value, grad, table, knobs)`` for one query of at least one
+    A formula is called as ``formula(score, label, value, grad, table, params)`` for one query of at least one
     document: ``label`` and ``value`` are what :meth:`prepare` made of the labels (by default the labels, and what
     :meth:`row_values` made of them), ``table`` holds the numbers of :meth:`table`. It adds the (sub)gradient to
     ``grad``, which comes in as zeros, and returns the loss. Arrays are contiguous, and only ``grad`` may be written to.
@@ -38,7 +38,7 @@ class Loss:
     convex: ClassVar[bool]
     smooth: ClassVar[bool] = False
     nonnegative: ClassVar[bool] = True
-    formula: ClassVar[Any]
+    kernel: ClassVar[Any]
 
     # ------------------------------------------------------------------------------------------- facts
 
@@ -55,7 +55,7 @@ class Loss:
         raise RankwiseError(f"{self.name} does not say how large it can get")
 
     @property
-    def bounds(self) -> Measure | None:
+    def upper_bounds(self) -> Measure | None:
         """The measure whose loss 1 - measure, under pessimistic ties, is never above this loss, if there is one."""
         return None
 
@@ -86,7 +86,7 @@ class Loss:
         """Numbers by position, such as discounts, for lists of up to ``longest`` documents."""
         return np.zeros(0)
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         """The loss's parameters as numbers."""
         return ()
 

@@ -36,14 +36,14 @@ def loss_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = Non
     """
     from rankwise._kernels.jit import typed_function
 
-    formula = typed_function(type(lists.loss).formula, FORMULA)
+    kernel = typed_function(type(lists.loss).kernel, KERNEL)
     rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
-    knobs = np.array(lists.loss.knobs(), dtype=np.float64)
+    params = np.array(lists.loss.params(), dtype=np.float64)
     values, gradient = np.zeros(len(lists.start) - 1), np.zeros(len(scores))
 
     def work(first: int, last: int) -> None:
         loss_range(
-            formula,
+            kernel,
             first,
             last,
             lists.start,
@@ -52,7 +52,7 @@ def loss_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = Non
             lists.label,
             lists.value,
             lists.table,
-            knobs,
+            params,
             values,
             gradient,
         )
@@ -69,31 +69,31 @@ _floats = types.Array(types.float64, 1, "C")
 _floats_in = types.Array(types.float64, 1, "C", readonly=True)
 _ints_in = types.Array(types.int64, 1, "C", readonly=True)
 
-# score, label, value, grad, table, knobs
-FORMULA = types.float64(_floats_in, _floats_in, _floats_in, _floats, _floats_in, _floats_in)
+# score, label, value, grad, table, params
+KERNEL = types.float64(_floats_in, _floats_in, _floats_in, _floats, _floats_in, _floats_in)
 
 
 @kernel
-def _loss_lists(formula, first, last, start, rows, score, label, value, table, knobs, out, gradient):
+def _loss_lists(kernel, first, last, start, rows, score, label, value, table, params, out, gradient):
     """Values into ``out``, the gradient into ``gradient``, which holds zeros; no ``rows``: lists stand together."""
     if len(rows) == 0:
         for q in range(first, last):
             own = slice(start[q], start[q + 1])
             if start[q] < start[q + 1]:
-                out[q] = formula(score[own], label[own], value[own], gradient[own], table, knobs)
+                out[q] = kernel(score[own], label[own], value[own], gradient[own], table, params)
         return
     for q in range(first, last):
         mine = rows[start[q] : start[q + 1]]
         if len(mine) > 0:
             part = np.zeros(len(mine))
-            out[q] = formula(score[mine], label[mine], value[mine], part, table, knobs)
+            out[q] = kernel(score[mine], label[mine], value[mine], part, table, params)
             gradient[mine] = part
 
 
 loss_range = compiled(
     _loss_lists,
     types.void(
-        types.FunctionType(FORMULA),
+        types.FunctionType(KERNEL),
         types.int64,
         types.int64,
         _ints_in,

@@ -31,17 +31,17 @@ def target_lists(start, rows, label, value, target, log_target):
         own = rows[start[q] : start[q + 1]]
         if len(own) == 0:
             continue
-        classes, x, room = label[own], value[own], np.zeros(len(own))
-        log_total = softmax(x, room)
+        classes, x, buffer = label[own], value[own], np.zeros(len(own))
+        log_total = softmax(x, buffer)
         if classes.max() == classes.min():
-            room[:] = 0.0
+            buffer[:] = 0.0
         for p in range(len(own)):
-            target[own[p]] = room[p]
+            target[own[p]] = buffer[p]
             log_target[own[p]] = x[p] - log_total
 
 
 @kernel
-def listnet_formula(score, label, value, grad, table, knobs):
+def listnet_formula(score, label, value, grad, table, params):
     """``label`` holds P(y), ``value`` its logarithm."""
     if label.max() == 0.0:
         return 0.0
@@ -50,7 +50,7 @@ def listnet_formula(score, label, value, grad, table, knobs):
     for p in range(len(score)):
         # -log P(s), and for the KL form the target's own -log P(y) taken off; both are differences of logarithms,
         # so that no probability that rounds to 0 is ever divided by
-        own = value[p] if knobs[0] != 0.0 else 0.0
+        own = value[p] if params[0] != 0.0 else 0.0
         loss += label[p] * ((log_score - score[p]) + own)
         grad[p] -= label[p]
     return max(loss, 0.0)
@@ -77,7 +77,7 @@ class ListNet(Loss):
     name = "ListNet"
     convex = True
     smooth = True
-    formula = listnet_formula
+    kernel = listnet_formula
 
     def __post_init__(self) -> None:
         if self.target not in ("labels", "gains"):
@@ -94,7 +94,7 @@ class ListNet(Loss):
         target_lists(start, every, labels, self.row_values(labels), target, log_target)
         return target, log_target
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return (float(self.form == "kl"),)
 
     def lipschitz_l1(self, m: int) -> float:

@@ -14,11 +14,11 @@ from rankwise.measures._base import Measure
 
 
 @kernel
-def max_pair_formula(score, label, value, grad, table, knobs):
+def max_pair_formula(score, label, value, grad, table, params):
     """``label`` holds the way through the list from the lowest class up."""
     size = len(score)
     best, rival = -np.inf, -1  # the highest score of lower classes, and the first document that has it
-    largest, worst, winner = -knobs[0], -1, -1
+    largest, worst, winner = -params[0], -1, -1
     p = 0
     while p < size:
         end = class_end(label, p)
@@ -39,7 +39,7 @@ def max_pair_formula(score, label, value, grad, table, knobs):
         return 0.0
     grad[winner] += 1.0
     grad[worst] -= 1.0
-    return knobs[0] + largest
+    return params[0] + largest
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -67,7 +67,7 @@ class MaxPair(Loss):
 
     name = "MaxPair"
     convex = True
-    formula = max_pair_formula
+    kernel = max_pair_formula
 
     def __post_init__(self) -> None:
         if not is_number(self.margin) or not 0 < self.margin < np.inf:
@@ -78,7 +78,7 @@ class MaxPair(Loss):
         lay_out_lists(start, np.empty(0, np.int64) if rows is None else rows, labels, way)
         return way, labels
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return (self.margin,)
 
     def lipschitz_l1(self, m: int) -> float:
@@ -88,5 +88,5 @@ class MaxPair(Loss):
         return 0.0, self.margin + 2 * b
 
     @property
-    def bounds(self) -> Measure | None:
+    def upper_bounds(self) -> Measure | None:
         return WTA() if self.margin >= 1 else None

@@ -70,8 +70,8 @@ def active_pairs(score, place, grade, n_grades, count, slack):
 
 
 @kernel
-def pair_hinge_formula(score, label, value, grad, table, knobs):
-    squared, per_pair = knobs[0] != 0.0, knobs[1] != 0.0
+def pair_hinge_formula(score, label, value, grad, table, params):
+    squared, per_pair = params[0] != 0.0, params[1] != 0.0
     size = len(score)
     grade = np.empty(size, np.int64)
     n_grades = number_levels(label, grade)
@@ -120,7 +120,7 @@ class PairHinge(Loss):
 
     name = "PairHinge"
     convex = True
-    formula = pair_hinge_formula
+    kernel = pair_hinge_formula
 
     def __post_init__(self) -> None:
         if not all(isinstance(flag, (bool, np.bool_)) for flag in (self.squared, self.per_pair)):
@@ -128,7 +128,7 @@ class PairHinge(Loss):
                 f"squared and per_pair are True or False: found {self.squared!r:.60} and {self.per_pair!r:.60}"
             )
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return float(self.squared), float(self.per_pair)
 
     def lipschitz_l1(self, m: int) -> float:
@@ -147,7 +147,7 @@ class PairHinge(Loss):
         return 0.0, worst if self.per_pair else worst * _most_pairs(m)
 
     @property
-    def bounds(self) -> Measure | None:
+    def upper_bounds(self) -> Measure | None:
         return Pairs()
 
     @classmethod

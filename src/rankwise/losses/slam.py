@@ -21,9 +21,9 @@ _SMALLEST = np.nextafter(0.0, 1.0)
 
 
 @kernel
-def slam_formula(score, label, value, grad, table, knobs):
+def slam_formula(score, label, value, grad, table, params):
     """``label`` holds the way through the list from the lowest class up, ``value`` the weights v."""
-    margin, size = knobs[0], len(score)
+    margin, size = params[0], len(score)
     least = -_SMALLEST if margin == 0.0 else 0.0  # what slack must exceed: without a margin, ties are active
     total, best, rival = 0.0, -np.inf, -1  # the highest score of lower classes, and the first document that has it
     p = 0
@@ -87,7 +87,7 @@ class SLAM(Loss):
 
     name = "SLAM"
     convex = True
-    formula = slam_formula
+    kernel = slam_formula
 
     def __post_init__(self) -> None:
         if self.weights not in RULES:
@@ -130,7 +130,7 @@ class SLAM(Loss):
         drive.run(weigh, list(drive.query_chunks(start)))
         return way, v
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return (self.margin,)
 
     def lipschitz_l1(self, m: int) -> float:
@@ -145,7 +145,7 @@ class SLAM(Loss):
         return self.weights.endswith("_sym") or self.weights == "ap_003"
 
     @property
-    def bounds(self) -> Measure | None:
+    def upper_bounds(self) -> Measure | None:
         if self.margin < 1:
             return None
         if self.is_ap:

@@ -122,13 +122,13 @@ def weigh_lists(start, rows, label, value, discount, kind, symmetric, way_of_row
         low, high = start[q], start[q + 1]
         if low == high:
             continue
-        room, by_position = grade[: high - low], discount[: high - low]
+        buffer, by_position = grade[: high - low], discount[: high - low]
         if len(rows) == 0:
             own = slice(low, high)
-            _weigh(label[own], value[own], by_position, kind, symmetric, room, way_of_row[own], weight_of_row[own])
+            _weigh(label[own], value[own], by_position, kind, symmetric, buffer, way_of_row[own], weight_of_row[own])
         else:
             places, way, weight = rows[low:high], np.empty(high - low), np.empty(high - low)
-            _weigh(label[places], value[places], by_position, kind, symmetric, room, way, weight)
+            _weigh(label[places], value[places], by_position, kind, symmetric, buffer, way, weight)
             way_of_row[places], weight_of_row[places] = way, weight
 
 

@@ -114,14 +114,14 @@ def _by_indicators(score, relevant, grad, sigma, r):
 
 
 @kernel
-def smooth_ap_formula(score, label, value, grad, table, knobs):
+def smooth_ap_formula(score, label, value, grad, table, params):
     """``value`` holds 0/1 relevance."""
     r = value.sum()
     if r == 0.0 or r == len(value):  # any order is as good as any other
         return 0.0
-    if knobs[1] != 0.0:
-        return _by_indicators(score, value, grad, knobs[0], r)
-    return _by_ranks(score, value, grad, knobs[0], r)
+    if params[1] != 0.0:
+        return _by_indicators(score, value, grad, params[0], r)
+    return _by_ranks(score, value, grad, params[0], r)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -181,7 +181,7 @@ class SmoothAP(SmoothedMeasure):
     rel: float | None = None
 
     name = "SmoothAP"
-    formula = smooth_ap_formula
+    kernel = smooth_ap_formula
 
     def __post_init__(self) -> None:
         if self.form not in ("sigmoid", "indicator"):
@@ -203,7 +203,7 @@ class SmoothAP(SmoothedMeasure):
     def row_values(self, labels: Vector) -> Vector:
         return np.asarray(labels > 0 if self.rel is None else labels >= self.rel, dtype=np.float64)
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return self.sigma, float(self.form == "indicator")
 
     def lipschitz_l1(self, m: int) -> float:

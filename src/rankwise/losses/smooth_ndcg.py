@@ -85,28 +85,28 @@ def _divide_by_ideal(start, rows, gain, discount, cut, value):
 
 
 @kernel
-def smooth_ndcg_formula(score, label, value, grad, table, knobs):
+def smooth_ndcg_formula(score, label, value, grad, table, params):
     if value.max() == value.min():  # any order is as good as any other
         return 0.0
-    return _smoothed(score, value, table[: int(min(knobs[1], float(len(score))))], knobs[0], grad)
+    return _smoothed(score, value, table[: int(min(params[1], float(len(score))))], params[0], grad)
 
 
 @kernel
-def smooth_precision_formula(score, label, value, grad, table, knobs):
+def smooth_precision_formula(score, label, value, grad, table, params):
     if value.max() == value.min():
         return 0.0
-    return max(_smoothed(score, value, table[: min(len(table), len(score))], knobs[0], grad), 0.0)
+    return max(_smoothed(score, value, table[: min(len(table), len(score))], params[0], grad), 0.0)
 
 
 @kernel
-def smooth_rr_formula(score, label, value, grad, table, knobs):
+def smooth_rr_formula(score, label, value, grad, table, params):
     """With R_j = rho_j / j + (1 - rho_j) R_(j+1) from the end up, A = R_1 and dA/drho_j = (1/j - R_(j+1)) times the
     product of 1 - rho_t over t < j: with these as weights the gradient is that of a sum of means."""
     if value.max() == value.min():
         return 0.0
     size = len(score)
     f, ranked, order = _by_score(score, value)
-    soft = _means(f, ranked, size, knobs[0])
+    soft = _means(f, ranked, size, params[0])
     rho, weight = soft[4], np.empty(size)
     later = 0.0
     for j in range(size - 1, -1, -1):
@@ -116,24 +116,24 @@ def smooth_rr_formula(score, label, value, grad, table, knobs):
     for j in range(size):
         weight[j] *= before
         before *= 1.0 - rho[j]
-    _set_gradient(f, ranked, order, weight, knobs[0], soft, grad)
+    _set_gradient(f, ranked, order, weight, params[0], soft, grad)
     return max(1.0 - later, 0.0)
 
 
 @kernel
-def smooth_dcg1_formula(score, label, value, grad, table, knobs):
+def smooth_dcg1_formula(score, label, value, grad, table, params):
     best = value.max()
     if best == value.min():
         return 0.0
     highest = score.max()
     total, loss = 0.0, 0.0
     for p in range(len(score)):
-        grad[p] = exp((score[p] - highest) / knobs[0])
+        grad[p] = exp((score[p] - highest) / params[0])
         total += grad[p]
         loss += grad[p] * (1.0 - value[p] / best)
     loss /= total
     for p in range(len(score)):
-        grad[p] *= ((1.0 - value[p] / best) - loss) / (total * knobs[0])
+        grad[p] *= ((1.0 - value[p] / best) - loss) / (total * params[0])
     return loss
 
 
@@ -154,7 +154,7 @@ class SmoothMeasure(SmoothedMeasure):
         if not is_number(self.sigma) or not _LEAST_SIGMA <= self.sigma < np.inf:
             raise RankwiseError(f"sigma is a finite number of at least {_LEAST_SIGMA:.4g}: found {self.sigma!r}")
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return (self.sigma,)
 
     def _steepest(self, m: int, weights: float) -> float:
@@ -207,7 +207,7 @@ class SmoothNDCG(SmoothMeasure):
 
     name = "SmoothNDCG"
     nonnegative = False
-    formula = smooth_ndcg_formula
+    kernel = smooth_ndcg_formula
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -230,7 +230,7 @@ class SmoothNDCG(SmoothMeasure):
     def table(self, longest: int) -> Vector:
         return discounts(longest, self.discount)
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return self.sigma, np.inf if self.k is None else self.k
 
     def _discounts(self, m: int) -> Vector:
@@ -272,7 +272,7 @@ class SmoothPrecision(SmoothMeasure):
     rel: float | None = None
 
     name = "SmoothPrecision"
-    formula = smooth_precision_formula
+    kernel = smooth_precision_formula
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -312,7 +312,7 @@ class SmoothRR(SmoothMeasure):
     rel: float | None = None
 
     name = "SmoothRR"
-    formula = smooth_rr_formula
+    kernel = smooth_rr_formula
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -350,7 +350,7 @@ class SmoothDCG1(SmoothMeasure):
 
     name = "SmoothDCG1"
     smooth = True
-    formula = smooth_dcg1_formula
+    kernel = smooth_dcg1_formula
 
     def __post_init__(self) -> None:
         super().__post_init__()

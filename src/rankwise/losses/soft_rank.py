@@ -68,9 +68,9 @@ def _spread(weight, slope, grad):
 
 
 @kernel
-def soft_rank_ndcg_formula(score, label, value, grad, table, knobs):
+def soft_rank_ndcg_formula(score, label, value, grad, table, params):
     """``value`` holds gains."""
-    sigma, gaussian, logarithmic = knobs[0], knobs[1] != 0.0, knobs[2] != 0.0
+    sigma, gaussian, logarithmic = params[0], params[1] != 0.0, params[2] != 0.0
     size = len(score)
     if value.max() == value.min():  # any order is as good as any other
         return 0.0
@@ -126,13 +126,13 @@ def _sensitivities(above, ahead, cut, chance, stepped, out):
 
 
 @kernel
-def soft_rank_formula(score, label, value, grad, table, knobs):
+def soft_rank_formula(score, label, value, grad, table, params):
     """``value`` holds gains."""
-    sigma, capped = knobs[0], knobs[2] != 0.0
+    sigma, capped = params[0], params[2] != 0.0
     size = len(score)
     if value.max() == value.min():  # any order is as good as any other
         return 0.0
-    cut = int(min(float(size), knobs[1]))
+    cut = int(min(float(size), params[1]))
     ideal = ideal_dcg(value, table[:cut])
     all_above, slope = np.empty(size), np.empty(size)
     above, sensitivity = np.empty(size - 1), np.empty(size - 1)
@@ -208,7 +208,7 @@ class SoftRankNDCG(SmoothedMeasure):
     discount: Any = "log2"
 
     name = "SoftRankNDCG"
-    formula = soft_rank_ndcg_formula
+    kernel = soft_rank_ndcg_formula
 
     def __post_init__(self) -> None:
         if self.noise not in ("sigmoid", "gaussian"):
@@ -233,7 +233,7 @@ class SoftRankNDCG(SmoothedMeasure):
     def table(self, longest: int) -> Vector:
         return discounts(longest, self.discount)
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return self.sigma, float(self.noise == "gaussian"), float(self.discount == "log2")
 
     def lipschitz_l1(self, m: int) -> float:
@@ -316,7 +316,7 @@ class SoftRank(SmoothedMeasure):
 
     name = "SoftRank"
     smooth = True
-    formula = soft_rank_formula
+    kernel = soft_rank_formula
 
     def __post_init__(self) -> None:
         _check_sigma(self.sigma)
@@ -336,7 +336,7 @@ class SoftRank(SmoothedMeasure):
     def table(self, longest: int) -> Vector:
         return discounts(longest, self.discount)
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return self.sigma, np.inf if self.k is None else float(self.k), float(self.nonnegative)
 
     def _cut_table(self, m: int) -> Vector:

@@ -80,7 +80,7 @@ def best_places(a, b, place, harmonic):
 
 
 @kernel
-def svmmap_formula(score, label, value, grad, table, knobs):
+def svmmap_formula(score, label, value, grad, table, params):
     """``value`` is 1 for relevant documents, 0 for others; ``table`` holds the harmonic numbers from H_0 on."""
     size = len(score)
     n_relevant = int(value.sum())
@@ -102,7 +102,7 @@ def svmmap_formula(score, label, value, grad, table, knobs):
             b[j], others[j] = score[order[p]] - centre, order[p]
             j += 1
     place = np.empty(n_others, np.int64)
-    loss = best_places_scan(a, b, place, table) if knobs[0] != 0.0 else best_places(a, b, place, table)
+    loss = best_places_scan(a, b, place, table) if params[0] != 0.0 else best_places(a, b, place, table)
     pair = 2.0 / (float(n_relevant) * n_others)
     flipped = np.zeros(n_relevant + 1)  # irrelevant documents that stand just above this relevant one
     for j in range(n_others):
@@ -148,7 +148,7 @@ class SVMMapHinge(Loss):
 
     name = "SVMMapHinge"
     convex = True
-    formula = svmmap_formula
+    kernel = svmmap_formula
 
     def __post_init__(self) -> None:
         if self.search not in ("divide", "scan"):
@@ -161,7 +161,7 @@ class SVMMapHinge(Loss):
     def table(self, longest: int) -> Vector:
         return np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, longest + 1))])
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return (float(self.search == "scan"),)
 
     def lipschitz_l1(self, m: int) -> float:
@@ -171,7 +171,7 @@ class SVMMapHinge(Loss):
         return 0.0, 1.0 + 4.0 * b
 
     @property
-    def bounds(self) -> Measure | None:
+    def upper_bounds(self) -> Measure | None:
         return AP(rel=np.nextafter(0.0, 1.0) if self.rel is None else self.rel)
 
     @classmethod

@@ -140,11 +140,11 @@ def _missed(score, gain, order, d):
 
 
 @kernel
-def ndcg_hinge_formula(score, label, value, grad, table, knobs):
+def ndcg_hinge_formula(score, label, value, grad, table, params):
     """``value`` holds gains, ``table`` discounts."""
-    symmetric, normalised = knobs[1] != 0.0, knobs[2] != 0.0
+    symmetric, normalised = params[1] != 0.0, params[2] != 0.0
     size = len(score)
-    cut = int(min(float(size), knobs[0]))
+    cut = int(min(float(size), params[0]))
     order = _ascending(-value)  # never by score, which would cost convexity
     ideal = 0.0
     for p in range(cut):
@@ -224,7 +224,7 @@ class NDCGHinge(Loss):
 
     name = "NDCGHinge"
     convex = True
-    formula = ndcg_hinge_formula
+    kernel = ndcg_hinge_formula
 
     def __post_init__(self) -> None:
         if self.k is not None and not is_whole(self.k):
@@ -242,7 +242,7 @@ class NDCGHinge(Loss):
     def table(self, longest: int) -> Vector:
         return discounts(longest, self.discount)
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return np.inf if self.k is None else self.k, float(self.symmetric), float(self.normalised)
 
     def lipschitz_l1(self, m: int) -> float:
@@ -260,7 +260,7 @@ class NDCGHinge(Loss):
         return self.symmetric
 
     @property
-    def bounds(self) -> Measure | None:
+    def upper_bounds(self) -> Measure | None:
         return NDCG(gain=self.gain, discount=self.discount, cutoff=self.k)
 
     @classmethod

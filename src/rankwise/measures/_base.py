@@ -34,11 +34,11 @@ class Measure:
 
     Notes
     -----
-    A formula is called as ``formula(value, end, retrieved, best, table, knobs)`` for one query: ``value`` holds the
+    A formula is called as ``formula(value, end, retrieved, best, table, params)`` for one query: ``value`` holds the
     row values by decreasing score (sorted ascending inside a tie block), ``end[t]`` the end of the block that begins
     at t, ``retrieved`` the number of documents that take a position, ``best`` all row values (if ``needs_ideal``:
-    the largest ones up to the cut-off, decreasing), ``table`` what :meth:`table` returned and ``knobs`` the numbers
-    of :meth:`all_knobs`. It returns NaN for a list on which the measure is 0/0.
+    the largest ones up to the cut-off, decreasing), ``table`` what :meth:`table` returned and ``params`` the numbers
+    of :meth:`all_params`. It returns NaN for a list on which the measure is 0/0.
     """
 
     cutoff: int | None = None
@@ -48,7 +48,7 @@ class Measure:
     takes_cutoff: ClassVar[bool] = True
     needs_cutoff: ClassVar[bool] = False
     needs_ideal: ClassVar[bool] = False
-    formula: ClassVar[Any]
+    kernel: ClassVar[Any]
 
     def __post_init__(self) -> None:
         if self.cutoff is None:
@@ -72,8 +72,8 @@ class Measure:
         """Numbers by position, such as discounts, for lists of up to ``longest`` documents."""
         return np.zeros(0)
 
-    def knobs(self) -> tuple[float, ...]:
-        """What the formula needs besides the cut-off, which is always its first knob."""
+    def params(self) -> tuple[float, ...]:
+        """What the formula needs besides the cut-off, which is always its first parameter."""
         return ()
 
     def spelling(self) -> dict[str, Any]:
@@ -128,11 +128,11 @@ class Measure:
 
         return one_list(self, scores, labels, ties=ties, empty=empty)
 
-    def all_knobs(self) -> Vector:
-        """The cut-off (infinite where there is none) and the measure's own knobs."""
+    def all_params(self) -> Vector:
+        """The cut-off (infinite where there is none) and the measure's own params."""
         if self.needs_cutoff and self.cutoff is None:
             raise MeasureError(f"{self.name} needs a cut-off, for example {self.name}@10")
-        return np.array([np.inf if self.cutoff is None else self.cutoff, *self.knobs()], dtype=np.float64)
+        return np.array([np.inf if self.cutoff is None else self.cutoff, *self.params()], dtype=np.float64)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -10,11 +10,11 @@ from rankwise.measures._base import BinaryMeasure
 
 
 @kernel
-def ap_formula(value, end, retrieved, best, table, knobs):
+def ap_formula(value, end, retrieved, best, table, params):
     relevant = best.sum()
     if relevant == 0.0:
         return np.nan
-    stop = int(min(knobs[0], float(retrieved)))
+    stop = int(min(params[0], float(retrieved)))
     total = 0.0
     before = 0.0  # relevant documents above the block
     t = 0
@@ -28,7 +28,7 @@ def ap_formula(value, end, retrieved, best, table, knobs):
             continue
         inside = value[t:e].sum()
         if inside > 0.0:
-            if knobs[2] != 0.0:
+            if params[2] != 0.0:
                 total += inside * (before + inside) / e
             else:
                 # the document at place q of the block is relevant with probability inside/size, and then
@@ -38,7 +38,7 @@ def ap_formula(value, end, retrieved, best, table, knobs):
                     total += (inside / size) * (before + 1.0 + q * slope) / (t + q + 1)
         before += inside
         t = e
-    norm = min(relevant, knobs[0]) if knobs[1] != 0.0 else relevant
+    norm = min(relevant, params[0]) if params[1] != 0.0 else relevant
     return total / norm
 
 
@@ -64,7 +64,7 @@ class AP(BinaryMeasure):
 
     name = "AP"
     aliases = ("MAP",)
-    formula = ap_formula
+    kernel = ap_formula
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,5 +73,5 @@ class AP(BinaryMeasure):
         if not isinstance(self.blocks, (bool, np.bool_)):
             raise MeasureError(f"blocks is True or False: found {self.blocks!r:.60}")
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return float(self.norm == "cutoff"), float(self.blocks)

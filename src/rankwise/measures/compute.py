@@ -32,24 +32,28 @@ class ScoredLists:
 
 
 @dataclass(frozen=True)
-class Told:
+class PreparedMeasure:
     """A measure with all that labels alone tell it, for lists that are measured again and again."""
 
     measure: Measure
     values: Vector
     table: Vector
-    knobs: Vector
-    formula: Any
+    params: Vector
+    kernel: Any
 
     @classmethod
-    def of(cls, measure: Measure, labels: Vector, start: NDArray[np.int64]) -> "Told":
+    def of(cls, measure: Measure, labels: Vector, start: NDArray[np.int64]) -> "PreparedMeasure":
         """The value of every row, and the table of positions of the longest list."""
         table = np.ascontiguousarray(measure.table(int(np.diff(start).max(initial=0))))
-        return cls(measure, measure.row_values(labels), table, measure.all_knobs(), _function(type(measure).formula))
+        return cls(measure, measure.row_values(labels), table, measure.all_params(), _function(type(measure).kernel))
 
 
 def measure_lists(
-    measures: Sequence[Measure | Told], lists: ScoredLists, *, ties: Ties = "expected", n_jobs: int | None = None
+    measures: Sequence[Measure | PreparedMeasure],
+    lists: ScoredLists,
+    *,
+    ties: Ties = "expected",
+    n_jobs: int | None = None,
 ) -> NDArray[np.float64]:
     """Values of every measure on every list, measures x lists; NaN where a measure is 0/0.
 
@@ -61,15 +65,21 @@ def measure_lists(
 
 
 def measure_lists_by_ties(
-    measures: Sequence[Measure | Told], lists: ScoredLists, modes: Sequence[Ties], *, n_jobs: int | None = None
+    measures: Sequence[Measure | PreparedMeasure],
+    lists: ScoredLists,
+    modes: Sequence[Ties],
+    *,
+    n_jobs: int | None = None,
 ) -> NDArray[np.float64]:
     """As :func:`measure_lists` for several ways to order equal scores, modes x measures x lists, with one sort."""
     for ties in modes:
         if not isinstance(ties, str) or ties not in TIES:
             raise RankwiseError(f"ties is one of {', '.join(map(repr, TIES))}: found {ties!r}")
-    order_lists, formula_lists = _drivers()
+    order_lists, measure_chunk = _drivers()
     scores, start = lists.scores, lists.start
-    told = [one if isinstance(one, Told) else Told.of(one, lists.labels, start) for one in measures]
+    told = [
+        one if isinstance(one, PreparedMeasure) else PreparedMeasure.of(one, lists.labels, start) for one in measures
+    ]
     no_rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
     result = np.full((len(modes), len(measures), len(start) - 1), np.nan)
 
@@ -80,8 +90,8 @@ def measure_lists_by_ties(
         retrieved = np.empty(last - first, dtype=np.int64)
         tied = order_lists(first, last, start, no_rows, scores, order, end, retrieved)
         for (mode, ties), (number, one) in product(enumerate(modes if tied else modes[:1]), enumerate(told)):
-            formula_lists(
-                one.formula,
+            measure_chunk(
+                one.kernel,
                 start[first : last + 1],
                 order,
                 end,
@@ -90,7 +100,7 @@ def measure_lists_by_ties(
                 TIES[ties],
                 one.measure.needs_ideal,
                 one.table,
-                one.knobs,
+                one.params,
                 result[mode, number, first:last],
             )
         if not tied:  # all ways to order equal scores are one
@@ -121,13 +131,13 @@ def _drivers() -> tuple[Any, Any]:
     """The two compiled loops; kept out of module import, which costs no compiler."""
     from rankwise._kernels.ragged import order_lists
 
-    return order_lists, formula_lists
+    return order_lists, measure_chunk
 
 
-def _function(formula: Any) -> Any:
+def _function(kernel: Any) -> Any:
     from rankwise._kernels.jit import typed_function
 
-    return typed_function(formula, FORMULA)
+    return typed_function(kernel, KERNEL)
 
 
 # ------------------------------------------------------------------------------------------------------------- driver
@@ -143,22 +153,22 @@ _floats = types.Array(types.float64, 1, "C")
 _floats_in = types.Array(types.float64, 1, "C", readonly=True)
 _ints_in = types.Array(types.int64, 1, "C", readonly=True)
 
-# value, end, retrieved, best, table, knobs
-FORMULA = types.float64(_floats, _ints_in, types.int64, _floats, _floats_in, _floats_in)
+# value, end, retrieved, best, table, params
+KERNEL = types.float64(_floats, _ints_in, types.int64, _floats, _floats_in, _floats_in)
 
 
 @kernel
-def _formula_lists(formula, start, order, end, retrieved, row_value, ties, needs_ideal, table, knobs, out):
+def _measure_chunk(kernel, start, order, end, retrieved, row_value, ties, needs_ideal, table, params, out):
     longest = 0
     for q in range(len(start) - 1):
         longest = max(longest, start[q + 1] - start[q])
-    room = np.empty(longest)
-    ideal_room = np.empty(longest)
+    buffer = np.empty(longest)
+    ideal_buffer = np.empty(longest)
     alone = np.arange(1, longest + 1)
     for q in range(len(start) - 1):
         low = start[q] - start[0]
         size = start[q + 1] - start[q]
-        value = room[:size]
+        value = buffer[:size]
         blocks = end[low : low + size]
         for p in range(size):
             value[p] = row_value[order[low + p]]
@@ -166,18 +176,18 @@ def _formula_lists(formula, start, order, end, retrieved, row_value, ties, needs
             sort_blocks(value, blocks, ties == _OPTIMISTIC)
         best = value
         if needs_ideal:
-            best = ideal_room[: int(min(float(size), knobs[0]))]
+            best = ideal_buffer[: int(min(float(size), params[0]))]
             largest(value, best)
         if ties == _EXPECTED:
-            out[q] = formula(value, blocks, retrieved[q], best, table, knobs)
+            out[q] = kernel(value, blocks, retrieved[q], best, table, params)
         else:
-            out[q] = formula(value, alone[:size], retrieved[q], best, table, knobs)
+            out[q] = kernel(value, alone[:size], retrieved[q], best, table, params)
 
 
-formula_lists = compiled(
-    _formula_lists,
+measure_chunk = compiled(
+    _measure_chunk,
     types.void(
-        types.FunctionType(FORMULA),
+        types.FunctionType(KERNEL),
         _ints_in,
         _ints_in,
         _ints_in,

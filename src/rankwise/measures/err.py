@@ -71,10 +71,10 @@ def tied_stops(stop, size, within, above):
 
 
 @kernel
-def err_formula(value, end, retrieved, best, table, knobs):
+def err_formula(value, end, retrieved, best, table, params):
     if len(best) == 0 or best.max() <= 0.0:
         return np.nan
-    cut = int(min(knobs[0], float(retrieved)))
+    cut = int(min(params[0], float(retrieved)))
     total = 0.0
     reading = 1.0  # probability that the reader has not stopped above the block
     t = 0
@@ -112,7 +112,7 @@ class ERR(Measure):
     max_grade: float = 4
 
     name = "ERR"
-    formula = err_formula
+    kernel = err_formula
 
     def __post_init__(self) -> None:
         super().__post_init__()

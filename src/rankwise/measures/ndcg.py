@@ -53,24 +53,24 @@ def ideal_gain(best, discount):
 
 
 @kernel
-def dcg_formula(value, end, retrieved, best, table, knobs):
+def dcg_formula(value, end, retrieved, best, table, params):
     if ideal_gain(best, table) <= 0.0:
         return np.nan
     return discounted_gain(value, end, retrieved, len(best), table)
 
 
 @kernel
-def ndcg_formula(value, end, retrieved, best, table, knobs):
+def ndcg_formula(value, end, retrieved, best, table, params):
     ideal = ideal_gain(best, table)
     if ideal <= 0.0:
         return np.nan
-    if knobs[1] != 0.0 and len(value) < knobs[0] < np.inf:
+    if params[1] != 0.0 and len(value) < params[0] < np.inf:
         return 0.0
     return discounted_gain(value, end, retrieved, len(best), table) / ideal
 
 
 @kernel
-def mean_ndcg_formula(value, end, retrieved, best, table, knobs):
+def mean_ndcg_formula(value, end, retrieved, best, table, params):
     if ideal_gain(best, table) <= 0.0:
         return np.nan
     total = 0.0
@@ -164,7 +164,7 @@ class DCG(_Discounted):
     """
 
     name = "DCG"
-    formula = dcg_formula
+    kernel = dcg_formula
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -194,14 +194,14 @@ class NDCG(_Discounted):
     short: str = "allow"
 
     name = "nDCG"
-    formula = ndcg_formula
+    kernel = ndcg_formula
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.short not in ("allow", "zero"):
             raise MeasureError(f"short is 'allow' or 'zero': found {self.short!r}")
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return (float(self.short == "zero"),)
 
 
@@ -211,4 +211,4 @@ class MeanNDCG(_Discounted):
 
     name = "MeanNDCG"
     takes_cutoff = False
-    formula = mean_ndcg_formula
+    kernel = mean_ndcg_formula

@@ -46,7 +46,7 @@ def pairs_of_equals(ascending):
 
 
 @kernel
-def pairs_formula(value, end, retrieved, best, table, knobs):
+def pairs_formula(value, end, retrieved, best, table, params):
     size = len(value)
     right, ascending = count_descents(value)
     different = size * (size - 1) // 2 - pairs_of_equals(ascending)
@@ -71,4 +71,4 @@ class Pairs(Measure):
 
     name = "Pairs"
     takes_cutoff = False
-    formula = pairs_formula
+    kernel = pairs_formula

@@ -23,19 +23,19 @@ def relevant_within(value, end, retrieved, cut):
 
 
 @kernel
-def precision_formula(value, end, retrieved, best, table, knobs):
+def precision_formula(value, end, retrieved, best, table, params):
     if best.sum() == 0.0:
         return np.nan
-    size = min(knobs[0], float(len(best))) if knobs[1] != 0.0 else knobs[0]
-    return relevant_within(value, end, retrieved, knobs[0]) / size
+    size = min(params[0], float(len(best))) if params[1] != 0.0 else params[0]
+    return relevant_within(value, end, retrieved, params[0]) / size
 
 
 @kernel
-def recall_formula(value, end, retrieved, best, table, knobs):
+def recall_formula(value, end, retrieved, best, table, params):
     relevant = best.sum()
     if relevant == 0.0:
         return np.nan
-    return relevant_within(value, end, retrieved, knobs[0]) / relevant
+    return relevant_within(value, end, retrieved, params[0]) / relevant
 
 
 @kernel
@@ -51,10 +51,10 @@ def first_relevant_block(value, end, stop):
 
 
 @kernel
-def success_formula(value, end, retrieved, best, table, knobs):
+def success_formula(value, end, retrieved, best, table, params):
     if best.sum() == 0.0:
         return np.nan
-    stop = int(min(knobs[0], float(retrieved)))
+    stop = int(min(params[0], float(retrieved)))
     t, inside = first_relevant_block(value, end, stop)
     if t < 0:
         return 0.0
@@ -85,14 +85,14 @@ class P(BinaryMeasure):
     name = "P"
     aliases = ("Precision",)
     needs_cutoff = True
-    formula = precision_formula
+    kernel = precision_formula
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.short not in ("k", "list"):
             raise MeasureError(f"short is 'k' or 'list': found {self.short!r}")
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return (float(self.short == "list"),)
 
 
@@ -103,7 +103,7 @@ class R(BinaryMeasure):
     name = "R"
     aliases = ("Recall",)
     needs_cutoff = True
-    formula = recall_formula
+    kernel = recall_formula
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -112,4 +112,4 @@ class Success(BinaryMeasure):
 
     name = "Success"
     needs_cutoff = True
-    formula = success_formula
+    kernel = success_formula

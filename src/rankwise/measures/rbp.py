@@ -13,11 +13,11 @@ from rankwise.measures._base import BinaryMeasure
 
 
 @kernel
-def rbp_formula(value, end, retrieved, best, table, knobs):
+def rbp_formula(value, end, retrieved, best, table, params):
     if best.sum() == 0.0:
         return np.nan
-    stop = int(min(knobs[0], float(retrieved)))
-    persistence = knobs[1]
+    stop = int(min(params[0], float(retrieved)))
+    persistence = params[1]
     total = 0.0
     weight = 1.0  # persistence^t
     t = 0
@@ -49,14 +49,14 @@ class RBP(BinaryMeasure):
     p: float = 0.8
 
     name = "RBP"
-    formula = rbp_formula
+    kernel = rbp_formula
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not is_number(self.p) or not 0 < self.p < 1:
             raise MeasureError(f"the persistence p is between 0 and 1: found {self.p!r}")
 
-    def knobs(self) -> tuple[float, ...]:
+    def params(self) -> tuple[float, ...]:
         return (self.p,)
 
     def spelling(self) -> dict[str, Any]:

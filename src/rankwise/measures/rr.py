@@ -10,10 +10,10 @@ from rankwise.measures.precision import first_relevant_block
 
 
 @kernel
-def rr_formula(value, end, retrieved, best, table, knobs):
+def rr_formula(value, end, retrieved, best, table, params):
     if best.sum() == 0.0:
         return np.nan
-    stop = int(min(knobs[0], float(retrieved)))
+    stop = int(min(params[0], float(retrieved)))
     t, inside = first_relevant_block(value, end, stop)
     if t < 0:
         return 0.0
@@ -38,4 +38,4 @@ class RR(BinaryMeasure):
 
     name = "RR"
     aliases = ("MRR",)
-    formula = rr_formula
+    kernel = rr_formula

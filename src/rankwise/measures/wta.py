@@ -9,7 +9,7 @@ from rankwise.measures._base import Measure
 
 
 @kernel
-def wta_formula(value, end, retrieved, best, table, knobs):
+def wta_formula(value, end, retrieved, best, table, params):
     highest = best.max() if len(best) > 0 else 0.0
     if highest <= 0.0:
         return np.nan
@@ -31,4 +31,4 @@ class WTA(Measure):
 
     name = "WTA"
     takes_cutoff = False
-    formula = wta_formula
+    kernel = wta_formula

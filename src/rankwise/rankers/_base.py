@@ -26,7 +26,7 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints
 from rankwise.data.queries import Queries, Query
-from rankwise.data.unsliced import Whole
+from rankwise.data.unsliced import Unsliced
 from rankwise.measures._base import Measure
 from rankwise.measures.parse import parse
 from rankwise.rankers._fit_checks import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rankwise.guarantees._bound import Bound
     from rankwise.guarantees.certificate import Certificate
     from rankwise.rankers._persist import Frozen
-    from rankwise.rankers.certificate.objective import Minimised
+    from rankwise.rankers.certificate.objective import TrainingObjective
 
 Vector = NDArray[np.float64]
 
@@ -92,7 +92,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         X : `Queries`; or documents x features, with ``y`` and ``group`` or ``qid``
         y : labels, where X is an array
         group, qid : sizes of consecutive lists, or one id a row in any order
-        validation : `Queries` for choices that a ranker makes by a second set (``Whole(queries)`` under scikit-learn)
+        validation : `Queries` for choices that a ranker makes by a second set (``Unsliced(queries)`` in scikit-learn)
         eval_set, eval_group : the same as ``[(X, y)]`` and ``[sizes]``; a ranker that makes no choices warns and leaves
             it aside
 
@@ -114,7 +114,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         outermost = is_outermost_fit()
         with one_blas_thread(), self._all_or_nothing():
             self._remember_features(train)
-            held = None if validation is None else self._aligned(Whole.open(validation))
+            held = None if validation is None else self._aligned(Unsliced.open(validation))
             self._remember_lists(train, held)
             if outermost and held is not None:
                 warn_of_shared_queries(self.name, self.seen_, held, getattr(self, "n_jobs", None))
@@ -211,6 +211,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     def _freeze(self, begins: bool = True) -> None:
         """Keep what a certificate rests on; a run that goes on keeps the parameters that it began with."""
         from rankwise.rankers._persist import Frozen
+    from rankwise.rankers.certificate.objective import TrainingObjective
 
         before = getattr(self, "frozen_", None)
         if begins:
@@ -222,7 +223,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         """What the digest of a fit is made of."""
         return self._state()
 
-    def _minimised(self) -> "Minimised | None":
+    def _training_objective(self) -> "TrainingObjective | None":
         """What ``coef_`` makes small, if that is a loss of :mod:`rankwise.losses`, and how that was done."""
         return None
 

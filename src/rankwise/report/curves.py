@@ -77,7 +77,7 @@ Account = tuple[str, Table, str]
 
 
 def _account(model: Any) -> Account | None:
-    """(what stands across, a table of it and the lines, what they are): of rounds, of strengths, of a stream."""
+    """(what stands across, a table of it and the lines, what they are): of rounds, of alphas, of a stream."""
     history = getattr(model, "history_", None)
     if isinstance(history, Table) and len(history):
         drawn = [name for name in _MEASURED if name in history] or list(getattr(history, "drawn", ()))
@@ -88,7 +88,7 @@ def _account(model: Any) -> Account | None:
         return _kept(table, "round", ["so far"], "mean over the rounds so far, each ranked before it was learned from")
     path = getattr(model, "path_", None)
     if isinstance(path, Table) and len(path) > 1:
-        return _kept(path, path.columns[0], list(path.columns[1:2]), "what each strength was judged by")
+        return _kept(path, path.columns[0], list(path.columns[1:2]), "what each alpha was judged by")
     return None
 
 
@@ -100,7 +100,7 @@ def _kept(table: Table, across: str, lines: list[str], about: str) -> Account | 
 
 
 def _is_wide(column: NDArray[Any]) -> bool:
-    """Whether steps are factors, as those of strengths and of an annealing are."""
+    """Whether steps are factors, as those of alphas and of an annealing are."""
     return bool((column > 0).all() and column.max() > 100 * column.min() and column[0] != 1)
 
 

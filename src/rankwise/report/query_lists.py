@@ -70,8 +70,8 @@ def query_lists(comparison: Comparison, limits: Limits) -> dict[str, Any]:
     every = [w != 0 for folds in weights.values() for w in folds]
     used = np.flatnonzero(np.any(every, axis=0)) if every else np.zeros(0, dtype=np.int64)
     # rows of features that there is room for: weights and means of lists come first, then documents
-    room = limits.features // len(used) - len(every) - len(chosen) if len(used) else 0
-    explained = _depth(comparison.queries, chosen, ranks, limits.documents, room)
+    buffer = limits.features // len(used) - len(every) - len(chosen) if len(used) else 0
+    explained = _depth(comparison.queries, chosen, ranks, limits.documents, buffer)
     used = used if explained else used[:0]
     names = feature_names(comparison.queries)
     return {
@@ -145,13 +145,13 @@ def _near_the_top(queries: Queries, query: int, ranks: dict[str, Places], most: 
     return np.asarray(rows[order][best[order] <= most])
 
 
-def _depth(queries: Queries, chosen: Places, ranks: dict[str, Places], most: int, room: int) -> int:
+def _depth(queries: Queries, chosen: Places, ranks: dict[str, Places], most: int, buffer: int) -> int:
     """How far down the lists, ``most`` at the outside, the documents of all of them are no more than ``room``."""
-    if room <= 0 or not len(chosen):
+    if buffer <= 0 or not len(chosen):
         return 0
     best = np.min(list(ranks.values()), axis=0)
     near = np.sort(np.concatenate([best[queries.rows_of(query)] for query in chosen]))
-    return most if len(near) <= room else min(most, int(near[room]) - 1)
+    return most if len(near) <= buffer else min(most, int(near[buffer]) - 1)
 
 
 def _weights(comparison: Comparison) -> dict[str, list[NDArray[np.float64]]]:

@@ -30,7 +30,7 @@ WITHOUT_QID, WITH_QID, EITHER = 0, 1, 2
 LARGEST_ID = 10**17  # larger ids are taken for this one, of which ten times still fits into 64 bits
 
 
-class Rules(NamedTuple):
+class LetorRules(NamedTuple):
     """How to read: ``base`` is the id of column 0; ids outside are refused where ``fixed``, else only noted."""
 
     base: int
@@ -53,7 +53,7 @@ class Expected(NamedTuple):
     length: np.ndarray
 
 
-class Rows(NamedTuple):
+class LetorRows(NamedTuple):
     """The arrays to fill: of all rows ``X`` (flat), ``y`` and ``dropped`` (or none), of the range's rows the docids."""
 
     X: np.ndarray

@@ -68,7 +68,7 @@ def summarise(queries: Queries, multipliers: Keys, *, n_jobs: int | None = None,
         return Summary(nothing, nothing, nothing, nothing, nothing, row_key, np.zeros(n_features, dtype=np.uint64))
     step = max(1, _BLOCK_VALUES // n_features)
 
-    def look(first: int, last: int) -> _Part:
+    def look(first: int, last: int) -> _FeatureStatistics:
         sizes = np.diff(start[first : last + 1])
         heads = (start[first:last] - start[first])[sizes > 0]
         begin, end = int(start[first]), int(start[last])
@@ -95,7 +95,7 @@ def summarise(queries: Queries, multipliers: Keys, *, n_jobs: int | None = None,
     )
 
 
-class _Part(NamedTuple):
+class _FeatureStatistics(NamedTuple):
     """What a few rows tell: low and high a query and a feature, the others a feature (constant: still to be told)."""
 
     low: Floats
@@ -106,13 +106,15 @@ class _Part(NamedTuple):
     constant: NDArray[np.int64]
 
 
-def _look(queries: Queries, begin: int, end: int, heads: NDArray[np.int64], multipliers: Keys, row_key: Keys) -> _Part:
+def _look(
+    queries: Queries, begin: int, end: int, heads: NDArray[np.int64], multipliers: Keys, row_key: Keys
+) -> _FeatureStatistics:
     """Places begin..end-1 of the lists, in which queries begin at ``heads``; writes their rows' keys."""
     rows = slice(begin, end) if queries.is_grouped else queries.rows[begin:end]
     block = queries.X[rows]
     words = mixed((block.astype(np.float64) + 0.0).view(np.uint64))  # + 0.0: -0 equals 0
     row_key[rows] = np.einsum("ij,j->i", words, multipliers)
-    return _Part(
+    return _FeatureStatistics(
         low=np.minimum.reduceat(block, heads, axis=0),
         high=np.maximum.reduceat(block, heads, axis=0),
         total=block.sum(axis=0, dtype=np.float64),
@@ -122,10 +124,10 @@ def _look(queries: Queries, begin: int, end: int, heads: NDArray[np.int64], mult
     )
 
 
-def _joined(one: _Part, two: _Part) -> _Part:
+def _joined(one: _FeatureStatistics, two: _FeatureStatistics) -> _FeatureStatistics:
     """Two parts of the same long query."""
     low, high = np.minimum(one.low, two.low), np.maximum(one.high, two.high)
-    return _Part(low, high, one.total + two.total, one.zeros + two.zeros, one.key + two.key, one.constant)
+    return _FeatureStatistics(low, high, one.total + two.total, one.zeros + two.zeros, one.key + two.key, one.constant)
 
 
 # --------------------------------------------------------------------------------------------------- findings

@@ -188,7 +188,7 @@ _COMPARED_TOGETHER = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class NamedQueries:
     """One set of queries, seen through the features of the first set.
 
     Attributes
@@ -233,14 +233,14 @@ def find_repeated_rows(queries: Queries, row_key: Keys, facts: dict[str, Any]) -
         )
 
 
-def find_shared_queries(splits: list[Split]) -> Iterator[Finding]:
+def find_shared_queries(splits: list[NamedQueries]) -> Iterator[Finding]:
     """Queries that are in two splits, by their ids and by their documents."""
     content = [_fingerprints(split) for split in splits]
     for one, two in combinations(range(len(splits)), 2):
         yield from _compare(splits[one], splits[two], content[one], content[two])
 
 
-def _compare(one: Split, two: Split, mine: Keys, theirs: Keys) -> Iterator[Finding]:
+def _compare(one: NamedQueries, two: NamedQueries, mine: Keys, theirs: Keys) -> Iterator[Finding]:
     names, others = one.queries.names(), two.queries.names()
     both_named = one.queries.qid is not None and two.queries.qid is not None
     place = {name: query for query, name in enumerate(names)} if both_named else {}
@@ -288,7 +288,7 @@ def _repeats(queries: Queries, row_key: Keys, owner: NDArray[np.int64]) -> tuple
     return first[equal], second[equal]
 
 
-def _fingerprints(split: Split) -> Keys:
+def _fingerprints(split: NamedQueries) -> Keys:
     """One word a query that depends on its documents and not on their order."""
     queries = split.queries
     words = mixed(split.row_key if queries.is_grouped else split.row_key[queries.rows])
@@ -296,13 +296,13 @@ def _fingerprints(split: Split) -> Keys:
     return mixed(total[queries.start[1:]] - total[queries.start[:-1]]) + queries.sizes.astype(np.uint64)
 
 
-def _tells(split: Split, query: int) -> bool:
+def _tells(split: NamedQueries, query: int) -> bool:
     """Whether a query's documents identify it: lists of one document, or of equal ones, are alike by chance."""
     keys = split.row_key[split.queries.rows_of(query)]
     return len(keys) > 1 and bool((keys != keys[0]).any())
 
 
-def _same_documents(one: Split, query: int, two: Split, other: int) -> bool:
+def _same_documents(one: NamedQueries, query: int, two: NamedQueries, other: int) -> bool:
     """Whether two queries hold the same documents, compared value by value in the order of their keys."""
     blocks = []
     for split, number in ((one, query), (two, other)):

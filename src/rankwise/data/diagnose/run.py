@@ -18,7 +18,7 @@ from rankwise.data.diagnose.features import (
 from rankwise.data.diagnose.findings import Diagnosis, Finding
 from rankwise.data.diagnose.queries import (
     Gain,
-    Split,
+    NamedQueries,
     find_in_lists,
     find_repeated_rows,
     find_shared_queries,
@@ -76,7 +76,7 @@ def diagnose(
         *find_in_features(first, summary),
         *find_repeated_rows(first, summary.row_key, facts),
     ]
-    splits = [Split(name, first, np.arange(first.n_features), summary.row_key)]
+    splits = [NamedQueries(name, first, np.arange(first.n_features), summary.row_key)]
     for label, other in rest:
         facts.setdefault("others", {})[label] = list_facts(other)
         columns = _columns(first, other)
@@ -86,7 +86,7 @@ def diagnose(
         words = np.empty_like(multipliers)
         words[columns] = multipliers
         seen = summarise(other, words, **options)
-        splits.append(Split(label, other, columns, seen.row_key))
+        splits.append(NamedQueries(label, other, columns, seen.row_key))
         if first.n_documents and other.n_documents:
             low, high = seen.low[columns], seen.high[columns]
             findings.extend(find_drift(name, label, feature_names(first), summary, low, high))

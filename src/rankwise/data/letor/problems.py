@@ -30,13 +30,13 @@ class Reading:
     dtype: np.dtype[Any]
     missing: Missing
     names: tuple[str, ...] | None
-    rules: code.Rules
+    rules: code.LetorRules
     streaming: bool
     width_given: bool
     base_given: bool
     n_jobs: int | None
 
-    def settled(self, rules: code.Rules) -> "Reading":
+    def settled(self, rules: code.LetorRules) -> "Reading":
         """The same with the base and the width of a block that has been read."""
         return replace(self, rules=rules._replace(fixed_base=True, fixed_width=True))
 
@@ -71,7 +71,7 @@ def as_reading(
     if feature_names is not None:
         feature_names = as_names(feature_names, n_features) or ()
         n_features = len(feature_names) if n_features is None else n_features
-    rules = code.Rules(
+    rules = code.LetorRules(
         base=0 if zero_based is True else 1,
         width=n_features or 0,
         fixed_base=zero_based != "auto",
@@ -94,7 +94,7 @@ _BLOCK = 1 << 22  # bytes looked at together
 
 
 @dataclass(frozen=True)
-class Where:
+class SourceLocation:
     """The text in hand and what its lines are called: ``first_line`` is the number of the line at byte 0."""
 
     name: str
@@ -173,14 +173,14 @@ def _identity(token: bytes) -> int:
     return min(int(digits), code.LARGEST_ID) if len(digits) < 20 else code.LARGEST_ID
 
 
-def problem(where: Where, reason: int, place: int, rules: code.Rules, how: Reading) -> FileFormatError:
+def problem(where: SourceLocation, reason: int, place: int, rules: code.LetorRules, how: Reading) -> FileFormatError:
     """The error to raise for what the reader, following ``rules``, noted at this byte."""
     if reason == code.ID_REPEATED:
         place = where.repeated(place)
     return FileFormatError(f"{where.of(place)}: {_sentence(where, reason, place, rules, how)}")
 
 
-def _sentence(where: Where, reason: int, place: int, rules: code.Rules, how: Reading) -> str:
+def _sentence(where: SourceLocation, reason: int, place: int, rules: code.LetorRules, how: Reading) -> str:
     found = where.found(place)
     match reason:
         case code.BAD_LABEL:

@@ -17,12 +17,12 @@ from rankwise._kernels import drive
 from rankwise._kernels.text import letor_lines as code
 from rankwise.data.checks import Missing, as_whole, fill_missing
 from rankwise.data.grouping import Grouping, by_run, by_size, warn_of_empty
-from rankwise.data.letor.problems import Reading, Unjudged, Where, ZeroBased, as_reading
-from rankwise.data.letor.table import Table, read_table
+from rankwise.data.letor.problems import Reading, SourceLocation, Unjudged, ZeroBased, as_reading
+from rankwise.data.letor.table import LetorTable, read_table
 from rankwise.data.plain_text import without_mark
 from rankwise.data.queries import Queries
-from rankwise.data.sources import STANDARD_INPUT, Stream, Text, name_of, open_stream, read_text
-from rankwise.data.string_column import Texts
+from rankwise.data.sources import STANDARD_INPUT, ByteStream, Text, name_of, open_stream, read_text
+from rankwise.data.string_column import StringColumn
 
 # ------------------------------------------------------------------------------------------------------- letor groups
 # Which rows of a LETOR text belong together: by their qids, or by the sizes in a file beside it.
@@ -32,7 +32,7 @@ SIDE_FILES = (".query", ".group")  # LightGBM's and XGBoost's names
 _LONGEST = 256  # letters of an id up to which all ids may take the room of the longest
 
 
-def as_written(tokens: Texts) -> NDArray[Any]:
+def as_written(tokens: StringColumn) -> NDArray[Any]:
     """Ids as whole numbers if each is written as one is, else as the texts that they are (``007`` stays ``007``)."""
     from rankwise._kernels.text.letor_lines import read_integers
 
@@ -100,7 +100,7 @@ def _read_sizes(query_file: Any, name: str, n_lines: int) -> list[int]:
 Returning = Literal["error", "new"]
 
 
-def iter_blocks(stream: Stream, rows: int, skip_negative: bool) -> Iterator[tuple[Text, int]]:
+def iter_blocks(stream: ByteStream, rows: int, skip_negative: bool) -> Iterator[tuple[Text, int]]:
     """Blocks with at least ``rows`` rows, all but the last, and the number of each one's first line.
 
     A row whose label begins with a minus does not count if ``skip_negative``. The bytes of a block are overwritten
@@ -122,7 +122,7 @@ def iter_blocks(stream: Stream, rows: int, skip_negative: bool) -> Iterator[tupl
         end = held.filled if ended else state[3]
         text = held.text(end)
         yield text, first_line
-        first_line = Where(stream.name, text.data, first_line).line(end)
+        first_line = SourceLocation(stream.name, text.data, first_line).line(end)
         held.forget(end)
         place, seen, before, line, at, length = state
         state = (place - end, seen - before, 0, line - end, at - end, length)
@@ -163,7 +163,7 @@ class _Held:
         self.filled -= end
 
 
-def refuse_returning(table: Table, seen: set[str], where: Where) -> None:
+def refuse_returning(table: LetorTable, seen: set[str], where: SourceLocation) -> None:
     """Add the table's queries to those ``seen``; one that was there already, before another, is refused by name."""
     last = None
     for number, qid in enumerate(table.run_qid):
@@ -177,7 +177,7 @@ def refuse_returning(table: Table, seen: set[str], where: Where) -> None:
         last = qid
 
 
-def runs_as_lists(table: Table) -> Grouping:
+def runs_as_lists(table: LetorTable) -> Grouping:
     """Every run of rows with one qid is a list of its own, whatever stood before; memory of nothing is needed."""
     qid = as_written(table.run_qid)
     begins = np.concatenate([[True], qid[1:] != qid[:-1]])  # neighbours with one id are a run that was read in pieces
@@ -319,7 +319,7 @@ def _iterate(
             if seen is None:
                 yield _queries(table, how, runs_as_lists(table))
             else:
-                refuse_returning(table, seen, Where(text.name, text.data, first_line))
+                refuse_returning(table, seen, SourceLocation(text.name, text.data, first_line))
                 yield _queries(table, how)
 
 
@@ -331,7 +331,7 @@ def _first_byte(text: Text) -> int:
     return 3 if head == b"\xef\xbb\xbf" else 0
 
 
-def _queries(table: Table, how: Reading, grouping: Grouping | None = None) -> Queries:
+def _queries(table: LetorTable, how: Reading, grouping: Grouping | None = None) -> Queries:
     """The table as `Queries`, with missing values replaced in place, a few queries at a time."""
     start, rows, qid = grouping or by_run(table.run_row, as_written(table.run_qid), len(table.y))
     if table.missing:

@@ -15,9 +15,9 @@ from rankwise._errors import FileFormatError
 from rankwise._kernels import drive
 from rankwise._kernels.text import letor_lines as code
 from rankwise.data.checks import Floats, available_memory
-from rankwise.data.letor.problems import Reading, Where, problem
+from rankwise.data.letor.problems import Reading, SourceLocation, problem
 from rankwise.data.sources import Text
-from rankwise.data.string_column import Texts
+from rankwise.data.string_column import StringColumn
 
 # ------------------------------------------------------------------------------------------------------- letor ranges
 # A range of lines of a LETOR text: cut out, looked at beforehand, read into its own rows of the final arrays.
@@ -37,14 +37,14 @@ class Range(NamedTuple):
     n_rows: int
 
 
-class Part(NamedTuple):
+class ParsedRange(NamedTuple):
     """One range, read: its notes, and copies of what has to outlive the text."""
 
     notes: code.Notes
     run_row: NDArray[np.int64]  # counted from the range's first row
     run_at: NDArray[np.int64]
-    run_qid: Texts
-    docid: Texts | None
+    run_qid: StringColumn
+    docid: StringColumn | None
 
 
 def cut(data: NDArray[np.uint8], begin: int) -> list[tuple[int, int]]:
@@ -59,16 +59,16 @@ def cut(data: NDArray[np.uint8], begin: int) -> list[tuple[int, int]]:
     return ranges
 
 
-def foresee(
-    data: NDArray[np.uint8], ranges: Sequence[tuple[int, int]], rules: code.Rules, dtype: "np.dtype[np.floating]"
-) -> code.Rules:
+def infer_schema(
+    data: NDArray[np.uint8], ranges: Sequence[tuple[int, int]], rules: code.LetorRules, dtype: "np.dtype[np.floating]"
+) -> code.LetorRules:
     """The rules with what they leave open taken from samples: whether there are qids, the first id, the width."""
     from rankwise._kernels.text.letor_lines import count_rows
     from rankwise._kernels.text.words import after_newline
 
     if rules.fixed_base and rules.fixed_width and rules.qid != code.EITHER:
         return rules
-    trial = code.Rules(1, 0, False, False, code.EITHER, code.ZERO, False)
+    trial = code.LetorRules(1, 0, False, False, code.EITHER, code.ZERO, False)
     nothing = np.zeros(0, dtype=dtype)
     samples = []
     for begin, end in ranges[:: -(-len(ranges) // SAMPLES)]:
@@ -91,12 +91,12 @@ class RangeReader:
     """Reads ranges of one text into one set of arrays; ranges do not touch each other's rows."""
 
     def __init__(
-        self, text: Text, rules: code.Rules, X: Floats, y: NDArray[np.float64], dropped: NDArray[np.bool_]
+        self, text: Text, rules: code.LetorRules, X: Floats, y: NDArray[np.float64], dropped: NDArray[np.bool_]
     ) -> None:
         self._text, self._rules, self._X, self._y, self._dropped = text, rules, X, y, dropped
         self._expected = code.expected_ids(rules.base, rules.width)
 
-    def read(self, begin: int, end: int, row: int, n_rows: int) -> Part:
+    def read(self, begin: int, end: int, row: int, n_rows: int) -> ParsedRange:
         """The lines between two bytes, into rows ``row`` to ``row + n_rows``."""
         from rankwise._kernels.text.letor_rows import read_rows
 
@@ -104,19 +104,19 @@ class RangeReader:
         runs = np.empty((n_rows, 3), dtype=np.int64)
         docid_at = np.zeros(n_rows, dtype=np.int64)
         docid_offset = np.zeros(n_rows + 1, dtype=np.int64)
-        rows = code.Rows(self._X, self._y, docid_at, docid_offset[1:], self._dropped)
-        room = UNDECIDED
+        rows = code.LetorRows(self._X, self._y, docid_at, docid_offset[1:], self._dropped)
+        buffer = UNDECIDED
         while True:
-            undecided = np.empty((room, 4), dtype=np.int64)
+            undecided = np.empty((buffer, 4), dtype=np.int64)
             numbers = np.array(code.Notes(), dtype=np.int64)
             read_rows(data, begin, end, row, self._rules, self._expected, rows, runs, undecided, numbers)
             notes = code.Notes(*numbers.tolist())
-            if notes.undecided <= room:
+            if notes.undecided <= buffer:
                 break
-            room = notes.undecided
+            buffer = notes.undecided
         notes = self._decide(undecided[: notes.undecided], notes)
         run_row, run_at, length = runs[: notes.runs].T.copy()
-        part = Part(
+        part = ParsedRange(
             notes,
             run_row,
             run_at,
@@ -144,14 +144,14 @@ class RangeReader:
         return notes
 
 
-def _pieces(data: NDArray[np.uint8], at: NDArray[np.int64], offset: NDArray[np.int64]) -> Texts:
+def _pieces(data: NDArray[np.uint8], at: NDArray[np.int64], offset: NDArray[np.int64]) -> StringColumn:
     """Copies of pieces of the text; ``offset`` comes in as their lengths after a zero, and is used up."""
     from rankwise._kernels.text.letor_lines import gather
 
     np.cumsum(offset, out=offset)
     copied = np.empty(int(offset[-1]), dtype=np.uint8)
     gather(data, at, offset, copied)
-    return Texts(copied, offset)
+    return StringColumn(copied, offset)
 
 
 # A table may take so many bytes without a question. A larger one has at most so many values for each byte of its text:
@@ -160,7 +160,7 @@ _UNQUESTIONED = 100 << 20
 _VALUES_A_BYTE = 100
 
 
-class Table(NamedTuple):
+class LetorTable(NamedTuple):
     """What a text holds: rows, the qid of every run of rows and its place, and what had to be found out.
 
     ``dropped`` says of every row of the text whether it was left out; it is empty where no row was.
@@ -168,16 +168,16 @@ class Table(NamedTuple):
 
     X: Floats
     y: NDArray[np.float64]
-    docid: Texts | None
+    docid: StringColumn | None
     run_row: NDArray[np.int64]
     run_at: NDArray[np.int64]
-    run_qid: Texts
+    run_qid: StringColumn
     dropped: NDArray[np.bool_]
     missing: int
-    rules: code.Rules
+    rules: code.LetorRules
 
 
-def read_table(text: Text, begin: int, how: Reading, first_line: int = 1) -> Table | None:
+def read_table(text: Text, begin: int, how: Reading, first_line: int = 1) -> LetorTable | None:
     """Everything from byte ``begin`` on, or None where there is no row at all."""
     from rankwise._kernels.text.letor_lines import count_rows
 
@@ -186,21 +186,21 @@ def read_table(text: Text, begin: int, how: Reading, first_line: int = 1) -> Tab
     first_row = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).tolist()
     n_rows = first_row.pop()
     if not n_rows:
-        where = Where(text.name, text.data, first_line)
+        where = SourceLocation(text.name, text.data, first_line)
         if (stray := where.stray_return(begin)) is not None:
             raise problem(where, code.STRAY_RETURN, stray, how.rules, how)
         return None
     ranges = [Range(*pair, row, count) for pair, row, count in zip(bounds, first_row, counts, strict=True)]
-    rules = foresee(text.data, bounds, how.rules, how.dtype)
+    rules = infer_schema(text.data, bounds, how.rules, how.dtype)
     y = np.zeros(n_rows)
     dropped = np.zeros(n_rows if rules.unjudged == code.DROP else 0, dtype=bool)
     while True:
         X = _allocated(n_rows, rules, how.dtype, text.name)  # zeros that nobody has touched cost no memory
         if not how.width_given:
-            _refuse_unless_justified(n_rows, rules, how.dtype, Where(text.name, text.data, first_line))
+            _refuse_unless_justified(n_rows, rules, how.dtype, SourceLocation(text.name, text.data, first_line))
         parts = drive.run(RangeReader(text, rules, X, y, dropped).read, ranges, how.n_jobs)
         for notes in (part.notes for part in parts if part.notes.problem):
-            raise problem(Where(text.name, text.data, first_line), notes.problem, notes.place, rules, how)
+            raise problem(SourceLocation(text.name, text.data, first_line), notes.problem, notes.place, rules, how)
         seen = _corrected(rules, parts)
         if seen == rules:
             break
@@ -210,20 +210,20 @@ def read_table(text: Text, begin: int, how: Reading, first_line: int = 1) -> Tab
     if sum(kept) < n_rows:
         X, y = _closed_up(X, rules.width, first_row, kept), _closed_up(y, 1, first_row, kept)
     before = np.cumsum([0, *kept])
-    return Table(
+    return LetorTable(
         X.reshape(len(y), rules.width),
         y,
         _all_docids(parts),
         np.concatenate([part.run_row + row for part, row in zip(parts, before, strict=False)]),
         np.concatenate([part.run_at for part in parts]),
-        Texts.concat(part.run_qid for part in parts),
+        StringColumn.concat(part.run_qid for part in parts),
         dropped if sum(kept) < n_rows else dropped[:0],
         sum(part.notes.missing for part in parts),
         rules,
     )
 
 
-def _refuse_unless_justified(n_rows: int, rules: code.Rules, dtype: Any, where: Where) -> None:
+def _refuse_unless_justified(n_rows: int, rules: code.LetorRules, dtype: Any, where: SourceLocation) -> None:
     """One stray id must not ask for a table that has nothing to do with the size of its text."""
     needed = n_rows * rules.width * dtype.itemsize
     if needed <= _UNQUESTIONED or n_rows * rules.width <= _VALUES_A_BYTE * len(where.text):
@@ -236,7 +236,7 @@ def _refuse_unless_justified(n_rows: int, rules: code.Rules, dtype: Any, where: 
     )
 
 
-def _allocated(n_rows: int, rules: code.Rules, dtype: Any, name: str) -> Floats:
+def _allocated(n_rows: int, rules: code.LetorRules, dtype: Any, name: str) -> Floats:
     """Zeros for every value, in one dimension, once it is known that they fit into memory."""
     needed = n_rows * rules.width * dtype.itemsize
     free = available_memory()
@@ -252,7 +252,7 @@ def _allocated(n_rows: int, rules: code.Rules, dtype: Any, name: str) -> Floats:
     )
 
 
-def _corrected(rules: code.Rules, parts: Sequence[Part]) -> code.Rules:
+def _corrected(rules: code.LetorRules, parts: Sequence[ParsedRange]) -> code.LetorRules:
     """The rules that the whole text asks for; those that were foreseen, if they were right."""
     largest = max(rules.base + rules.width - 1, *(part.notes.largest for part in parts))
     base = 0 if any(part.notes.zero for part in parts) else rules.base
@@ -270,12 +270,12 @@ def _closed_up(values: Any, width: int, first_row: Sequence[int], kept: Sequence
     return values
 
 
-def _all_docids(parts: Sequence[Part]) -> Texts | None:
+def _all_docids(parts: Sequence[ParsedRange]) -> StringColumn | None:
     """One text a row, empty where a row has none; None if no row has one."""
     if all(part.docid is None for part in parts):
         return None
     none = np.zeros(0, dtype=np.uint8)
-    return Texts.concat(
-        part.docid if part.docid is not None else Texts(none, np.zeros(part.notes.rows + 1, dtype=np.int64))
+    return StringColumn.concat(
+        part.docid if part.docid is not None else StringColumn(none, np.zeros(part.notes.rows + 1, dtype=np.int64))
         for part in parts
     )

@@ -14,7 +14,7 @@ from rankwise._kernels import drive
 from rankwise._paths import path_of
 from rankwise.data.checks import first_repeated
 from rankwise.data.queries import Queries, as_queries
-from rankwise.data.string_column import Texts
+from rankwise.data.string_column import StringColumn
 
 BLOCK = 1 << 22  # bytes formatted together, at most
 BATCH = 8  # blocks that may wait for the file
@@ -58,25 +58,25 @@ class _Columns(NamedTuple):
     X: NDArray[Any]
     y: NDArray[np.float64]
     query: NDArray[np.int64]
-    qid: Texts
-    docid: Texts
+    qid: StringColumn
+    docid: StringColumn
 
     @classmethod
     def of(cls, queries: Queries) -> "_Columns":
-        qid = Texts.of(queries.names())
+        qid = StringColumn.of(queries.names())
         names = list(qid)
         if (twice := first_repeated(names)) is not None:
             raise DataError(f"query {twice!r} is there twice, and its lists would become one")
         _refuse_blanks(qid, "query", b"#")
         if "" in names:
             raise DataError(f"query {names.index('')} has an empty id, which the format cannot hold")
-        docid = Texts.of([]) if queries.docid is None else Texts.concat([queries.docid])
+        docid = StringColumn.of([]) if queries.docid is None else StringColumn.concat([queries.docid])
         docid.data.flags.writeable = False  # as that of the others is: compiled code is made for one of the two
         _refuse_blanks(docid, "document", b"")
         return cls(queries.X, queries.labels(), queries.query_of_row, qid, docid)
 
 
-def _refuse_blanks(texts: Texts, what: str, others: bytes) -> None:
+def _refuse_blanks(texts: StringColumn, what: str, others: bytes) -> None:
     bad = np.flatnonzero(np.isin(texts.data, np.frombuffer(_BLANKS + others, dtype=np.uint8)))
     if len(bad):
         name = texts[int(np.searchsorted(texts.offset, bad[0], side="right")) - 1]
@@ -90,7 +90,7 @@ def _write(columns: _Columns, sparse: bool, file: IO[bytes] | gzip.GzipFile) -> 
             file.write(text)
 
 
-def _row_room(columns: _Columns) -> int:
+def _row_buffer(columns: _Columns) -> int:
     """Bytes that suffice for a row, its ids apart."""
     from rankwise._kernels.text.written import LONGEST_NUMBER
 
@@ -100,7 +100,7 @@ def _row_room(columns: _Columns) -> int:
 
 def _blocks(columns: _Columns) -> Iterator[tuple[int, int]]:
     n_rows = len(columns.y)
-    step = max(1, BLOCK // _row_room(columns))
+    step = max(1, BLOCK // _row_buffer(columns))
     return ((first, min(first + step, n_rows)) for first in range(0, n_rows, step))
 
 
@@ -111,11 +111,11 @@ def _formatted(columns: _Columns, sparse: bool, first: int, last: int) -> bytes:
     X, y, query, qid, docid = columns
     rows = (X, y, first, last, sparse, X.dtype == np.float32)
     texts = (query, qid.data, qid.offset, docid.data, docid.offset)
-    room = (last - first) * _row_room(columns) + int(np.diff(qid.offset)[query[first:last]].sum())
+    buffer = (last - first) * _row_buffer(columns) + int(np.diff(qid.offset)[query[first:last]].sum())
     if len(docid):
-        room += int(docid.offset[last] - docid.offset[first])
-    out = np.empty(room, dtype=np.uint8)
-    long = Texts.of([])
+        buffer += int(docid.offset[last] - docid.offset[first])
+    out = np.empty(buffer, dtype=np.uint8)
+    long = StringColumn.of([])
     size, needed = format_rows(*rows, *texts, long.data, long.offset, out)
     if needed:
         place = np.empty((needed, 2), dtype=np.int64)
@@ -125,7 +125,9 @@ def _formatted(columns: _Columns, sparse: bool, first: int, last: int) -> bytes:
     return out[:size].tobytes()
 
 
-def _long_texts(X: NDArray[Any], y: NDArray[np.float64], row: NDArray[np.int64], column: NDArray[np.int64]) -> Texts:
+def _long_texts(
+    X: NDArray[Any], y: NDArray[np.float64], row: NDArray[np.int64], column: NDArray[np.int64]
+) -> StringColumn:
     """The shortest text that is read as each float64, or nine digits, which suffice for any float32."""
     features = column >= 0
     values = y[row]
@@ -137,4 +139,4 @@ def _long_texts(X: NDArray[Any], y: NDArray[np.float64], row: NDArray[np.int64],
         texts = list(map(repr, values.tolist()))
     offset = np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), out=offset[1:])
-    return Texts(np.frombuffer("".join(texts).encode(), dtype=np.uint8), offset)
+    return StringColumn(np.frombuffer("".join(texts).encode(), dtype=np.uint8), offset)

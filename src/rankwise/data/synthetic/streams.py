@@ -1,4 +1,4 @@
-"""Worlds: simulated streams of judged lists whose best linear ranker is known, separable, noisy or drifting."""
+"""Streams: simulated streams of judged lists whose best linear ranker is known, separable, noisy or drifting."""
 
 import math
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ from rankwise.data.queries import Queries, Query
 Vector = NDArray[np.float64]
 Flip = Literal["labels", "queries"]
 
-# Feature values that are drawn together (2 MB): it decides the bits of a world, so it belongs to its definition.
+# Feature values that are drawn together (2 MB): it decides the bits of a stream, so it belongs to its definition.
 _BLOCK_VALUES = 1 << 18
 # How far documents lie from the line of the comparator, root mean square, in units of the radius.
 _SPREAD = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
+class Stream:
     r"""A stream of judged lists with a hidden comparator u_t, drawn block by block and never held as a whole.
 
     A document of grade g in round t is
@@ -38,16 +38,16 @@ class World:
     - documents of different grades in one list differ by at least ``margin`` along u_t, the better one above;
     - no row is longer than ``radius`` and no comparator longer than 1 (shorter only by rounding).
 
-    Make one by :func:`separable_world`, :func:`noisy_world` or :func:`drifting_world`, which say what the parameters
+    Make one by :func:`separable_stream`, :func:`noisy_stream` or :func:`drifting_stream`, which say what the parameters
     mean. The same seed gives the same bits, however the stream is read: as a whole, by blocks, or from any round on.
 
     Examples
     --------
-    >>> world = separable_world(1000, documents=5, features=3, margin=0.2)
-    >>> world.queries()
+    >>> stream = separable_stream(1000, documents=5, features=3, margin=0.2)
+    >>> stream.queries()
     Queries(1,000 queries, 5,000 documents, 3 features, labels 0 to 4)
-    >>> query = next(iter(world))
-    >>> best = query.X @ world.comparator()
+    >>> query = next(iter(stream))
+    >>> best = query.X @ stream.comparator()
     >>> bool((best[query.y == 4].min() - best[query.y == 2].max()) > 0.2)
     True
     """
@@ -72,12 +72,12 @@ class World:
         fewest, most = as_range(self.documents, "documents")
         if self.n_queries < 1 or self.features < 1 or not 1 <= fewest <= most:
             raise RankwiseError(
-                "a world has at least one query, one feature and one document a query: "
+                "a stream has at least one query, one feature and one document a query: "
                 f"found n_queries={self.n_queries}, features={self.features}, documents={self.documents}"
             )
         if self.grades < 2 or self.seed < 0:
             raise RankwiseError(
-                f"a world has 2 grades or more and a seed of 0 or more: found grades={self.grades}, seed={self.seed}"
+                f"a stream has 2 grades or more and a seed of 0 or more: found grades={self.grades}, seed={self.seed}"
             )
         # squares of the radius are taken
         if not 0 < self.radius < 1e150 or not 0 < self.margin < 2 * self.radius / (self.grades - 1) * (1 - 1e-9):
@@ -111,14 +111,14 @@ class World:
         A block takes about 2 MB, or one query if that takes more. The query ids are the numbers of the rounds.
         """
         if not 0 <= first <= self.n_queries:
-            raise RankwiseError(f"first is a round of this world, 0 to {self.n_queries:,}: found {first}")
+            raise RankwiseError(f"first is a round of this stream, 0 to {self.n_queries:,}: found {first}")
         return self._blocks(first)
 
     def _blocks(self, first: int) -> Iterator[Queries]:
         size = self._block_queries
         for number in range(first // size, -(-self.n_queries // size)):
             begin, end = number * size, min((number + 1) * size, self.n_queries)
-            # A whole block is drawn even where the last one is cut: the first lists of a longer world are the same.
+            # A whole block is drawn even where the last one is cut: the first lists of a longer stream are the same.
             block = self._draw(number)[max(first - begin, 0) : end - begin]
             if len(block):
                 yield block
@@ -191,13 +191,13 @@ class World:
         X *= _SPREAD * self.radius / math.sqrt(self.features)
         X -= _dots(X, u)[:, None] * u
         length = np.sqrt(_dots(X, X))
-        room = np.sqrt(reach**2 - along**2)
-        X *= (room / np.maximum(length, room))[:, None]
+        buffer = np.sqrt(reach**2 - along**2)
+        X *= (buffer / np.maximum(length, buffer))[:, None]
         X += along[:, None] * u
         return X
 
 
-def separable_world(
+def separable_stream(
     n_queries: int,
     *,
     documents: int | tuple[int, int] = 20,
@@ -206,7 +206,7 @@ def separable_world(
     margin: float = 0.1,
     radius: float = 1.0,
     random_state: int | np.random.Generator = 0,
-) -> World:
+) -> Stream:
     """Judged lists that one hidden unit vector ranks perfectly, with a margin.
 
     The simulation of the online perceptron for ranking: by default 20 documents a query, 20 features and 5 grades,
@@ -227,16 +227,16 @@ def separable_world(
 
     Returns
     -------
-    world : :class:`World`
+    stream : :class:`Stream`
 
     References
     ----------
     Section 8 and equation (21) of the online perceptron for ranking.
     """
-    return _world(n_queries, documents, features, grades, margin, radius, random_state)
+    return _stream(n_queries, documents, features, grades, margin, radius, random_state)
 
 
-def noisy_world(
+def noisy_stream(
     n_queries: int,
     *,
     noise: float = 0.1,
@@ -247,20 +247,20 @@ def noisy_world(
     margin: float = 0.1,
     radius: float = 1.0,
     random_state: int | np.random.Generator = 0,
-) -> World:
-    """A separable world in which some judgements are wrong: the same documents as without noise, other labels.
+) -> Stream:
+    """A separable stream in which some judgements are wrong: the same documents as without noise, other labels.
 
     Parameters
     ----------
     noise : share of what is flipped, each with this probability
     flip : "labels": a document gets another grade, all others being as likely; "queries": all grades of a list
         are turned around, g into grades - 1 - g, so that its comparator is the worst there is
-    n_queries, documents, features, grades, margin, radius, random_state : as for :func:`separable_world`
+    n_queries, documents, features, grades, margin, radius, random_state : as for :func:`separable_stream`
     """
-    return _world(n_queries, documents, features, grades, margin, radius, random_state, noise=noise, flip=flip)
+    return _stream(n_queries, documents, features, grades, margin, radius, random_state, noise=noise, flip=flip)
 
 
-def drifting_world(
+def drifting_stream(
     n_queries: int,
     *,
     angle: float = 1e-3,
@@ -270,20 +270,20 @@ def drifting_world(
     margin: float = 0.1,
     radius: float = 1.0,
     random_state: int | np.random.Generator = 0,
-) -> World:
-    """A world whose comparator turns: u_t = cos(angle t) u_0 + sin(angle t) v, with a hidden unit vector v across u_0.
+) -> Stream:
+    """A stream whose comparator turns: u_t = cos(angle t) u_0 + sin(angle t) v, with a hidden unit vector v across u_0.
 
-    Every round is separable with the margin by its own comparator, ``world.comparator(t)``; a longer stream by none.
+    Every round is separable with the margin by its own comparator, ``stream.comparator(t)``; a longer stream by none.
 
     Parameters
     ----------
     angle : in radians a round
-    n_queries, documents, features, grades, margin, radius, random_state : as for :func:`separable_world`
+    n_queries, documents, features, grades, margin, radius, random_state : as for :func:`separable_stream`
     """
-    return _world(n_queries, documents, features, grades, margin, radius, random_state, angle=angle)
+    return _stream(n_queries, documents, features, grades, margin, radius, random_state, angle=angle)
 
 
-def _world(
+def _stream(
     n_queries: int,
     documents: int | tuple[int, int],
     features: int,
@@ -295,10 +295,10 @@ def _world(
     noise: float = 0.0,
     flip: Flip = "labels",
     angle: float = 0.0,
-) -> World:
+) -> Stream:
     generator = isinstance(random_state, np.random.Generator)
     seed = as_random(random_state).integers(1 << 63) if generator else as_whole(random_state, "random_state")
-    return World(
+    return Stream(
         n_queries=n_queries,
         documents=as_range(documents, "documents"),
         features=features,

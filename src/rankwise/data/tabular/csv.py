@@ -20,8 +20,8 @@ from rankwise._extras import require
 from rankwise.data.checks import Missing, first_repeated
 from rankwise.data.plain_text import MARK, decoded
 from rankwise.data.sources import DELIMITERS, Peeked
-from rankwise.data.string_column import Texts
-from rankwise.data.tabular.rows import Columns, Roles, Rows, Unjudged, text_as_feature
+from rankwise.data.string_column import StringColumn
+from rankwise.data.tabular.rows import Columns, Roles, TableRows, Unjudged, text_as_feature
 
 # ---------------------------------------------------------------------------------------------------------- csv cells
 # A block of CSV cell by cell: slow, and able to say which line and which column cannot be read.
@@ -49,16 +49,16 @@ class Wanted:
     grades: Mapping[str, float] | None = None
 
 
-def read_cells(text: str, delimiter: str, first_line: int, wanted: Wanted) -> Rows:
+def read_cells(text: str, delimiter: str, first_line: int, wanted: Wanted) -> TableRows:
     """The records of a text whose first line has this number."""
     block = _Block(text, delimiter, first_line, wanted)
     columns = wanted.columns
     labels = None if columns.label is None else [block.label(row, columns.label) for row in range(len(block.cells))]
-    return Rows(
+    return TableRows(
         block.features(columns.features),
         None if labels is None else np.array(labels, dtype=np.float64),
-        Texts.of(block.identities(columns.qid)),
-        None if columns.docid is None else Texts.of(block.column(columns.docid)),
+        StringColumn.of(block.identities(columns.qid)),
+        None if columns.docid is None else StringColumn.of(block.column(columns.docid)),
         None if columns.weight is None else block.weights(columns.weight),
     )
 
@@ -184,7 +184,7 @@ def _shown(cell: str) -> str:
 # A block of CSV by pyarrow, where that is installed and where there is nothing to complain about.
 
 
-def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> Rows | None:
+def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
     """The rows, or None where somebody has to look closer: texts among numbers, cells that hold nothing ..."""
     columns = wanted.columns
     if importlib.util.find_spec("pyarrow") is None or wanted.grades is not None:
@@ -223,7 +223,7 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> Rows | None:
     ]
     if any(odd):
         return None
-    return Rows(X, y, qid, None if columns.docid is None else _texts(found[columns.docid]), weight)
+    return TableRows(X, y, qid, None if columns.docid is None else _texts(found[columns.docid]), weight)
 
 
 def _side_by_side(columns: list[Any], rows: int) -> Any:
@@ -233,12 +233,12 @@ def _side_by_side(columns: list[Any], rows: int) -> Any:
     return X
 
 
-def _texts(column: Any) -> Texts:
+def _texts(column: Any) -> StringColumn:
     """A column of bytes without copying them one by one."""
     chunk = column.combine_chunks()
     _, offsets, data = chunk.buffers()
     places = np.frombuffer(offsets, dtype=np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].astype(np.int64)
-    return Texts(np.frombuffer(data if data is not None else b"", dtype=np.uint8), places)
+    return StringColumn(np.frombuffer(data if data is not None else b"", dtype=np.uint8), places)
 
 
 _BLOCK = 1 << 22  # bytes parsed together
@@ -287,7 +287,7 @@ class CsvText:
         """The columns that play a role, and what to do with cells that hold nothing."""
         return Wanted(self.source.name, self.names, roles.among(self.names), self.format.decimal, **policies)
 
-    def pieces(self, wanted: Wanted) -> Iterator[Rows]:
+    def pieces(self, wanted: Wanted) -> Iterator[TableRows]:
         """The rows, some thousands at a time; none at all is refused."""
         line, found = self.first_line, False
         for block in self._blocks():

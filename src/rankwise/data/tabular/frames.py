@@ -25,13 +25,13 @@ from rankwise.data.grouping import as_ids
 from rankwise.data.queries import Queries
 from rankwise.data.sources import Peeked, peeked
 from rankwise.data.stored import plain_ids
-from rankwise.data.string_column import Texts
+from rankwise.data.string_column import StringColumn
 from rankwise.data.tabular import arrow as arrow_files
 from rankwise.data.tabular.csv import CsvText
 from rankwise.data.tabular.rows import (
     Columns,
     Roles,
-    Rows,
+    TableRows,
     Unjudged,
     as_queries,
     text_as_feature,
@@ -61,18 +61,18 @@ def open_frame(frame: Any) -> "nw.DataFrame[Any]":
 
 def rows_of(
     table: "nw.DataFrame[Any]", columns: Columns, grades: Mapping[str, float] | None, unjudged: Unjudged
-) -> Rows:
+) -> TableRows:
     """The columns that play a role, as arrays."""
     for name in columns.features:
         column = table.get_column(name)
         if not _is_number(column.dtype):
             values = column.drop_nulls().head(1).to_list()
             raise DataError(text_as_feature(name, f"{values[0]!r:.40}" if values else str(column.dtype)))
-    return Rows(
+    return TableRows(
         _matrix(table, columns.features),
         None if columns.label is None else _labels(table, columns.label, grades, unjudged),
         as_ids(_identities(table, columns.qid), "qid"),
-        None if columns.docid is None else Texts.of(_identities(table, columns.docid)),
+        None if columns.docid is None else StringColumn.of(_identities(table, columns.docid)),
         None if columns.weight is None else _numbers(table, columns.weight, "weight"),
     )
 
@@ -372,7 +372,7 @@ def _read_text(source: Peeked, columns: dict[str, Any]) -> Queries:
     text = CsvText.open(source)
     with _about(source.name):
         wanted = text.wanted(Roles(**columns), **policies)
-        rows = without_unjudged(Rows.joined(list(text.pieces(wanted))), wanted.unjudged)
+        rows = without_unjudged(TableRows.joined(list(text.pieces(wanted))), wanted.unjudged)
         return as_queries(rows, wanted.columns.features, wanted.missing, wanted.columns.weight)
 
 

@@ -12,7 +12,7 @@ from rankwise._errors import DataError, RankwiseError
 from rankwise.data.checks import Floats, Missing
 from rankwise.data.letor.read import as_written
 from rankwise.data.queries import Queries
-from rankwise.data.string_column import Texts
+from rankwise.data.string_column import StringColumn
 
 # ------------------------------------------------------------------------------------------------------ table columns
 # Which column of a table is what: query ids, labels, document ids, weights, and the features.
@@ -103,28 +103,28 @@ def text_as_feature(name: str, found: str) -> str:
 Unjudged = Literal["error", "drop", "zero"]
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """Consecutive rows of a table; ids are an array, or texts where nobody knows yet whether all are numbers."""
 
     X: Floats
     y: NDArray[np.float64] | None
-    qid: NDArray[Any] | Texts
-    docid: Texts | None
+    qid: NDArray[Any] | StringColumn
+    docid: StringColumn | None
     weight: NDArray[np.float64] | None
 
-    def at(self, places: Any) -> "Rows":
+    def at(self, places: Any) -> "TableRows":
         """The rows at these places."""
         columns: list[Any] = [None if column is None else column[places] for column in self]
-        return Rows(*columns)
+        return TableRows(*columns)
 
     def identities(self) -> NDArray[Any]:
         """One id a row: whole numbers where each is written as one."""
-        if not isinstance(self.qid, Texts):
+        if not isinstance(self.qid, StringColumn):
             return self.qid
         return as_written(self.qid) if len(self.qid) else np.empty(0, dtype=str)
 
     @classmethod
-    def joined(cls, parts: Sequence["Rows"]) -> "Rows":
+    def joined(cls, parts: Sequence["TableRows"]) -> "TableRows":
         """One after another."""
         return parts[0] if len(parts) == 1 else cls(*(_joined(column) for column in zip(*parts, strict=True)))
 
@@ -132,10 +132,10 @@ class Rows(NamedTuple):
 def _joined(columns: tuple[Any, ...]) -> Any:
     if columns[0] is None:
         return None
-    return Texts.concat(columns) if isinstance(columns[0], Texts) else np.concatenate(columns)
+    return StringColumn.concat(columns) if isinstance(columns[0], StringColumn) else np.concatenate(columns)
 
 
-def without_unjudged(rows: Rows, unjudged: Unjudged) -> Rows:
+def without_unjudged(rows: TableRows, unjudged: Unjudged) -> TableRows:
     """Labels that are negative or absent made 0, or their rows left out; "error" leaves them to be refused."""
     if unjudged not in ("error", "drop", "zero"):
         raise RankwiseError(f"unjudged is 'error', 'drop' or 'zero': found {unjudged!r}")
@@ -147,7 +147,7 @@ def without_unjudged(rows: Rows, unjudged: Unjudged) -> Rows:
     return rows.at(~bad) if unjudged == "drop" else rows._replace(y=np.where(bad, 0.0, rows.y))
 
 
-def as_queries(rows: Rows, names: Sequence[str], missing: Missing, weight_column: str | None = None) -> Queries:
+def as_queries(rows: TableRows, names: Sequence[str], missing: Missing, weight_column: str | None = None) -> Queries:
     """The rows as lists, whatever their order."""
     docid: Any = rows.docid
     queries = Queries.from_arrays(
@@ -159,22 +159,22 @@ def as_queries(rows: Rows, names: Sequence[str], missing: Missing, weight_column
 
 
 def whole_lists(
-    parts: Iterable[Rows], names: Sequence[str], missing: Missing, rows: int | None, name: str
+    parts: Iterable[TableRows], names: Sequence[str], missing: Missing, rows: int | None, name: str
 ) -> Iterator[Queries]:
     """Blocks of whole queries with about so many rows; memory holds one block and the ids.
 
     A query that returns after its rows have ended is refused by name. None: one block, whatever the order of the rows.
     """
     if rows is None:
-        yield as_queries(Rows.joined(list(parts)), names, missing)
+        yield as_queries(TableRows.joined(list(parts)), names, missing)
         return
     seen: set[str] = set()
-    waiting: list[Rows] = []
+    waiting: list[TableRows] = []
     for part in parts:
         waiting.append(part)
         if sum(len(one.X) for one in waiting) < rows:
             continue
-        held = Rows.joined(waiting)
+        held = TableRows.joined(waiting)
         ids = held.identities()
         changes = np.flatnonzero(ids[1:] != ids[:-1])
         end = int(changes[-1]) + 1 if len(changes) else 0
@@ -182,10 +182,10 @@ def whole_lists(
             yield _block(held.at(slice(0, end)), names, missing, seen, name)
         waiting = [held.at(slice(end, None))]
     if waiting and sum(len(one.X) for one in waiting):
-        yield _block(Rows.joined(waiting), names, missing, seen, name)
+        yield _block(TableRows.joined(waiting), names, missing, seen, name)
 
 
-def _block(rows: Rows, names: Sequence[str], missing: Missing, seen: set[str], name: str) -> Queries:
+def _block(rows: TableRows, names: Sequence[str], missing: Missing, seen: set[str], name: str) -> Queries:
     ids = rows.identities()
     runs = ids[np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))]
     for qid in map(str, runs.tolist()):

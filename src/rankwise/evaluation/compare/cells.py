@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise.data import checks
 from rankwise.data.queries import Queries
-from rankwise.evaluation.compare.folds import Part
+from rankwise.evaluation.compare.folds import FoldPart
 from rankwise.evaluation.compare.keys import plain
 from rankwise.evaluation.compare.on_arrays import OnArrays
 from rankwise.evaluation.compare.process_memory import MemoryWatch
@@ -71,7 +71,7 @@ def learn(
     name: str,
     number: int,
     entry: Learner,
-    part: Part,
+    part: FoldPart,
     measure: Measure | None,
     seed: int,
     jobs: int,
@@ -115,7 +115,7 @@ def score(name: str, number: int, entry: Fitted, test: Queries, watch: MemoryWat
 Choice = tuple[Any, Mapping[str, Any], float | None, int]
 
 
-def _chosen(entry: Learner, part: Part, measure: Measure | None, seed: int, jobs: int) -> Choice:
+def _chosen(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, jobs: int) -> Choice:
     """(fitted model, setting, its measure, settings tried): the best on the validation part, the first of equals."""
     assert part.train is not None
     settings = list(combinations(entry.grid))

@@ -24,7 +24,7 @@ _PARTS = ("train", "validation", "test")
 
 
 @dataclass(frozen=True)
-class Part:
+class FoldPart:
     """One fold; without a validation part settings are chosen by folds of the training part."""
 
     train: Queries | None
@@ -33,7 +33,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Parts:
+class FoldParts:
     """All folds.
 
     Attributes
@@ -42,7 +42,7 @@ class Parts:
     whole, rows : where one set of lists was divided, that set, and for every fold the rows of its test part in it
     """
 
-    folds: tuple[Part, ...]
+    folds: tuple[FoldPart, ...]
     whole: Queries | None = None
     rows: tuple[NDArray[np.int64], ...] = ()
 
@@ -89,7 +89,7 @@ class Parts:
         return checks.as_scores(given, queries.n_documents)
 
 
-def divide(data: Any, folds: int | None, learning: bool, random_state: int, options: dict[str, Any]) -> Parts:
+def divide(data: Any, folds: int | None, learning: bool, random_state: int, options: dict[str, Any]) -> FoldParts:
     """Folds from whatever the caller has: `Queries`, folds, or the path of a file or of a folder of folds."""
     if isinstance(data, (str, os.PathLike)):
         data = _read(Path(data), options)
@@ -104,7 +104,7 @@ def divide(data: Any, folds: int | None, learning: bool, random_state: int, opti
     if not parts:
         raise DataError("a comparison needs a fold at least: found none")
     _refuse_shared(parts)
-    return Parts(parts)
+    return FoldParts(parts)
 
 
 def _read(path: Path, options: dict[str, Any]) -> Any:
@@ -116,9 +116,9 @@ def _read(path: Path, options: dict[str, Any]) -> Any:
     return read_any(path, **options)
 
 
-def _divided(data: Queries, folds: int | None, learning: bool, random_state: int) -> Parts:
+def _divided(data: Queries, folds: int | None, learning: bool, random_state: int) -> FoldParts:
     if folds is None and not learning:
-        return Parts((Part(None, None, data),), data, (np.arange(data.n_documents),))
+        return FoldParts((FoldPart(None, None, data),), data, (np.arange(data.n_documents),))
     numbered = Queries._trusted(np.arange(data.n_documents, dtype=np.float64)[:, None], None, data.start, _rows(data))
     if folds == 1:
         made = [split(data, random_state=random_state)]
@@ -130,14 +130,14 @@ def _divided(data: Queries, folds: int | None, learning: bool, random_state: int
         made = [tuple(fold) for fold in kfold(data, count, random_state=random_state)]
         places = [fold.test for fold in kfold(numbered, count, random_state=random_state)]
     rows = tuple(place.X[:, 0].astype(np.int64) for place in places)
-    return Parts(tuple(Part(*fold) for fold in made), data, rows)
+    return FoldParts(tuple(FoldPart(*fold) for fold in made), data, rows)
 
 
 def _rows(data: Queries) -> NDArray[np.int64] | None:
     return None if data.is_grouped else data.rows
 
 
-def _part(fold: Any, number: int) -> Part:
+def _part(fold: Any, number: int) -> FoldPart:
     """A fold, or a pair (train, test)."""
     parts = tuple(fold) if isinstance(fold, Iterable) and not isinstance(fold, Queries) else ()
     if len(parts) == 2:
@@ -158,10 +158,10 @@ def _part(fold: Any, number: int) -> Part:
             raise DataError(
                 f"fold {number} has {part.n_features} features in its {name} part and {test.n_features} where it tests"
             )
-    return Part(train, validation, test)
+    return FoldPart(train, validation, test)
 
 
-def _refuse_shared(parts: Sequence[Part]) -> None:
+def _refuse_shared(parts: Sequence[FoldPart]) -> None:
     """No list is in two parts of a fold, and none is tested twice: results would look surer than they are."""
     tested: dict[Any, int] = {}
     for number, part in enumerate(parts, start=1):

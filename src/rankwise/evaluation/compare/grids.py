@@ -1,6 +1,6 @@
 """Which settings are tried for which ranker where the caller says nothing, and the rankers that stand for the project.
 
-Most rankers choose their strength or their number of rounds for themselves on the validation part. What is declared
+Most rankers choose their alpha or their number of rounds for themselves on the validation part. What is declared
 here is what they leave open. It is tried on the validation part too, and never on a test part.
 """
 

@@ -15,7 +15,7 @@ from rankwise._atomic_write import writing
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
 from rankwise.evaluation.compare.cells import Cell
-from rankwise.evaluation.compare.folds import Part
+from rankwise.evaluation.compare.folds import FoldPart
 from rankwise.evaluation.evaluate import Evaluation
 from rankwise.measures._base import Measure
 
@@ -59,7 +59,7 @@ class Comparison:
     baseline: str
     level: float
     about: dict[str, Any]
-    first: Part
+    first: FoldPart
     folds: int | None = None
 
     @property

@@ -21,7 +21,7 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.evaluation.compare.cells import Cell, learn, score
-from rankwise.evaluation.compare.folds import Part, Parts, divide
+from rankwise.evaluation.compare.folds import FoldPart, FoldParts, divide
 from rankwise.evaluation.compare.grids import Grid
 from rankwise.evaluation.compare.keys import code_of, described, fingerprint, key_of, plain, versions
 from rankwise.evaluation.compare.process_memory import MemoryWatch
@@ -104,7 +104,7 @@ class _Run:
     """Everything that is learned and scored in one comparison."""
 
     entries: Mapping[str, Entry]
-    parts: Parts
+    parts: FoldParts
     chooser: Measure | None
     first: Measure
     seed: int
@@ -150,7 +150,7 @@ class _Run:
         name: str,
         entry: Entry,
         number: int,
-        part: Part,
+        part: FoldPart,
         given: Mapping[str, list[NDArray[np.float64]]],
         inner: int,
         watch: MemoryWatch,

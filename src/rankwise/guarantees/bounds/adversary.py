@@ -29,7 +29,7 @@ from rankwise.guarantees._bound import refuse_unless
 Vector = NDArray[np.float64]
 
 
-class OnlineRanker(Protocol):
+class Opponent(Protocol):
     """What the adversary plays against: scores for rows, of which a higher one is ranked first, and learning.
 
     Before it has learned anything, ``predict`` may refuse with a ValueError, as fitted estimators do.
@@ -163,7 +163,7 @@ class Game:
         return min(float(s[y == 1].min() - s[y == 0].max()) for s, y in scores)
 
 
-def play(ranker: OnlineRanker, adversary: Adversary) -> Game:
+def play(ranker: Opponent, adversary: Adversary) -> Game:
     """Show the adversary's rounds to a ranker: it predicts, is told the labels, and learns.
 
     A ranker that refuses to predict the first round, because it has learned nothing, publishes the documents in the
@@ -202,7 +202,7 @@ def play(ranker: OnlineRanker, adversary: Adversary) -> Game:
     return Game(adversary, first_relevant, mistakes)
 
 
-def _scores(ranker: OnlineRanker, X: Vector, i: int) -> ArrayLike:
+def _scores(ranker: Opponent, X: Vector, i: int) -> ArrayLike:
     try:
         return ranker.predict(X)
     except ValueError:

@@ -77,7 +77,7 @@ def rerm(
     W : norm of the comparator w*
     radius : bounds every row
     n : lists
-    lambda_ : strength of the regulariser
+    lambda_ : alpha of the regulariser
     gap : how far the objective at w is from its minimum, at most
     fixed : whether lambda was fixed before the data were seen; a validated one was not
 

@@ -35,7 +35,7 @@ ACCURACY = 1e-9
 _TOGETHER = 1 << 18
 
 
-class Moments:
+class BetMoments:
     """Mean and variance of the values so far, pulled to 1/2 and 1/4, as the next bet may know them."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class LowerGrid:
     """
 
     def __init__(self, alpha: float, steps: int) -> None:
-        self.alpha, self.low, self.moments = alpha, 0.0, Moments()
+        self.alpha, self.low, self.moments = alpha, 0.0, BetMoments()
         self.grid = np.arange(steps + 1) / steps
         self.capital = np.zeros(steps + 1)  # logarithms
 

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
-from rankwise.guarantees.holdout.betting import LowerGrid, Moments
+from rankwise.guarantees.holdout.betting import BetMoments, LowerGrid
 from rankwise.guarantees.holdout.interval import Ends, Interval
 from rankwise.guarantees.holdout.intervals import NAMES, Method, refuse_unless_known, scaled_values
 
@@ -49,7 +49,7 @@ class LowerPlugIn:
     """The lower end by Hoeffding's or the empirical Bernstein inequality with weights that the past decides."""
 
     def __init__(self, alpha: float, spread: bool) -> None:
-        self.alpha, self.spread, self.low, self.moments = alpha, spread, 0.0, Moments()
+        self.alpha, self.spread, self.low, self.moments = alpha, spread, 0.0, BetMoments()
         self.sums = np.zeros(3)  # of lambda x, lambda, psi
 
     def update(self, x: Floats) -> Floats:

@@ -39,7 +39,7 @@ _EQUAL = 1e-12
 
 
 @dataclass(frozen=True)
-class Round:
+class BoostingRound:
     """What one round did, on lists with their ``share`` each; their measures ``before`` and after it (``values``)."""
 
     candidate: int
@@ -58,7 +58,7 @@ def least_gain(before: Vector, values: Vector, alpha: float, alone: Vector) -> f
 
 def boost(
     alone: Vector, weight: Vector, add: Callable[[int, float], Vector], *, features: int, repeats: bool = True
-) -> Iterator[Round]:
+) -> Iterator[BoostingRound]:
     """Round after round: the candidate that is best on lists ranked badly so far, with a weight that says how good.
 
     Parameters
@@ -88,7 +88,7 @@ def boost(
         alpha = math.log((1 + clipped) / (1 - clipped)) / 2
         values = add(candidate, alpha)
         delta = least_gain(before, values, alpha, alone[candidate])
-        yield Round(candidate, alpha, phi, delta, share, before, values)
+        yield BoostingRound(candidate, alpha, phi, delta, share, before, values)
         if phi > LARGEST_PHI or (candidate == chosen and np.array_equal(values, before)):
             return
         if not repeats:
@@ -115,7 +115,7 @@ class Finished:
     rounds: int
     best: int
     w: Vector
-    last: Round
+    last: BoostingRound
 
 
 @dataclass(kw_only=True)

@@ -37,7 +37,7 @@ class RankedLists:
     rows : which of them the lists own
     start : list q owns rows[start[q]:start[q+1]]
     order, value : what the measure makes of labels, ascending inside a list, and at which place of the list it stands
-    formula, table, knobs : its compiled formula, and the other numbers that this takes
+    formula, table, params : its compiled formula, and the other numbers that this takes
     weight : one number a list
     """
 
@@ -46,9 +46,9 @@ class RankedLists:
     start: NDArray[np.int64]
     order: NDArray[np.int64]
     value: Vector
-    formula: Any
+    kernel: Any
     table: Vector
-    knobs: Vector
+    params: Vector
     weight: Vector
     measure: Measure
     ties: Ties
@@ -71,9 +71,9 @@ class RankedLists:
             start=start,
             order=order - np.repeat(start[:-1], sizes),
             value=np.ascontiguousarray(value[order]),
-            formula=_formula(measure),
+            kernel=_formula(measure),
             table=np.ascontiguousarray(measure.table(int(sizes.max(initial=0)))),
-            knobs=measure.all_knobs(),
+            params=measure.all_params(),
             weight=np.ones(len(sizes)) if queries.weight is None else queries.weight[chosen],
             measure=measure,
             ties=ties,
@@ -134,7 +134,7 @@ class RankedLists:
     def _measure(self, keys: Vector, first: int, last: int, out: Vector) -> None:
         low, high = self.start[first], self.start[last]
         _loop()(
-            self.formula,
+            self.kernel,
             self.start[first : last + 1] - low,
             keys,
             self.order[low:high],
@@ -142,7 +142,7 @@ class RankedLists:
             self.ties == "expected",
             self.measure.needs_ideal,
             self.table,
-            self.knobs,
+            self.params,
             out,
         )
 
@@ -164,13 +164,13 @@ def _loop() -> Any:
 
     from rankwise._kernels.jit import compiled
     from rankwise._kernels.ragged import measure_columns
-    from rankwise.measures.compute import FORMULA
+    from rankwise.measures.compute import KERNEL
 
     floats = types.Array(types.float64, 1, "C")
     floats_in = types.Array(types.float64, 1, "C", readonly=True)
     ints_in = types.Array(types.int64, 1, "C", readonly=True)
     signature = types.void(
-        types.FunctionType(FORMULA),
+        types.FunctionType(KERNEL),
         ints_in,
         types.Array(types.float64, 2, "C"),
         ints_in,
@@ -186,6 +186,6 @@ def _loop() -> Any:
 
 def _formula(measure: Measure) -> Any:
     from rankwise._kernels.jit import typed_function
-    from rankwise.measures.compute import FORMULA
+    from rankwise.measures.compute import KERNEL
 
-    return typed_function(type(measure).formula, FORMULA)
+    return typed_function(type(measure).kernel, KERNEL)

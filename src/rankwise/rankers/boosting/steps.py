@@ -17,7 +17,7 @@ from rankwise._tables import Table
 from rankwise.data.checks import Floats
 from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure
-from rankwise.measures.compute import ScoredLists, Told, measure_lists
+from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_lists
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import weighted_mean
@@ -230,7 +230,7 @@ class Watched:
     rows: NDArray[np.int64]
     bins: NDArray[Any]
     weight: tuple[Vector, Vector]
-    measure: Told
+    measure: PreparedMeasure
     lists: ScoredLists
     score: Vector
 
@@ -251,7 +251,7 @@ class Watched:
         if held is not None:
             places = np.append(places, train.n_documents + np.arange(held.n_documents))
         weight = (_weights(train), np.empty(0) if held is None else _weights(held))
-        told = Told.of(measure, lists.labels, lists.start)
+        told = PreparedMeasure.of(measure, lists.labels, lists.start)
         return cls(places, bins, weight, told, lists, np.zeros(len(places)))
 
     def add(self, feature: int, cut: int, alpha: float, n_jobs: int | None) -> tuple[float, float]:

@@ -30,7 +30,7 @@ from rankwise.losses._base import Loss
 from rankwise.losses.smooth_ndcg import SmoothNDCG
 from rankwise.measures._base import Measure
 from rankwise.measures.gains import discounts, gains
-from rankwise.rankers.certificate.objective import Minimised
+from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.certificate.sample import Constants, ScoredSample
 from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.online.ledger import Ledger
@@ -64,14 +64,14 @@ def facts_of(loss: Loss, labels: tuple[float, float], *, first_ball_known: bool)
     return declared | {SPAN.sentence: span, CONVEX.sentence: convex, FIRST_BALL.sentence: first_ball}
 
 
-def settled(bound: Bound, facts: Facts) -> Bound:
+def with_known_preconditions(bound: Bound, facts: Facts) -> Bound:
     """The bound with the preconditions that are known as the facts have them."""
     return replace(bound, preconditions=tuple(facts.get(one.sentence, one) for one in bound.preconditions))
 
 
-def settled_claim(claim: Claim, facts: Facts) -> Claim:
+def claim_with_known_preconditions(claim: Claim, facts: Facts) -> Claim:
     """The claim whose bound is settled at every delta."""
-    return replace(claim, make=lambda delta: settled(claim.make(delta), facts))
+    return replace(claim, make=lambda delta: with_known_preconditions(claim.make(delta), facts))
 
 
 # ----------------------------------------------------------------------------------------------------- certified risk
@@ -168,7 +168,7 @@ def uniform_claims(
             return max(bounds, key=lambda bound: bound.value)
 
         norm = reach["l1" if kind == "l1" else "l2"]
-        hopeless = found.loss.bounds == measure and fitted(at_best[kind], None, 0.0, delta).vacuous
+        hopeless = found.loss.upper_bounds == measure and fitted(at_best[kind], None, 0.0, delta).vacuous
         return Claim(largest, headline=not (constants.assumed or hopeless or found.range_needs_labels))
 
     return [claim(kind) for kind in balls[0]]
@@ -200,7 +200,7 @@ def about_lists_to_come(
     bound: Bound, found: LossOnSample, norm: float, constants: Constants, measure: Measure
 ) -> Bound:
     """The bound with what it is about in words, and with what is known of its preconditions."""
-    above = found.loss.bounds == measure
+    above = found.loss.upper_bounds == measure
     mark = f", assumes {constants.assumed}" if constants.assumed else ""
     return replace(
         bound,
@@ -220,28 +220,28 @@ def about_lists_to_come(
 
 
 def expected_excess(
-    minimised: Minimised, queries: Queries, constants: Constants, count_the_same: Precondition
+    training: TrainingObjective, queries: Queries, constants: Constants, count_the_same: Precondition
 ) -> Bound | None:
-    """Regularised minimisation on average over samples; None where there is no convex loss with a strength.
+    """Regularised minimisation on average over samples; None where there is no convex loss with a alpha.
 
     W is the declared norm, or else that of the weights for whose comparison this lambda is the best one.
     """
-    loss, strength = minimised.loss, minimised.strength
+    loss, alpha = training.loss, training.alpha
     n = int((np.ones(len(queries)) if queries.weight is None else queries.weight > 0).sum())
-    factor, _ = scale_factors(queries, minimised.scale)  # type: ignore[arg-type]
+    factor, _ = scale_factors(queries, training.scale)  # type: ignore[arg-type]
     as_they_are = bool((factor == 1).all())
     R = constants.radius if as_they_are else _scaled_radius(queries, factor)
     G = loss.lipschitz_l1(constants.m)
-    solved = loss.convex and strength > 0 and math.isfinite(minimised.gap)
+    solved = loss.convex and alpha > 0 and math.isfinite(training.gap)
     if not (solved and n and R > 0 and 0 < G < math.inf):
         return None
-    W = minimised.norm or 2 * G * R / (strength * math.sqrt(n))
-    gap = max(0.0, minimised.gap)  # rounding may take it below
-    bound = rerm(G=G, W=W, radius=R, n=n, lambda_=strength, gap=gap, fixed=minimised.strength_fixed)
+    W = training.norm or 2 * G * R / (alpha * math.sqrt(n))
+    gap = max(0.0, training.gap)  # rounding may take it below
+    bound = rerm(G=G, W=W, radius=R, n=n, lambda_=alpha, gap=gap, fixed=training.alpha_fixed)
     # weights that are no worse than w0 for the objective are at most so far from it
     labels = label_span(queries)
     at_centre = loss.range(0.0, constants.m, labels)[1]
-    worst = float(loss.range(R * math.sqrt(2 * at_centre / strength), constants.m, labels)[1])
+    worst = float(loss.range(R * math.sqrt(2 * at_centre / alpha), constants.m, labels)[1])
     return replace(
         bound,
         name=f"{bound.name}, {loss.name}" + (f", assumes {constants.assumed}" if constants.assumed else ""),
@@ -249,20 +249,20 @@ def expected_excess(
         preconditions=(
             *bound.preconditions,
             Precondition("features are as they came, not scaled by what these lists say", as_they_are),
-            Precondition("w0 owes nothing to these lists", minimised.centre_fixed),
+            Precondition("w0 owes nothing to these lists", training.centre_fixed),
             count_the_same,
             *constants.conditions,
         ),
-        ceiling=worst if loss.nonnegative and minimised.centre_fixed else math.inf,
+        ceiling=worst if loss.nonnegative and training.centre_fixed else math.inf,
     )
 
 
 def _scaled_radius(queries: Queries, factor: Vector) -> float:
     from rankwise._kernels.rows import list_radius
 
-    X, room = np.asarray(queries.X), np.empty(queries.n_features)
+    X, buffer = np.asarray(queries.X), np.empty(queries.n_features)
     parts = (queries.rows[first:last] for first, last in zip(queries.start[:-1], queries.start[1:], strict=True))
-    return max((float(list_radius(X, rows, factor, room)) for rows in parts if len(rows)), default=0.0)
+    return max((float(list_radius(X, rows, factor, buffer)) for rows in parts if len(rows)), default=0.0)
 
 
 # ------------------------------------------------------------------------------------------------- certified training
@@ -271,7 +271,7 @@ def _scaled_radius(queries: Queries, factor: Vector) -> float:
 
 def surrogate_on_sample(sample: ScoredSample, loss: Loss) -> Bound | None:
     """Mean loss of the measure that a loss bounds <= mean loss, checked on every list that the measure counts."""
-    measure = loss.bounds
+    measure = loss.upper_bounds
     if measure is None:
         return None
     values = sample.measured(measure, "pessimistic")
@@ -357,22 +357,22 @@ def _average(ledger: Ledger, queries: Queries) -> Bound | None:
 
     A weight that all queries share multiplies every step: eta is the step times that weight.
     """
-    rules, n = ledger.rules, ledger.rounds
-    steady = rules.update == "always" and rules.step == "constant" and rules.projection == "none"
-    if not (steady and rules.averaging == "uniform" and rules.scale == "none" and rules.loss.convex and n):
+    config, n = ledger.config, ledger.rounds
+    steady = config.update == "always" and config.step == "constant" and config.projection == "none"
+    if not (steady and config.averaging == "uniform" and config.scale == "none" and config.loss.convex and n):
         return None
-    G = rules.loss.lipschitz_l1(int(queries.sizes.max(initial=2)))
+    G = config.loss.lipschitz_l1(int(queries.sizes.max(initial=2)))
     if not (0 < G < math.inf and ledger.radius > 0) or ledger.lightest != ledger.heaviest:
         return None
-    W = rules.eta * ledger.heaviest * G * ledger.radius * math.sqrt(n)
+    W = config.eta * ledger.heaviest * G * ledger.radius * math.sqrt(n)
     if not W > 0:
         return None
     bound = ogd_average(G=G, W=W, radius=ledger.radius, n=n)
     once = ledger.tally.length == ledger.rounds
-    settled = (replace(one, met=once) if one == ONE_PASS else one for one in bound.preconditions)
+    with_known_preconditions = (replace(one, met=once) if one == ONE_PASS else one for one in bound.preconditions)
     return replace(
         bound,
-        name=f"{bound.name}, {rules.loss.name}, assumes radius",
-        bounds=f"expected excess of the {rules.loss.name} loss over weights of norm W",
-        preconditions=tuple(settled),
+        name=f"{bound.name}, {config.loss.name}, assumes radius",
+        bounds=f"expected excess of the {config.loss.name} loss over weights of norm W",
+        preconditions=tuple(with_known_preconditions),
     )

@@ -1,8 +1,8 @@
 """The certificate of a fitted ranker: what its own account, its training lists and a hold-out guarantee.
 
 Which bounds apply is read off the ranker as its fit left it: off its parameters then, off what it declares
-(:class:`~rankwise.rankers.certificate.objective.Minimised`, its own bounds, its ledger) and off the facts of losses. A
-bound that cannot be given is told in a note, with the reason.
+(:class:`~rankwise.rankers.certificate.objective.TrainingObjective`, its own bounds, its ledger) and off the facts of
+losses. A bound that cannot be given is told in a note, with the reason.
 """
 
 from collections.abc import Sequence
@@ -22,22 +22,22 @@ from rankwise.measures.ndcg import DCG
 from rankwise.rankers.certificate.claims import (
     OWN_ROUNDS,
     LossOnSample,
+    claim_with_known_preconditions,
     expected_excess,
     facts_of,
     label_span,
     online_claims,
-    settled,
-    settled_claim,
     smoothing_gap,
     surrogate_on_sample,
     uniform_claims,
+    with_known_preconditions,
 )
 from rankwise.rankers.certificate.objective import gap_bound
 from rankwise.rankers.certificate.sample import Constants, Declared, ScoredSample
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
-    from rankwise.rankers.certificate.objective import Minimised
+    from rankwise.rankers.certificate.objective import TrainingObjective
 
 __all__ = ["Declared", "certificate_of"]
 
@@ -136,9 +136,9 @@ class _Collected:
         return self.fit.ranker
 
     @property
-    def minimised(self) -> "Minimised | None":
+    def training(self) -> "TrainingObjective | None":
         """What the fit made small, if these are still its weights."""
-        return None if self.fit.intact is False else self.ranker._minimised()
+        return None if self.fit.intact is False else self.ranker._training_objective()
 
     # ------------------------------------------------------------------------------------------- unseen lists
 
@@ -207,11 +207,12 @@ class _Collected:
         if self.fit.intact is False:
             return
         own = [
-            settled(replace(bound, kind=bound.kind or "training"), OWN_ROUNDS) for bound in self.ranker._own_bounds()
+            with_known_preconditions(replace(bound, kind=bound.kind or "training"), OWN_ROUNDS)
+            for bound in self.ranker._own_bounds()
         ]
-        minimised = self.minimised
-        if minimised is not None and np.isfinite([minimised.objective, minimised.gap]).all():
-            own.append(gap_bound(minimised.objective, minimised.gap))
+        training = self.training
+        if training is not None and np.isfinite([training.objective, training.gap]).all():
+            own.append(gap_bound(training.objective, training.gap))
         self.add([Claim.certain(bound) for bound in own], *self._as_fitted)
 
     @property
@@ -223,10 +224,10 @@ class _Collected:
     def add_training(self, queries: Queries, declared: Declared) -> None:
         """What the training lists say about themselves, and about lists to come."""
         ranker, measure = self.ranker, self.ranker._measure()
-        sample, learned, minimised = self._sample(queries), self._learned(queries), self.minimised
-        if minimised is not None:
+        sample, learned, training = self._sample(queries), self._learned(queries), self.training
+        if training is not None:
             rests = (learned, *self._as_fitted)
-            own = [surrogate_on_sample(sample, minimised.loss), smoothing_gap(sample, minimised.loss, measure)]
+            own = [surrogate_on_sample(sample, training.loss), smoothing_gap(sample, training.loss, measure)]
             self.add([Claim.certain(bound) for bound in own if bound is not None], *rests)
         ledger = ranker.__dict__.get("ledger_") if self.fit.intact is not False else None
         if ledger is not None:
@@ -251,25 +252,25 @@ class _Collected:
             own_loss = LossOnSample.of(loss, fixed, sample, measure)
             facts = facts_of(loss, own_loss.labels, first_ball_known=ball_known)
             claims = uniform_claims(own_loss, coef, constants, measure, self.delta)
-            self.add([settled_claim(claim, facts) for claim in claims], learned)
+            self.add([claim_with_known_preconditions(claim, facts) for claim in claims], learned)
             if not claims:
                 self.notes.append(f"no uniform bound: {loss!r} has no finite slope on these lists")
-        if minimised is not None:
-            excess = expected_excess(minimised, queries, constants, sample.count_the_same)
-            facts = facts_of(minimised.loss, label_span(queries), first_ball_known=ball_known)
+        if training is not None:
+            excess = expected_excess(training, queries, constants, sample.count_the_same)
+            facts = facts_of(training.loss, label_span(queries), first_ball_known=ball_known)
             if excess is not None:
                 rests = (sample.no_repeats, learned, *self._as_fitted)
-                self.add([Claim.certain(settled(excess, facts))], *rests)
+                self.add([Claim.certain(with_known_preconditions(excess, facts))], *rests)
 
     def _losses(self, measure: Measure) -> list[tuple[Loss, bool | None]]:
         """What was made small, and a loss above 1 - measure if that is another one."""
         from rankwise.rankers.online.perceptron import slam_for
 
-        minimised = self.minimised
+        training = self.training
         found: list[tuple[Loss, bool | None]] = []
-        if minimised is not None:
-            found.append((minimised.loss, minimised.loss_fixed))
-        if not found or found[0][0].bounds != measure:
+        if training is not None:
+            found.append((training.loss, training.loss_fixed))
+        if not found or found[0][0].upper_bounds != measure:
             try:
                 found.append((slam_for(measure), True))
             except RankwiseError:

@@ -1,4 +1,4 @@
-"""What a ranker made small, as its certificate has to know it: the loss, the strength, and how both came about."""
+"""What a ranker made small, as its certificate has to know it: the loss, the alpha, and how both came about."""
 
 import math
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from rankwise.losses._base import Loss
 
 
 @dataclass(frozen=True, kw_only=True)
-class Minimised:
-    r"""The mean of a loss over lists, with (strength/2) norm(w - w0)^2 beside it or inside a ball.
+class TrainingObjective:
+    r"""The mean of a loss over lists, with (alpha/2) norm(w - w0)^2 beside it or inside a ball.
 
     Attributes
     ----------
     loss : of :mod:`rankwise.losses`, with whose scores ``coef_`` was judged at last
     loss_fixed : whether its parameters were fixed before the data were seen; None where only the user can know
-    strength : lambda, of weights in the units that ``scale`` gives features; NaN where there is none
-    strength_fixed : whether lambda was fixed before the data were seen
+    alpha : lambda, of weights in the units that ``scale`` gives features; NaN where there is none
+    alpha_fixed : whether lambda was fixed before the data were seen
     scale : the ranker's ``scale``: "auto" may divide features by what it learned from the lists
     centre_fixed : whether w0 owes nothing to these lists
     objective, gap : what was reached, and how far below the smallest can be; NaN where nobody knows
@@ -25,8 +25,8 @@ class Minimised:
 
     loss: Loss
     loss_fixed: bool | None = True
-    strength: float = math.nan
-    strength_fixed: bool | None = None
+    alpha: float = math.nan
+    alpha_fixed: bool | None = None
     scale: str = "none"
     centre_fixed: bool | None = True
     objective: float = math.nan

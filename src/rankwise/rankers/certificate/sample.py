@@ -55,14 +55,14 @@ class ScoredSample:
         return Precondition("no query repeats another one", len(set(self.group.tolist())) == len(self.group))
 
     @property
-    def often(self) -> Vector:
+    def query_weight(self) -> Vector:
         """The weight of each list."""
         return np.ones(len(self.queries)) if self.queries.weight is None else self.queries.weight
 
     @property
     def count_the_same(self) -> Precondition:
         """Bounds for means over independent lists are for lists that all count the same."""
-        kept = self.often[self.often > 0]
+        kept = self.query_weight[self.query_weight > 0]
         return Precondition("all lists count the same", not len(kept) or bool((kept == kept[0]).all()))
 
     def measured(self, measure: Measure, ties: Ties) -> Vector:
@@ -70,7 +70,7 @@ class ScoredSample:
         rows = None if self.queries.is_grouped else self.queries.rows
         lists = ScoredLists(self.scores, self.queries.labels(), self.queries.start, rows)
         values = measure_lists([measure], lists, ties=ties, n_jobs=self.n_jobs)[0]
-        return np.where(self.often > 0, values, math.nan)
+        return np.where(self.query_weight > 0, values, math.nan)
 
     def losses(self, loss: Loss) -> Vector:
         """The loss of every list."""

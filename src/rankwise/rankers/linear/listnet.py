@@ -19,14 +19,14 @@ from rankwise.measures._base import Measure
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
-from rankwise.rankers.certificate.objective import Minimised
+from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import as_grid, read_coef
 from rankwise.rankers.online.learner import OnlineLearner
 from rankwise.rankers.online.online_ranker import theory_step
 from rankwise.solvers.batch.descent import Function, descend
 from rankwise.solvers.batch.feature_scale import Scale, scale_factors
 from rankwise.solvers.batch.objective import LossOverLists
-from rankwise.solvers.online.config import Averaging, Rules, Step
+from rankwise.solvers.online.config import Averaging, OnlineConfig, Step
 
 Vector = NDArray[np.float64]
 
@@ -34,11 +34,11 @@ Vector = NDArray[np.float64]
 # ------------------------------------------------------------------------------------------------------ listnet batch
 # ListNet over all lists at once: min (lambda/2) norm(w)^2 + (1/n) sum_q weight_q KL_q(X_q w), by L-BFGS.
 #
-# KL_q is the cross-entropy less what it is at best; n is the sum of the weights. Every strength lambda begins at 0, so
+# KL_q is the cross-entropy less what it is at best; n is the sum of the weights. Every alpha lambda begins at 0, so
 # that the weights of the one that is chosen are those of a fit with it alone.
 
 
-STRENGTHS = tuple(10.0**power for power in range(-6, 2))
+ALPHAS = tuple(10.0**power for power in range(-6, 2))
 COLUMNS: dict[str, type[np.generic]] = {
     "step": np.int64,
     "objective": np.float64,
@@ -58,10 +58,10 @@ class BatchStep(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BatchRun:
-    """The steps of one strength, the start at 0 the first of them; steps are only ever added."""
+class ListNetFit:
+    """The steps of one alpha, the start at 0 the first of them; steps are only ever added."""
 
-    strength: float
+    alpha: float
     steps: list[BatchStep] = field(default_factory=list)
 
     @property
@@ -77,7 +77,7 @@ class BatchRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """What all strengths share; ``factor`` puts the features on a common scale."""
+    """What all alphas share; ``factor`` puts the features on a common scale."""
 
     loss: ListNetLoss
     measure: Measure
@@ -95,7 +95,7 @@ class Batch:
         if not isinstance(self.tolerance, (int, float)) or not 0 <= self.tolerance < math.inf:
             raise RankwiseError(f"tolerance is a number of 0 or more: found {self.tolerance!r}")
 
-    def objective(self, queries: Queries, strength: float) -> Function:
+    def objective(self, queries: Queries, alpha: float) -> Function:
         """Value and gradient as functions of weights on scaled features."""
         lists = LossOverLists.of(self.loss, queries)
         total = float(len(queries)) if queries.weight is None else math.fsum(queries.weight)
@@ -103,14 +103,14 @@ class Batch:
 
         def value_and_slope(w: Vector) -> tuple[float, Vector]:
             value, slope = lists(w * self.factor, n_jobs=self.n_jobs)
-            return strength / 2 * float(w @ w) + share * value, strength * w + share * self.factor * slope
+            return alpha / 2 * float(w @ w) + share * value, alpha * w + share * self.factor * slope
 
         return value_and_slope
 
     @np.errstate(over="ignore", invalid="ignore")  # a step too far is not taken, and nobody need hear of it
-    def descend(self, run: BatchRun, queries: Queries, held: Queries | None) -> None:
-        """Add the steps of this strength to the run; with ``patience``, until so many do not help on ``held``."""
-        function, start = self.objective(queries, run.strength), np.zeros(queries.n_features)
+    def descend(self, run: ListNetFit, queries: Queries, held: Queries | None) -> None:
+        """Add the steps of this alpha to the run; with ``patience``, until so many do not help on ``held``."""
+        function, start = self.objective(queries, run.alpha), np.zeros(queries.n_features)
         watched = held if self.patience is not None else None
 
         def after(w: Vector, value: float, slope: Vector) -> bool:
@@ -131,7 +131,7 @@ class Batch:
         scores = linear_scores(queries.X, w * self.factor, self.n_jobs)
         return mean_measure(queries, scores, self.measure, self.n_jobs)
 
-    def history(self, run: BatchRun, train: Queries, held: Queries | None) -> History:
+    def history(self, run: ListNetFit, train: Queries, held: Queries | None) -> History:
         """The run as a table, measured on both sets at every step."""
         columns = {
             "step": np.arange(len(run.steps)),
@@ -147,39 +147,39 @@ class Learned(NamedTuple):
     """What a fit over all lists comes to."""
 
     coef: Vector
-    strength: float
+    alpha: float
     step: int
     path: Table
     history: History
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trials:
-    """Strengths tried on the same lists, judged on a validation set or by folds (``parts``), the best one kept.
+class ListNetTrials:
+    """Alphas tried on the same lists, judged on a validation set or by folds (``parts``), the best one kept.
 
     ``runs`` and ``by_folds`` are only ever added to: what they hold is whole at any moment.
     """
 
     batch: Batch
-    strengths: tuple[float, ...]
+    alphas: tuple[float, ...]
     queries: Queries
     validation: Queries | None
     parts: list[NDArray[np.int64]]
-    runs: list[BatchRun] = field(default_factory=list)
+    runs: list[ListNetFit] = field(default_factory=list)
     by_folds: list[Vector] = field(default_factory=list)
 
     @property
     def passes(self) -> int:
         """How many descents there will be."""
-        return len(self.strengths) * (len(self.parts) or 1) + bool(self.parts)
+        return len(self.alphas) * (len(self.parts) or 1) + bool(self.parts)
 
     def run(self, bar: progress) -> None:
-        """All descents: with a validation set every strength on all lists, else the one that the folds choose."""
+        """All descents: with a validation set every alpha on all lists, else the one that the folds choose."""
         for part in self.parts:
             self.by_folds.append(self._judged_on(part, bar))
-        chosen = [self._best(self._judged())] if self.validation is None else range(len(self.strengths))
+        chosen = [self._best(self._judged())] if self.validation is None else range(len(self.alphas))
         for number in chosen:
-            self.runs.append(BatchRun(self.strengths[number]))
+            self.runs.append(ListNetFit(self.alphas[number]))
             self.batch.descend(self.runs[-1], self.queries, self.validation)
             bar.advance()
 
@@ -196,15 +196,15 @@ class Trials:
         coef = best.w * self.batch.factor
         if not np.isfinite(coef).all():
             raise RankwiseError("the weights grew beyond all numbers: scale the features, or use scale='auto'")
-        path = Table({"strength": list(self.strengths), self.batch.measure.title: judged})
+        path = Table({"alpha": list(self.alphas), self.batch.measure.title: judged})
         history = self.batch.history(best, self.queries, self.validation)
-        return Learned(coef, best.strength, best.best, path, history)
+        return Learned(coef, best.alpha, best.best, path, history)
 
     def _judged(self) -> Vector:
-        """What every strength is worth; NaN for those that nothing has judged yet."""
+        """What every alpha is worth; NaN for those that nothing has judged yet."""
         if self.by_folds:
             return mean_over_parts(self.by_folds)
-        judged = np.full(len(self.strengths), np.nan)
+        judged = np.full(len(self.alphas), np.nan)
         for number, run in enumerate(self.runs if self.validation is not None else []):
             if run.steps:
                 judged[number] = self.batch.worth(self.validation, run.w)
@@ -213,14 +213,14 @@ class Trials:
     def _best(self, judged: Vector) -> int:
         """The first of the best; where nothing judges them, the strongest strays least."""
         unknown = np.isnan(judged).all()
-        return int(np.argmax(self.strengths[: len(judged)]) if unknown else np.nanargmax(judged))
+        return int(np.argmax(self.alphas[: len(judged)]) if unknown else np.nanargmax(judged))
 
     def _judged_on(self, part: NDArray[np.int64], bar: progress) -> Vector:
-        """What every strength is worth on lists that were held out."""
+        """What every alpha is worth on lists that were held out."""
         train, held = held_out(self.queries, part)
         worth = []
-        for strength in self.strengths:
-            run = BatchRun(strength)
+        for alpha in self.alphas:
+            run = ListNetFit(alpha)
             self.batch.descend(run, train, None)
             worth.append(self.batch.worth(held, run.w))
             bar.advance()
@@ -240,11 +240,11 @@ class ListNet(OnlineLearner):
     r"""Scores whose softmax is close to the softmax of the labels, list by list.
 
     solver="sgd": w <- w - eta_t X' (softmax(X w) - softmax(labels)) on every round.
-    solver="lbfgs": min over w of (strength/2) norm(w)^2 + (1/n) sum_q weight_q KL(softmax(labels), softmax(X_q w)).
+    solver="lbfgs": min over w of (alpha/2) norm(w)^2 + (1/n) sum_q weight_q KL(softmax(labels), softmax(X_q w)).
 
     Parameters
     ----------
-    measure : what is accounted, by which the strength is chosen, and what ``score`` reports; the loss does not look at
+    measure : what is accounted, by which the alpha is chosen, and what ``score`` reports; the loss does not look at
         it
     solver : "sgd", online rounds, also from streams by ``partial_fit``; "lbfgs", all lists at once
     target : softmax of the "labels" or of the "gains" 2^label - 1
@@ -256,32 +256,32 @@ class ListNet(OnlineLearner):
     ball : the norm of the weights to compare with, for "theory"
     row_radius, horizon : R and n of "theory" in a stream; ``fit`` finds them itself
     averaging, epochs, shuffle : for "sgd", as for :class:`SLAMPerceptron`
-    strength : for "lbfgs", for features in the units that ``scale`` gives them; several, of which the best on the
+    alpha : for "lbfgs", for features in the units that ``scale`` gives them; several, of which the best on the
         validation set (or by folds over queries, without one) is taken; None: 10^-6, ..., 10
     steps, tolerance : for "lbfgs", steps at most, and the relative improvement below which they end
     patience : for "lbfgs", end after so many steps that do not help on the validation set, and keep the step that was
         best there; None: go on to the minimum
-    folds : how many parts of the queries choose a strength where there is no validation set
+    folds : how many parts of the queries choose a alpha where there is no validation set
     random_state, n_jobs, verbose, missing : as for :class:`SLAMPerceptron`
 
     Attributes
     ----------
     coef_ : weights on raw features
     ledger_ : the account of the rounds of "sgd"
-    strength_, step_ : of "lbfgs", the strength that was taken and the step whose weights were
-    path_ : of "lbfgs", for every strength the measure by which it was judged
+    alpha_, step_ : of "lbfgs", the alpha that was taken and the step whose weights were
+    path_ : of "lbfgs", for every alpha the measure by which it was judged
     history_ : of "lbfgs", objective, norm of its gradient, and measure on train and validation set at every step
 
     Notes
     -----
     A step of "lbfgs" is about one pass over X. Lists whose labels are all equal teach nothing, and count in n. After
-    Ctrl-C the ranker holds the last step, or with a validation set the best of the strengths so far; what it held
+    Ctrl-C the ranker holds the last step, or with a validation set the best of the alphas so far; what it held
     before, while folds are still choosing.
     """
 
     name = "ListNet"
 
-    strength_: float
+    alpha_: float
     step_: int
     path_: Table
     history_: History
@@ -301,7 +301,7 @@ class ListNet(OnlineLearner):
         averaging: Averaging = "none",
         epochs: int = 1,
         shuffle: bool = False,
-        strength: float | Sequence[float] | None = None,
+        alpha: float | Sequence[float] | None = None,
         steps: int = 500,
         tolerance: float = 1e-8,
         patience: int | None = None,
@@ -323,7 +323,7 @@ class ListNet(OnlineLearner):
         self.averaging = averaging
         self.epochs = epochs
         self.shuffle = shuffle
-        self.strength = strength
+        self.alpha = alpha
         self.steps = steps
         self.tolerance = tolerance
         self.patience = patience
@@ -344,7 +344,7 @@ class ListNet(OnlineLearner):
         return self.solver == "lbfgs"
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        for learned in ("ledger_", "state_", "strength_", "step_", "path_", "history_"):
+        for learned in ("ledger_", "state_", "alpha_", "step_", "path_", "history_"):
             self.__dict__.pop(learned, None)  # what the other solver had learned
         if self._is_batch():
             self._fit_batch(queries, validation)
@@ -372,14 +372,14 @@ class ListNet(OnlineLearner):
             raise AttributeError(f"ListNet has {name} after rounds of solver='sgd', and has seen none")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _rules(self, queries: Queries | None) -> Rules:
+    def _config(self, queries: Queries | None) -> OnlineConfig:
         if self.eta != "theory":
             return self._resumed(self.eta)
         online: Any = type(self)(**self.get_params() | {"scale": self._round_scale()})
         return self._resumed(theory_step(online, ListNetLoss(target=self.target), queries))
 
-    def _resumed(self, eta: float) -> Rules:
-        return Rules(
+    def _resumed(self, eta: float) -> OnlineConfig:
+        return OnlineConfig(
             loss=ListNetLoss(target=self.target),
             measure=self._measure(),
             update="always",
@@ -396,10 +396,10 @@ class ListNet(OnlineLearner):
     # ------------------------------------------------------------------------------------------- over all lists
 
     def _fit_batch(self, queries: Queries, validation: Queries | None) -> None:
-        strengths = as_grid(self.strength, STRENGTHS, "strength")
+        alphas = as_grid(self.alpha, ALPHAS, "alpha")
         if self.patience is not None and validation is None:
             raise RankwiseError("patience watches a validation set: give fit one, or leave patience out")
-        choosing = validation is None and len(strengths) > 1
+        choosing = validation is None and len(alphas) > 1
         batch = Batch(
             loss=ListNetLoss(target=self.target),
             measure=self._measure(),
@@ -409,9 +409,9 @@ class ListNet(OnlineLearner):
             patience=self.patience,
             n_jobs=self.n_jobs,
         )
-        trials = Trials(
+        trials = ListNetTrials(
             batch=batch,
-            strengths=strengths,
+            alphas=alphas,
             queries=queries,
             validation=validation,
             parts=parts_of(queries, self.folds, self.random_state) if choosing else [],
@@ -428,20 +428,20 @@ class ListNet(OnlineLearner):
             self._take_batch(trials.learned())
 
     def _take_batch(self, learned: Learned) -> None:
-        self.coef_, self.strength_, self.step_, self.path_, self.history_ = learned
+        self.coef_, self.alpha_, self.step_, self.path_, self.history_ = learned
 
-    def _minimised(self) -> Minimised | None:
+    def _training_objective(self) -> TrainingObjective | None:
         if "history_" not in self.__dict__:
-            return super()._minimised()
+            return super()._training_objective()
         slope = float(self.history_["gradient"][self.step_])
-        return Minimised(
+        return TrainingObjective(
             loss=ListNetLoss(target=self.target),
-            strength=self.strength_ or math.nan,
-            strength_fixed=False if len(self.path_) > 1 else None,
+            alpha=self.alpha_ or math.nan,
+            alpha_fixed=False if len(self.path_) > 1 else None,
             scale=self.scale,
             objective=float(self.history_["objective"][self.step_]),
             # a strongly convex function is so near its minimum, at most, where its slope is
-            gap=slope**2 / (2 * self.strength_) if self.strength_ else math.nan,
+            gap=slope**2 / (2 * self.alpha_) if self.alpha_ else math.nan,
         )
 
     # ------------------------------------------------------------------------------------------- saving
@@ -449,19 +449,19 @@ class ListNet(OnlineLearner):
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         if "history_" not in self.__dict__:
             return super()._state()
-        facts = {"strength": self.strength_, "step": self.step_}
+        facts = {"alpha": self.alpha_, "step": self.step_}
         judged = self.path_[self.path_.columns[1]]
-        arrays = {"coef": self.coef_, "strengths": self.path_["strength"], "judged": judged}
+        arrays = {"coef": self.coef_, "alphas": self.path_["alpha"], "judged": judged}
         return facts, arrays | history_arrays(self.history_)
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        if "strength" not in facts:
+        if "alpha" not in facts:
             super()._restore(facts, store)
             return
         self.coef_ = read_coef(store, self.n_features_in_)
-        self.strength_, self.step_ = float(facts["strength"]), int(facts["step"])
+        self.alpha_, self.step_ = float(facts["alpha"]), int(facts["step"])
         self.history_ = as_history(read_history(store, COLUMNS), self._measure())
         if not 0 <= self.step_ < len(self.history_):
             raise RankwiseError(f"its weights are those of step {self.step_} of {len(self.history_)}")
-        strengths, judged = (store.array(name, np.float64, (None,)) for name in ("strengths", "judged"))
-        self.path_ = Table({"strength": strengths, self._measure().title: judged})
+        alphas, judged = (store.array(name, np.float64, (None,)) for name in ("alphas", "judged"))
+        self.path_ = Table({"alpha": alphas, self._measure().title: judged})

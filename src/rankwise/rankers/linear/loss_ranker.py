@@ -1,4 +1,4 @@
-r"""What rankers that make a regularised mean loss smallest share: strengths, their choice, certain gaps, files.
+r"""What rankers that make a regularised mean loss smallest share: alphas, their choice, certain gaps, files.
 
 .. math:: \min_w\; \frac\lambda2 \lVert w - w_0\rVert^2 + \frac1n \sum_q \mathrm{weight}_q\, \varphi_q(X_q w)
 
@@ -26,7 +26,7 @@ from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_checks import NothingLearnedWarning
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
-from rankwise.rankers.certificate.objective import Minimised
+from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import RidgeRanker, as_numbers, read_coef
 from rankwise.rankers.smooth.start import raw_weights
 from rankwise.solvers.batch.feature_scale import Scale, scale_factors
@@ -36,7 +36,7 @@ from rankwise.solvers.batch.row_blocks import largest_radius, lists_that_count
 
 Vector = NDArray[np.float64]
 
-STRENGTHS = tuple(10.0**power for power in range(3, -7, -1))
+ALPHAS = tuple(10.0**power for power in range(3, -7, -1))
 
 
 class RegularisedRanker(LinearRanker):
@@ -44,7 +44,7 @@ class RegularisedRanker(LinearRanker):
 
     takes_validation = True
 
-    strength_: float
+    alpha_: float
     ball_: float
     objective_: float
     gap_: float
@@ -55,7 +55,7 @@ class RegularisedRanker(LinearRanker):
         self,
         measure: Any,
         *,
-        strength: Any,
+        alpha: Any,
         ball: Any,
         center: Any,
         row_radius: float | None,
@@ -70,7 +70,7 @@ class RegularisedRanker(LinearRanker):
         missing: checks.Missing,
     ) -> None:
         self.measure = measure
-        self.strength = strength
+        self.alpha = alpha
         self.ball = ball
         self.center = center
         self.row_radius = row_radius
@@ -96,7 +96,7 @@ class RegularisedRanker(LinearRanker):
         return dict(zip(BundleRisk.columns, (np.int64, np.float64, np.float64, np.float64, np.int64), strict=True))
 
     def _unit(self, queries: Queries) -> float:
-        """What the usual strengths are multiplied by."""
+        """What the usual alphas are multiplied by."""
         return 1.0
 
     # ------------------------------------------------------------------------------------------- learning
@@ -187,7 +187,7 @@ class RegularisedRanker(LinearRanker):
         rounds, last = list(taken.rounds), taken.rounds[-1]
         columns = dict(zip(self._columns(), zip(*(one.row for one in rounds), strict=True), strict=True))
         self.coef_ = last.w * factor
-        self.strength_, self.ball_ = (math.nan, taken.level) if self.ball is not None else (taken.level, math.nan)
+        self.alpha_, self.ball_ = (math.nan, taken.level) if self.ball is not None else (taken.level, math.nan)
         self.objective_, self.gap_ = last.objective, last.gap
         self.history_ = self._drawn(
             {name: np.array(columns[name], dtype=kind) for name, kind in self._columns().items()}
@@ -209,23 +209,23 @@ class RegularisedRanker(LinearRanker):
 
     @property
     def _level_name(self) -> str:
-        return "strength" if self.ball is None else "ball"
+        return "alpha" if self.ball is None else "ball"
 
     def _levels(self, queries: Queries, factor: Vector) -> tuple[float, ...]:
         if self.ball is not None:
-            if self.strength is not None:
-                raise RankwiseError("a ball is in place of a strength: give one of them")
+            if self.alpha is not None:
+                raise RankwiseError("a ball is in place of a alpha: give one of them")
             return _as_levels(self.ball, "ball")
-        if self.strength is None:
-            return tuple(self._unit(queries) * strength for strength in STRENGTHS)
-        if isinstance(self.strength, str):
-            if self.strength != "theory" or isinstance(self.center, str):
+        if self.alpha is None:
+            return tuple(self._unit(queries) * alpha for alpha in ALPHAS)
+        if isinstance(self.alpha, str):
+            if self.alpha != "theory" or isinstance(self.center, str):
                 raise RankwiseError(
-                    "strength is a number, several, None or 'theory', which takes a center that was not learned from "
-                    f"these lists: found {self.strength!r} with center={self.center!r:.40}"
+                    "alpha is a number, several, None or 'theory', which takes a center that was not learned from "
+                    f"these lists: found {self.alpha!r} with center={self.center!r:.40}"
                 )
-            return (theory_strength(self._loss(), queries, factor, self.row_radius, self.norm),)
-        return _as_levels(self.strength, "strength")
+            return (theory_alpha(self._loss(), queries, factor, self.row_radius, self.norm),)
+        return _as_levels(self.alpha, "alpha")
 
     def _easiest_first(self, levels: Sequence[float]) -> list[float]:
         """Every level once: from the strongest on, or from the smallest ball on, whose points lie in larger ones."""
@@ -250,12 +250,12 @@ class RegularisedRanker(LinearRanker):
 
     # ------------------------------------------------------------------------------------------- what is guaranteed
 
-    def _minimised(self) -> Minimised:
-        by_theory = isinstance(self.strength, str)
-        return Minimised(
+    def _training_objective(self) -> TrainingObjective:
+        by_theory = isinstance(self.alpha, str)
+        return TrainingObjective(
             loss=self._loss(),
-            strength=self.strength_,
-            strength_fixed=True if by_theory else False if len(self.path_) > 1 else None,
+            alpha=self.alpha_,
+            alpha_fixed=True if by_theory else False if len(self.path_) > 1 else None,
             scale=self.scale,
             centre_fixed=True if self.center is None else False if isinstance(self.center, str) else None,
             objective=self.objective_,
@@ -269,14 +269,14 @@ class RegularisedRanker(LinearRanker):
         return History(columns, ("objective", "lower bound"), f"{self.name}: what was reached, and what is the least")
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        numbers = np.array([self.strength_, self.ball_, self.objective_, self.gap_])
+        numbers = np.array([self.alpha_, self.ball_, self.objective_, self.gap_])
         path = {f"path.{number}": self.path_[name] for number, name in enumerate(self.path_.columns)}
         return {}, {"coef": self.coef_, "numbers": numbers, **path, **history_arrays(self.history_)}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self.coef_ = read_coef(store, self.n_features_in_)
         numbers = store.array("numbers", np.float64, (4,))
-        self.strength_, self.ball_, self.objective_, self.gap_ = numbers.tolist()
+        self.alpha_, self.ball_, self.objective_, self.gap_ = numbers.tolist()
         levels, judged = (store.array(f"path.{number}", np.float64, (None,)) for number in range(2))
         self.path_ = Table({self._level_name: levels, self._measure().title: judged})
         self.history_ = self._drawn(read_history(store, self._columns()))
@@ -313,7 +313,7 @@ def raw_center(given: Any, train: Queries, validation: Queries | None, ridge: Ri
     Parameters
     ----------
     given : None for 0, "ridge", a fitted linear ranker, or a vector
-    train, validation : what a regression is fitted on, and what chooses its strength
+    train, validation : what a regression is fitted on, and what chooses its alpha
     ridge : the regression, not yet fitted
     """
     if given is None:
@@ -325,13 +325,11 @@ def raw_center(given: Any, train: Queries, validation: Queries | None, ridge: Ri
     return raw_weights(given, train.n_features, "center", _CHOICES)
 
 
-# ---------------------------------------------------------------------------------------------------- theory strength
-# The strength of regularisation for which a bound on the expected risk is known.
+# ---------------------------------------------------------------------------------------------------- theory alpha
+# The alpha of regularisation for which a bound on the expected risk is known.
 
 
-def theory_strength(
-    loss: Loss, queries: Queries, factor: Vector, row_radius: float | None, norm: float | None
-) -> float:
+def theory_alpha(loss: Loss, queries: Queries, factor: Vector, row_radius: float | None, norm: float | None) -> float:
     r"""lambda = 2 G R / (W sqrt(n)): over n lists drawn independently, E risk(w) - risk(u) <= 2 G W R / sqrt(n).
 
     u is any vector with norm(u - w0) <= W, G the G1 of the loss, and no document of any list, drawn or to come, lies
@@ -345,17 +343,17 @@ def theory_strength(
     """
     if row_radius is None or norm is None or not (0 < row_radius < math.inf and 0 < norm < math.inf):
         raise RankwiseError(
-            f"strength='theory' needs row_radius= and norm=, both above 0: found {row_radius!r} and {norm!r}"
+            f"alpha='theory' needs row_radius= and norm=, both above 0: found {row_radius!r} and {norm!r}"
         )
     if (factor != 1).any():
-        raise RankwiseError("strength='theory' takes row_radius= of features as they are: give scale='none'")
+        raise RankwiseError("alpha='theory' takes row_radius= of features as they are: give scale='none'")
     counting = lists_that_count(queries)
     if queries.weight is not None and len(counting) and np.ptp(queries.weight[counting]) > 0:
-        raise RankwiseError("strength='theory' is for lists of equal weight: found weights that differ")
+        raise RankwiseError("alpha='theory' is for lists of equal weight: found weights that differ")
     found = largest_radius(queries)
     if found > row_radius * (1 + 1e-9):
         raise RankwiseError(f"row_radius={row_radius:g} holds for every list: found one of radius {found:g}")
     steep = loss.lipschitz_l1(int(queries.sizes[counting].max(initial=2)))
     if not math.isfinite(steep):
-        raise RankwiseError(f"strength='theory' needs a loss of bounded slope: found {loss!r}")
+        raise RankwiseError(f"alpha='theory' needs a loss of bounded slope: found {loss!r}")
     return 2 * steep * row_radius / (norm * math.sqrt(max(1, len(counting))))

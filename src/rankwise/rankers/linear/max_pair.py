@@ -14,14 +14,14 @@ class MaxPairRanker(RegularisedRanker):
 
     Parameters
     ----------
-    measure : any; by which the strength is chosen, and what ``score`` reports
-    strength, ball, center, row_radius, norm, tolerance, max_calls, scale : as for :class:`RankSVM`, but
+    measure : any; by which the alpha is chosen, and what ``score`` reports
+    alpha, ball, center, row_radius, norm, tolerance, max_calls, scale : as for :class:`RankSVM`, but
         around a ridge regression unless ``center`` is given
     folds, random_state, n_jobs, verbose, missing : as for :class:`RankSVM`
 
     Attributes
     ----------
-    coef_, strength_, ball_, objective_, gap_, history_, path_ : as for :class:`RankSVM`
+    coef_, alpha_, ball_, objective_, gap_, history_, path_ : as for :class:`RankSVM`
 
     Notes
     -----
@@ -36,7 +36,7 @@ class MaxPairRanker(RegularisedRanker):
         self,
         measure: Any = "nDCG@10",
         *,
-        strength: float | Sequence[float] | str | None = None,
+        alpha: float | Sequence[float] | str | None = None,
         ball: float | Sequence[float] | None = None,
         center: Any = "ridge",
         row_radius: float | None = None,
@@ -52,7 +52,7 @@ class MaxPairRanker(RegularisedRanker):
     ) -> None:
         super().__init__(
             measure,
-            strength=strength,
+            alpha=alpha,
             ball=ball,
             center=center,
             row_radius=row_radius,
@@ -69,7 +69,7 @@ class MaxPairRanker(RegularisedRanker):
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
-        return cls(strength=0.1), cls("AP", strength=(1.0, 0.01), folds=2)
+        return cls(alpha=0.1), cls("AP", alpha=(1.0, 0.01), folds=2)
 
     def _loss(self) -> MaxPair:
         return MaxPair()

@@ -24,19 +24,19 @@ class RankSVM(RegularisedRanker):
 
     Parameters
     ----------
-    measure : any; by which the strength is chosen, and what ``score`` reports
+    measure : any; by which the alpha is chosen, and what ``score`` reports
     loss : "hinge", by cutting planes, or "squared", by truncated Newton steps
     per_pair : a list counts by the mean over its pairs; False: by their sum, so that long lists outweigh short ones
-    strength : lambda; several, of which the best on the validation set (or by folds over queries, without one) is
+    alpha : lambda; several, of which the best on the validation set (or by folds over queries, without one) is
         taken; None: 10^3, ..., 10^-6, times the mean number of pairs of a list if not ``per_pair``; "theory":
         2 G R / (W sqrt(n)), see ``row_radius``
-    ball : an l1 radius, or several to choose from, in place of a strength: the mean loss alone is made smallest, where
+    ball : an l1 radius, or several to choose from, in place of a alpha: the mean loss alone is made smallest, where
         norm1(w - w0) <= radius
     center : w0; None for 0, "ridge" for a :class:`RidgeRanker` fitted on the same lists, a fitted linear ranker, or a
         vector of weights on raw features
     row_radius, norm : R and W for "theory": no document of any list to come is farther than R from 0 (or from the mean
         of its list), and W is the norm of weights to compare with
-    tolerance, max_calls : the relative gap that is small enough, and the most passes over X for one strength
+    tolerance, max_calls : the relative gap that is small enough, and the most passes over X for one alpha
     scale : "auto" divides features by their standard deviation unless all of them lie in [-1, 1]; "none". The norm is
         that of the weights on features so scaled
     folds : how many parts of the queries make choices where there is no validation set
@@ -45,16 +45,16 @@ class RankSVM(RegularisedRanker):
     Attributes
     ----------
     coef_ : weights on raw features
-    strength_, ball_ : the lambda or the radius that was taken; the other is NaN
+    alpha_, ball_ : the lambda or the radius that was taken; the other is NaN
     objective_, gap_ : what is made smallest, at ``coef_``, and how far below it the smallest can be, for certain
     history_ : a row a pass: call, objective, lower bound, gap, planes; for "squared" a row a step: step, objective,
         lower bound, gap, products; it draws itself
-    path_ : for every strength, or radius, the measure by which it was judged
+    path_ : for every alpha, or radius, the measure by which it was judged
 
     Notes
     -----
     A pass costs O(m log m) a list, however many pairs it has, and reads X once. Cutting planes end with a proof: no
-    weights have an objective below ``objective_ - gap_``. Planes are kept from one strength to the next, the strongest
+    weights have an objective below ``objective_ - gap_``. Planes are kept from one alpha to the next, the strongest
     first. For the squared hinge the gap is norm(gradient)^2 / (2 lambda).
 
     Joachims's SVM-rank makes (1/2) norm(w)^2 + (C/n) sum over n lists of the sum over pairs small: ``per_pair=False``
@@ -62,15 +62,15 @@ class RankSVM(RegularisedRanker):
     2 floor(m^2/4) for their sum; the squared hinge has none, so "theory" is not for it.
 
     A list with one label teaches nothing, but counts in the mean. Fewer queries than folds make as many parts as there
-    are queries; of equals, or where nothing can judge them, the largest strength or the smallest ball is taken. Weights
+    are queries; of equals, or where nothing can judge them, the largest alpha or the smallest ball is taken. Weights
     of 0, though better documents do differ from worse ones on average, come with a ``NothingLearnedWarning``. Ctrl-C
-    leaves the best strength judged so far, or the best weights of the first one.
+    leaves the best alpha judged so far, or the best weights of the first one.
 
     Examples
     --------
     >>> from rankwise import make_lists
     >>> queries = make_lists(60, documents=8, features=4, random_state=1)
-    >>> model = RankSVM(strength=0.01).fit(queries)
+    >>> model = RankSVM(alpha=0.01).fit(queries)
     >>> model.gap_ <= 1e-3 * model.objective_
     True
 
@@ -87,7 +87,7 @@ class RankSVM(RegularisedRanker):
         *,
         loss: Literal["hinge", "squared"] = "hinge",
         per_pair: bool = True,
-        strength: float | Sequence[float] | str | None = None,
+        alpha: float | Sequence[float] | str | None = None,
         ball: float | Sequence[float] | None = None,
         center: Any = None,
         row_radius: float | None = None,
@@ -103,7 +103,7 @@ class RankSVM(RegularisedRanker):
     ) -> None:
         super().__init__(
             measure,
-            strength=strength,
+            alpha=alpha,
             ball=ball,
             center=center,
             row_radius=row_radius,
@@ -122,7 +122,7 @@ class RankSVM(RegularisedRanker):
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
-        return cls(strength=0.01), cls("AP", loss="squared", per_pair=False, strength=(100.0, 1.0), folds=2)
+        return cls(alpha=0.01), cls("AP", loss="squared", per_pair=False, alpha=(100.0, 1.0), folds=2)
 
     @property
     def _by_newton(self) -> bool:

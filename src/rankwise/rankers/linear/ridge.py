@@ -17,7 +17,7 @@ from rankwise.measures.gains import gains
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
 from rankwise.solvers.batch.feature_scale import Scale, scale_factors
-from rankwise.solvers.batch.least_squares import Moments, Rows, ridge_problem
+from rankwise.solvers.batch.least_squares import Moments, WeightedRows, ridge_problem
 
 Vector = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class RidgeRanker(LinearRanker):
     Parameters
     ----------
     measure : by which alpha is chosen, and what ``score`` reports
-    alpha : strength, for features in the units that ``scale`` gives them; several, of which the best on the validation
+    alpha : alpha, for features in the units that ``scale`` gives them; several, of which the best on the validation
         set (or by folds over queries, without one) is taken; None: 10^-2, ..., 10^5
     target : regress on the "gains" 2^label - 1 or on the "labels"
     balanced : relevant documents (label above 0) and other documents get the same total weight, however few the former
@@ -52,12 +52,12 @@ class RidgeRanker(LinearRanker):
     Attributes
     ----------
     coef_ : weights on raw features
-    alpha_ : the strength that was taken
-    path_ : for every strength the measure by which it was judged
+    alpha_ : the alpha that was taken
+    path_ : for every alpha the measure by which it was judged
 
     Notes
     -----
-    One pass over X (two with folds), then O(features^3), for all strengths together; with fewer documents than features
+    One pass over X (two with folds), then O(features^3), for all alphas together; with fewer documents than features
     O(documents^2 features) instead. Fewer queries than folds make as many parts as there are queries; where nothing can
     judge them, the largest alpha is taken.
     """
@@ -126,9 +126,14 @@ class RidgeRanker(LinearRanker):
         return _MOST_OF_GRADES if grades else 1.0
 
     def _judge(
-        self, alphas: Sequence[float], most: float | None, problem: Moments | Rows, held: Queries, factor: Vector
+        self,
+        alphas: Sequence[float],
+        most: float | None,
+        problem: Moments | WeightedRows,
+        held: Queries,
+        factor: Vector,
     ) -> Vector:
-        """The measure of every strength on lists that were held out."""
+        """The measure of every alpha on lists that were held out."""
         measure, paths = self._measure(), problem.ridge(alphas, most)
         scores = (linear_scores(held.X, w * factor, self.n_jobs) for w in paths)
         return np.array([mean_measure(held, own, measure, self.n_jobs) for own in scores])
@@ -153,7 +158,7 @@ def read_coef(store: Store, features: int) -> Vector:
 
 
 def as_grid(given: float | Sequence[float] | None, usual: Sequence[float], name: str) -> tuple[float, ...]:
-    """One strength or several, each finite and 0 or more."""
+    """One alpha or several, each finite and 0 or more."""
     values = tuple(usual) if given is None else as_numbers(given)
     if not values or not all(np.isfinite(value) and value >= 0 for value in values):
         raise RankwiseError(f"{name} is one number or several, finite and 0 or more: found {given!r:.60}")

@@ -22,24 +22,24 @@ class SLAMRanker(RegularisedRanker):
     measure : "nDCG", "nDCG@k" or "AP", which the loss bounds
     weights : the rule for v; None: "ndcg_tight_sym" or "ap_sym"
     margin : above 0; 1 for the bound
-    strength, ball, center, row_radius, norm, tolerance, max_calls, scale : as for :class:`RankSVM`, but
+    alpha, ball, center, row_radius, norm, tolerance, max_calls, scale : as for :class:`RankSVM`, but
         around a ridge regression unless ``center`` is given
     folds, random_state, n_jobs, verbose, missing : as for :class:`RankSVM`
 
     Attributes
     ----------
-    coef_, strength_, ball_, objective_, gap_, history_, path_ : as for :class:`RankSVM`
+    coef_, alpha_, ball_, objective_, gap_, history_, path_ : as for :class:`RankSVM`
 
     Notes
     -----
     On noisy lists **w = 0 makes the mean loss smallest**, and ranks nothing: along every direction, the best of many
     less relevant documents stands so far above the relevant ones, on average, that any step away from 0 costs more
     than it gains. It is so on OHSUMED and MQ2008, for NDCG, NDCG@10 and AP alike: a mean of subgradients that is 0
-    proves it. Then no strength and no ball helps, and neither does the margin, which only sets the unit of w. The
+    proves it. Then no alpha and no ball helps, and neither does the margin, which only sets the unit of w. The
     convex problem around 0 is for lists that weights can nearly separate.
 
     The default w0 is therefore a ridge regression on the same lists, from which the loss leads away as far as the
-    measure on the validation set (or by folds) goes along; a large strength stays there. The problem is still convex
+    measure on the validation set (or by folds) goes along; a large alpha stays there. The problem is still convex
     and its gap still certain, but the bound of "theory" needs a w0 that these lists have not taught. With
     ``center=None`` a fit that ends at 0 says so by a ``NothingLearnedWarning``.
 
@@ -48,7 +48,7 @@ class SLAMRanker(RegularisedRanker):
 
     References
     ----------
-    Section 5 of the perceptron paper of 2014, with its strength corrected.
+    Section 5 of the perceptron paper of 2014, with its alpha corrected.
     """
 
     name = "SLAMRanker"
@@ -59,7 +59,7 @@ class SLAMRanker(RegularisedRanker):
         *,
         weights: str | None = None,
         margin: float = 1.0,
-        strength: float | Sequence[float] | str | None = None,
+        alpha: float | Sequence[float] | str | None = None,
         ball: float | Sequence[float] | None = None,
         center: Any = "ridge",
         row_radius: float | None = None,
@@ -75,7 +75,7 @@ class SLAMRanker(RegularisedRanker):
     ) -> None:
         super().__init__(
             measure,
-            strength=strength,
+            alpha=alpha,
             ball=ball,
             center=center,
             row_radius=row_radius,
@@ -94,7 +94,7 @@ class SLAMRanker(RegularisedRanker):
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
-        return cls(strength=0.1), cls("nDCG", weights="ndcg_003", ball=0.5)
+        return cls(alpha=0.1), cls("nDCG", weights="ndcg_003", ball=0.5)
 
     def _loss(self) -> SLAM:
         if not checks.is_number(self.margin) or not self.margin > 0:

@@ -19,15 +19,15 @@ class StructuredNDCG(RegularisedRanker):
     Parameters
     ----------
     measure : "nDCG" or "nDCG@k" of any gain and discount, which the loss bounds; with another measure, by which the
-        strength is then chosen, the loss is that of nDCG over the whole list
+        alpha is then chosen, the loss is that of nDCG over the whole list
     normalised : a is divided by a constant of the list's length, so that G1 = 2; False is the printed form
-    strength, ball, center, row_radius, norm, tolerance, max_calls, scale : as for :class:`RankSVM`, but
+    alpha, ball, center, row_radius, norm, tolerance, max_calls, scale : as for :class:`RankSVM`, but
         around a ridge regression unless ``center`` is given
     folds, random_state, n_jobs, verbose, missing : as for :class:`RankSVM`
 
     Attributes
     ----------
-    coef_, strength_, ball_, objective_, gap_, history_, path_ : as for :class:`RankSVM`
+    coef_, alpha_, ball_, objective_, gap_, history_, path_ : as for :class:`RankSVM`
 
     Notes
     -----
@@ -50,7 +50,7 @@ class StructuredNDCG(RegularisedRanker):
         measure: Any = "nDCG@10",
         *,
         normalised: bool = True,
-        strength: float | Sequence[float] | str | None = None,
+        alpha: float | Sequence[float] | str | None = None,
         ball: float | Sequence[float] | None = None,
         center: Any = "ridge",
         row_radius: float | None = None,
@@ -66,7 +66,7 @@ class StructuredNDCG(RegularisedRanker):
     ) -> None:
         super().__init__(
             measure,
-            strength=strength,
+            alpha=alpha,
             ball=ball,
             center=center,
             row_radius=row_radius,
@@ -84,7 +84,7 @@ class StructuredNDCG(RegularisedRanker):
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
-        return cls("nDCG@5", strength=0.1), cls("nDCG", normalised=False, center=None, strength=(1.0, 0.01), folds=2)
+        return cls("nDCG@5", alpha=0.1), cls("nDCG", normalised=False, center=None, alpha=(1.0, 0.01), folds=2)
 
     def _loss(self) -> NDCGHinge:
         measure = self._measure()

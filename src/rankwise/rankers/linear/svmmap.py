@@ -18,19 +18,19 @@ class SVMMap(RegularisedRanker):
 
     Parameters
     ----------
-    measure : by which the strength is chosen, and what ``score`` reports; the ``rel`` of an AP also says which labels
+    measure : by which the alpha is chosen, and what ``score`` reports; the ``rel`` of an AP also says which labels
         are relevant, and with another measure those above 0 are
-    strength, ball, center, row_radius, norm, tolerance, max_calls, scale : as for :class:`RankSVM`
+    alpha, ball, center, row_radius, norm, tolerance, max_calls, scale : as for :class:`RankSVM`
     folds, random_state, n_jobs, verbose, missing : as for :class:`RankSVM`
 
     Attributes
     ----------
-    coef_, strength_, ball_, objective_, gap_, history_, path_ : as for :class:`RankSVM`
+    coef_, alpha_, ball_, objective_, gap_, history_, path_ : as for :class:`RankSVM`
 
     Notes
     -----
     The papers write (1/2) norm(w)^2 + (C/n) sum of the losses of n lists: lambda = 1/C. A pass finds the most violated
-    ranking of every list in O(m log m) and reads X once; some dozen passes a strength are usual. The loss bounds
+    ranking of every list in O(m log m) and reads X once; some dozen passes a alpha are usual. The loss bounds
     1 - AP, so ``objective_`` bounds its mean over the training lists, equal scores in the worst order. G1 = 4.
 
     References
@@ -44,7 +44,7 @@ class SVMMap(RegularisedRanker):
         self,
         measure: Any = "AP",
         *,
-        strength: float | Sequence[float] | str | None = None,
+        alpha: float | Sequence[float] | str | None = None,
         ball: float | Sequence[float] | None = None,
         center: Any = None,
         row_radius: float | None = None,
@@ -60,7 +60,7 @@ class SVMMap(RegularisedRanker):
     ) -> None:
         super().__init__(
             measure,
-            strength=strength,
+            alpha=alpha,
             ball=ball,
             center=center,
             row_radius=row_radius,
@@ -77,7 +77,7 @@ class SVMMap(RegularisedRanker):
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
-        return cls(strength=0.01), cls("AP(rel=2)", ball=1.0)
+        return cls(alpha=0.01), cls("AP(rel=2)", ball=1.0)
 
     def _loss(self) -> SVMMapHinge:
         measure = self._measure()

@@ -21,10 +21,10 @@ from rankwise.data.queries import Queries, Query
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_checks import refuse_unknown
-from rankwise.rankers.certificate.objective import Minimised
-from rankwise.solvers.online.config import Rules, State
+from rankwise.rankers.certificate.objective import TrainingObjective
+from rankwise.solvers.online.config import OnlineConfig, State
 from rankwise.solvers.online.ledger import MOST_TIMES, Curve, Ledger, Tally
-from rankwise.solvers.online.loop import play
+from rankwise.solvers.online.loop import run_rounds
 
 # Documents of a stream of single lists that are gathered before they are presented: calls are dear, rounds are not.
 _GATHERED = 1 << 12
@@ -52,7 +52,7 @@ class OnlineLearner(LinearRanker):
     verbose: bool
 
     @abstractmethod
-    def _rules(self, queries: Queries | None) -> Rules:
+    def _config(self, queries: Queries | None) -> OnlineConfig:
         """The rules of a run that begins; ``queries`` are the lists of a ``fit``, None in a stream."""
 
     def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
@@ -65,9 +65,9 @@ class OnlineLearner(LinearRanker):
         whole = isinstance(self.epochs, (int, np.integer)) and not isinstance(self.epochs, bool)
         if not whole or not 1 <= self.epochs <= MOST_TIMES:  # the account counts mistakes on a list up to there
             raise RankwiseError(f"epochs is a whole number from 1 to {MOST_TIMES:,}: found {self.epochs!r}")
-        rules = self._rules(queries)
+        config = self._config(queries)
         random = checks.as_random(self.random_state)
-        run = State.fresh(queries.n_features), Ledger(rules), Seen()
+        run = State.fresh(queries.n_features), Ledger(config), Seen()
         marks = np.zeros(len(queries), FINGERPRINT)  # in the order of the data, whatever that of the rounds
 
         def keep() -> bool:
@@ -88,7 +88,7 @@ class OnlineLearner(LinearRanker):
             for epoch in range(self.epochs):
                 order = random.permutation(len(queries)) if self.shuffle else np.arange(len(queries))
                 for part in _chunks(queries, order):
-                    state, played = play(rules, run[0], queries, part, self.n_jobs, read=epoch == 0)
+                    state, played = run_rounds(config, run[0], queries, part, self.n_jobs, read=epoch == 0)
                     if epoch == 0:
                         marks[part] = played.marks
                     run = state, run[1].after(played, queries, state, 0), run[2].with_training(played.marks)
@@ -116,13 +116,13 @@ class OnlineLearner(LinearRanker):
                 begins = not hasattr(self, "ledger_")
                 if begins:
                     self._remember_features(block)
-                    self._take(State.fresh(block.n_features), Ledger(self._rules(None)), Seen())
+                    self._take(State.fresh(block.n_features), Ledger(self._config(None)), Seen())
                 queries = self._aligned(block)
-                rules, first = self.ledger_.rules, self.ledger_.tally.length
+                config, first = self.ledger_.config, self.ledger_.tally.length
                 state, ledger = self.state_, self.ledger_
                 seen = getattr(self, "seen_", None)  # a run of an older version cannot know all that it has seen
                 for part in _chunks(queries, np.arange(len(queries))):
-                    state, played = play(rules, state, queries, part, self.n_jobs, read=seen is not None)
+                    state, played = run_rounds(config, state, queries, part, self.n_jobs, read=seen is not None)
                     ledger = ledger.after(played, queries, state, first)
                     if seen is not None:
                         seen = seen.with_training(played.marks)
@@ -135,13 +135,13 @@ class OnlineLearner(LinearRanker):
 
     def _take(self, state: State, ledger: Ledger, seen: Seen | None) -> None:
         self.state_, self.ledger_ = state, ledger
-        self.coef_ = state.coef(ledger.rules.averaging)
+        self.coef_ = state.coef(ledger.config.averaging)
         if seen is not None:
             self.seen_ = replace(seen, record=ledger.record)
 
-    def _minimised(self) -> Minimised | None:
-        loss = self.ledger_.rules.loss
-        return Minimised(loss=loss) if getattr(loss, "margin", 1.0) > 0 else None
+    def _training_objective(self) -> TrainingObjective | None:
+        loss = self.ledger_.config.loss
+        return TrainingObjective(loss=loss) if getattr(loss, "margin", 1.0) > 0 else None
 
     # ------------------------------------------------------------------------------------------- streams
 
@@ -196,7 +196,7 @@ class OnlineLearner(LinearRanker):
         self._take(*unpack(facts, store, self._resumed(eta), self.n_features_in_), None)
 
     @abstractmethod
-    def _resumed(self, eta: float) -> Rules:
+    def _resumed(self, eta: float) -> OnlineConfig:
         """The rules of a run that goes on: a step that was worked out from data is not worked out again."""
 
 
@@ -254,10 +254,10 @@ def pack(state: State, ledger: Ledger) -> tuple[dict[str, Any], dict[str, NDArra
     arrays["tally"] = ledger.tally.counts
     if ledger.record is not None:
         arrays["record"] = np.array(astuple(ledger.record), dtype=np.uint64)
-    return {"eta": float(ledger.rules.eta), "stride": ledger.curve.stride}, arrays
+    return {"eta": float(ledger.config.eta), "stride": ledger.curve.stride}, arrays
 
 
-def unpack(facts: Mapping[str, Any], store: Store, rules: Rules, features: int) -> tuple[State, Ledger]:
+def unpack(facts: Mapping[str, Any], store: Store, config: OnlineConfig, features: int) -> tuple[State, Ledger]:
     """The run that was packed; what cannot be one is refused."""
     wide, two = (features,), (2, features)
     state = State(
@@ -281,7 +281,7 @@ def unpack(facts: Mapping[str, Any], store: Store, rules: Rules, features: int) 
     # runs of older versions have no record of their queries
     record = TrainingRecord(*store.array("record", np.uint64, (4,)).tolist()) if "record" in store else None
     return state, Ledger(
-        rules,
+        config,
         **account,
         weights=WeightFacts(**weights),
         curve=Curve(stride, store.array("curve", np.float64, (None, 5))),

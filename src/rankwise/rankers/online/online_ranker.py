@@ -12,7 +12,7 @@ from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.losses.slam import SLAM
 from rankwise.rankers.online.learner import OnlineLearner
-from rankwise.solvers.online.config import Averaging, Ball, Rules, Scaling, Step, Update
+from rankwise.solvers.online.config import Averaging, Ball, OnlineConfig, Scaling, Step, Update
 
 
 class OnlineRanker(OnlineLearner):
@@ -88,15 +88,15 @@ class OnlineRanker(OnlineLearner):
     def _loss(self) -> Loss:
         return SLAM() if self.loss is None else self.loss
 
-    def _rules(self, queries: Queries | None) -> Rules:
+    def _config(self, queries: Queries | None) -> OnlineConfig:
         if self.eta != "theory":
             return self._resumed(self.eta)
         return self._resumed(theory_step(self, self._loss(), queries))
 
-    def _resumed(self, eta: float) -> Rules:
+    def _resumed(self, eta: float) -> OnlineConfig:
         if not isinstance(self._loss(), Loss):
             raise RankwiseError(f"loss is one of rankwise.losses: found {self.loss!r:.60}")
-        return Rules(
+        return OnlineConfig(
             loss=self._loss(),
             measure=self._measure(),
             update=self.update,

@@ -18,7 +18,7 @@ from rankwise.measures.ap import AP
 from rankwise.measures.ndcg import NDCG
 from rankwise.rankers.online.learner import OnlineLearner
 from rankwise.solvers.batch.row_blocks import largest_radius
-from rankwise.solvers.online.config import Averaging, Rules, Scaling
+from rankwise.solvers.online.config import Averaging, OnlineConfig, Scaling
 
 
 class SLAMPerceptron(OnlineLearner):
@@ -105,7 +105,7 @@ class SLAMPerceptron(OnlineLearner):
             cls("nDCG", weights="ndcg_003", scale="standard", averaging="suffix"),
         )
 
-    def _rules(self, queries: Queries | None) -> Rules:
+    def _config(self, queries: Queries | None) -> OnlineConfig:
         if self.eta != "theory":
             return self._resumed(self.eta)
         if self.margin == 0:
@@ -116,10 +116,10 @@ class SLAMPerceptron(OnlineLearner):
             )
         return self._resumed(_step_of_theorem_5(self._resumed(1.0), queries))
 
-    def _resumed(self, eta: float) -> Rules:
+    def _resumed(self, eta: float) -> OnlineConfig:
         measure = self._measure()
         loss = slam_for(measure, self.weights, self.margin)
-        return Rules(loss=loss, measure=measure, eta=eta, averaging=self.averaging, scale=self.scale)
+        return OnlineConfig(loss=loss, measure=measure, eta=eta, averaging=self.averaging, scale=self.scale)
 
 
 class MaxPairPerceptron(OnlineLearner):
@@ -169,11 +169,13 @@ class MaxPairPerceptron(OnlineLearner):
         self.verbose = verbose
         self.missing = missing
 
-    def _rules(self, queries: Queries | None) -> Rules:
+    def _config(self, queries: Queries | None) -> OnlineConfig:
         return self._resumed(self.eta)
 
-    def _resumed(self, eta: float) -> Rules:
-        return Rules(loss=MaxPair(), measure=self._measure(), eta=eta, averaging=self.averaging, scale=self.scale)
+    def _resumed(self, eta: float) -> OnlineConfig:
+        return OnlineConfig(
+            loss=MaxPair(), measure=self._measure(), eta=eta, averaging=self.averaging, scale=self.scale
+        )
 
 
 def slam_for(measure: Measure, weights: str | None = None, margin: float = 1.0) -> SLAM:
@@ -184,7 +186,7 @@ def slam_for(measure: Measure, weights: str | None = None, margin: float = 1.0) 
         loss = SLAM(weights=rule, k=measure.cutoff, margin=margin, gain=measure.gain, discount=measure.discount)
     elif isinstance(measure, AP):
         loss = SLAM(weights=weights or "ap_sym", margin=margin, rel=measure.rel)
-    if loss is None or replace(loss, margin=1.0).bounds != measure:
+    if loss is None or replace(loss, margin=1.0).upper_bounds != measure:
         rule = "" if weights is None else f" with the weights {weights!r}"
         raise RankwiseError(
             f"SLAM bounds nDCG, nDCG@k and AP, each with weights of its own: found {measure!r}{rule}; "
@@ -193,10 +195,10 @@ def slam_for(measure: Measure, weights: str | None = None, margin: float = 1.0) 
     return loss
 
 
-def _step_of_theorem_5(rules: Rules, queries: Queries) -> float:
+def _step_of_theorem_5(config: OnlineConfig, queries: Queries) -> float:
     """1/(4 R^2 kappa), with the largest radius and the weights of all these lists."""
     radius = largest_radius(queries)
-    v = PreparedLists.of(rules.loss, queries.labels(), queries.start, queries.rows).value[queries.rows]
+    v = PreparedLists.of(config.loss, queries.labels(), queries.start, queries.rows).value[queries.rows]
     if queries.weight is not None:  # a list of weight 2 is a step twice as long
         v = v * np.repeat(queries.weight, queries.sizes)
     kappa = WeightFacts.of(v, queries.start).kappa

@@ -42,7 +42,7 @@ def position_edges(measure: Measure, longest: int) -> Edges:
     if isinstance(measure, Pairs):
         return np.ones(longest, dtype=bool)
     if isinstance(measure, (P, R)):
-        measure.all_knobs()  # which asks for the cut-off
+        measure.all_params()  # which asks for the cut-off
         return np.asarray(position == cut)
     if isinstance(measure, (RR, WTA)) or (isinstance(measure, Success) and cut == 1):
         return np.asarray(position == 1)
@@ -107,10 +107,10 @@ class ListOrders:
             )
         rows = None if queries.is_grouped else queries.rows
         best = measure_lists([measure], ScoredLists(value, labels, queries.start, rows), n_jobs=n_jobs)[0]
-        often = np.ones(len(queries)) if queries.weight is None else queries.weight
-        often = np.where(np.isnan(best), 0.0, often)
-        total = math.fsum(often)
-        weight = often / total if total else often
+        query_weight = np.ones(len(queries)) if queries.weight is None else queries.weight
+        query_weight = np.where(np.isnan(best), 0.0, query_weight)
+        total = math.fsum(query_weight)
+        weight = query_weight / total if total else query_weight
         return cls(
             queries=queries,
             measure=measure,

@@ -29,7 +29,7 @@ Vector = NDArray[np.float64]
 
 
 # ------------------------------------------------------------------------------------------------- permutation rounds
-# The rounds of PermuRank for one strength: solve on the working sets, rank, add the orders that are violated most.
+# The rounds of PermuRank for one alpha: solve on the working sets, rank, add the orders that are violated most.
 
 
 COLUMNS: dict[str, type[np.generic]] = {
@@ -51,7 +51,7 @@ _MOST_CALLS = 2000
 
 
 @dataclass(frozen=True)
-class Round:
+class PermutationRound:
     """What one round found: weights of scaled features, and a row of the history in the order of its columns."""
 
     w: Vector
@@ -61,11 +61,11 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Run:
-    """The rounds of one strength, which are only ever appended to: after Ctrl-C the finished ones are all there."""
+class PermutationRun:
+    """The rounds of one alpha, which are only ever appended to: after Ctrl-C the finished ones are all there."""
 
-    strength: float
-    rounds: list[Round] = field(default_factory=list)
+    alpha: float
+    rounds: list[PermutationRound] = field(default_factory=list)
 
     @property
     def held(self) -> Vector:
@@ -90,7 +90,7 @@ def as_history(columns: dict[str, NDArray[Any]]) -> History:
 
 @dataclass(frozen=True, kw_only=True)
 class Permuting:
-    """How rounds are made, whatever the lists and the strength.
+    """How rounds are made, whatever the lists and the alpha.
 
     ``lists`` gives the orders of some lists; ``largest`` is that of :class:`WorkingSets`.
     """
@@ -102,13 +102,13 @@ class Permuting:
     n_jobs: int | None
     advance: Callable[[], None]
 
-    def run(self, run: Run, train: Queries, held: Queries | None) -> Run:
+    def run(self, run: PermutationRun, train: Queries, held: Queries | None) -> PermutationRun:
         """Append rounds to ``run`` until no set changes, or there are enough."""
         lists = self.lists(train)
         sets, w = lists.working_sets(self.largest), np.zeros(train.n_features)
         lists.extend(sets, np.zeros(train.n_documents))
         while len(run.rounds) < self.rounds:
-            run.rounds.append(self._round(len(run.rounds) + 1, run.strength, w, lists, sets, train, held))
+            run.rounds.append(self._round(len(run.rounds) + 1, run.alpha, w, lists, sets, train, held))
             w = run.rounds[-1].w
             self.advance()
             if run.converged:
@@ -118,14 +118,14 @@ class Permuting:
     def _round(
         self,
         number: int,
-        strength: float,
+        alpha: float,
         w: Vector,
         lists: ListOrders,
         sets: WorkingSets,
         train: Queries,
         held: Queries | None,
-    ) -> Round:
-        w, objective, loss, gap = self._solve(strength, w, sets)
+    ) -> PermutationRound:
+        w, objective, loss, gap = self._solve(alpha, w, sets)
         sizes = sets.perfect, sets.imperfect
         counting = sizes[1] > 0
         means = [float(one[counting].mean()) if counting.any() else 0.0 for one in sizes]
@@ -141,9 +141,9 @@ class Permuting:
             on_held = mean_measure(held, there, lists.measure, self.n_jobs)
         added = perfect + imperfect
         row = (number, objective, loss, gap, *means, largest, added, on_train, on_held, imperfect == 0)
-        return Round(w, row, on_held, added)
+        return PermutationRound(w, row, on_held, added)
 
-    def _solve(self, strength: float, start: Vector, sets: WorkingSets) -> tuple[Vector, float, float, float]:
+    def _solve(self, alpha: float, start: Vector, sets: WorkingSets) -> tuple[Vector, float, float, float]:
         """(w, objective, loss, gap) of the problem on the sets as they are.
 
         The gap is small in parts of what was gained over w = 0: the loss grows with the sets, and most of it no w can
@@ -156,11 +156,11 @@ class Permuting:
             gained = max(at_zero - row["objective"], _NOTHING * at_zero)
             return bool(row["gap"] <= self.tolerance * gained)
 
-        found = bundle.solve(strength, start=start, tol=0.0, max_calls=_MOST_CALLS, callback=enough)
+        found = bundle.solve(alpha, start=start, tol=0.0, max_calls=_MOST_CALLS, callback=enough)
         return found.w, found.objective, found.value, found.gap
 
 
-STRENGTHS = tuple(10.0**power for power in range(-4, 2))
+ALPHAS = tuple(10.0**power for power in range(-4, 2))
 
 
 class PermuRank(LinearRanker):
@@ -176,7 +176,7 @@ class PermuRank(LinearRanker):
     Parameters
     ----------
     measure : nDCG, MeanNDCG, AP, P, R, RR, WTA, ERR, RBP (each with or without a cut-off, where it takes one) or Pairs
-    strength : lambda, for features in the units that ``scale`` gives them and a mean over lists; C = 1 / (lambda lists)
+    alpha : lambda, for features in the units that ``scale`` gives them and a mean over lists; C = 1 / (lambda lists)
         beside a sum. Several: the best on the validation set (or by folds over queries, without one) is taken; None:
         10^-4, ..., 10^1
     map : the features of an order; "pairs" compares all documents, as above; "relevant" compares relevant documents
@@ -195,12 +195,12 @@ class PermuRank(LinearRanker):
     Attributes
     ----------
     coef_ : weights on raw features
-    strength_ : the lambda that was taken
+    alpha_ : the lambda that was taken
     round_ : the round whose weights were taken
     converged_ : whether the rounds ended because no set changed
     history_ : a row a round: objective, loss (its part beside the norm), gap to the minimum, mean sizes of B and C and
         the largest of all, orders added, train and validation measure, and whether ``loss`` is a bound
-    path_ : for every strength the measure by which it was judged
+    path_ : for every alpha the measure by which it was judged
 
     Notes
     -----
@@ -213,7 +213,7 @@ class PermuRank(LinearRanker):
     "relevant" does not see the order inside a grade, and with "max" the rounds are over after about ten.
 
     An order is stored as one vector: a step costs O((B + C) features) a list, X is read once a round. Fewer queries
-    than folds make as many parts as there are queries; where nothing can judge them, the largest strength is taken.
+    than folds make as many parts as there are queries; where nothing can judge them, the largest alpha is taken.
 
     References
     ----------
@@ -227,7 +227,7 @@ class PermuRank(LinearRanker):
         self,
         measure: Any = "AP",
         *,
-        strength: float | Sequence[float] | None = None,
+        alpha: float | Sequence[float] | None = None,
         map: Map = "pairs",
         hinge: Literal["sum", "max"] = "sum",
         rounds: int = 50,
@@ -241,7 +241,7 @@ class PermuRank(LinearRanker):
         missing: checks.Missing = "error",
     ) -> None:
         self.measure = measure
-        self.strength = strength
+        self.alpha = alpha
         self.map = map
         self.hinge = hinge
         self.rounds = rounds
@@ -257,17 +257,17 @@ class PermuRank(LinearRanker):
     @classmethod
     def examples(cls) -> Sequence[Self]:
         return (
-            cls("AP", strength=0.1, rounds=3, stop="last"),
-            cls("nDCG@3", strength=(0.01, 1.0), hinge="max", rounds=2, folds=2),
+            cls("AP", alpha=0.1, rounds=3, stop="last"),
+            cls("nDCG@3", alpha=(0.01, 1.0), hinge="max", rounds=2, folds=2),
         )
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        strengths = self._checked()
+        alphas = self._checked()
         parts = []
-        if validation is None and (len(strengths) > 1 or self.stop == "best"):
+        if validation is None and (len(alphas) > 1 or self.stop == "best"):
             parts = parts_of(queries, self.folds, self.random_state)
         factor, centre = scale_factors(queries, self.scale)
-        total = self.rounds * (len(strengths) * len(parts) + 1 if parts else len(strengths))
+        total = self.rounds * (len(alphas) * len(parts) + 1 if parts else len(alphas))
         with progress("rounds", total, enabled=None if self.verbose else False) as bar:
             permuting = Permuting(
                 lists=lambda some: ListOrders.of(some, self._measure(), self.map, centre, factor, self.n_jobs),
@@ -278,60 +278,62 @@ class PermuRank(LinearRanker):
                 advance=lambda: bar.advance(1),
             )
             if parts:
-                worth = self._judged_by_folds(permuting, strengths, queries, parts)
-                runs = [Run(strengths[self._best(worth, strengths)[0]])]
+                worth = self._judged_by_folds(permuting, alphas, queries, parts)
+                runs = [PermutationRun(alphas[self._best(worth, alphas)[0]])]
             else:
-                worth, runs = None, [Run(strength) for strength in strengths]
-            with self._kept_on_ctrl_c(lambda: self._take(runs, strengths, worth, factor)):
+                worth, runs = None, [PermutationRun(alpha) for alpha in alphas]
+            with self._kept_on_ctrl_c(lambda: self._take(runs, alphas, worth, factor)):
                 for run in runs:
                     permuting.run(run, queries, validation)
-        self._take(runs, strengths, worth, factor)
+        self._take(runs, alphas, worth, factor)
 
     def _judged_by_folds(
-        self, permuting: Permuting, strengths: tuple[float, ...], queries: Queries, parts: list[NDArray[np.int64]]
+        self, permuting: Permuting, alphas: tuple[float, ...], queries: Queries, parts: list[NDArray[np.int64]]
     ) -> list[Vector]:
-        """The measure of every strength, round by round, on lists that were held out; a run that is over stays."""
-        found = np.empty((len(parts), len(strengths), self.rounds))
+        """The measure of every alpha, round by round, on lists that were held out; a run that is over stays."""
+        found = np.empty((len(parts), len(alphas), self.rounds))
         for number, part in enumerate(parts):
             train, held = held_out(queries, part)
-            for place, strength in enumerate(strengths):
-                judged = permuting.run(Run(strength), train, held).held
+            for place, alpha in enumerate(alphas):
+                judged = permuting.run(PermutationRun(alpha), train, held).held
                 found[number, place] = np.append(judged, np.full(self.rounds - len(judged), judged[-1]))
         return list(mean_over_parts(found))
 
-    def _best(self, worth: Sequence[Vector], strengths: Sequence[float]) -> tuple[int, int]:
-        """(strength, round) to keep, by what each was worth; the last of the strongest where nothing judges them."""
+    def _best(self, worth: Sequence[Vector], alphas: Sequence[float]) -> tuple[int, int]:
+        """(alpha, round) to keep, by what each was worth; the last of the strongest where nothing judges them."""
         considered = [one[-1:] if self.stop == "last" else one for one in worth]
         if all(np.isnan(one).all() for one in considered):
-            strongest = int(np.argmax(strengths))
+            strongest = int(np.argmax(alphas))
             return strongest, len(worth[strongest]) - 1
         best = int(np.nanargmax([np.fmax.reduce(one) for one in considered]))
         return best, len(worth[best]) - 1 if self.stop == "last" else int(np.nanargmax(worth[best]))
 
-    def _take(self, runs: list[Run], strengths: tuple[float, ...], judged: list[Vector] | None, factor: Vector) -> bool:
+    def _take(
+        self, runs: list[PermutationRun], alphas: tuple[float, ...], judged: list[Vector] | None, factor: Vector
+    ) -> bool:
         """Set what the runs that have begun learned, judged by themselves or by folds; False if there is none."""
         begun = [run for run in runs if run.rounds]
         if not begun:
             return False
         if judged is None:
-            strengths = tuple(run.strength for run in begun)
+            alphas = tuple(run.alpha for run in begun)
             worth = [run.held for run in begun]
-            number, place = self._best(worth, strengths)
+            number, place = self._best(worth, alphas)
             run = begun[number]
         else:
             worth, run = judged, begun[0]
-            place = min(self._best(worth, strengths)[1], len(run.rounds) - 1)
+            place = min(self._best(worth, alphas)[1], len(run.rounds) - 1)
         kept = [one[-1] if self.stop == "last" else np.fmax.reduce(one) for one in worth]
-        self.strength_ = run.strength
+        self.alpha_ = run.alpha
         self.round_ = place + 1
         self.converged_ = run.converged
         self.history_ = run.history()
-        self.path_ = Table({"strength": list(strengths), self._measure().title: np.array(kept)})
+        self.path_ = Table({"alpha": list(alphas), self._measure().title: np.array(kept)})
         self.coef_ = run.rounds[place].w * factor
         return True
 
     def _checked(self) -> tuple[float, ...]:
-        """The strengths; what the other parameters cannot mean is refused."""
+        """The alphas; what the other parameters cannot mean is refused."""
         if self.stop not in ("last", "best"):
             raise RankwiseError(f"stop is 'last' or 'best': found {self.stop!r}")
         if self.hinge not in ("sum", "max"):
@@ -340,10 +342,10 @@ class PermuRank(LinearRanker):
             raise RankwiseError(f"rounds is a whole number from 1 on: found {self.rounds!r}")
         if not checks.is_number(self.tolerance) or not 0 < self.tolerance < 1:
             raise RankwiseError(f"tolerance is a number between 0 and 1: found {self.tolerance!r}")
-        strengths = as_grid(self.strength, STRENGTHS, "strength")
-        if min(strengths) == 0:
-            raise RankwiseError("strength is above 0, because without it no weights may be the best: found 0")
-        return strengths
+        alphas = as_grid(self.alpha, ALPHAS, "alpha")
+        if min(alphas) == 0:
+            raise RankwiseError("alpha is above 0, because without it no weights may be the best: found 0")
+        return alphas
 
     def _own_bounds(self) -> Sequence[Bound]:
         place = self.round_ - 1
@@ -368,15 +370,15 @@ class PermuRank(LinearRanker):
     # ------------------------------------------------------------------------------------------- saving
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        facts = {"strength": self.strength_, "round": self.round_, "converged": self.converged_}
+        facts = {"alpha": self.alpha_, "round": self.round_, "converged": self.converged_}
         path = {f"path.{number}": self.path_[name] for number, name in enumerate(self.path_.columns)}
         return facts, {"coef": self.coef_, **path, **history_arrays(self.history_)}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self.coef_ = read_coef(store, self.n_features_in_)
-        self.strength_ = float(facts["strength"])
+        self.alpha_ = float(facts["alpha"])
         self.round_ = int(facts["round"])
         self.converged_ = bool(facts["converged"])
         self.history_ = as_history(read_history(store, COLUMNS))
-        strength, judged = (store.array(f"path.{number}", np.float64, (None,)) for number in range(2))
-        self.path_ = Table({"strength": strength, self._measure().title: judged})
+        alpha, judged = (store.array(f"path.{number}", np.float64, (None,)) for number in range(2))
+        self.path_ = Table({"alpha": alpha, self._measure().title: judged})

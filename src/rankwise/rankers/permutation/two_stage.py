@@ -20,7 +20,7 @@ from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
-from rankwise.rankers.certificate.objective import Minimised
+from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import as_grid, read_coef
 from rankwise.rankers.smooth.start import raw_weights
 from rankwise.solvers.batch.bundle import Bundle
@@ -32,7 +32,7 @@ Vector = NDArray[np.float64]
 
 
 # ------------------------------------------------------------------------------------------------------- second bound
-# The second stage of a fit: weights near those of the first that make a convex bound small, for several strengths.
+# The second stage of a fit: weights near those of the first that make a convex bound small, for several alphas.
 
 
 # The ray is searched from 2^-20 to 2^20 times the length at which scores spread by 1, to a 25,000th of its length.
@@ -41,9 +41,9 @@ _OCTAVES, _HALVINGS = 20, 20
 
 @dataclass(frozen=True)
 class Solved:
-    """The minimum for one strength: weights of scaled features, (lambda/2) norm(w - t w0)^2 + loss, loss, and gap."""
+    """The minimum for one alpha: weights of scaled features, (lambda/2) norm(w - t w0)^2 + loss, loss, and gap."""
 
-    strength: float
+    alpha: float
     w: Vector
     objective: float
     loss: float
@@ -81,9 +81,9 @@ class MeanBound:
     def of(cls, loss: Loss, measure: Measure, queries: Queries, factor: Vector, n_jobs: int | None) -> "MeanBound":
         rows, labels = None if queries.is_grouped else queries.rows, queries.labels()
         known = ~np.isnan(measure_lists([measure], ScoredLists(labels, labels, queries.start, rows), n_jobs=n_jobs)[0])
-        often = np.where(known, 1.0 if queries.weight is None else queries.weight, 0.0)
-        total = math.fsum(often)
-        return cls(LossOverLists.of(loss, queries, often / total if total else often), factor, n_jobs)
+        query_weight = np.where(known, 1.0 if queries.weight is None else queries.weight, 0.0)
+        total = math.fsum(query_weight)
+        return cls(LossOverLists.of(loss, queries, query_weight / total if total else query_weight), factor, n_jobs)
 
     def __call__(self, w: Vector) -> tuple[float, Vector]:
         value, slope = self.lists(w * self.factor, n_jobs=self.n_jobs)
@@ -103,23 +103,23 @@ class MeanBound:
         return float(2.0 ** ((low + high) / 2) / spread)
 
     def near(
-        self, centre: Vector, strengths: list[float], tolerance: float, after: Callable[[Solved], Any]
+        self, centre: Vector, alphas: list[float], tolerance: float, after: Callable[[Solved], Any]
     ) -> list[Solved]:
-        """The minimum of (lambda/2) norm(w - centre)^2 + phi(w) for every strength, from the largest on."""
+        """The minimum of (lambda/2) norm(w - centre)^2 + phi(w) for every alpha, from the largest on."""
         floor = 0.0 if self.lists.prepared.loss.nonnegative else None
         bundle = Bundle(self, len(centre), center=centre, floor=floor)
         solved = []
-        for strength in strengths:
-            found = bundle.solve(strength, tol=tolerance)
-            solved.append(Solved(strength, found.w, found.objective, found.value, found.gap))
+        for alpha in alphas:
+            found = bundle.solve(alpha, tol=tolerance)
+            solved.append(Solved(alpha, found.w, found.objective, found.value, found.gap))
             after(solved[-1])
         return solved
 
 
-STRENGTHS = tuple(10.0**power for power in range(-4, 4))
+ALPHAS = tuple(10.0**power for power in range(-4, 4))
 # first stages that are known by name: module and class
 _FIRST = {"adarank": "AdaRank", "smoothrank": "SmoothRank", "ridge": "RidgeRanker"}
-_COLUMNS = ("strength", "objective", "loss", "gap", "train")  # and the measure by which each was judged
+_COLUMNS = ("alpha", "objective", "loss", "gap", "train")  # and the measure by which each was judged
 
 
 class TwoStage(LinearRanker):
@@ -135,7 +135,7 @@ class TwoStage(LinearRanker):
     first : "adarank", "smoothrank", "ridge", a fitted linear ranker, or a vector of weights on raw features
     second : phi: a convex loss; None: :class:`~rankwise.losses.SVMMapHinge` for AP, and for nDCG the normalised
         :class:`~rankwise.losses.NDCGHinge`
-    strength : lambda, for features in the units that ``scale`` gives them and a mean over lists; several, of which the
+    alpha : lambda, for features in the units that ``scale`` gives them and a mean over lists; several, of which the
         best on the validation set (or by folds over queries, without one) is taken; None: 10^-4, ..., 10^3
     tolerance : the relative gap to the minimum that is small enough
     scale : "auto" divides features by their standard deviation unless all of them lie in [-1, 1]; "none"
@@ -149,8 +149,8 @@ class TwoStage(LinearRanker):
     coef_ : weights on raw features
     first_ : w0 on raw features
     length_ : t; rankings do not see it but phi does, so it is the one that makes phi(t w0) smallest
-    strength_ : the lambda that was taken
-    path_ : for every strength, from the largest on: objective, loss (phi), gap, measure on the training lists, and the
+    alpha_ : the lambda that was taken
+    path_ : for every alpha, from the largest on: objective, loss (phi), gap, measure on the training lists, and the
         measure by which it was judged
 
     Notes
@@ -176,7 +176,7 @@ class TwoStage(LinearRanker):
         *,
         first: Any = "adarank",
         second: Loss | None = None,
-        strength: float | Sequence[float] | None = None,
+        alpha: float | Sequence[float] | None = None,
         tolerance: float = 1e-4,
         scale: Scale = "auto",
         folds: int = 5,
@@ -188,7 +188,7 @@ class TwoStage(LinearRanker):
         self.measure = measure
         self.first = first
         self.second = second
-        self.strength = strength
+        self.alpha = alpha
         self.tolerance = tolerance
         self.scale = scale
         self.folds = folds
@@ -199,22 +199,22 @@ class TwoStage(LinearRanker):
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
-        return cls("AP", strength=0.1), cls("nDCG@3", first="ridge", strength=(0.01, 1.0), folds=2)
+        return cls("AP", alpha=0.1), cls("nDCG@3", first="ridge", alpha=(0.01, 1.0), folds=2)
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        strengths, loss = self._checked()
+        alphas, loss = self._checked()
         parts = []
-        if validation is None and len(strengths) > 1:
+        if validation is None and len(alphas) > 1:
             parts = parts_of(queries, self.folds, self.random_state)
         factor, _ = scale_factors(queries, self.scale)
-        with progress("strengths", len(strengths) * (len(parts) + 1), enabled=None if self.verbose else False) as bar:
+        with progress("alphas", len(alphas) * (len(parts) + 1), enabled=None if self.verbose else False) as bar:
             judged: Vector | None = None
             if parts:
                 found = []
                 for part in parts:
                     train, held = held_out(queries, part)
                     stages = self._stages(train, None, factor, loss)
-                    solved = stages.bound.near(stages.centre, strengths, self.tolerance, lambda _: bar.advance(1))
+                    solved = stages.bound.near(stages.centre, alphas, self.tolerance, lambda _: bar.advance(1))
                     found.append([self._worth(held, one.w * factor) for one in solved])
                 judged = mean_over_parts(found)
             stages = self._stages(queries, validation, factor, loss)
@@ -227,21 +227,21 @@ class TwoStage(LinearRanker):
                 bar.advance(1)
 
             with self._kept_on_ctrl_c(lambda: self._take(done, judged, stages, factor)):
-                stages.bound.near(stages.centre, strengths, self.tolerance, after)
+                stages.bound.near(stages.centre, alphas, self.tolerance, after)
         self._take(done, judged, stages, factor)
 
     def _checked(self) -> tuple[list[float], Loss]:
-        """The strengths from the largest on, and the bound; what parameters cannot mean is refused."""
-        strengths = sorted(set(as_grid(self.strength, STRENGTHS, "strength")), reverse=True)
-        if strengths[-1] == 0:
-            raise RankwiseError("strength is above 0, because without it no weights may be the best: found 0")
+        """The alphas from the largest on, and the bound; what parameters cannot mean is refused."""
+        alphas = sorted(set(as_grid(self.alpha, ALPHAS, "alpha")), reverse=True)
+        if alphas[-1] == 0:
+            raise RankwiseError("alpha is above 0, because without it no weights may be the best: found 0")
         if not checks.is_number(self.tolerance) or not 0 < self.tolerance < 1:
             raise RankwiseError(f"tolerance is a number between 0 and 1: found {self.tolerance!r}")
         if self.second is None:
-            return strengths, bound_of(self._measure())
+            return alphas, bound_of(self._measure())
         if not isinstance(self.second, Loss) or not self.second.convex:
             raise RankwiseError(f"second is a convex loss, such as SVMMapHinge(): found {self.second!r:.60}")
-        return strengths, self.second
+        return alphas, self.second
 
     def _stages(self, queries: Queries, validation: Queries | None, factor: Vector, loss: Loss) -> "_Stages":
         """The first ranker's weights on these lists, at their best length, and the bound to go on with."""
@@ -275,30 +275,30 @@ class TwoStage(LinearRanker):
     def _take(
         self, done: list[tuple[Solved, float, float]], judged: Vector | None, stages: "_Stages", factor: Vector
     ) -> bool:
-        """Set what was learned for the strengths that are done; False if there is none."""
+        """Set what was learned for the alphas that are done; False if there is none."""
         if not done:
             return False
         worth = np.array([held for _, _, held in done]) if judged is None else judged[: len(done)]
         best = 0 if np.isnan(worth).all() else int(np.nanargmax(worth))
         rows = [
-            (one.strength, one.objective, one.loss, one.gap, train, held)
+            (one.alpha, one.objective, one.loss, one.gap, train, held)
             for (one, train, _), held in zip(done, worth.tolist(), strict=True)
         ]
         self.first_ = stages.first
         self.length_ = stages.length
-        self.strength_ = done[best][0].strength
+        self.alpha_ = done[best][0].alpha
         self.path_ = Table(
             {name: list(column) for name, column in zip(self._columns(), zip(*rows, strict=True), strict=True)}
         )
         self.coef_ = done[best][0].w * factor
         return True
 
-    def _minimised(self) -> Minimised:
-        place = self.path_["strength"].tolist().index(self.strength_)
-        return Minimised(
+    def _training_objective(self) -> TrainingObjective:
+        place = self.path_["alpha"].tolist().index(self.alpha_)
+        return TrainingObjective(
             loss=self._checked()[1],
-            strength=self.strength_,
-            strength_fixed=False if len(self.path_) > 1 else None,
+            alpha=self.alpha_,
+            alpha_fixed=False if len(self.path_) > 1 else None,
             scale=self.scale,
             centre_fixed=False,  # its length at least was found on these lists
             objective=float(self.path_["objective"][place]),
@@ -309,12 +309,12 @@ class TwoStage(LinearRanker):
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         path = {f"path.{number}": self.path_[name] for number, name in enumerate(self.path_.columns)}
-        return {"strength": self.strength_, "length": self.length_}, {"coef": self.coef_, "first": self.first_, **path}
+        return {"alpha": self.alpha_, "length": self.length_}, {"coef": self.coef_, "first": self.first_, **path}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self.coef_ = read_coef(store, self.n_features_in_)
         self.first_ = store.array("first", np.float64, (self.n_features_in_,))
-        self.strength_, self.length_ = float(facts["strength"]), float(facts["length"])
+        self.alpha_, self.length_ = float(facts["alpha"]), float(facts["length"])
         columns = enumerate(self._columns())
         self.path_ = Table({name: store.array(f"path.{number}", np.float64, (None,)) for number, name in columns})
 

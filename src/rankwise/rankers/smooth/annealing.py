@@ -1,4 +1,4 @@
-"""Strengths and starts tried on the same lists, side by side: the stages of each, and what they are worth."""
+"""Alphas and starts tried on the same lists, side by side: the stages of each, and what they are worth."""
 
 import math
 import threading
@@ -79,15 +79,15 @@ class AnnealingHistory(Table):
 
 
 @dataclass(frozen=True)
-class Plan:
-    """One strength with one start."""
+class AnnealingPlan:
+    """One alpha with one start."""
 
-    strength: float
+    alpha: float
     start: Start
 
 
 @dataclass(frozen=True)
-class Run:
+class AnnealedRun:
     """The stages of a plan, the measure on train and held-out lists after each, and the mean smoothed measure."""
 
     stages: list[Stage]
@@ -113,28 +113,28 @@ class Run:
 class _Running:
     """A plan on its way: its finished stages, each with what it is worth; rows are added and never changed."""
 
-    plan: Plan
+    plan: AnnealingPlan
     largest: tuple[float, float]
     rows: list[tuple[Stage, float, float]] = field(default_factory=list)
 
-    def run(self) -> Run:
+    def run(self) -> AnnealedRun:
         """The stages so far."""
-        most, often = self.largest
+        most, query_weight = self.largest
         stages, train, held = zip(*self.rows, strict=True)
-        smoothed = [(most - stage.loss) / often if often else math.nan for stage in stages]
-        return Run(list(stages), np.array(train), np.array(held), np.array(smoothed))
+        smoothed = [(most - stage.loss) / query_weight if query_weight else math.nan for stage in stages]
+        return AnnealedRun(list(stages), np.array(train), np.array(held), np.array(smoothed))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trials:
-    """Every start with every strength, on any lists, in the same way.
+class AnnealingTrials:
+    """Every start with every alpha, on any lists, in the same way.
 
     ``given`` are the starts as the user names them, ``descent`` what :class:`Annealing` is told about steps. ``begun``
     holds all plans that were begun, for the case that the user has had enough.
     """
 
     given: list[Any]
-    strengths: tuple[float, ...]
+    alphas: tuple[float, ...]
     begin: Beginnings
     measure: Measure
     factor: Vector
@@ -143,24 +143,24 @@ class Trials:
     bar: progress
     begun: list[_Running] = field(default_factory=list)
 
-    def best_so_far(self) -> tuple[Plan, Run] | None:
+    def best_so_far(self) -> tuple[AnnealingPlan, AnnealedRun] | None:
         """Of the plans with a finished stage, that whose last one is worth most, by held-out lists where there are."""
         runs = [(one.plan, one.run()) for one in self.begun if one.rows]
         return max(runs, key=lambda run: np.nan_to_num([run[1].held[-1], run[1].train[-1]]).tolist(), default=None)
 
-    def plans(self, train: Queries, validation: Queries | None) -> list[Plan]:
-        """Start after start, each with all strengths; a regression among them is fitted on these lists."""
+    def plans(self, train: Queries, validation: Queries | None) -> list[AnnealingPlan]:
+        """Start after start, each with all alphas; a regression among them is fitted on these lists."""
         starts = [self.begin.start(one, train, validation, self.factor) for one in self.given]
-        return [Plan(strength, start) for start in starts for strength in self.strengths]
+        return [AnnealingPlan(alpha, start) for start in starts for alpha in self.alphas]
 
-    def run(self, plans: list[Plan], train: Queries, held: Queries | None) -> list[Run]:
+    def run(self, plans: list[AnnealingPlan], train: Queries, held: Queries | None) -> list[AnnealedRun]:
         """The plans on these lists, judged on others; several share the threads, one has them all."""
         lists = LossOverLists.of(self.begin.loss, train, list_weights(self.measure, train))
         largest = largest_gain(self.measure, lists)
         inside = 1 if len(plans) > 1 else self.n_jobs
         stopped = threading.Event()
 
-        def anneal(plan: Plan) -> Run:
+        def anneal(plan: AnnealingPlan) -> AnnealedRun:
             running = _Running(plan, largest)
             self.begun.append(running)
 
@@ -172,7 +172,7 @@ class Trials:
                 lists=lists,
                 factor=self.factor,
                 centre=plan.start.w,
-                strength=plan.strength,
+                alpha=plan.alpha,
                 n_jobs=inside,
                 stopped=stopped,
                 **self.descent,
@@ -192,11 +192,11 @@ class Trials:
 
 
 def _side_by_side(
-    anneal: Callable[[Plan], Run], plans: list[Plan], workers: int, stopped: threading.Event
-) -> list[Run]:
+    anneal: Callable[[AnnealingPlan], AnnealedRun], plans: list[AnnealingPlan], workers: int, stopped: threading.Event
+) -> list[AnnealedRun]:
     """Every plan annealed, on threads; where one fails, or Ctrl-C is hit, nobody waits for the others."""
 
-    def guarded(plan: Plan) -> Run:
+    def guarded(plan: AnnealingPlan) -> AnnealedRun:
         try:
             return anneal(plan)
         except BaseException:

@@ -65,8 +65,8 @@ def largest_gain(measure: Measure, lists: LossOverLists) -> tuple[float, float]:
     nothing = ScoredLists(np.zeros(queries.n_documents), queries.labels(), queries.start, rows)
     found = ~np.isnan(measure_lists([measure], nothing)[0])
     worth = lists.weight if len(lists.weight) else np.ones(len(queries))
-    often = np.ones(len(queries)) if queries.weight is None else queries.weight
-    return math.fsum(worth[found]), math.fsum(often[found])
+    query_weight = np.ones(len(queries)) if queries.weight is None else queries.weight
+    return math.fsum(worth[found]), math.fsum(query_weight[found])
 
 
 def stage_sigmas(loss: SmoothedMeasure, unit: float) -> list[float]:

@@ -16,10 +16,10 @@ from rankwise.data.queries import Queries
 from rankwise.measures.ndcg import DCG
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._model_selection import held_out, mean_over_parts, parts_of
-from rankwise.rankers.certificate.objective import Minimised
+from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ranksvm import RankSVM
 from rankwise.rankers.linear.ridge import RidgeRanker, as_grid, read_coef
-from rankwise.rankers.smooth.annealing import COLUMNS, AnnealingHistory, Plan, Run, Trials
+from rankwise.rankers.smooth.annealing import COLUMNS, AnnealedRun, AnnealingHistory, AnnealingPlan, AnnealingTrials
 from rankwise.rankers.smooth.landscape import Landscape
 from rankwise.rankers.smooth.smoothed import SIGMAS, smoothed_for
 from rankwise.rankers.smooth.start import Beginnings, as_bounds, as_sigmas, as_starts
@@ -29,7 +29,7 @@ from rankwise.solvers.batch.feature_scale import Scale, scale_factors
 Vector = NDArray[np.float64]
 
 # lambda norm(w - w0)^2 beside a SUM over lists
-STRENGTHS = tuple(10.0**power for power in range(-6, 4))
+ALPHAS = tuple(10.0**power for power in range(-6, 4))
 
 
 class SmoothRank(LinearRanker):
@@ -39,9 +39,9 @@ class SmoothRank(LinearRanker):
     ----------
     measure : "nDCG@k" (default k = 50), "nDCG", "DCG@k", "AP", "P@k" or "RR": what is smoothed, and by which choices
         are made
-    strength : lambda, for features in the units that ``scale`` gives them and a sum over lists; several, of which the
+    alpha : lambda, for features in the units that ``scale`` gives them and a sum over lists; several, of which the
         best on the validation set (or by folds over queries, without one) is taken; None: 10^-6, ..., 10^3
-    start : w0: "ridge" or "ranksvm" (:class:`RidgeRanker`, :class:`RankSVM`, their strengths chosen likewise), a fitted
+    start : w0: "ridge" or "ranksvm" (:class:`RidgeRanker`, :class:`RankSVM`, their alphas chosen likewise), a fitted
         linear ranker, a vector of weights on raw features, or a list of such, of which the best is taken
     sigmas : widths of the smoothing, decreasing, in squared score units of a regression on gains; None: 2^6, 2^5,
         ..., 2^-6. Starts whose scores live on another scale have them multiplied accordingly
@@ -59,17 +59,17 @@ class SmoothRank(LinearRanker):
     Attributes
     ----------
     coef_ : weights on raw features
-    strength_ : the lambda that was taken
+    alpha_ : the lambda that was taken
     start_ : w0 on raw features
     history_ : sigma, objective, smoothed, train and validation measure at every stage; it draws itself
-    path_ : for every strength the measure by which it was judged
+    path_ : for every alpha the measure by which it was judged
 
     Notes
     -----
     A step costs one pass over X: rows are scored, the loss taken, and the gradient added while they are in cache. The
     objective is not convex; at w = 0 its gradient is 0, so a start of zeros is refused where there is something
     to learn. Fewer queries than folds make as many parts as there are queries; where nothing can judge them, the
-    largest strength is taken.
+    largest alpha is taken.
 
     References
     ----------
@@ -83,7 +83,7 @@ class SmoothRank(LinearRanker):
         self,
         measure: Any = "nDCG@50",
         *,
-        strength: float | Sequence[float] | None = None,
+        alpha: float | Sequence[float] | None = None,
         start: Any = "ridge",
         sigmas: Sequence[float] | None = None,
         smoothing: Literal["sigmoid", "indicator"] = "sigmoid",
@@ -101,7 +101,7 @@ class SmoothRank(LinearRanker):
         missing: checks.Missing = "error",
     ) -> None:
         self.measure = measure
-        self.strength = strength
+        self.alpha = alpha
         self.start = start
         self.sigmas = sigmas
         self.smoothing = smoothing
@@ -121,24 +121,24 @@ class SmoothRank(LinearRanker):
     @classmethod
     def examples(cls) -> Sequence[Self]:
         return (
-            cls("nDCG@5", strength=1.0, sigmas=(4.0, 0.25), steps=5),
-            cls("AP", strength=(0.1, 10.0), sigmas=(2.0, 0.5), steps=3, stop="best", solver="lbfgs", folds=2),
+            cls("nDCG@5", alpha=1.0, sigmas=(4.0, 0.25), steps=5),
+            cls("AP", alpha=(0.1, 10.0), sigmas=(2.0, 0.5), steps=3, stop="best", solver="lbfgs", folds=2),
         )
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         if self.stop not in ("last", "best"):
             raise RankwiseError(f"stop is 'last' or 'best': found {self.stop!r}")
         given = [self.coef_] if self.warm_start and hasattr(self, "coef_") else as_starts(self.start)
-        strengths = as_grid(self.strength, STRENGTHS, "strength")
-        tried = len(given) * len(strengths)
+        alphas = as_grid(self.alpha, ALPHAS, "alpha")
+        tried = len(given) * len(alphas)
         parts = []
         if validation is None and (tried > 1 or self.stop == "best"):
             parts = parts_of(queries, self.folds, self.random_state)
         passes = tried * len(parts) + 1 if parts else tried
         stages = len(as_sigmas(self.sigmas) or SIGMAS)
-        grid = np.tile(strengths, len(given))
+        grid = np.tile(alphas, len(given))
         with progress("annealing", stages * passes, enabled=None if self.verbose else False) as bar:
-            trials = self._trials(queries, given, strengths, bar)
+            trials = self._trials(queries, given, alphas, bar)
 
             def keep() -> bool:
                 if (found := trials.best_so_far()) is None:
@@ -149,38 +149,40 @@ class SmoothRank(LinearRanker):
             with self._kept_on_ctrl_c(keep):
                 if parts:
                     worth = mean_over_parts([self._judged_on(part, queries, trials) for part in parts])
-                    best, place = self._choose(worth, strengths)
+                    best, place = self._choose(worth, alphas)
                     plan = trials.plans(queries, None)[best]
                     (run,) = trials.run([plan], queries, None)
                 else:
                     plans = trials.plans(queries, validation)
                     runs = trials.run(plans, queries, validation)
                     worth = np.array([run.held for run in runs])
-                    best, place = self._choose(worth, strengths)
+                    best, place = self._choose(worth, alphas)
                     plan, run = plans[best], runs[best]
         self._take(
             plan, run, place, trials, grid, worth[:, -1] if self.stop == "last" else np.fmax.reduce(worth, axis=1)
         )
 
-    def _take(self, plan: Plan, run: Run, place: int, trials: Trials, grid: Vector, judged: Vector) -> None:
+    def _take(
+        self, plan: AnnealingPlan, run: AnnealedRun, place: int, trials: AnnealingTrials, grid: Vector, judged: Vector
+    ) -> None:
         """Hold one stage of one plan, and what was known of all plans when it was chosen."""
-        self.strength_ = plan.strength
+        self.alpha_ = plan.alpha
         self.start_ = plan.start.w * trials.factor
         self.history_ = run.history(trials.measure, trials.factor)
         self.coef_ = self.history_.coefs[place].copy()
-        number = np.repeat(np.arange(len(trials.given)), len(trials.strengths))
-        self.path_ = Table({"start": number, "strength": grid, trials.measure.title: judged})
+        number = np.repeat(np.arange(len(trials.given)), len(trials.alphas))
+        self.path_ = Table({"start": number, "alpha": grid, trials.measure.title: judged})
 
-    def _trials(self, queries: Queries, given: list[Any], strengths: tuple[float, ...], bar: progress) -> Trials:
+    def _trials(self, queries: Queries, given: list[Any], alphas: tuple[float, ...], bar: progress) -> AnnealingTrials:
         measure, bounds = self._measure(), as_bounds(self.sign, queries)
         alike: dict[str, Any] = {"scale": self.scale, "folds": self.folds, "random_state": self.random_state}
         alike["n_jobs"] = self.n_jobs
         named = {"ridge": RidgeRanker(measure, **alike), "ranksvm": RankSVM(measure, **alike)}
         loss = smoothed_for(measure, self.smoothing)
         factor, _ = scale_factors(queries, self.scale)
-        return Trials(
+        return AnnealingTrials(
             given=given,
-            strengths=strengths,
+            alphas=alphas,
             begin=Beginnings(named=named, loss=loss, sigmas=as_sigmas(self.sigmas), bounds=bounds, n_jobs=self.n_jobs),
             measure=measure,
             factor=factor,
@@ -195,27 +197,27 @@ class SmoothRank(LinearRanker):
         )
 
     @staticmethod
-    def _judged_on(part: NDArray[np.int64], queries: Queries, trials: Trials) -> list[Vector]:
+    def _judged_on(part: NDArray[np.int64], queries: Queries, trials: AnnealingTrials) -> list[Vector]:
         """What every plan is worth, stage by stage, on lists that neither it nor its start has seen."""
         train, held = held_out(queries, part)
         return [run.held for run in trials.run(trials.plans(train, None), train, held)]
 
-    def _choose(self, worth: Vector, strengths: tuple[float, ...]) -> tuple[int, int]:
+    def _choose(self, worth: Vector, alphas: tuple[float, ...]) -> tuple[int, int]:
         """(plan, stage) to keep, by what each plan was worth at each stage; the strongest where nothing judges them."""
         last = worth.shape[1] - 1
         considered = worth[:, last:] if self.stop == "last" else worth
         if np.isnan(considered).all():
-            return int(np.argmax(strengths)), last
+            return int(np.argmax(alphas)), last
         best, place = np.unravel_index(int(np.nanargmax(considered)), considered.shape)
         return int(best), last if self.stop == "last" else int(place)
 
-    def _minimised(self) -> Minimised | None:
+    def _training_objective(self) -> TrainingObjective | None:
         if isinstance(self._measure(), DCG):  # lists count by their ideal DCG there
             return None
         place = int(np.argmax((self.history_.coefs == self.coef_).all(axis=1)))
         kept = self.sigmas is not None and (self.stop == "last" or len(self.history_) == 1)
         loss: Any = smoothed_for(self._measure(), self.smoothing)
-        return Minimised(
+        return TrainingObjective(
             loss=replace(loss, sigma=float(self.history_["sigma"][place])), loss_fixed=None if kept else False
         )
 
@@ -224,7 +226,7 @@ class SmoothRank(LinearRanker):
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = {f"history.{name}": self.history_[name].astype(np.float64) for name in self.history_.columns}
         arrays |= {f"path.{number}": self.path_[name].astype(float) for number, name in enumerate(self.path_.columns)}
-        return {"strength": self.strength_}, {
+        return {"alpha": self.alpha_}, {
             "coef": self.coef_,
             "start": self.start_,
             "history.coefs": self.history_.coefs,
@@ -234,14 +236,14 @@ class SmoothRank(LinearRanker):
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self.coef_ = read_coef(store, self.n_features_in_)
         self.start_ = store.array("start", np.float64, (self.n_features_in_,))
-        self.strength_ = float(facts["strength"])
+        self.alpha_ = float(facts["alpha"])
         columns = {name: store.array(f"history.{name}", np.float64, (None,)) for name in COLUMNS}
         for name in ("steps", "evaluations"):
             columns[name] = columns[name].astype(np.int64)
         coefs = store.array("history.coefs", np.float64, (len(columns["sigma"]), self.n_features_in_))
         self.history_ = AnnealingHistory(columns, self._measure(), coefs)
-        start, strength, judged = (store.array(f"path.{number}", np.float64, (None,)) for number in range(3))
-        self.path_ = Table({"start": start.astype(np.int64), "strength": strength, self._measure().title: judged})
+        start, alpha, judged = (store.array(f"path.{number}", np.float64, (None,)) for number in range(3))
+        self.path_ = Table({"start": start.astype(np.int64), "alpha": alpha, self._measure().title: judged})
 
     # ------------------------------------------------------------------------------------------- looking around
 

@@ -31,12 +31,12 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class Annealing:
-    """What all stages share: the lists, the strength lambda, the centre w0, and how to descend."""
+    """What all stages share: the lists, the alpha lambda, the centre w0, and how to descend."""
 
     lists: LossOverLists
     factor: Vector
     centre: Vector
-    strength: float
+    alpha: float
     solver: Solver = "cg"
     steps: int = 50
     tolerance: float = 1e-6
@@ -50,7 +50,7 @@ class Annealing:
         def value_and_slope(w: Vector) -> tuple[float, Vector]:
             value, slope = smoothed(w * self.factor, n_jobs=self.n_jobs)
             away = w - self.centre
-            return value + self.strength * float(away @ away), slope * self.factor + 2 * self.strength * away
+            return value + self.alpha * float(away @ away), slope * self.factor + 2 * self.alpha * away
 
         return value_and_slope
 
@@ -67,7 +67,7 @@ class Annealing:
                 bounds=self.bounds,
             )
             w, away = found.w, found.w - self.centre
-            loss = found.value - self.strength * float(away @ away)
+            loss = found.value - self.alpha * float(away @ away)
             stages.append(Stage(sigma, w, found.value, loss, found.steps, found.evaluations))
             if after is not None:
                 after(stages[-1])

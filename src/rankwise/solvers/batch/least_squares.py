@@ -1,7 +1,7 @@
 """Ridge regression on millions of rows in one pass, or on few rows with as many features as there may be.
 
 min over w, b of sum_i c_i (w . x_i + b - g_i)^2 + alpha norm(w)^2 needs sum c, sum c x, sum c x x', sum c g x alone:
-:class:`Moments`. Where there are fewer rows than features, the products x_i . x_k of the rows are fewer: :class:`Rows`.
+:class:`Moments`. Where there are fewer rows than features, the products x_i . x_k of the rows are fewer: :class:`WeightedRows`.
 Both keep relevant and other documents apart, so that any balance between the two is a matter of adding, as is any union
 of sets of lists. Both have the same bits on every number of threads: chunks of rows are fixed and added in order, and
 factorisations run on one thread of BLAS.
@@ -87,7 +87,7 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Rows:
+class WeightedRows:
     """The rows themselves, for fewer rows than features: w = Z' (Z Z' + alpha)^-1 t is sought among their combinations.
 
     Z has the rows sqrt(c_i) (x_i - mean), t the numbers sqrt(c_i) (g_i - mean). The same w as from :class:`Moments` up
@@ -115,9 +115,9 @@ class Rows:
         weight = np.ones(count) if queries.weight is None else queries.weight[queries.query_of_row[rows]]
         return cls((queries.X[rows] - shift) * factor, target[rows], weight, queries.labels()[rows] > 0)
 
-    def __add__(self, other: "Rows") -> "Rows":
+    def __add__(self, other: "WeightedRows") -> "WeightedRows":
         pairs = zip(self._parts(), other._parts(), strict=True)
-        return Rows(*(np.concatenate(pair) for pair in pairs))
+        return WeightedRows(*(np.concatenate(pair) for pair in pairs))
 
     def _parts(self) -> tuple[NDArray[np.generic], ...]:
         return self.x, self.target, self.weight, self.relevant
@@ -136,9 +136,9 @@ class Rows:
             return [np.asarray((vectors @ part) @ z) for part in _shrunk(along, values, alphas, z.shape[1])]
 
 
-def ridge_problem(queries: Queries) -> type[Moments] | type[Rows]:
+def ridge_problem(queries: Queries) -> type[Moments] | type[WeightedRows]:
     """The one of the two that is cheaper for these queries."""
-    return Rows if queries.n_documents < queries.n_features else Moments
+    return WeightedRows if queries.n_documents < queries.n_features else Moments
 
 
 def class_shares(counts: Vector, most: float | None) -> tuple[float, float]:

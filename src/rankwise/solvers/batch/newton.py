@@ -100,7 +100,7 @@ def newton(
     tolerance : over when norm(gradient) <= tolerance * reference
     steps : Newton steps at most
     reference : the size of gradient to compare with; None: norm(gradient) at the start. A start that is good already,
-        as on a path of strengths, wants that of a start at 0
+        as on a path of alphas, wants that of a start at 0
     strong : a number above 0 for which f(w) - (strong/2) norm(w)^2 is convex: then no value is below
         f(w) - norm(gradient)^2 / (2 strong), and the gap is known
     callback : called with the point and its row after every step; True ends the run
@@ -199,14 +199,14 @@ def _line_search(function: Function, w: Vector, here: AtPoint, d: Vector) -> tup
 
 @dataclass(frozen=True)
 class Ridged:
-    """w -> (strength/2) norm(w)^2 + share f(factor w), for a function f with Hessian products.
+    """w -> (alpha/2) norm(w)^2 + share f(factor w), for a function f with Hessian products.
 
     ``share`` makes a mean of a sum over lists; ``factor`` puts the weights on features of a common scale. Where f is
-    convex, ``strong=strength`` holds.
+    convex, ``strong=alpha`` holds.
     """
 
     function: Function
-    strength: float
+    alpha: float
     share: float
     factor: Vector
 
@@ -224,12 +224,12 @@ class RidgedAt:
 
     @property
     def value(self) -> float:
-        return self.of.strength / 2 * float(self.w @ self.w) + self.of.share * self.inner.value
+        return self.of.alpha / 2 * float(self.w @ self.w) + self.of.share * self.inner.value
 
     @property
     def gradient(self) -> Vector:
-        return self.of.strength * self.w + self.of.share * self.of.factor * self.inner.gradient
+        return self.of.alpha * self.w + self.of.share * self.of.factor * self.inner.gradient
 
     def hessian_product(self, v: Vector) -> Vector:
         product = self.inner.hessian_product(v * self.of.factor)
-        return self.of.strength * v + self.of.share * self.of.factor * product
+        return self.of.alpha * v + self.of.share * self.of.factor * product

@@ -14,7 +14,7 @@ from rankwise._kernels.jit import compiled, kernel
 from rankwise._kernels.rows import add_rows, dot
 from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss
-from rankwise.losses.compute import FORMULA, PreparedLists
+from rankwise.losses.compute import KERNEL, PreparedLists
 
 Vector = NDArray[np.float64]
 
@@ -23,26 +23,26 @@ Vector = NDArray[np.float64]
 # One pass over X for a loss and its gradient: a list is scored, and X' g added while its rows are in cache.
 
 
-def _fused_lists(formula, first, last, start, rows, X, label, value, weight, table, knobs, w, gradient):
+def _fused_lists(kernel, first, last, start, rows, X, label, value, weight, table, params, w, gradient):
     """The weighted sum of the loss over lists first..last-1; adds its gradient with respect to w to ``gradient``."""
     longest = 0
     for q in range(first, last):
         longest = max(longest, start[q + 1] - start[q])
-    room, places = np.empty((4, longest)), np.empty(longest, np.int64)
+    buffer, places = np.empty((4, longest)), np.empty(longest, np.int64)
     total = 0.0
     for q in range(first, last):
         low, size = start[q], start[q + 1] - start[q]
-        often = 1.0 if len(weight) == 0 else weight[q]
-        if size == 0 or often == 0.0:
+        query_weight = 1.0 if len(weight) == 0 else weight[q]
+        if size == 0 or query_weight == 0.0:
             continue
-        s, y, v, g, own = room[0, :size], room[1, :size], room[2, :size], room[3, :size], places[:size]
+        s, y, v, g, own = buffer[0, :size], buffer[1, :size], buffer[2, :size], buffer[3, :size], places[:size]
         for p in range(size):
             row = low + p if len(rows) == 0 else rows[low + p]
             own[p] = row
             s[p] = dot(X[row], w)
             y[p], v[p], g[p] = label[row], value[row], 0.0
-        total += often * formula(s, y, v, g, table, knobs)
-        g *= often
+        total += query_weight * kernel(s, y, v, g, table, params)
+        g *= query_weight
         add_rows(X, own, g, gradient)
     return total
 
@@ -57,7 +57,7 @@ def fused_on(dtype: np.dtype[Any]) -> Any:
     """The pass compiled for this type of X."""
     real = types.float32 if dtype == np.float32 else types.float64
     X = types.Array(real, 2, "C", readonly=True)
-    given = (types.FunctionType(FORMULA), types.int64, types.int64, _ints_in, _ints_in, X, *(_floats_in,) * 6)
+    given = (types.FunctionType(KERNEL), types.int64, types.int64, _ints_in, _ints_in, X, *(_floats_in,) * 6)
     return compiled(kernel(_fused_lists), types.float64(*given, _floats))
 
 
@@ -103,18 +103,18 @@ class LossOverLists:
     @cached_property
     def _over_chunk(self) -> Callable[[int, int, Vector], tuple[float, Vector]]:
         from rankwise._kernels.jit import typed_function
-        from rankwise.losses.compute import FORMULA
+        from rankwise.losses.compute import KERNEL
 
         start, prepared, weight = self.queries.start, self.prepared, self.weight
-        formula = typed_function(type(prepared.loss).formula, FORMULA)
+        kernel = typed_function(type(prepared.loss).kernel, KERNEL)
         rows = np.empty(0, np.int64) if prepared.rows is None else prepared.rows
         label, value, table = prepared.label, prepared.value, prepared.table
-        knobs = np.array(prepared.loss.knobs(), dtype=np.float64)
+        params = np.array(prepared.loss.params(), dtype=np.float64)
         X, features, fused = np.asarray(self.queries.X), self.queries.n_features, fused_on(self.queries.X.dtype)
 
         def over_chunk(first: int, last: int, w: Vector) -> tuple[float, Vector]:
             gradient = np.zeros(features)
-            total = fused(formula, first, last, start, rows, X, label, value, weight, table, knobs, w, gradient)
+            total = fused(kernel, first, last, start, rows, X, label, value, weight, table, params, w, gradient)
             return total, gradient
 
         return over_chunk

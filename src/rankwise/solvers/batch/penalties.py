@@ -153,7 +153,7 @@ class Planes:
     def add(self, slope: Vector, offset: float) -> None:
         """One more plane."""
         if self._n == len(self._offset):
-            self._move_to(np.arange(self._n), room=2 * self._n)
+            self._move_to(np.arange(self._n), buffer=2 * self._n)
         n = self._n
         self._slope[n], self._offset[n], self._idle[n] = slope, offset, 0
         self._gram[n, : n + 1] = self._gram[: n + 1, n] = self._slope[: n + 1] @ slope
@@ -171,13 +171,13 @@ class Planes:
     def keep(self, chosen: NDArray[np.bool_]) -> None:
         """Forget all but the chosen planes."""
         if not chosen.all():
-            self._move_to(np.flatnonzero(chosen), room=len(self._offset))
+            self._move_to(np.flatnonzero(chosen), buffer=len(self._offset))
 
-    def _move_to(self, places: NDArray[np.int64], room: int) -> None:
+    def _move_to(self, places: NDArray[np.int64], buffer: int) -> None:
         """The planes at these places alone, in arrays with this much room."""
         n = len(places)
-        slope, offset, gram = np.empty((room, self._slope.shape[1])), np.empty(room), np.empty((room, room))
-        idle = np.zeros(room, dtype=np.int64)
+        slope, offset, gram = np.empty((buffer, self._slope.shape[1])), np.empty(buffer), np.empty((buffer, buffer))
+        idle = np.zeros(buffer, dtype=np.int64)
         slope[:n], offset[:n], idle[:n] = self._slope[places], self._offset[places], self._idle[places]
         gram[:n, :n] = self._gram[np.ix_(places, places)]
         self._n, self._slope, self._offset, self._gram, self._idle = n, slope, offset, gram, idle

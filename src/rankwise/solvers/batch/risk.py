@@ -1,4 +1,4 @@
-"""The regularised mean loss over judged lists, made smallest for one strength, or one ball, after another."""
+"""The regularised mean loss over judged lists, made smallest for one alpha, or one ball, after another."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -39,10 +39,10 @@ Note: TypeAlias = Callable[[Round], None]
 
 
 class Risk(Protocol):
-    """What a ranker asks of a problem that it solves for several strengths."""
+    """What a ranker asks of a problem that it solves for several alphas."""
 
     def solve(self, level: float, tolerance: float, max_calls: int, note: Note) -> None:
-        """Make the problem of this strength, or in this ball, small; every round, the last one too, is noted."""
+        """Make the problem of this alpha, or in this ball, small; every round, the last one too, is noted."""
 
 
 def mean_share(queries: Queries) -> float:
@@ -65,7 +65,7 @@ class BundleRisk:
     Notes
     -----
     A search is over once gap <= tolerance x objective and nine tenths of all that can be gained over w0 have been
-    gained for certain. The latter matters where the strength is so large that w0 itself is within the tolerance: it is
+    gained for certain. The latter matters where the alpha is so large that w0 itself is within the tolerance: it is
     the direction that ranks, however short. Where nothing can be gained, gap <= tolerance^2 x objective ends it.
     """
 

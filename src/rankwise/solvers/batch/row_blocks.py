@@ -45,6 +45,6 @@ def largest_radius(queries: Queries) -> float:
     from rankwise._kernels.rows import list_radius
 
     X, rows = np.asarray(queries.X), queries.rows
-    ones, room = np.ones(queries.n_features), np.empty(queries.n_features)
+    ones, buffer = np.ones(queries.n_features), np.empty(queries.n_features)
     bounds = zip(queries.start[:-1], queries.start[1:], strict=True)
-    return max((float(list_radius(X, rows[a:b], ones, room)) for a, b in bounds if b > a), default=0.0)
+    return max((float(list_radius(X, rows[a:b], ones, buffer)) for a, b in bounds if b > a), default=0.0)

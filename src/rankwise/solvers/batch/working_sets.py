@@ -98,10 +98,10 @@ class WorkingSets:
         self._chunks = list(drive.query_chunks(self._start, _CHUNK))
 
     def _make_room(self, needed: int) -> None:
-        room = len(self._missed)
-        if needed <= room:
+        buffer = len(self._missed)
+        if needed <= buffer:
             return
-        larger = max(needed, 2 * room)
+        larger = max(needed, 2 * buffer)
         for name in ("_vectors", "_missed", "_list", "_is_imperfect"):
             old = getattr(self, name)
             grown = np.empty((larger, *old.shape[1:]), dtype=old.dtype)

@@ -34,7 +34,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rules:
+class OnlineConfig:
     """How a run learns: w <- projection of (w - eta_t times the gradient of the loss), on mistakes or always.
 
     Parameters
@@ -147,7 +147,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Played:
+class RoundLog:
     """What happened in some rounds, one value a round: the lists, mistakes, and measures of the published scores.
 
     ``loss`` is that of the rounds that were learned from and 0 in the others. ``measure`` is NaN where a list has

@@ -17,7 +17,7 @@ from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds import online as bounds_of
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.solvers.batch.objective import LossOverLists
-from rankwise.solvers.online.config import Played, Rules, State
+from rankwise.solvers.online.config import OnlineConfig, RoundLog, State
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,24 +98,24 @@ class Tally:
     """
 
     length: int = 0
-    room: NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16), repr=False)
+    buffer: NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16), repr=False)
     filled: list[int] = field(default_factory=lambda: [0], repr=False)
 
     def added(self, places: NDArray[np.int64], length: int) -> "Tally":
         """One more for each of the places, after which there are ``length`` lists."""
-        room, filled = self.room, self.filled
-        if length > len(room) or filled[0] > self.length:
-            room = np.zeros(max(length, 2 * len(room)), np.uint16)
-            room[: self.length] = self.room[: self.length]
+        buffer, filled = self.buffer, self.filled
+        if length > len(buffer) or filled[0] > self.length:
+            buffer = np.zeros(max(length, 2 * len(buffer)), np.uint16)
+            buffer[: self.length] = self.buffer[: self.length]
             filled = [0]
-        np.add.at(room, places, 1)
+        np.add.at(buffer, places, 1)
         filled[0] = max(length, self.length)
-        return Tally(filled[0], room, filled)
+        return Tally(filled[0], buffer, filled)
 
     @property
     def counts(self) -> NDArray[np.uint16]:
         """One number a list."""
-        return self.room[: self.length]
+        return self.buffer[: self.length]
 
 
 THESE = Precondition("the comparator's loss is that on the queries of the run, in their order and with their weights")
@@ -143,7 +143,7 @@ class Ledger:
     Weighted queries count by their weights in ``loss`` and ``mean``.
     """
 
-    rules: Rules
+    config: OnlineConfig
     rounds: int = 0
     counted: float = 0.0
     mistakes: int = 0
@@ -162,13 +162,13 @@ class Ledger:
         """The time-averaged measure; NaN before a round that the measure says something about."""
         return self.measured / self.counted if self.counted else math.nan
 
-    def after(self, played: Played, queries: Queries, state: State, first: int) -> "Ledger":
+    def after(self, played: RoundLog, queries: Queries, state: State, first: int) -> "Ledger":
         """The account with some more rounds; ``first``: the place of ``queries[0]`` in the order of the data."""
-        often = np.ones(len(played.order)) if queries.weight is None else queries.weight[played.order]
+        query_weight = np.ones(len(played.order)) if queries.weight is None else queries.weight[played.order]
         found = np.isfinite(played.measure)
         # running sums round by round, so that no division of the rounds into calls changes a bit
         counted, measured, loss = (
-            np.cumsum(np.append(before, np.where(found, often * values, 0.0)))[1:]
+            np.cumsum(np.append(before, np.where(found, query_weight * values, 0.0)))[1:]
             for before, values in (
                 (self.counted, np.ones(len(found))),
                 (self.measured, played.measure),
@@ -186,8 +186,8 @@ class Ledger:
             loss=float(loss[-1]),
             measured=float(measured[-1]),
             radius=state.radius,
-            lightest=min(self.lightest, float(often.min())),
-            heaviest=max(self.heaviest, float(often.max())),
+            lightest=min(self.lightest, float(query_weight.min())),
+            heaviest=max(self.heaviest, float(query_weight.max())),
             weights=self.weights | played.weights,
             curve=self.curve.extended(self.rounds, mistakes, loss, counted, measured),
             tally=self.tally.added(first + played.order[played.mistake], first + len(queries)),
@@ -229,51 +229,53 @@ class Ledger:
         return found
 
     def _refuse_unless_perceptron(self) -> None:
-        rules, margin = self.rules, getattr(self.rules.loss, "margin", None)
-        if rules.update != "mistakes" or rules.projection != "none" or rules.step != "constant" or margin is None:
+        config, margin = self.config, getattr(self.config.loss, "margin", None)
+        if config.update != "mistakes" or config.projection != "none" or config.step != "constant" or margin is None:
             raise RankwiseError(
                 "bounds on the loss of a run are for perceptrons: SLAM or MaxPair, learning on mistakes, with a "
-                f"constant step and no projection; this run has {rules.loss!r}, update={rules.update!r}, "
-                f"step={rules.step!r}, projection={rules.projection!r}"
+                f"constant step and no projection; this run has {config.loss!r}, update={config.update!r}, "
+                f"step={config.step!r}, projection={config.projection!r}"
             )
 
     def _against(self, F: float = 0.0, norm_u: float = 0.0, *, gamma: float | None = None) -> list[Bound]:
         self._refuse_unless_perceptron()
-        rules, facts, margin = self.rules, self.weights, getattr(self.rules.loss, "margin", 0.0)
-        if rules.loss.name == "MaxPair":
+        config, facts, margin = self.config, self.weights, getattr(self.config.loss, "margin", 0.0)
+        if config.loss.name == "MaxPair":
             self._refuse_weights("the number of mistakes of the max-pair perceptron")
             if gamma is not None:
-                return [self._settled(bounds_of.separable_worst_pair(gamma=gamma, radius=self.radius))]
-            return [self._settled(bounds_of.worst_pair_mistakes(F=F, norm_u=norm_u, radius=self.radius))]
+                return [self._with_known_preconditions(bounds_of.separable_worst_pair(gamma=gamma, radius=self.radius))]
+            return [
+                self._with_known_preconditions(bounds_of.worst_pair_mistakes(F=F, norm_u=norm_u, radius=self.radius))
+            ]
         run: dict[str, Any] = {"radius": self.radius, "V": facts.V, "margin": margin}
-        run["eta"] = rules.eta if margin > 0 else None
+        run["eta"] = config.eta if margin > 0 else None
         smallest = facts.smallest if facts.V else 1.0
         if gamma is not None:
             return [
-                self._settled(bounds_of.separable_loss(gamma=gamma, **run)),
-                self._settled(bounds_of.separable_mistakes(gamma=gamma, smallest=smallest, **run)),
+                self._with_known_preconditions(bounds_of.separable_loss(gamma=gamma, **run)),
+                self._with_known_preconditions(bounds_of.separable_mistakes(gamma=gamma, smallest=smallest, **run)),
             ]
         found = [
             bounds_of.theorem_s(F=F, norm_u=norm_u, **run),
             bounds_of.slam_mistakes(F=F, norm_u=norm_u, smallest=smallest, **run),
         ]
         if margin == 1 and self.radius > 0 and facts.kappa > 0:
-            step: dict[str, Any] = {"radius": self.radius, "kappa": facts.kappa, "eta": rules.eta}
+            step: dict[str, Any] = {"radius": self.radius, "kappa": facts.kappa, "eta": config.eta}
             found.append(bounds_of.fixed_step(F=F, norm_u=norm_u, **step))
             found.append(bounds_of.theorem_5(F=F, norm_u=norm_u, **step))
-        return [self._settled(bound) for bound in found]
+        return [self._with_known_preconditions(bound) for bound in found]
 
-    def _settled(self, bound: Bound) -> Bound:
+    def _with_known_preconditions(self, bound: Bound) -> Bound:
         """The bound with the preconditions that the run itself meets marked as met."""
         known = {
-            bounds_of.RUN.sentence: self.rules.projection == "none",
+            bounds_of.RUN.sentence: self.config.projection == "none",
             bounds_of.F_SLAM.sentence: True,
             bounds_of.F_WORST_PAIR.sentence: True,
-            bounds_of.COVERED.sentence: covers(self.rules),
-            bounds_of.MARGIN_1.sentence: getattr(self.rules.loss, "margin", None) == 1,
+            bounds_of.COVERED.sentence: covers(self.config),
+            bounds_of.MARGIN_1.sentence: getattr(self.config.loss, "margin", None) == 1,
         }
-        settled = (replace(one, met=known.get(one.sentence, one.met)) for one in bound.preconditions)
-        return replace(bound, preconditions=tuple(settled))
+        with_known_preconditions = (replace(one, met=known.get(one.sentence, one.met)) for one in bound.preconditions)
+        return replace(bound, preconditions=tuple(with_known_preconditions))
 
     @one_blas_thread()
     def _comparator(self, queries: Queries | Iterable[Queries] | None, u: ArrayLike | None) -> tuple[float, float]:
@@ -281,9 +283,9 @@ class Ledger:
         self._refuse_unless_perceptron()
         if queries is None:
             raise RankwiseError("the loss of a comparator is that on the lists with a mistake: give queries= as well")
-        if self.rules.scale != "none":
+        if self.config.scale != "none":
             raise RankwiseError(
-                f"features were scaled as they came (scale={self.rules.scale!r}), so no comparator on the raw ones "
+                f"features were scaled as they came (scale={self.config.scale!r}), so no comparator on the raw ones "
                 "belongs to this run: claim a margin on the scaled ones by gamma="
             )
         parts = list(self._mistaken(queries))
@@ -305,28 +307,30 @@ class Ledger:
 
     def _constant(self) -> float:
         """c of x - F(u) <= norm(u) sqrt(c x)."""
-        margin = getattr(self.rules.loss, "margin", 0.0)
-        if self.rules.loss.name == "MaxPair":
+        margin = getattr(self.config.loss, "margin", 0.0)
+        if self.config.loss.name == "MaxPair":
             return 4 * self.radius**2
-        return 4 * self.radius**2 * self.weights.V + 2 * margin / self.rules.eta
+        return 4 * self.radius**2 * self.weights.V + 2 * margin / self.config.eta
 
     def _mistaken(self, queries: Queries | Iterable[Queries]) -> Iterator[LossOverLists]:
         """The loss at margin 1, summed over the mistakes, block by block; only lists with a mistake are kept.
 
         Mistakes are looked up by position, so other queries, or the same in another order, are refused.
         """
-        loss = replace(self.rules.loss, margin=1.0)  # type: ignore[call-arg]
+        loss = replace(self.config.loss, margin=1.0)  # type: ignore[call-arg]
         counts, first, record = self.tally.counts, 0, TrainingRecord()
         for block in [queries] if isinstance(queries, Queries) else queries:
-            often = counts[first : first + len(block)].astype(np.float64)
+            query_weight = counts[first : first + len(block)].astype(np.float64)
             first += len(block)
-            if len(often) < len(block):
+            if len(query_weight) < len(block):
                 break
             if self.record is not None:
                 record = record.added(fingerprints(block), block.weight)
-            chosen = block if len(often) and often.all() else block[np.flatnonzero(often)]
-            often = often[often > 0]
-            yield LossOverLists.of(loss, chosen, often if chosen.weight is None else often * chosen.weight)
+            chosen = block if len(query_weight) and query_weight.all() else block[np.flatnonzero(query_weight)]
+            query_weight = query_weight[query_weight > 0]
+            yield LossOverLists.of(
+                loss, chosen, query_weight if chosen.weight is None else query_weight * chosen.weight
+            )
         found = "other" if first != self.tally.length else self.record and self.record.compared(record)
         if found and found != "same":
             what = "others" if found == "other" else f"the same {found}"
@@ -361,9 +365,9 @@ class Ledger:
         lines: list[tuple[str, float, str]] = [
             ("rounds", self.rounds, ""),
             ("mistakes", self.mistakes, "first positions not ideal, equal scores in the worst order"),
-            (f"mean {self.rules.measure.title}", self.mean, "of the published rankings, equal scores in no order"),
+            (f"mean {self.config.measure.title}", self.mean, "of the published rankings, equal scores in no order"),
             (
-                f"cumulative loss of {self.rules.measure.title}",
+                f"cumulative loss of {self.config.measure.title}",
                 self.loss,
                 "1 - measure, equal scores in the worst order",
             ),
@@ -387,9 +391,9 @@ class Ledger:
         return draw(self, list(bounds))
 
 
-def covers(rules: Rules) -> bool:
+def covers(config: OnlineConfig) -> bool:
     """Whether the weights of the loss are made for the measure of the run, so that mistakes cost what is accounted."""
-    return replace(rules.loss, margin=1.0).bounds == rules.measure  # type: ignore[call-arg]
+    return replace(config.loss, margin=1.0).upper_bounds == config.measure  # type: ignore[call-arg]
 
 
 # ------------------------------------------------------------------------------------------------------ ledger figure
@@ -403,7 +407,7 @@ def draw(ledger: Any, bounds: list[Bound]) -> "Figure":
     with house_style():
         left, right = figure.subplots(1, 2)
         left.plot(curve.rounds, curve.mean, color=COLOURS[0])
-        left.set(xlabel="round", title=f"time-averaged {ledger.rules.measure.title}", ylim=(None, 1.02))
+        left.set(xlabel="round", title=f"time-averaged {ledger.config.measure.title}", ylim=(None, 1.02))
         left.set_xscale("log")
         right.plot(curve.rounds, curve.mistakes, color=COLOURS[1], label="mistakes")
         right.plot(curve.rounds, curve.loss, color=COLOURS[0], label="cumulative loss")

@@ -31,10 +31,10 @@ from rankwise._kernels.rows import (
 from rankwise.data.fingerprints import FINGERPRINT, Marks, packed
 from rankwise.data.queries import Queries
 from rankwise.guarantees.bounds.online import WeightFacts
-from rankwise.losses.compute import FORMULA, PreparedLists
+from rankwise.losses.compute import KERNEL, PreparedLists
 from rankwise.measures._base import BinaryMeasure
 from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
-from rankwise.solvers.online.config import Played, Rules, State
+from rankwise.solvers.online.config import OnlineConfig, RoundLog, State
 
 Vector = NDArray[np.float64]
 
@@ -89,14 +89,14 @@ def is_mistake(score, grade, cut, top, size, clear):
 
 
 @kernel
-def _set_scale(X, own, rules, moments, counts, sizes, scale, room):
+def _set_scale(X, own, config, moments, counts, sizes, scale, buffer):
     """Bring the running scale of the features up to date; it looks at the features of this list, not at its labels."""
-    if rules[SCALE] == BY_RADIUS:
+    if config[SCALE] == BY_RADIUS:
         scale[:] = 1.0
-        sizes[SCALE_RADIUS] = raised_radius(X, own, scale, room, sizes[SCALE_RADIUS], False)[0]
+        sizes[SCALE_RADIUS] = raised_radius(X, own, scale, buffer, sizes[SCALE_RADIUS], False)[0]
         if sizes[SCALE_RADIUS] > 0.0:
             scale[:] = 1.0 / sizes[SCALE_RADIUS]
-    elif rules[SCALE] == STANDARD:
+    elif config[SCALE] == STANDARD:
         counts[DOCUMENTS] = add_moments(X, own, counts[DOCUMENTS], moments[0], moments[1])
         for j in range(len(scale)):
             spread = math.sqrt(moments[1, j] / counts[DOCUMENTS])
@@ -104,13 +104,13 @@ def _set_scale(X, own, rules, moments, counts, sizes, scale, room):
 
 
 @kernel
-def _project(w, rules):
-    if rules[BALL] == L2:
+def _project(w, config):
+    if config[BALL] == L2:
         norm = math.sqrt(dot(w, w))
-        if norm > rules[BALL_RADIUS]:
-            w *= rules[BALL_RADIUS] / norm
-    elif rules[BALL] == L1:
-        onto_l1_ball(w, rules[BALL_RADIUS])
+        if norm > config[BALL_RADIUS]:
+            w *= config[BALL_RADIUS] / norm
+    elif config[BALL] == L1:
+        onto_l1_ball(w, config[BALL_RADIUS])
 
 
 @kernel
@@ -128,7 +128,7 @@ def _add_to_averages(w, t, sums, kind):
 
 
 def _play_rounds(
-    formula, order, start, rows, X, judged, grade, label, value, weight, table, knobs, rules, keys, signs,
+    kernel, order, start, rows, X, judged, grade, label, value, weight, table, params, config, keys, signs,
     w, sums, moments, counts, sizes, scale, scores, losses, mistaken, hashes, sketches,
 ):  # fmt: skip
     """Play the lists ``order`` one after the other; returns how many were played, fewer only if a score overflowed.
@@ -149,15 +149,15 @@ def _play_rounds(
         low, size = start[order[r]], start[order[r] + 1] - start[order[r]]
         counts[ROUNDS] += 1
         t = counts[ROUNDS]
-        _add_to_averages(w, t, sums, rules[AVERAGE])
+        _add_to_averages(w, t, sums, config[AVERAGE])
         s, g = scores[end : end + size], gradient[:size]
         y, v, c = label[end : end + size], value[end : end + size], grade[end : end + size]
         own = places[:size] if len(rows) == 0 else rows[low : low + size]
         if len(rows) == 0:
             for p in range(size):
                 places[p] = low + p
-        if rules[SCALE] != RAW and size > 0:
-            _set_scale(X, own, rules, moments, counts, sizes, scale, center)
+        if config[SCALE] != RAW and size > 0:
+            _set_scale(X, own, config, moments, counts, sizes, scale, center)
         for j in range(features):
             effective[j] = w[j] * scale[j]
         far = 0.0
@@ -170,23 +170,23 @@ def _play_rounds(
             hashes[r] = query_hash(own, X, judged[end : end + size], keys)
             sketch_query(own, X, signs, spot, cells, sketches[r])
         end += size
-        mistaken[r] = size > 0 and is_mistake(s, c, rules[CUT], top, class_size, clear)
-        if size == 0 or not (mistaken[r] or rules[ALWAYS] != 0.0):
+        mistaken[r] = size > 0 and is_mistake(s, c, config[CUT], top, class_size, clear)
+        if size == 0 or not (mistaken[r] or config[ALWAYS] != 0.0):
             continue
-        often = 1.0 if len(weight) == 0 else weight[order[r]]
+        query_weight = 1.0 if len(weight) == 0 else weight[order[r]]
         g[:] = 0.0
-        losses[r] = often * formula(s, y, v, g, table, knobs)
-        if rules[SCALE] != RAW:
+        losses[r] = query_weight * kernel(s, y, v, g, table, params)
+        if config[SCALE] != RAW:
             sizes[LARGEST], mean_first = raised_radius(X, own, scale, center, sizes[LARGEST], mean_first)
         elif math.sqrt(far) > sizes[LARGEST]:  # rows that lie close enough to 0 raise nothing
             around = reach_from_mean(X, own, scale, center)
             sizes[LARGEST] = max(sizes[LARGEST], min(math.sqrt(far), around))
         step[:] = 0.0
         add_rows(X, own, g, step)
-        eta = rules[ETA] / math.sqrt(t) if rules[STEP] == SQRT else rules[ETA]
+        eta = config[ETA] / math.sqrt(t) if config[STEP] == SQRT else config[ETA]
         for j in range(features):
-            w[j] -= eta * often * scale[j] * step[j]
-        _project(w, rules)
+            w[j] -= eta * query_weight * scale[j] * step[j]
+        _project(w, config)
     return len(order)
 
 
@@ -200,10 +200,10 @@ def add_weight_facts(mistaken, start, value, weight, facts):
     for r in range(len(mistaken)):
         if not mistaken[r]:
             continue
-        often = 1.0 if len(weight) == 0 else weight[r]
+        query_weight = 1.0 if len(weight) == 0 else weight[r]
         total, least, most, count = 0.0, np.inf, 0.0, 0
         for p in range(start[r], start[r + 1]):
-            v = often * value[p]
+            v = query_weight * value[p]
             if v > 0.0:
                 total += v
                 least = min(least, v)
@@ -226,7 +226,7 @@ _sketches = types.Array(types.uint32, 2, "C")
 
 def _signature(real: types.Type) -> Any:
     X = types.Array(real, 2, "C", readonly=True)
-    given = (types.FunctionType(FORMULA), _ints_in, _ints_in, _ints_in, X, *(_floats_in,) * 8, _hashes, _table)
+    given = (types.FunctionType(KERNEL), _ints_in, _ints_in, _ints_in, X, *(_floats_in,) * 8, _hashes, _table)
     state = (_floats, _table, _table, types.Array(types.int64, 1, "C"), _floats, _floats)
     return types.int64(*given, *state, _floats, _floats, _truths, _hashes, _sketches)
 
@@ -243,24 +243,24 @@ def rounds_on(dtype: np.dtype[Any]) -> Any:
 _ALONE, _BESIDE = 1 << 16, 1 << 15
 
 
-def play(
-    rules: Rules,
+def run_rounds(
+    config: OnlineConfig,
     state: State,
     queries: Queries,
     order: NDArray[np.int64],
     n_jobs: int | None = None,
     *,
     read: bool = False,
-) -> tuple[State, Played]:
+) -> tuple[State, RoundLog]:
     """Present the lists ``order`` one after the other, from a state; the state after the last, and what happened.
 
     ``read``: take the fingerprints of the lists as well, while they are still near.
     """
     after = state.copy()
-    stage = Stage(rules, queries, after, read)
+    stage = RoundRunner(config, queries, after, read)
     threads = drive.threads(n_jobs)
     chunks = drive.query_chunks(_start_of(queries, order), _ALONE if threads == 1 else _BESIDE)
-    found = _beside(stage, [order[first:last] for first, last in chunks], threads)
+    found = _measured_alongside(stage, [order[first:last] for first, last in chunks], threads)
     if not all(np.isfinite(getattr(after, name)).all() for name in ("w", "sums", "moments", "sizes")):
         raise RankwiseError(
             f"weights or radii after round {after.rounds:,} are too large for float64: scale the features, or take a "
@@ -270,7 +270,7 @@ def play(
 
 
 @dataclass(frozen=True)
-class Part:
+class QueryBlock:
     """Some lists in the order in which they are shown, with all that the labels alone decide."""
 
     order: NDArray[np.int64]
@@ -290,32 +290,32 @@ class Shown(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Stage:
+class RoundRunner:
     """What rounds are played on; ``state`` is written into."""
 
-    rules: Rules
+    config: OnlineConfig
     queries: Queries
     state: State
     read: bool = False
 
-    def prepare(self, order: NDArray[np.int64]) -> Part:
+    def prepare(self, order: NDArray[np.int64]) -> QueryBlock:
         """Before the lists are shown: what the loss prepares, and the classes of labels."""
         from rankwise.losses.slam_weights import number_lists
 
         start = _start_of(self.queries, order)
-        labels, measure = _labels_in_order(self.queries, order, start), self.rules.measure
+        labels, measure = _labels_in_order(self.queries, order, start), self.config.measure
         grade, no_rows = np.empty(len(labels)), np.empty(0, np.int64)
         classes = measure.row_values(labels) if isinstance(measure, BinaryMeasure) else labels
         number_lists(start, no_rows, classes, grade)
-        return Part(order, start, labels, PreparedLists.of(self.rules.loss, labels, start), grade)
+        return QueryBlock(order, start, labels, PreparedLists.of(self.config.loss, labels, start), grade)
 
-    def present(self, part: Part) -> Shown:
+    def present(self, part: QueryBlock) -> Shown:
         """Show the lists one after the other."""
         from rankwise._kernels.fingerprint import SKETCHED, column_keys, projection_signs
         from rankwise._kernels.jit import typed_function
-        from rankwise.losses.compute import FORMULA
+        from rankwise.losses.compute import KERNEL
 
-        rules, queries, lists = self.rules, self.queries, part.prepared
+        config, queries, lists = self.config, self.queries, part.prepared
         no_rows, no_weight = np.empty(0, np.int64), np.empty(0)
         scores, loss = np.empty(len(part.labels)), np.zeros(len(part.order))
         mistake = np.zeros(len(part.order), dtype=bool)
@@ -323,7 +323,7 @@ class Stage:
         hashes, sketches = np.zeros(read, np.uint64), np.zeros((read, SKETCHED), np.uint32)
         before = self.state.rounds
         done = rounds_on(queries.X.dtype)(
-            typed_function(type(rules.loss).formula, FORMULA),
+            typed_function(type(config.loss).kernel, KERNEL),
             part.order,
             queries.start,
             no_rows if queries.is_grouped else queries.rows,
@@ -334,8 +334,8 @@ class Stage:
             lists.value,
             no_weight if queries.weight is None else queries.weight,
             lists.table,
-            np.array(rules.loss.knobs(), dtype=np.float64),
-            rules.as_numbers(),
+            np.array(config.loss.params(), dtype=np.float64),
+            config.as_numbers(),
             column_keys(queries.n_features + 1),
             projection_signs(queries.n_features),
             *vars(self.state).values(),
@@ -353,25 +353,25 @@ class Stage:
             )
         return Shown(scores, loss, mistake, packed(hashes, sketches))
 
-    def account(self, part: Part, shown: Shown) -> Played:
+    def account(self, part: QueryBlock, shown: Shown) -> RoundLog:
         """After the lists were shown: what came of it, with equal scores in no order and in the worst one."""
         lists = ScoredLists(shown.scores, part.labels, part.start)
-        values = measure_lists_by_ties([self.rules.measure], lists, ["expected", "pessimistic"], n_jobs=1)[:, 0]
+        values = measure_lists_by_ties([self.config.measure], lists, ["expected", "pessimistic"], n_jobs=1)[:, 0]
         weights = self._weights(part, shown.mistake)
-        return Played(part.order, shown.mistake, shown.loss, values[0], values[1], weights, shown.marks)
+        return RoundLog(part.order, shown.mistake, shown.loss, values[0], values[1], weights, shown.marks)
 
-    def _weights(self, part: Part, mistake: NDArray[np.bool_]) -> WeightFacts:
+    def _weights(self, part: QueryBlock, mistake: NDArray[np.bool_]) -> WeightFacts:
 
-        if self.rules.loss.name != "SLAM":
+        if self.config.loss.name != "SLAM":
             return WeightFacts()
-        often = np.empty(0) if self.queries.weight is None else self.queries.weight[part.order]
+        query_weight = np.empty(0) if self.queries.weight is None else self.queries.weight[part.order]
         facts = np.array([0.0, np.inf, 1.0, 0.0, 0.0])
-        add_weight_facts(mistake, part.start, part.prepared.value, often, facts)
+        add_weight_facts(mistake, part.start, part.prepared.value, query_weight, facts)
         total, least, ratio, steepest, longest = facts.tolist()
         return WeightFacts(V=total, smallest=least, v_max=ratio, longest=int(longest), steepest=steepest)
 
 
-def _beside(stage: Stage, parts: list[NDArray[np.int64]], threads: int) -> list[Played]:
+def _measured_alongside(stage: RoundRunner, parts: list[NDArray[np.int64]], threads: int) -> list[RoundLog]:
     """Rounds follow one another, but the next lists are prepared, and those that were shown measured, beside them."""
     if threads == 1 or len(parts) == 1:
         found = []
@@ -379,24 +379,26 @@ def _beside(stage: Stage, parts: list[NDArray[np.int64]], threads: int) -> list[
             part = stage.prepare(order)
             found.append(stage.account(part, stage.present(part)))
         return found
-    with ThreadPoolExecutor(1) as beside:
-        ready, waiting = [beside.submit(stage.prepare, order) for order in parts[:1]], []
+    with ThreadPoolExecutor(1) as atomic_write:
+        ready, waiting = [atomic_write.submit(stage.prepare, order) for order in parts[:1]], []
         for number in range(len(parts)):
-            ready += [beside.submit(stage.prepare, order) for order in parts[number + 1 : number + 2]]
+            ready += [atomic_write.submit(stage.prepare, order) for order in parts[number + 1 : number + 2]]
             part = ready[number].result()
-            waiting.append(beside.submit(stage.account, part, stage.present(part)))
+            waiting.append(atomic_write.submit(stage.account, part, stage.present(part)))
         return [future.result() for future in waiting]
 
 
-def _together(order: NDArray[np.int64], parts: list[Played]) -> Played:
+def _together(order: NDArray[np.int64], parts: list[RoundLog]) -> RoundLog:
     """Parts of a run as one."""
     if not parts:
         nothing = np.empty(0)
-        return Played(order, np.empty(0, np.bool_), nothing, nothing, nothing, WeightFacts(), np.empty(0, FINGERPRINT))
+        return RoundLog(
+            order, np.empty(0, np.bool_), nothing, nothing, nothing, WeightFacts(), np.empty(0, FINGERPRINT)
+        )
     arrays = [[getattr(part, name) for part in parts] for name in ("mistake", "loss", "measure", "worst", "marks")]
     mistake, loss, measure, worst, marks = map(np.concatenate, arrays)
     weights = reduce(or_, (part.weights for part in parts))
-    return Played(order, mistake, loss, measure, worst, weights, marks)
+    return RoundLog(order, mistake, loss, measure, worst, weights, marks)
 
 
 def _start_of(queries: Queries, order: NDArray[np.int64]) -> NDArray[np.int64]:

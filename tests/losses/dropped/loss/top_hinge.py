@@ -9,7 +9,7 @@ from rankwise.measures._base import Measure
 
 
 @kernel
-def top_hinge_formula(score, label, value, grad, table, knobs):
+def top_hinge_formula(score, label, value, grad, table, params):
     largest = label.max()
     lowest, rival = -1, -1
     for i in range(len(score)):
@@ -40,7 +40,7 @@ class TopHinge(Loss):
 
     name = "TopHinge"
     convex = True
-    formula = top_hinge_formula
+    kernel = top_hinge_formula
 
     def lipschitz_l1(self, m: int) -> float:
         return 2.0 if m > 1 else 0.0

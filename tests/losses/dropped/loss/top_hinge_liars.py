@@ -40,8 +40,8 @@ class TopHingeBoastful(TopHinge):
 
 
 @kernel
-def capped_formula(score, label, value, grad, table, knobs):
-    loss = top_hinge_formula(score, label, value, grad, table, knobs)
+def capped_formula(score, label, value, grad, table, params):
+    loss = top_hinge_formula(score, label, value, grad, table, params)
     if loss >= 3.0:
         grad[:] = 0.0
     return min(loss, 3.0)
@@ -52,12 +52,12 @@ class TopHingeCapped(TopHinge):
     """Flat from 3 on, and says that it is convex."""
 
     name = "TopHingeCapped"
-    formula = capped_formula
+    kernel = capped_formula
 
 
 @kernel
-def half_formula(score, label, value, grad, table, knobs):
-    loss = top_hinge_formula(score, label, value, grad, table, knobs)
+def half_formula(score, label, value, grad, table, params):
+    loss = top_hinge_formula(score, label, value, grad, table, params)
     grad *= 0.5
     return loss
 
@@ -67,14 +67,14 @@ class TopHingeHalf(TopHinge):
     """Gives half its gradient."""
 
     name = "TopHingeHalf"
-    formula = half_formula
+    kernel = half_formula
 
 
 @kernel
-def first_formula(score, label, value, grad, table, knobs):
+def first_formula(score, label, value, grad, table, params):
     alone = label.copy()
     alone[label.argmax()] += 1.0
-    return top_hinge_formula(score, alone, value, grad, table, knobs) if label.min() < label.max() else 0.0
+    return top_hinge_formula(score, alone, value, grad, table, params) if label.min() < label.max() else 0.0
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -82,4 +82,4 @@ class TopHingeFirst(TopHinge):
     """Takes the first document with the largest label for the only one, and says that no order of documents matters."""
 
     name = "TopHingeFirst"
-    formula = first_formula
+    kernel = first_formula
