@@ -15,7 +15,7 @@ from rankwise.measures.parse import parse
 from rankwise.solvers.batch.objective import LossOverLists
 from rankwise.solvers.batch.row_blocks import largest_radius
 from rankwise.solvers.online.config import OnlineConfig, State
-from rankwise.solvers.online.loop import play
+from rankwise.solvers.online.loop import run_rounds
 from tests.oracles.perceptrons import onto_l1_ball as by_bisection
 
 TYPES = [np.float32, np.float64]
@@ -42,7 +42,7 @@ def test_a_row_has_the_same_bits_alone_in_a_block_in_a_round_and_in_a_loss(dtype
     for row, score in zip(X, whole, strict=True):
         labels = [1.0, 0.0] if score < 0 else [0.0, 1.0]
         pair = Queries.from_arrays(np.stack([row, np.zeros_like(row)]), labels, group=[2])
-        _, played = play(config, state, pair, np.array([0]))
+        _, played = run_rounds(config, state, pair, np.array([0]))
         assert played.loss[0] == abs(score)
         assert LossOverLists.of(tiny, pair)(w)[0] == abs(score)
 

@@ -211,7 +211,6 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     def _freeze(self, begins: bool = True) -> None:
         """Keep what a certificate rests on; a run that goes on keeps the parameters that it began with."""
         from rankwise.rankers._persist import Frozen
-    from rankwise.rankers.certificate.objective import TrainingObjective
 
         before = getattr(self, "frozen_", None)
         if begins:

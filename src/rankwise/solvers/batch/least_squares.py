@@ -1,10 +1,10 @@
 """Ridge regression on millions of rows in one pass, or on few rows with as many features as there may be.
 
 min over w, b of sum_i c_i (w . x_i + b - g_i)^2 + alpha norm(w)^2 needs sum c, sum c x, sum c x x', sum c g x alone:
-:class:`Moments`. Where there are fewer rows than features, the products x_i . x_k of the rows are fewer: :class:`WeightedRows`.
-Both keep relevant and other documents apart, so that any balance between the two is a matter of adding, as is any union
-of sets of lists. Both have the same bits on every number of threads: chunks of rows are fixed and added in order, and
-factorisations run on one thread of BLAS.
+:class:`Moments`. Where there are fewer rows than features, the products x_i . x_k of the rows are fewer:
+:class:`WeightedRows`. Both keep relevant and other documents apart, so that any balance between the two is a matter of
+adding, as is any union of sets of lists. Both have the same bits on every number of threads: chunks of rows are fixed
+and added in order, and factorisations run on one thread of BLAS.
 """
 
 from collections.abc import Sequence
