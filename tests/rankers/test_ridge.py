@@ -89,14 +89,14 @@ def regressed(queries, query_weight):
     return model.coef_
 
 
-@pytest.mark.parametrize(("zeros", "often"), [(200, 1.0), (40, 5.0), (20, 10.0), (19, 10.0), (2, 10.0), (1, 10.0)])
+@pytest.mark.parametrize(("zeros", "query_weight"), [(200, 1.0), (40, 5.0), (20, 10.0), (19, 10.0), (2, 10.0), (1, 10.0)])
 def test_d9_few_documents_without_relevance_count_at_most_ten_times(zeros, query_weight):
     queries = graded(zeros)
     model = RidgeRanker(alpha=1.0, scale="none").fit(queries)
     np.testing.assert_allclose(model.coef_, regressed(queries, query_weight), rtol=1e-9)
 
 
-@pytest.mark.parametrize(("highest", "often"), [(30.0, 10.0), (31.0, 1.0), (3.5, 1.0)])
+@pytest.mark.parametrize(("highest", "query_weight"), [(30.0, 10.0), (31.0, 1.0), (3.5, 1.0)])
 def test_d9_labels_are_grades_where_they_are_whole_numbers_up_to_thirty(highest, query_weight):
     queries = graded(5, highest=highest)
     model = RidgeRanker(alpha=1.0, scale="none").fit(queries)
