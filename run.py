@@ -335,7 +335,15 @@ def lint(environment: Environment, arguments: list[str]) -> int:
         environment.run("ruff", "check", "--fix-only", "--quiet", cwd=ROOT)
         environment.run("ruff", "format", "--quiet", cwd=ROOT)
     failure = 0
-    for program, *options in ["ruff", "format", "--check"], ["ruff", "check"], ["mypy"], ["lint-imports", "--no-logo"]:
+    sources = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("*.py"))
+    checks = [
+        ["ruff", "format", "--check"],
+        ["ruff", "check"],
+        ["mypy"],
+        ["lint-imports", "--no-logo"],
+        ["numpydoc", "lint", *sources],
+    ]
+    for program, *options in checks:
         code = environment.run(program, *options, cwd=ROOT)
         if code == INTERRUPTED:
             return code
