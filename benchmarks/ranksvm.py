@@ -31,7 +31,7 @@ def synthetic(rows: int, length: int) -> Any:
 def passes() -> list[dict[str, Any]]:
     """One value and gradient of the pair hinge, and a fit to a gap of 1e-3, for lists of every length."""
     from rankwise.losses.pairwise_hinge import PairHinge
-    from rankwise.rankers.linear.ranksvm import RankSVM
+    from rankwise.rankers.linear.presets import RankSVM
     from rankwise.solvers.batch.objective import LossOverLists
 
     w = np.random.default_rng(1).standard_normal(FEATURES) / math.sqrt(FEATURES)
@@ -78,7 +78,7 @@ def written_out() -> dict[str, Any]:
     """The squared hinge on all pairs: scikit-learn's primal solver on their differences, which are made first."""
     from sklearn.svm import LinearSVC
 
-    from rankwise.rankers.linear.ranksvm import RankSVM
+    from rankwise.rankers.linear.presets import RankSVM
 
     queries = synthetic(SMALL, SMALL_LENGTH)
     n, alpha = len(queries), 1.0

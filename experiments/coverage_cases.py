@@ -15,7 +15,7 @@ from experiments.coverage_rows import Case
 from rankwise.losses import SLAM, ListNet, Loss, MaxPair, NDCGHinge, PairHinge, SmoothNDCG, SVMMapHinge
 
 ALPHA, SIGMAS = 0.1, (1.0, 0.1, 0.01, 0.001)
-FIXED: dict[str, Any] = {"alpha": ALPHA, "center": None, "scale": "none", "n_jobs": 1}
+FIXED: dict[str, Any] = {"alpha": ALPHA, "prior_coef": None, "scale": "none", "n_jobs": 1}
 PRECISE = {"tolerance": 1e-6, "max_calls": 5_000}
 
 

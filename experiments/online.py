@@ -79,7 +79,7 @@ def simulation() -> dict[str, Any]:
 def simulated(margin: float) -> dict[str, Any]:
     """20 documents, 20 features, 5 grades, as the paper has it; margin, radius and number of rounds are ours."""
     at = [t for place, t in enumerate(reading_rounds(ROUNDS)) if place % 3 == 0 or t in (100, 1_000, ROUNDS)]
-    theory: dict[str, Any] = {"ball": 1 / margin, "row_radius": 1.0, "horizon": ROUNDS}
+    theory: dict[str, Any] = {"max_norm": 1 / margin, "row_radius": 1.0, "horizon": ROUNDS}
     others = {"ListNet, step of theory": rw.ListNet(eta="theory", **theory), "ListNet, step 1": rw.ListNet()}
     curves: dict[str, dict[str, list[Any]]] = {}
     facts: dict[str, list[float]] = {"eta": [], "bound": []}

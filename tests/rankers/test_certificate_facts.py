@@ -7,7 +7,7 @@ from rankwise.guarantees.bounds.batch import CONVEX, INDEPENDENT
 from rankwise.guarantees.bounds.uniform import FIRST_BALL, ROWS, SPAN, STEEP_L2
 from rankwise.rankers.boosting.adarank import AdaRank
 from rankwise.rankers.linear.listnet import ListNet
-from rankwise.rankers.linear.ranksvm import RankSVM
+from rankwise.rankers.linear.presets import RankSVM
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.smoothrank import SmoothRank
 from tests.rankers.test_certificates import KNOWN, TRAIN, UNSEEN, fitted, named

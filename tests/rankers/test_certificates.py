@@ -26,10 +26,8 @@ from rankwise.rankers.boosting.adarank import AdaRank
 from rankwise.rankers.certificate.claims import LossOnSample, uniform_claims
 from rankwise.rankers.certificate.sample import Constants
 from rankwise.rankers.linear.listnet import ListNet
-from rankwise.rankers.linear.ranksvm import RankSVM
+from rankwise.rankers.linear.presets import RankSVM, SLAMRanker, SVMMap
 from rankwise.rankers.linear.ridge import RidgeRanker
-from rankwise.rankers.linear.slam import SLAMRanker
-from rankwise.rankers.linear.svmmap import SVMMap
 from rankwise.rankers.online.online_ranker import OnlineRanker
 from rankwise.rankers.online.perceptron import SLAMPerceptron
 from rankwise.rankers.permutation.two_stage import TwoStage
@@ -222,7 +220,7 @@ def test_of_a_longer_stream_than_can_be_remembered_the_certificate_says_so(monke
 def test_what_a_ranker_began_with_it_has_seen():
     first = RidgeRanker(alpha=1.0).fit(HELD)
     for ranker in (
-        RankSVM(alpha=0.1, center=first),
+        RankSVM(alpha=0.1, prior_coef=first),
         SmoothRank(alpha=1.0, start=[first], sigmas=(1.0,), steps=1),
     ):
         assert "hold-out" not in kinds(ranker.fit(TRAIN).certificate(None, HELD))
@@ -257,7 +255,7 @@ def test_other_lists_than_those_of_the_fit_are_noticed():
         (RankSVM(folds=2), False),
         (RankSVM(alpha="theory", row_radius=1.0, norm=1.0, scale="none"), None),
         (SLAMRanker(alpha=0.1), False),  # its centre is a ridge regression on the same lists
-        (SLAMRanker(alpha=0.1, center=None), None),
+        (SLAMRanker(alpha=0.1, prior_coef=None), None),
         (TwoStage("AP", first="ridge", alpha=0.1), False),
         (ListNet(solver="lbfgs", alpha=0.1), None),
         (ListNet(solver="lbfgs", alpha=(0.1, 1.0), folds=2), False),
@@ -326,7 +324,7 @@ def test_with_many_lists_a_uniform_bound_is_the_headline():
     noise = np.random.default_rng(0).uniform(-0.001, 0.001, 2 * count)
     X = np.column_stack([np.tile([0.499, -0.499], count), noise])
     queries = Queries.from_arrays(X, np.tile([1.0, 0.0], count), group=np.full(count, 2))
-    model = SLAMRanker("nDCG", alpha=0.055, center=None).fit(queries)
+    model = SLAMRanker("nDCG", alpha=0.055, prior_coef=None).fit(queries)
     found = model.certificate(queries, row_radius=0.5, longest=2, first_ball=1.0)
     assert found.headline.kind == "generalisation"
     assert not found.headline.vacuous

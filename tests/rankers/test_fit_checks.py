@@ -127,7 +127,7 @@ def test_n8_choices_by_the_training_queries_are_a_warning(ranker):
 
 def test_n8_choices_that_another_ranker_made_are_no_reason_to_warn():
     first = rw.RidgeRanker(alpha=(1.0, 2.0)).fit(LISTS, validation=OTHERS)
-    assert told(rw.RankSVM(center=first, alpha=0.1).fit, OTHERS) == []
+    assert told(rw.RankSVM(prior_coef=first, alpha=0.1).fit, OTHERS) == []
 
 
 # ------------------------------------------------------------------------------------------- labels that are no grades

@@ -22,8 +22,8 @@ from tests.rankers.test_saved import rewritten
 OTHER = {
     "measure": "P@3",
     "alpha": "theory",
-    "ball": None,
-    "center": None,
+    "max_norm": None,
+    "prior_coef": None,
     "row_radius": 0.5,
     "norm": 1e-3,
     "tolerance": 0.5,
@@ -108,7 +108,7 @@ def saved(model, folder):
 def test_d3_parameters_that_are_written_into_change_nothing_either(ranker):
     """Lists and arrays are parameters too, and whoever gave them may go on writing into them."""
     begin = np.linspace(0.1, 1, TRAIN.n_features)
-    name = next((name for name in ("center", "start") if name in ranker.get_params()), None)
+    name = next((name for name in ("prior_coef", "start") if name in ranker.get_params()), None)
     if name is None or type(ranker).__name__ == "TwoStage":
         return
     model = clone(ranker)
@@ -217,7 +217,7 @@ def test_d3_a_perceptron_is_certified_for_the_margin_of_its_fit(tmp_path):
 
 
 def test_d3_a_strength_that_was_chosen_stays_chosen():
-    model = rw.SLAMRanker(alpha=(0.1, 1.0, 10.0), center=None, scale="none", folds=2).fit(TRAIN)
+    model = rw.SLAMRanker(alpha=(0.1, 1.0, 10.0), prior_coef=None, scale="none", folds=2).fit(TRAIN)
     model.set_params(alpha="theory", row_radius=1.0, norm=1.0)
     (row,) = named(model.certificate(TRAIN, **KNOWN), "Regularised")
     assert row.applies is False
@@ -264,7 +264,7 @@ def test_d5_a_hold_out_is_not_unseen_because_a_document_is_missing():
 def test_d5_what_is_met_and_what_is_assumed_about_a_hold_out():
     """Nobody can know whether weights that were given were learned from the hold-out: that is assumed, in words."""
     prior = rw.RidgeRanker(alpha=1.0).fit(UNSEEN).coef_
-    model = rw.RankSVM(alpha=0.1, center=prior).fit(TRAIN)
+    model = rw.RankSVM(alpha=0.1, prior_coef=prior).fit(TRAIN)
     (row,) = named(model.certificate(None, UNSEEN), "Betting")
     met = {one.sentence: one.met for one in row.preconditions}
     assert [one for sentence, one in met.items() if "content of a query that fit saw" in sentence] == [True]

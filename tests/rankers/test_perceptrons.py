@@ -245,10 +245,10 @@ def test_with_the_step_of_the_theorem_or_without_a_margin_the_same_lists_are_soo
         (SLAMPerceptron(epochs=0), "epochs is a whole number"),
         (SLAMPerceptron(epochs=1.5), "epochs is a whole number"),
         (SLAMPerceptron(epochs=70_000), "epochs is a whole number from 1 to 65,535"),
-        (ListNet(eta="theory"), "give ball="),
-        (OnlineRanker(eta="theory", ball=1.0, scale="standard"), "scale='none'"),
+        (ListNet(eta="theory"), "give max_norm="),
+        (OnlineRanker(eta="theory", max_norm=1.0, scale="standard"), "scale='none'"),
         (OnlineRanker(projection="l2"), "a projection goes onto a ball"),
-        (OnlineRanker(projection="l1", ball="wide"), "a projection goes onto a ball"),
+        (OnlineRanker(projection="l1", max_norm="wide"), "a projection goes onto a ball"),
         (OnlineRanker(loss="hinge"), "one of rankwise.losses"),
         (OnlineRanker(update="never"), "update is one of"),
     ],
@@ -261,7 +261,7 @@ def test_rules_that_mean_nothing_are_refused_in_a_sentence(ranker, found):
 
 def test_the_step_of_gradient_descent_comes_from_the_ball_and_the_lists():
     stream = separable_stream(40, documents=6, features=3, margin=0.2).queries()
-    model = OnlineRanker(eta="theory", ball=5.0, epochs=2).fit(stream)
+    model = OnlineRanker(eta="theory", max_norm=5.0, epochs=2).fit(stream)
     radius = 0.0
     for one in stream:
         centred = one.X - one.X.mean(axis=0)
@@ -269,11 +269,11 @@ def test_the_step_of_gradient_descent_comes_from_the_ball_and_the_lists():
     eta = 5.0 / (2.0 * radius * math.sqrt(80))
     assert model.ledger_.config.eta == pytest.approx(eta, rel=1e-12)
     assert model.ledger_.config.step == "constant"
-    stream = OnlineRanker(eta="theory", ball=5.0, row_radius=radius, horizon=80)
-    stream.partial_fit(stream).partial_fit(stream)
-    np.testing.assert_allclose(stream.coef_, model.coef_, rtol=1e-9)
+    online = OnlineRanker(eta="theory", max_norm=5.0, row_radius=radius, horizon=80)
+    online.partial_fit(stream).partial_fit(stream)
+    np.testing.assert_allclose(online.coef_, model.coef_, rtol=1e-9)
     with pytest.raises(RankwiseError, match="row_radius= and horizon="):
-        OnlineRanker(eta="theory", ball=5.0).partial_fit(stream)
+        OnlineRanker(eta="theory", max_norm=5.0).partial_fit(stream)
 
 
 # ------------------------------------------------------------------------------------------- bounds on real runs
@@ -460,7 +460,7 @@ def test_a_margin_may_be_claimed_in_the_units_that_were_learned_in(scale):
         MaxPairPerceptron("AP"),
         ListNet(eta=3.0),
         OnlineRanker(),
-        OnlineRanker(MaxPair(), update="mistakes", projection="l2", ball=1.0),
+        OnlineRanker(MaxPair(), update="mistakes", projection="l2", max_norm=1.0),
     ],
     ids=lambda one: one.name,
 )

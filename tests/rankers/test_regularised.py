@@ -14,12 +14,8 @@ import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.rankers.linear.loss_ranker import ALPHAS, NothingLearnedWarning
-from rankwise.rankers.linear.max_pair import MaxPairRanker
-from rankwise.rankers.linear.ranksvm import RankSVM
+from rankwise.rankers.linear.presets import MaxPairRanker, RankSVM, SLAMRanker, StructuredNDCG, SVMMap
 from rankwise.rankers.linear.ridge import RidgeRanker
-from rankwise.rankers.linear.slam import SLAMRanker
-from rankwise.rankers.linear.structured_ndcg import StructuredNDCG
-from rankwise.rankers.linear.svmmap import SVMMap
 from rankwise.solvers.batch import newton as newton_steps
 from rankwise.solvers.batch.objective import LossOverLists
 from rankwise.solvers.batch.risk import BundleRisk
@@ -29,16 +25,16 @@ from tests.solvers.test_bundle import least_by_slacks, least_in_ball, written_ou
 from tests.strategies import few
 
 TIGHT = {"tolerance": 1e-7, "scale": "none"}
-# one a loss that cutting planes make small, without a center
+# one per loss that cutting planes minimise, without a prior
 BY_PLANES = [
     RankSVM(),
     RankSVM(per_pair=False),
     SVMMap(),
-    SLAMRanker("nDCG@3", center=None),
-    SLAMRanker("AP", weights="ap_003", center=None),
-    MaxPairRanker(center=None),
-    StructuredNDCG("nDCG@2", center=None),
-    StructuredNDCG("nDCG", normalised=False, center=None),
+    SLAMRanker("nDCG@3", prior_coef=None),
+    SLAMRanker("AP", weights="ap_003", prior_coef=None),
+    MaxPairRanker(prior_coef=None),
+    StructuredNDCG("nDCG@2", prior_coef=None),
+    StructuredNDCG("nDCG", normalised=False, prior_coef=None),
 ]
 EVERY = [*BY_PLANES, RankSVM(loss="squared"), RankSVM(loss="squared", per_pair=False)]
 
@@ -68,8 +64,8 @@ def made(ranker, **changes):
     return type(ranker)(**{**ranker.get_params(), **changes})
 
 
-def terms(ranker, queries, center):
-    """The mean loss at center + z as a sum of maxima of planes in z, from the definitions."""
+def terms(ranker, queries, prior_coef):
+    """The mean loss at w0 + z as a sum of maxima of planes in z, from the definitions."""
     loss = ranker._loss()
     if isinstance(ranker, StructuredNDCG):
         found = [_ndcg_term(loss, queries.X[rows], queries.y[rows], len(queries)) for rows in _rows(queries)]
@@ -84,7 +80,7 @@ def terms(ranker, queries, center):
             for rows in _rows(queries)
             for term in _times(written_out(loss, *_alone(queries, rows)), _pairs(queries.y[rows]) / len(queries))
         ]
-    return [(offset + slope @ center, slope) for offset, slope in found]
+    return [(offset + slope @ prior_coef, slope) for offset, slope in found]
 
 
 def _rows(queries):
@@ -129,14 +125,14 @@ def risk(ranker, queries, w):
 
 @over_planes
 @pytest.mark.parametrize("alpha", [1.0, 0.1, 0.01])
-@pytest.mark.parametrize("center", [None, (0.5, -0.3, 0.1)])
-def test_the_objective_is_the_least_of_a_quadratic_programme(ranker, alpha, center):
-    w0 = np.zeros(3) if center is None else np.array(center)
+@pytest.mark.parametrize("prior_coef", [None, (0.5, -0.3, 0.1)])
+def test_the_objective_is_the_least_of_a_quadratic_programme(ranker, alpha, prior_coef):
+    w0 = np.zeros(3) if prior_coef is None else np.array(prior_coef)
     for seed in range(2):
         queries = small(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NothingLearnedWarning)
-            model = made(ranker, alpha=alpha, center=center, **TIGHT).fit(queries)
+            model = made(ranker, alpha=alpha, prior_coef=prior_coef, **TIGHT).fit(queries)
         least = least_by_slacks(terms(ranker, queries, w0), alpha, 3)
         reached = alpha / 2 * ((model.coef_ - w0) ** 2).sum() + risk(ranker, queries, model.coef_)
         assert model.objective_ == pytest.approx(reached, rel=1e-9)
@@ -160,21 +156,21 @@ def test_a_tolerance_is_what_the_objective_is_off_by_at_most(ranker):
 
 @over_planes
 @pytest.mark.parametrize("radius", [0.1, 1.0, 10.0])
-def test_in_a_ball_the_objective_is_the_least_of_a_linear_programme(ranker, radius):
+def test_in_a_max_norm_the_objective_is_the_least_of_a_linear_programme(ranker, radius):
     queries, w0 = small(3), np.array([0.1, 0.2, 0.0])
-    model = made(ranker, ball=radius, center=w0, **TIGHT).fit(queries)
+    model = made(ranker, penalty="l1", max_norm=radius, prior_coef=w0, **TIGHT).fit(queries)
     assert np.abs(model.coef_ - w0).sum() <= radius * (1 + 1e-9)
     assert model.objective_ == pytest.approx(risk(ranker, queries, model.coef_), rel=1e-9)
     assert model.objective_ == pytest.approx(least_in_ball(terms(ranker, queries, w0), radius, 3), abs=1e-6)
-    assert (model.ball_, math.isnan(model.alpha_)) == (radius, True)
+    assert (model.max_norm_, math.isnan(model.alpha_)) == (radius, True)
 
 
 @pytest.mark.parametrize("per_pair", [True, False])
 @pytest.mark.parametrize("alpha", [10.0, 0.1, 1e-3])
-@pytest.mark.parametrize("center", [None, (0.5, -0.3, 0.1)])
-def test_the_squared_hinge_reaches_the_minimum_of_a_general_solver(per_pair, alpha, center):
-    queries, w0 = small(4), np.zeros(3) if center is None else np.array(center)
-    model = RankSVM(loss="squared", per_pair=per_pair, alpha=alpha, center=center, **TIGHT).fit(queries)
+@pytest.mark.parametrize("prior_coef", [None, (0.5, -0.3, 0.1)])
+def test_the_squared_hinge_reaches_the_minimum_of_a_general_solver(per_pair, alpha, prior_coef):
+    queries, w0 = small(4), np.zeros(3) if prior_coef is None else np.array(prior_coef)
+    model = RankSVM(loss="squared", per_pair=per_pair, alpha=alpha, prior_coef=prior_coef, **TIGHT).fit(queries)
 
     def objective(w):
         return alpha / 2 * ((w - w0) ** 2).sum() + risk(model, queries, w)
@@ -184,7 +180,7 @@ def test_the_squared_hinge_reaches_the_minimum_of_a_general_solver(per_pair, alp
     assert model.objective_ == pytest.approx(found.fun, abs=1e-6)
     assert model.objective_ - model.gap_ <= found.fun + 1e-9
     assert model.history_.columns == ("step", "objective", "lower bound", "gap", "products")
-    in_ball = RankSVM(loss="squared", per_pair=per_pair, ball=1e3, **TIGHT).fit(queries)
+    in_ball = RankSVM(loss="squared", per_pair=per_pair, penalty="l1", max_norm=1e3, **TIGHT).fit(queries)
     assert in_ball.objective_ <= model.objective_ * (1 + 1e-4)
 
 
@@ -284,14 +280,14 @@ def test_the_strength_is_the_best_of_a_plain_loop_over_folds(ranker):
     for part in parts:
         rest = queries[np.setdiff1d(np.arange(16), part)]
         # a ridge that is the center chooses its own alpha, by folds of the same lists
-        center = None if ranker.center is None else _ridge(ranker, queries, part)
-        one = [made(ranker, alpha=s, center=center, **TIGHT).fit(rest) for s in alphas]
+        prior_coef = None if ranker.prior_coef is None else _ridge(ranker, queries, part)
+        one = [made(ranker, alpha=s, prior_coef=prior_coef, **TIGHT).fit(rest) for s in alphas]
         judged.append([fitted.score(queries[part]) for fitted in one])
     found = model.path_[model._measure().title]
     np.testing.assert_allclose(found, np.mean(judged, axis=0), atol=0.03)
     assert found[alphas.index(model.alpha_)] == found.max()
-    center = {} if ranker.center is None else {"center": "ridge", "folds": 3, "random_state": 7}
-    again = made(ranker, alpha=model.alpha_, **center, **TIGHT).fit(queries)
+    prior_coef = {} if ranker.prior_coef is None else {"prior_coef": "ridge", "folds": 3, "random_state": 7}
+    again = made(ranker, alpha=model.alpha_, **prior_coef, **TIGHT).fit(queries)
     np.testing.assert_array_equal(again.coef_, model.coef_)
 
 
@@ -313,23 +309,23 @@ def test_the_usual_strengths_are_tried_where_none_is_given_in_units_of_pairs_for
 
 def test_balls_are_chosen_like_strengths():
     train, other, radii = larger(16), larger(17), (2.0, 0.25, 1.0)
-    model = SVMMap(ball=radii, **TIGHT).fit(train, validation=other)
-    assert model.path_.columns == ("ball", "AP")
-    assert model.path_["AP"][radii.index(model.ball_)] == model.path_["AP"].max() == model.score(other)
-    own = SVMMap(ball=model.ball_, **TIGHT).fit(train)
+    model = SVMMap(penalty="l1", max_norm=radii, **TIGHT).fit(train, validation=other)
+    assert model.path_.columns == ("max_norm", "AP")
+    assert model.path_["AP"][radii.index(model.max_norm_)] == model.path_["AP"].max() == model.score(other)
+    own = SVMMap(penalty="l1", max_norm=model.max_norm_, **TIGHT).fit(train)
     assert model.objective_ == pytest.approx(own.objective_, rel=1e-6)
 
 
 def test_where_nothing_judges_them_the_one_that_strays_least_is_taken():
     queries = small(18)[:1]
     assert RankSVM(alpha=(0.1, 10.0, 1.0)).fit(queries).alpha_ == 10.0
-    assert RankSVM(ball=(2.0, 0.5)).fit(queries).ball_ == 0.5
+    assert RankSVM(penalty="l1", max_norm=(2.0, 0.5)).fit(queries).max_norm_ == 0.5
 
 
 @pytest.mark.parametrize("with_validation", [False, True])
 def test_of_equals_the_one_that_strays_least_is_taken(with_validation):
     with pytest.warns(NothingLearnedWarning):
-        model = SLAMRanker("nDCG@3", center=None, alpha=(0.1, 10.0, 1.0)).fit(
+        model = SLAMRanker("nDCG@3", prior_coef=None, alpha=(0.1, 10.0, 1.0)).fit(
             hopeless(3), validation=hopeless(4) if with_validation else None
         )
     assert len(set(model.path_["nDCG@3"])) == 1, "weights of 0 are all the same"
@@ -363,7 +359,7 @@ def test_the_strength_of_theory():
         (RankSVM(), 2),
         (SVMMap(), 4),
         (RankSVM(per_pair=False), 2 * 4),
-        (SLAMRanker(center=None), 2),
+        (SLAMRanker(prior_coef=None), 2),
     ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NothingLearnedWarning)
@@ -382,7 +378,7 @@ def test_the_strength_of_theory():
         ({"norm": -1.0}, "needs row_radius= and norm=, both above 0"),
         ({"row_radius": 0.1}, "row_radius=0.1 holds for every list: found one of radius"),
         ({"loss": "squared"}, "a loss of bounded slope"),
-        ({"center": "ridge"}, "a center that was not learned"),
+        ({"prior_coef": "ridge"}, "a prior_coef that was not"),
         ({"scale": "auto"}, "give scale='none'"),
         ({"alpha": "practice"}, "found 'practice'"),
     ],
@@ -404,8 +400,8 @@ def hopeless(seed=0, count=12):
     return Queries.from_arrays(rng.normal(size=(10 * count, 3)), np.tile([1.0] + [0.0] * 9, count), group=[10] * count)
 
 
-@pytest.mark.parametrize("ranker", [SLAMRanker("nDCG@3", center=None), MaxPairRanker(center=None)], ids=called)
-@pytest.mark.parametrize("level", [{"alpha": 1e-6}, {"ball": 1e3}])
+@pytest.mark.parametrize("ranker", [SLAMRanker("nDCG@3", prior_coef=None), MaxPairRanker(prior_coef=None)], ids=called)
+@pytest.mark.parametrize("level", [{"alpha": 1e-6}, {"penalty": "l1", "max_norm": 1e3}])
 def test_weights_of_zero_are_proved_best_and_said_aloud(ranker, level):
     """A linear programme, too, finds nothing below the loss of 0: no alpha, ball or margin is to blame."""
     queries = hopeless()
@@ -466,9 +462,9 @@ def test_lists_that_do_not_count_teach_nothing():
 def test_a_tremendous_strength_stays_at_the_center(kind):
     queries = larger(22)
     ridge = RidgeRanker(alpha=1.0).fit(queries)
-    center = {None: "ridge", "vector": ridge.coef_.tolist(), "ranker": ridge}[kind]
+    prior_coef = {None: "ridge", "vector": ridge.coef_.tolist(), "ranker": ridge}[kind]
     for ranker in QUICK:
-        model = made(ranker, center=center, alpha=1e9).fit(queries)
+        model = made(ranker, prior_coef=prior_coef, alpha=1e9).fit(queries)
         expected = RidgeRanker(ranker.measure).fit(queries).coef_ if kind is None else ridge.coef_
         np.testing.assert_allclose(model.coef_, expected, atol=1e-6)
 
@@ -610,23 +606,23 @@ def test_the_number_of_threads_changes_no_bit_of_the_records(ranker, monkeypatch
         (RankSVM(alpha=0.0), "alpha is one number or several, finite and above 0: found 0.0"),
         (RankSVM(alpha=[]), "alpha is one number or several"),
         (RankSVM(alpha=(1.0, math.inf)), "finite and above 0"),
-        (RankSVM(ball=-1.0), "ball is one number or several, finite and above 0: found -1.0"),
-        (RankSVM(ball=1.0, alpha=1.0), "a ball is in place of a alpha"),
+        (RankSVM(penalty="l1", max_norm=-1.0), "max_norm is one number or several, finite and above 0: found -1.0"),
+        (RankSVM(penalty="l1", max_norm=1.0, alpha=1.0), "in place of a penalty"),
         (RankSVM(loss="logistic"), "loss is 'hinge' or 'squared': found 'logistic'"),
         (RankSVM(tolerance=0.0), "tolerance lies between 0 and 1"),
         (RankSVM(max_calls=0), "max_calls is 1 or more"),
         (
-            RankSVM(center="zero", alpha=1.0),
-            "center is None, 'ridge', a fitted linear ranker or a vector: found 'zero'",
+            RankSVM(prior_coef="zero", alpha=1.0),
+            "prior_coef is None, 'ridge', a fitted linear ranker or a vector: found 'zero'",
         ),
-        (RankSVM(center=RidgeRanker(), alpha=1.0), "found RidgeRanker"),
-        (RankSVM(center=[1.0], alpha=1.0), r"one weight a feature, 3: found shape \(1,\)"),
-        (RankSVM(center=[1.0, math.nan, 0], alpha=1.0), "finite weights: found nan"),
+        (RankSVM(prior_coef=RidgeRanker(), alpha=1.0), "found RidgeRanker"),
+        (RankSVM(prior_coef=[1.0], alpha=1.0), r"one weight a feature, 3: found shape \(1,\)"),
+        (RankSVM(prior_coef=[1.0, math.nan, 0], alpha=1.0), "finite weights: found nan"),
         (RankSVM(scale="log"), "scale is 'auto' or 'none'"),
         (RankSVM(folds=1), "a choice by folds takes 2 or more"),
         (SLAMRanker("ERR@10"), "SLAM bounds nDCG, nDCG@k and AP"),
         (SLAMRanker("AP", weights="ndcg_003"), "with the weights 'ndcg_003'"),
-        (SLAMRanker(margin=0.0), "the margin is above 0"),
+        (SLAMRanker(margin=0.0), "margin is above 0"),
     ],
     ids=called,
 )
@@ -639,7 +635,7 @@ def test_what_it_cannot_mean_is_refused_in_a_sentence(ranker, sentence):
 
 def test_a_center_for_other_features_is_refused():
     with pytest.raises(DataError, match="3: found shape"):
-        RankSVM(center=np.ones(4), alpha=1.0).fit(small(35))
+        RankSVM(prior_coef=np.ones(4), alpha=1.0).fit(small(35))
 
 
 # ------------------------------------------------------------------------------------------- real lists
@@ -656,7 +652,9 @@ def test_the_weights_of_svm_rank_are_found_again(data_folder):
     assert slope == pytest.approx(1.0, abs=0.05), "the same alpha, not only the same direction"
 
 
-@pytest.mark.parametrize("ranker", [SLAMRanker(center=None), SLAMRanker("AP", center=None), MaxPairRanker(center=None)])
+@pytest.mark.parametrize(
+    "ranker", [kind(prior_coef=None) for kind in (SLAMRanker, MaxPairRanker)] + [SLAMRanker("AP", prior_coef=None)]
+)
 def test_on_real_lists_weights_of_zero_are_best_for_losses_of_the_worst_documents(ranker, data_folder):
     train = next(iter(rw.read_folds(data_folder / "ohsumed"))).train
     with pytest.warns(NothingLearnedWarning):

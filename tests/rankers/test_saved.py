@@ -21,7 +21,7 @@ from rankwise.rankers._base import registered
 from rankwise.rankers.online.online_ranker import OnlineRanker
 from rankwise.rankers.online.perceptron import SLAMPerceptron
 from tests.rankers import mutations
-from tests.rankers.make_fixtures import FOLDER, rows
+from tests.rankers.make_fixtures import FOLDER, judged, rows
 from tests.rankers.test_every_ranker import learned, lists, over_all_kinds, over_all_rankers
 
 
@@ -235,12 +235,25 @@ FIXTURES = sorted(FOLDER.glob("format_*.rankwise"))
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_a_file_of_any_format_is_read_for_ever(path):
-    form, name = path.stem.removeprefix("format_").split("_")
+    form, name = path.stem.removeprefix("format_").split("_", 1)
     scores = json.loads((FOLDER / f"format_{form}_scores.json").read_text())
     model = rw.load(path)
-    assert model.name == name
+    assert model.name == name.partition("_")[0]
     assert tuple(model.feature_names_in_) == ("bm25", "age", "clicks")
     np.testing.assert_allclose(model.predict(rows()), scores[name], rtol=1e-12, atol=1e-14)
+
+
+def test_parameters_that_had_other_names_in_version_0_1_are_read_under_those_of_today():
+    old = {name: rw.load(FOLDER / f"format_1_{name}.rankwise") for name in ("SVMMap_ball", "RankSVM_center")}
+    assert (old["SVMMap_ball"].penalty, old["SVMMap_ball"].max_norm, old["SVMMap_ball"].max_norm_) == ("l1", 1.0, 1.0)
+    assert list(old["RankSVM_center"].prior_coef) == [0.5, 0.0, -0.5]
+    assert old["RankSVM_center"].alpha == (1.0, 0.1)
+    assert old["RankSVM_center"].alpha_ in (1.0, 0.1)
+    online = rw.load(FOLDER / "format_1_OnlineRanker_ball.rankwise")
+    assert (online.projection, online.max_norm, online.ledger_.config.max_norm) == ("l2", 0.5, 0.5)
+    queries = judged()
+    for model in (*old.values(), online):  # what a certificate rests on is found again under its new name
+        assert "changed" not in " ".join(model.certificate(queries).notes)
 
 
 def test_every_ranker_has_a_file_of_the_current_format():

@@ -26,10 +26,10 @@ ONLINE = [
     for ranker in kind.examples()
 ]
 SETTINGS = [
-    OnlineRanker(averaging=averaging, scale=scale, projection=projection, ball=ball, eta=0.7)
+    OnlineRanker(averaging=averaging, scale=scale, projection=projection, max_norm=max_norm, eta=0.7)
     for averaging in ("none", "uniform", "suffix")
     for scale in ("none", "radius", "standard")
-    for projection, ball in (("none", None), ("l2", 0.4), ("l1", 0.4))
+    for projection, max_norm in (("none", None), ("l2", 0.4), ("l1", 0.4))
 ]
 
 
@@ -231,7 +231,7 @@ def test_every_online_ranker_can_be_stopped_and_continued(ranker, tmp_path):
     assert run(model) == run(new(ranker).fit(queries))
 
 
-@pytest.mark.parametrize("ranker", [OnlineRanker(eta="theory", ball=2.0), ListNet(eta="theory", ball=2.0)], ids=named)
+@pytest.mark.parametrize("ranker", [kind(eta="theory", max_norm=2.0) for kind in (OnlineRanker, ListNet)], ids=named)
 def test_a_step_that_was_worked_out_from_data_is_kept(ranker, tmp_path):
     queries = lists(weighted=False)
     model = new(ranker).fit(queries)

@@ -45,10 +45,10 @@ def rankers(kind):
     """
     every = [ranker for one in registered().values() for ranker in one.examples()]
     if kind == "wide":
-        every = [one for one in every if isinstance(one, LinearRanker) and not one.get_params().get("ball")]
+        every = [one for one in every if isinstance(one, LinearRanker) and not one.get_params().get("max_norm")]
     yield from every
     yield rw.ListNet(solver="lbfgs")
-    yield rw.RankSVM(center="ridge", alpha=0.1)
+    yield rw.RankSVM(prior_coef="ridge", alpha=0.1)
 
 
 def hashed(*things):

@@ -232,7 +232,7 @@ WORLD = separable_stream(20, documents=4, features=3).queries()
         (OnlineRanker(PairHinge(), update="mistakes", step="constant"), {"gamma": 0.1}, "SLAM or MaxPair"),
         (OnlineRanker(update="mistakes"), {"gamma": 0.1}, "step='sqrt'"),
         (
-            OnlineRanker(update="mistakes", step="constant", projection="l2", ball=1.0),
+            OnlineRanker(update="mistakes", step="constant", projection="l2", max_norm=1.0),
             {"gamma": 0.1},
             "projection='l2'",
         ),

@@ -70,13 +70,13 @@ def test_without_a_mistake_nothing_is_lost_and_with_one_something_is(measure, ju
 
 
 @pytest.mark.parametrize("step", ["constant", "sqrt"])
-@pytest.mark.parametrize(("projection", "ball"), [("none", math.inf), ("l2", 0.3), ("l1", 0.3), ("l2", 1e3)])
+@pytest.mark.parametrize(("projection", "max_norm"), [("none", math.inf), ("l2", 0.3), ("l1", 0.3), ("l2", 1e3)])
 @pytest.mark.parametrize("update", ["always", "mistakes"])
 @pytest.mark.parametrize("loss", [ListNet(), PairHinge(), SLAM()], ids=repr)
-def test_a_step_goes_down_the_gradient_and_back_into_the_ball(step, projection, ball, update, loss):
+def test_a_step_goes_down_the_gradient_and_back_into_the_ball(step, projection, max_norm, update, loss):
     queries = lists()
     config = OnlineConfig(
-        loss=loss, measure=parse("nDCG@2"), update=update, eta=0.5, step=step, projection=projection, ball=ball
+        loss=loss, measure=parse("nDCG@2"), update=update, eta=0.5, step=step, projection=projection, max_norm=max_norm
     )
     w = np.zeros(4)
     onto = {"l2": plain.onto_l2_ball, "l1": plain.onto_l1_ball, "none": lambda w, radius: w}[projection]
@@ -84,11 +84,11 @@ def test_a_step_goes_down_the_gradient_and_back_into_the_ball(step, projection, 
     for t, (query, state) in enumerate(zip(queries, states(config, queries), strict=True), 1):
         if len(query) and (update == "always" or plain.is_mistake(query.X @ w, list(query.y), 2)):
             moved = w - 0.5 / (math.sqrt(t) if step == "sqrt" else 1) * gradient(config, query.X, query.y, w)
-            outside += {"l1": np.abs(moved).sum(), "l2": np.linalg.norm(moved), "none": 0}[projection] > ball
-            w = onto(moved, ball)
+            outside += {"l1": np.abs(moved).sum(), "l2": np.linalg.norm(moved), "none": 0}[projection] > max_norm
+            w = onto(moved, max_norm)
         np.testing.assert_allclose(state.w, w, rtol=1e-9, atol=1e-12)
         w = state.w  # from the same bits: a tie must not fall apart
-    assert (outside > 0) == (ball == 0.3)
+    assert (outside > 0) == (max_norm == 0.3)
 
 
 # ------------------------------------------------------------------------------------------- averages

@@ -60,6 +60,11 @@ class Loss:
         return None
 
     @property
+    def squared_pairs(self) -> bool | None:
+        """True for a mean, False for a sum of squared pair hinges, whose Hessian products solvers have; else None."""
+        return None
+
+    @property
     def order_free(self) -> bool:
         """Whether no order of the documents changes the loss."""
         return True

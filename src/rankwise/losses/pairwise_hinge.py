@@ -150,6 +150,10 @@ class PairHinge(Loss):
     def upper_bounds(self) -> Measure | None:
         return Pairs()
 
+    @property
+    def squared_pairs(self) -> bool | None:
+        return self.per_pair if self.squared else None
+
     @classmethod
     def examples(cls) -> Sequence[Self]:
         return tuple(cls(squared=squared, per_pair=per_pair) for squared in (False, True) for per_pair in (False, True))

@@ -36,6 +36,7 @@ from rankwise.rankers._fit_checks import (
     warn_if_all_orders_are_alike,
     warn_of_shared_queries,
 )
+from rankwise.rankers._parameters import CommonParameters
 
 if TYPE_CHECKING:
     from rankwise.data.scaling import Scaler
@@ -51,14 +52,12 @@ class RankerNotFittedError(RankwiseError, NotFittedError):  # type: ignore[misc]
     """A ranker was asked for something before it had learned; scikit-learn knows it by its own name."""
 
 
-class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
+class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     """What all rankers share; see the module."""
 
     name: ClassVar[str]
     takes_validation: ClassVar[bool] = False  # whether ``fit`` makes choices by a second set
     learns: ClassVar[bool] = True  # whether the lists of ``fit`` change what is predicted
-    measure: Any
-    missing: checks.Missing = "error"
 
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
@@ -364,7 +363,6 @@ class LinearRanker(Ranker):
     """A ranker whose score is a weighted sum of features: s = x . coef_."""
 
     coef_: Vector
-    n_jobs: int | None = None
 
     def _scores(self, X: checks.Floats) -> Vector:
         from rankwise.rankers._model_selection import linear_scores

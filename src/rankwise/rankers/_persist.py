@@ -166,6 +166,7 @@ def meant_all(parameters: Mapping[str, Any]) -> dict[str, Any]:
 KIND = "ranker"
 _LAYOUT = 1
 _SEEN = ("training", "validation")
+_RENAMED = {"strength": "alpha", "center": "prior_coef", "ball": "max_norm"}
 
 
 def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
@@ -217,7 +218,7 @@ def read_ranker(store: Store) -> Ranker:
         raise FileFormatError(f"{store.path} holds a ranker {name!r:.40}, which is not installed here")
     width, names = store.fact("n_features", int), store.fact("feature_names", (list, type(None)))
     try:
-        parameters = store.fact("parameters", dict)
+        parameters = _with_names_of_today(store.fact("parameters", dict), kind)
         ranker = kind(**meant_all(parameters))
         _check_settings(ranker)
         ranker.n_features_in_ = width
@@ -226,7 +227,8 @@ def read_ranker(store: Store) -> Ranker:
                 raise RankwiseError(f"it names {len(names)} features of {width}")
             ranker.feature_names_in_ = np.array(names, dtype=object)
         with np.errstate(invalid="raise"):  # NaN where a whole number belongs
-            ranker._restore(store.fact("learned", dict), store)
+            learned = store.fact("learned", dict)
+            ranker._restore({_RENAMED.get(name, name): value for name, value in learned.items()}, store)
         if "digest" in store.metadata:  # files of older versions may hold parameters that were set after the fit
             ranker.frozen_ = Frozen(parameters, store.fact("digest", str))
         if "fingerprints" in store.metadata:  # those of older versions were made otherwise
@@ -239,6 +241,17 @@ def read_ranker(store: Store) -> Ranker:
         about = (str(error).splitlines() or [type(error).__name__])[0]
         raise FileFormatError(f"{store.path} is damaged: {about:.200}") from error
     return ranker
+
+
+def _with_names_of_today(parameters: Mapping[str, Any], kind: type[Ranker]) -> dict[str, Any]:
+    """Parameters by the names that they have now; version 0.1 called some of them otherwise."""
+    known = kind._get_param_names()
+    old = {name: parameters[name] for name in _RENAMED if name in parameters and name not in known}
+    found = {name: value for name, value in parameters.items() if name not in old}
+    found |= {_RENAMED[name]: value for name, value in old.items()}
+    if old.get("ball") is not None and "penalty" in known:  # a ball of a batch ranker was one in the l1 norm
+        found["penalty"] = "l1"
+    return found
 
 
 def _check_settings(ranker: Ranker) -> None:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from rankwise._errors import MeasureError, RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
-from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.bounds.training import adarank_certificate, log_factor
@@ -203,6 +202,7 @@ STORED: dict[str, type[np.generic]] = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class AdaRank(LinearRanker):
     r"""f = sum_t alpha_t h_t: in every round the feature h that ranks best what f ranks badly so far, E the measure:
 
@@ -260,30 +260,12 @@ class AdaRank(LinearRanker):
     name = "AdaRank"
     takes_validation = True
 
-    def __init__(
-        self,
-        measure: Any = "nDCG@10",
-        *,
-        rounds: int = 200,
-        patience: int | None = None,
-        negated: bool = False,
-        repeats: bool = False,
-        ties: Literal["pessimistic", "expected"] = "expected",
-        scale: Scale = "auto",
-        n_jobs: int | None = None,
-        verbose: bool = False,
-        missing: checks.Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.rounds = rounds
-        self.patience = patience
-        self.negated = negated
-        self.repeats = repeats
-        self.ties = ties
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.missing = missing
+    rounds: int = 200
+    patience: int | None = None
+    negated: bool = False
+    repeats: bool = False
+    ties: Literal["pessimistic", "expected"] = "expected"
+    scale: Scale = "auto"
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import drive
-from rankwise.data import checks
 from rankwise.rankers.boosting.candidates import Candidates, GradedLists
 from rankwise.rankers.boosting.steps import TIE, Step, ThresholdRanker, first_largest, on_grain
 
@@ -123,6 +123,7 @@ def _at_node(side: Occupied, shift: int) -> float:
 _FAINT = 1e-13
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FRank(ThresholdRanker):
     r"""s(x) = sum_t alpha_t 1[x_f > theta], grown to lower sum_q c_q mean over pairs of phi(s_i - s_j).
 
@@ -172,28 +173,8 @@ class FRank(ThresholdRanker):
     options: ClassVar = {"choice": ("gain", "gradient"), "step": ("bound", "exact")}
     drawn = ("train", "validation", "loss")
 
-    def __init__(
-        self,
-        measure: Any = "nDCG@10",
-        *,
-        rounds: int = 100,
-        thresholds: int | None = 255,
-        choice: Literal["gain", "gradient"] = "gain",
-        step: Literal["bound", "exact"] = "bound",
-        patience: int | None = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-        missing: checks.Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.rounds = rounds
-        self.thresholds = thresholds
-        self.choice = choice
-        self.step = step
-        self.patience = patience
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.missing = missing
+    choice: Literal["gain", "gradient"] = "gain"
+    step: Literal["bound", "exact"] = "bound"
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

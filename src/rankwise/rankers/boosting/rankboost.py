@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.data import checks
 from rankwise.rankers.boosting.candidates import Candidates, GradedLists
 from rankwise.rankers.boosting.steps import TIE, Step, ThresholdRanker, first_largest, on_grain
 
@@ -17,6 +17,7 @@ Vector = NDArray[np.float64]
 PERFECT = 1.0 - 1e-9
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RankBoost(ThresholdRanker):
     r"""s(x) = sum_t alpha_t 1[x_f > theta], each step with the largest abs(r) = abs(sum_ij D(i,j) (h_i - h_j)).
 
@@ -60,26 +61,8 @@ class RankBoost(ThresholdRanker):
     options: ClassVar = {"pairs": ("equal", "query")}
     drawn = ("train", "validation", "bound")
 
-    def __init__(
-        self,
-        measure: Any = "nDCG@10",
-        *,
-        rounds: int = 300,
-        thresholds: int | None = 255,
-        pairs: Literal["equal", "query"] = "equal",
-        patience: int | None = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-        missing: checks.Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.rounds = rounds
-        self.thresholds = thresholds
-        self.pairs = pairs
-        self.patience = patience
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.missing = missing
+    rounds: int = 300
+    pairs: Literal["equal", "query"] = "equal"
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

@@ -41,6 +41,7 @@ class Step(NamedTuple):
     last: bool = False
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ThresholdRanker(Ranker):
     """The rounds, the scores and the file of an additive threshold ranker; an algorithm says how a step is chosen."""
 
@@ -48,14 +49,10 @@ class ThresholdRanker(Ranker):
     own_columns: ClassVar[tuple[str, ...]]  # what the algorithm adds to the table of rounds
     options: ClassVar[Mapping[str, tuple[str, ...]]]  # its parameters that are one of some words
     drawn: ClassVar[tuple[str, ...]] = ("train", "validation")
-    rounds: int
-    thresholds: int | None
-    patience: int | None
-    n_jobs: int | None
-    verbose: bool
 
-    history_: History
-    rounds_: int
+    rounds: int = 100
+    thresholds: int | None = 255
+    patience: int | None = None
 
     @abstractmethod
     def _begin(self, lists: GradedLists, candidates: Candidates) -> Callable[[Vector], Step | None]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from rankwise.rankers.linear.ridge import read_coef
 Vector = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearModel(LinearRanker):
     """s(x) = intercept + sum_j coef_j x_j, with weights that are given and not learned.
 
@@ -49,22 +51,9 @@ class LinearModel(LinearRanker):
 
     name = "LinearModel"
     learns = False
-    intercept_: float
 
-    def __init__(
-        self,
-        measure: Any = "nDCG@10",
-        *,
-        coef: ArrayLike | None = None,
-        intercept: float = 0.0,
-        n_jobs: int | None = None,
-        missing: checks.Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.coef = coef
-        self.intercept = intercept
-        self.n_jobs = n_jobs
-        self.missing = missing
+    coef: ArrayLike | None = None
+    intercept: float = 0.0
 
     @classmethod
     def of(

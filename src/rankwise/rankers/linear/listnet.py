@@ -12,7 +12,6 @@ from rankwise._errors import RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.losses.listnet import ListNet as ListNetLoss
 from rankwise.measures._base import Measure
@@ -26,7 +25,7 @@ from rankwise.rankers.online.online_ranker import theory_step
 from rankwise.solvers.batch.descent import Function, descend
 from rankwise.solvers.batch.feature_scale import Scale, scale_factors
 from rankwise.solvers.batch.objective import LossOverLists
-from rankwise.solvers.online.config import Averaging, OnlineConfig, Step
+from rankwise.solvers.online.config import OnlineConfig, Step
 
 Vector = NDArray[np.float64]
 
@@ -236,6 +235,7 @@ def _whole(number: object) -> bool:
     return isinstance(number, (int, np.integer)) and not isinstance(number, bool)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ListNet(OnlineLearner):
     r"""Scores whose softmax is close to the softmax of the labels, list by list.
 
@@ -251,9 +251,9 @@ class ListNet(OnlineLearner):
     scale : "auto": for "lbfgs" features are divided by their standard deviation unless all of them lie in [-1, 1],
         and for "sgd" left alone, since rounds cannot look ahead; "none": left alone; "standard" and "radius" for
         "sgd", as for :class:`SLAMPerceptron`
-    eta, step : for "sgd": size of a step, or "theory": ball / (2 R sqrt(n)); and "sqrt" (eta / sqrt(t)) or "constant",
-        which "theory" is
-    ball : the norm of the weights to compare with, for "theory"
+    eta, step : for "sgd": size of a step, or "theory": max_norm / (2 R sqrt(n)); and "sqrt" (eta / sqrt(t)) or
+        "constant", which "theory" is
+    max_norm : the norm of the weights to compare with, for "theory"
     row_radius, horizon : R and n of "theory" in a stream; ``fit`` finds them itself
     averaging, epochs, shuffle : for "sgd", as for :class:`SLAMPerceptron`
     alpha : for "lbfgs", for features in the units that ``scale`` gives them; several, of which the best on the
@@ -281,57 +281,18 @@ class ListNet(OnlineLearner):
 
     name = "ListNet"
 
-    alpha_: float
-    step_: int
-    path_: Table
-    history_: History
-
-    def __init__(
-        self,
-        measure: Any = "nDCG@10",
-        *,
-        solver: Literal["sgd", "lbfgs"] = "sgd",
-        target: str = "labels",
-        scale: Literal["auto", "none", "standard", "radius"] = "auto",
-        eta: Any = 1.0,
-        step: Step = "sqrt",
-        ball: float | None = None,
-        row_radius: float | None = None,
-        horizon: int | None = None,
-        averaging: Averaging = "none",
-        epochs: int = 1,
-        shuffle: bool = False,
-        alpha: float | Sequence[float] | None = None,
-        steps: int = 500,
-        tolerance: float = 1e-8,
-        patience: int | None = None,
-        folds: int = 5,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-        missing: checks.Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.solver = solver
-        self.target = target
-        self.scale = scale
-        self.eta = eta
-        self.step = step
-        self.ball = ball
-        self.row_radius = row_radius
-        self.horizon = horizon
-        self.averaging = averaging
-        self.epochs = epochs
-        self.shuffle = shuffle
-        self.alpha = alpha
-        self.steps = steps
-        self.tolerance = tolerance
-        self.patience = patience
-        self.folds = folds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.missing = missing
+    solver: Literal["sgd", "lbfgs"] = "sgd"
+    target: str = "labels"
+    scale: Literal["auto", "none", "standard", "radius"] = "auto"
+    step: Step = "sqrt"
+    max_norm: float | None = None
+    row_radius: float | None = None
+    horizon: int | None = None
+    alpha: float | Sequence[float] | None = None
+    steps: int = 500
+    tolerance: float = 1e-08
+    patience: int | None = None
+    folds: int = 5
 
     @property
     def takes_validation(self) -> bool:  # type: ignore[override]
@@ -385,7 +346,7 @@ class ListNet(OnlineLearner):
             update="always",
             eta=eta,
             step="constant" if self.eta == "theory" else self.step,
-            ball=math.inf,
+            max_norm=math.inf,
             averaging=self.averaging,
             scale=self._round_scale(),
         )
@@ -451,7 +412,7 @@ class ListNet(OnlineLearner):
             return super()._state()
         facts = {"alpha": self.alpha_, "step": self.step_}
         judged = self.path_[self.path_.columns[1]]
-        arrays = {"coef": self.coef_, "alphas": self.path_["alpha"], "judged": judged}
+        arrays = {"coef": self.coef_, "strengths": self.path_["alpha"], "judged": judged}  # the name of version 0.1
         return facts, arrays | history_arrays(self.history_)
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
@@ -463,5 +424,5 @@ class ListNet(OnlineLearner):
         self.history_ = as_history(read_history(store, COLUMNS), self._measure())
         if not 0 <= self.step_ < len(self.history_):
             raise RankwiseError(f"its weights are those of step {self.step_} of {len(self.history_)}")
-        alphas, judged = (store.array(name, np.float64, (None,)) for name in ("alphas", "judged"))
+        alphas, judged = (store.array(name, np.float64, (None,)) for name in ("strengths", "judged"))
         self.path_ = Table({"alpha": alphas, self._measure().title: judged})

@@ -1,15 +1,19 @@
-r"""What rankers that make a regularised mean loss smallest share: alphas, their choice, certain gaps, files.
+r"""Rankers that minimise a regularised mean loss: :class:`LossRanker` for any convex loss, and what its presets share.
 
-.. math:: \min_w\; \frac\lambda2 \lVert w - w_0\rVert^2 + \frac1n \sum_q \mathrm{weight}_q\, \varphi_q(X_q w)
+.. math:: \min_w\; \frac\alpha2 \lVert w - w_0\rVert_2^2 + \frac1n \sum_q \mathrm{weight}_q\, \varphi_q(X_q w)
 
-with n the total weight of the lists, or the mean loss alone where norm1(w - w0) <= a radius.
+with n the total weight of the queries; with ``penalty="l1"`` the first term is alpha norm1(w - w0), or it is absent
+and norm1(w - w0) <= max_norm. :class:`RegularisedRanker` selects among several values of alpha (or of max_norm), solves
+with a certain gap, and writes the file; a preset (:class:`~rankwise.SLAMRanker`, :class:`~rankwise.RankSVM` ...) adds
+its loss and its own parameters.
 """
 
 import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,83 +30,70 @@ from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_checks import NothingLearnedWarning
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import RidgeRanker, as_numbers, read_coef
 from rankwise.rankers.smooth.start import raw_weights
-from rankwise.solvers.batch.feature_scale import Scale, scale_factors
+from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.objective import LossOverLists
-from rankwise.solvers.batch.risk import Attempt, BundleRisk, Risk, mean_share
+from rankwise.solvers.batch.risk import Attempt, BundleRisk, NewtonRisk, Risk, mean_share
 from rankwise.solvers.batch.row_blocks import largest_radius, lists_that_count
 
 Vector = NDArray[np.float64]
+PenaltyName = Literal["l2", "l1"]
 
 ALPHAS = tuple(10.0**power for power in range(3, -7, -1))
+_PRIORS = "None, 'ridge', a fitted linear ranker or a vector"
 
 
-class RegularisedRanker(LinearRanker):
-    """A ranker gives its ``_loss`` and its own parameters; those here are told of by :class:`RankSVM`."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class RegularisedRanker(SelectionParameters, LinearRanker):
+    """What all rankers share that minimise a regularised convex loss; :class:`LossRanker` documents the parameters."""
 
     takes_validation = True
 
-    alpha_: float
-    ball_: float
-    objective_: float
-    gap_: float
-    history_: History
-    path_: Table
-
-    def __init__(
-        self,
-        measure: Any,
-        *,
-        alpha: Any,
-        ball: Any,
-        center: Any,
-        row_radius: float | None,
-        norm: float | None,
-        tolerance: float,
-        max_calls: int,
-        scale: Scale,
-        folds: int,
-        random_state: Any,
-        n_jobs: int | None,
-        verbose: bool,
-        missing: checks.Missing,
-    ) -> None:
-        self.measure = measure
-        self.alpha = alpha
-        self.ball = ball
-        self.center = center
-        self.row_radius = row_radius
-        self.norm = norm
-        self.tolerance = tolerance
-        self.max_calls = max_calls
-        self.scale = scale
-        self.folds = folds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.missing = missing
+    alpha: float | Sequence[float] | str | None = None
+    penalty: PenaltyName = "l2"
+    max_norm: float | Sequence[float] | None = None
+    prior_coef: Any = None
+    row_radius: float | None = None
+    norm: float | None = None
+    tolerance: float = 1e-3
+    max_calls: int = 1000
 
     @abstractmethod
     def _loss(self) -> Loss:
-        """The convex loss that is made small."""
+        """The convex loss that is minimised."""
 
-    def _risk(self, queries: Queries, factor: Vector, center: Vector) -> Risk:
-        return BundleRisk(self._loss(), queries, factor, center, self.ball is not None, self.n_jobs)
+    @property
+    def _by_newton(self) -> bool:
+        """Whether Newton steps solve the problem: they need Hessian products and a smooth penalty."""
+        return self.penalty == "l2" and self._loss().squared_pairs is not None
+
+    def _risk(self, queries: Queries, factor: Vector, prior: Vector) -> Risk:
+        """The problem that is solved for one alpha, or one max_norm, after another."""
+        if self._by_newton:
+            return NewtonRisk(self._loss(), queries, factor, prior, self.n_jobs)
+        form: Any = "l2" if self.penalty == "l2" else "l1" if self.max_norm is None else "l1 ball"
+        return BundleRisk(self._loss(), queries, factor, prior, form, self.n_jobs)
 
     def _columns(self) -> Mapping[str, type[np.generic]]:
-        """The columns of the history, and what they count in."""
-        return dict(zip(BundleRisk.columns, (np.int64, np.float64, np.float64, np.float64, np.int64), strict=True))
+        """The columns of the history, and their types."""
+        names = NewtonRisk.columns if self._by_newton else BundleRisk.columns
+        return dict(zip(names, (np.int64, np.float64, np.float64, np.float64, np.int64), strict=True))
 
     def _unit(self, queries: Queries) -> float:
-        """What the usual alphas are multiplied by."""
+        """What the default alphas are multiplied by."""
         return 1.0
 
     # ------------------------------------------------------------------------------------------- learning
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        self._loss()  # refuses a measure that it cannot be made for, before any work
+        loss = self._loss()  # raises for a measure without such a loss, before any work
+        if not isinstance(loss, Loss) or not loss.convex:
+            raise RankwiseError(f"{self.name} minimises a convex loss of rankwise.losses: found {loss!r:.60}")
+        if self.penalty not in ("l2", "l1"):
+            raise RankwiseError(f"penalty is 'l2' or 'l1': found {self.penalty!r:.60}")
         numbers = checks.is_number(self.tolerance) and checks.is_number(self.max_calls)
         if not (numbers and 0 < self.tolerance < 1 and self.max_calls >= 1):
             raise RankwiseError(
@@ -147,7 +138,7 @@ class RegularisedRanker(LinearRanker):
         bar: progress,
     ) -> None:
         """Solve level after level on the same planes, and judge each as soon as it is solved."""
-        risk = self._risk(train, factor, self._center(train, held, factor))
+        risk = self._risk(train, factor, self._prior(train, held, factor))
         for level in levels:
             attempt = Attempt(level)
             attempts.append(attempt)
@@ -160,8 +151,8 @@ class RegularisedRanker(LinearRanker):
         """What every level is worth on lists that it has not seen."""
         train, held = held_out(queries, part)
         attempts: list[Attempt] = []
-        # the held-out lists judge: a center that chose by them would have seen them
-        risk = self._risk(train, factor, self._center(train, None, factor))
+        # the held-out queries judge: a prior that was selected by them would have seen them
+        risk = self._risk(train, factor, self._prior(train, None, factor))
         for level in self._easiest_first(levels):
             attempts.append(Attempt(level))
             attempts[-1].run(risk, self.tolerance, self.max_calls, bar)
@@ -187,7 +178,8 @@ class RegularisedRanker(LinearRanker):
         rounds, last = list(taken.rounds), taken.rounds[-1]
         columns = dict(zip(self._columns(), zip(*(one.row for one in rounds), strict=True), strict=True))
         self.coef_ = last.w * factor
-        self.alpha_, self.ball_ = (math.nan, taken.level) if self.ball is not None else (taken.level, math.nan)
+        constrained = self.max_norm is not None
+        self.alpha_, self.max_norm_ = (math.nan, taken.level) if constrained else (taken.level, math.nan)
         self.objective_, self.gap_ = last.objective, last.gap
         self.history_ = self._drawn(
             {name: np.array(columns[name], dtype=kind) for name, kind in self._columns().items()}
@@ -197,7 +189,7 @@ class RegularisedRanker(LinearRanker):
     def _warn_if_nothing_was_learned(self, queries: Queries) -> None:
         if self.coef_.any() or self.objective_ == 0 or not _better_ones_differ(queries, self.n_jobs):
             return
-        other = "" if self.center is not None else ", so give center='ridge' or another ranker"
+        other = "" if self.prior_coef is not None else "; try prior_coef='ridge' or another ranker"
         warnings.warn(
             f"{self.name} learned weights of 0, which rank nothing: no weights have an objective below "
             f"{self.objective_ - self.gap_:.6g}, and 0 has {self.objective_:.6g}{other}",
@@ -205,31 +197,34 @@ class RegularisedRanker(LinearRanker):
             stacklevel=4,  # at the caller of fit
         )
 
-    # ------------------------------------------------------------------------------------------- levels and center
+    # ------------------------------------------------------------------------------------------- levels and prior
 
     @property
     def _level_name(self) -> str:
-        return "alpha" if self.ball is None else "ball"
+        return "alpha" if self.max_norm is None else "max_norm"
 
     def _levels(self, queries: Queries, factor: Vector) -> tuple[float, ...]:
-        if self.ball is not None:
-            if self.alpha is not None:
-                raise RankwiseError("a ball is in place of a alpha: give one of them")
-            return _as_levels(self.ball, "ball")
-        if self.alpha is None:
-            return tuple(self._unit(queries) * alpha for alpha in ALPHAS)
-        if isinstance(self.alpha, str):
-            if self.alpha != "theory" or isinstance(self.center, str):
+        """The values of alpha, or of max_norm, to solve for."""
+        if self.max_norm is not None:
+            if self.alpha is not None or self.penalty != "l1":
                 raise RankwiseError(
-                    "alpha is a number, several, None or 'theory', which takes a center that was not learned from "
-                    f"these lists: found {self.alpha!r} with center={self.center!r:.40}"
+                    "max_norm is the largest l1 norm, in place of a penalty: give penalty='l1' and leave out alpha"
+                )
+            return _as_levels(self.max_norm, "max_norm")
+        if self.alpha is None:
+            return tuple(self._unit(queries) * alpha for alpha in ALPHAS if self.penalty == "l2" or alpha <= 1)
+        if isinstance(self.alpha, str):
+            if self.alpha != "theory" or isinstance(self.prior_coef, str) or self.penalty != "l2":
+                raise RankwiseError(
+                    "alpha is a number, several, None or 'theory', which takes penalty='l2' and a prior_coef that was "
+                    f"not learned from these queries: found {self.alpha!r} with prior_coef={self.prior_coef!r:.40}"
                 )
             return (theory_alpha(self._loss(), queries, factor, self.row_radius, self.norm),)
         return _as_levels(self.alpha, "alpha")
 
     def _easiest_first(self, levels: Sequence[float]) -> list[float]:
-        """Every level once: from the strongest on, or from the smallest ball on, whose points lie in larger ones."""
-        return sorted(set(levels), reverse=self.ball is None)
+        """Every level once, the strongest penalty or the smallest ball first, whose points lie in the larger ones."""
+        return sorted(set(levels), reverse=self.max_norm is None)
 
     def _best(self, levels: Sequence[float], judged: Vector) -> int:
         """The place of the best level; of equals, or where nothing judges them, the one that strays least from w0."""
@@ -240,12 +235,18 @@ class RegularisedRanker(LinearRanker):
     def _solves(levels: Sequence[float], parts: Sequence[Any]) -> int:
         return len(set(levels)) * len(parts) + 1 if parts else len(set(levels))
 
-    def _center(self, train: Queries, validation: Queries | None, factor: Vector) -> Vector:
+    def _prior(self, train: Queries, validation: Queries | None, factor: Vector) -> Vector:
         """w0 in the units of the scaled features."""
-        ridge = RidgeRanker(
-            self._measure(), scale=self.scale, folds=self.folds, random_state=self.random_state, n_jobs=self.n_jobs
-        )
-        raw = raw_center(self.center, train, validation, ridge)
+        given = self.prior_coef
+        if given is None:
+            return np.zeros(train.n_features)
+        if isinstance(given, str):
+            if given != "ridge":
+                raise RankwiseError(f"prior_coef is {_PRIORS}: found {given!r}")
+            given = RidgeRanker(
+                self._measure(), scale=self.scale, folds=self.folds, random_state=self.random_state, n_jobs=self.n_jobs
+            ).fit(train, validation=validation)
+        raw = raw_weights(given, train.n_features, "prior_coef", _PRIORS)
         return np.divide(raw, factor, out=np.zeros_like(raw), where=factor > 0)
 
     # ------------------------------------------------------------------------------------------- what is guaranteed
@@ -254,10 +255,10 @@ class RegularisedRanker(LinearRanker):
         by_theory = isinstance(self.alpha, str)
         return TrainingObjective(
             loss=self._loss(),
-            alpha=self.alpha_,
+            alpha=self.alpha_ if self.penalty == "l2" else math.nan,
             alpha_fixed=True if by_theory else False if len(self.path_) > 1 else None,
             scale=self.scale,
-            centre_fixed=True if self.center is None else False if isinstance(self.center, str) else None,
+            centre_fixed=True if self.prior_coef is None else False if isinstance(self.prior_coef, str) else None,
             objective=self.objective_,
             gap=self.gap_,
             norm=self.norm,
@@ -266,20 +267,108 @@ class RegularisedRanker(LinearRanker):
     # ------------------------------------------------------------------------------------------- saving
 
     def _drawn(self, columns: Mapping[str, Any]) -> History:
-        return History(columns, ("objective", "lower bound"), f"{self.name}: what was reached, and what is the least")
+        return History(columns, ("objective", "lower bound"), f"{self.name}: objective and its lower bound")
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        numbers = np.array([self.alpha_, self.ball_, self.objective_, self.gap_])
+        numbers = np.array([self.alpha_, self.max_norm_, self.objective_, self.gap_])
         path = {f"path.{number}": self.path_[name] for number, name in enumerate(self.path_.columns)}
         return {}, {"coef": self.coef_, "numbers": numbers, **path, **history_arrays(self.history_)}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self.coef_ = read_coef(store, self.n_features_in_)
         numbers = store.array("numbers", np.float64, (4,))
-        self.alpha_, self.ball_, self.objective_, self.gap_ = numbers.tolist()
+        self.alpha_, self.max_norm_, self.objective_, self.gap_ = numbers.tolist()
         levels, judged = (store.array(f"path.{number}", np.float64, (None,)) for number in range(2))
         self.path_ = Table({self._level_name: levels, self._measure().title: judged})
         self.history_ = self._drawn(read_history(store, self._columns()))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LossRanker(RegularisedRanker):
+    r"""min over w of (alpha/2) norm(w - w0)^2 + mean over queries of loss(X_q w, labels_q), for any convex loss.
+
+    The batch counterpart of :class:`~rankwise.OnlineRanker`. It takes any convex loss of :mod:`rankwise.losses`, also
+    one of your own in a single file, and gives a certain duality gap and a certificate.
+
+    Parameters
+    ----------
+    loss : Loss, default=None
+        The convex loss; None is :class:`~rankwise.losses.PairHinge`.
+    alpha : float, sequence of float or "theory", default=None
+        The penalty, for features in the units of ``scale``. Of several the best one on the validation set is taken
+        (without one, by folds over the training queries); None tries 10^3, ..., 10^-6 (from 1 on for "l1"). "theory" is
+        2 G1 R / (W sqrt(n)), see ``row_radius``.
+    penalty : {"l2", "l1"}, default="l2"
+        The norm of w - w0: (alpha/2) norm2^2, or alpha norm1, which leaves many weights equal to those of w0.
+    max_norm : float or sequence of float, default=None
+        With ``penalty="l1"``, in place of alpha: minimise the mean loss subject to norm1(w - w0) <= max_norm.
+    prior_coef : "ridge", ranker or array of shape (n_features,), default=None
+        w0, the weights that the penalty pulls towards: None for 0, "ridge" for a :class:`~rankwise.RidgeRanker` fitted
+        on the same queries, a fitted linear ranker, or weights on raw features.
+    row_radius : float, default=None
+        R of ``alpha="theory"`` and of certificates: no document of any future query is farther than R from 0 (or from
+        the mean of its query).
+    norm : float, default=None
+        W of ``alpha="theory"``: the norm of the weights to compare with.
+    tolerance : float, default=1e-3
+        The relative gap at which a solution is accepted.
+    max_calls : int, default=1000
+        The largest number of passes over X for one alpha.
+    measure : str or Measure, default="nDCG@10"
+        The measure used for model selection, which ``score`` reports.
+    scale : {"auto", "none"}, default="auto"
+        "auto" divides features by their standard deviation unless all of them lie in [-1, 1]. The penalty is on the
+        weights of features so scaled.
+    folds : int, default=5
+        Number of parts of the training queries that select alpha if there is no validation set.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of the division into parts.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+    missing : {"error", "zero", "min"}, default="error"
+        What to do with NaN in arrays.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights on raw features.
+    alpha_, max_norm_ : float
+        The value that was selected; the other one is NaN.
+    objective_, gap_ : float
+        The objective at ``coef_``, and a proven bound on how far it is above the minimum.
+    history_ : History
+        One row per pass: call, objective, lower bound, gap, planes.
+    path_ : Table
+        For every alpha (or max_norm) the measure that it was judged by.
+
+    Notes
+    -----
+    Cutting planes end with a proof: no weights have an objective below ``objective_ - gap_``. Planes are kept from one
+    alpha to the next. Losses that declare Hessian products (the squared pair hinge) are solved by truncated Newton
+    steps, whose gap is norm(gradient)^2 / (2 alpha).
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> queries = rw.make_lists(60, documents=8, features=4, random_state=1)
+    >>> model = LossRanker(rw.losses.ListNet(), alpha=0.01).fit(queries)
+    >>> bool(model.gap_ <= 1e-3 * model.objective_)
+    True
+    """
+
+    name = "LossRanker"
+
+    loss: Loss | None = field(default=None, kw_only=False)
+    measure: Any = field(default="nDCG@10", kw_only=True)
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        return cls(alpha=0.01), cls(PairHinge(squared=True), alpha=0.1), cls(PairHinge(), alpha=0.01, penalty="l1")
+
+    def _loss(self) -> Loss:
+        return PairHinge() if self.loss is None else self.loss
 
 
 def _better_ones_differ(queries: Queries, n_jobs: int | None) -> bool:
@@ -298,35 +387,6 @@ def _as_levels(given: Any, name: str) -> tuple[float, ...]:
     if not values or not all(0 < value < math.inf for value in values):
         raise RankwiseError(f"{name} is one number or several, finite and above 0: found {given!r:.60}")
     return values
-
-
-# ------------------------------------------------------------------------------------------------------------- center
-# The weights that a regularised ranker stays near: none, a regression, another ranker or a vector.
-
-
-_CHOICES = "None, 'ridge', a fitted linear ranker or a vector"
-
-
-def raw_center(given: Any, train: Queries, validation: Queries | None, ridge: RidgeRanker) -> Vector:
-    """Weights on raw features.
-
-    Parameters
-    ----------
-    given : None for 0, "ridge", a fitted linear ranker, or a vector
-    train, validation : what a regression is fitted on, and what chooses its alpha
-    ridge : the regression, not yet fitted
-    """
-    if given is None:
-        return np.zeros(train.n_features)
-    if isinstance(given, str):
-        if given != "ridge":
-            raise RankwiseError(f"center is {_CHOICES}: found {given!r}")
-        given = ridge.fit(train, validation=validation)
-    return raw_weights(given, train.n_features, "center", _CHOICES)
-
-
-# ---------------------------------------------------------------------------------------------------- theory alpha
-# The alpha of regularisation for which a bound on the expected risk is known.
 
 
 def theory_alpha(loss: Loss, queries: Queries, factor: Vector, row_radius: float | None, norm: float | None) -> float:

@@ -1,6 +1,7 @@
 """Ridge regression on gains, with relevant and other documents given the same total weight."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any, Self
@@ -11,12 +12,12 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.measures.gains import gains
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
-from rankwise.solvers.batch.feature_scale import Scale, scale_factors
+from rankwise.rankers._parameters import SelectionParameters
+from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.least_squares import Moments, WeightedRows, ridge_problem
 
 Vector = NDArray[np.float64]
@@ -31,7 +32,8 @@ _LARGEST_GRADE = 30
 _MOST_OF_GRADES = 10.0
 
 
-class RidgeRanker(LinearRanker):
+@dataclass(eq=False, repr=False, kw_only=True)
+class RidgeRanker(SelectionParameters, LinearRanker):
     r"""min over w, b of sum_i c_i (w . x_i + b - G(label_i))^2 + alpha norm(w)^2, scores w . x.
 
     Parameters
@@ -65,28 +67,9 @@ class RidgeRanker(LinearRanker):
     name = "RidgeRanker"
     takes_validation = True
 
-    def __init__(
-        self,
-        measure: Any = "nDCG@10",
-        *,
-        alpha: float | Sequence[float] | None = None,
-        target: str = "gains",
-        balanced: bool = True,
-        scale: Scale = "auto",
-        folds: int = 5,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        missing: checks.Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.alpha = alpha
-        self.target = target
-        self.balanced = balanced
-        self.scale = scale
-        self.folds = folds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.missing = missing
+    alpha: float | Sequence[float] | None = None
+    target: str = "gains"
+    balanced: bool = True
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

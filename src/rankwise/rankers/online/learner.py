@@ -4,7 +4,7 @@ saved and continued at any round."""
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_checks import refuse_unknown
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.solvers.online.config import OnlineConfig, State
+from rankwise.solvers.online.config import Averaging, OnlineConfig, State
 from rankwise.solvers.online.ledger import MOST_TIMES, Curve, Ledger, Tally
 from rankwise.solvers.online.loop import run_rounds
 
@@ -32,6 +32,7 @@ _GATHERED = 1 << 12
 _PRESENTED = 1 << 19
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OnlineLearner(LinearRanker):
     """The rounds of online learning as a ranker; subclasses say by which :class:`Rules`.
 
@@ -42,14 +43,12 @@ class OnlineLearner(LinearRanker):
     state_ : all that the next round depends on
     """
 
-    ledger_: Ledger
-    state_: State
-
-    # parameters that every online ranker has
-    epochs: int
-    shuffle: bool
-    random_state: Any
-    verbose: bool
+    eta: Any = 1.0
+    averaging: Averaging = "none"
+    epochs: int = 1
+    shuffle: bool = False
+    scale: Any = "none"
+    random_state: Any = 0
 
     @abstractmethod
     def _config(self, queries: Queries | None) -> OnlineConfig:

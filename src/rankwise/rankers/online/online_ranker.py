@@ -2,19 +2,20 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from rankwise._errors import RankwiseError
-from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.losses.slam import SLAM
 from rankwise.rankers.online.learner import OnlineLearner
-from rankwise.solvers.online.config import Averaging, Ball, OnlineConfig, Scaling, Step, Update
+from rankwise.solvers.online.config import Averaging, Ball, OnlineConfig, Step, Update
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OnlineRanker(OnlineLearner):
     r"""w <- projection of (w - eta_t X' g), g the (sub)gradient of any loss on the list of the round.
 
@@ -23,10 +24,10 @@ class OnlineRanker(OnlineLearner):
     loss : any loss of :mod:`rankwise.losses`; None: :class:`~rankwise.losses.SLAM`
     measure : what is accounted, and what counts as a mistake
     update : "always" (online gradient descent) or "mistakes" (a perceptron)
-    eta : size of a step; or "theory": ball / (G1 R sqrt(n)), which minimises the bound on the mean of the rounds'
+    eta : size of a step; or "theory": max_norm / (G1 R sqrt(n)), which minimises the bound on the mean of the rounds'
         losses for a convex loss whose gradients have an l1 norm of at most G1
     step : "sqrt" (eta / sqrt(t)) or "constant"; "theory" is constant
-    projection, ball : keep the "l2" or "l1" norm of w below ``ball``; "none" by default
+    projection, max_norm : keep the "l2" or "l1" norm of w below ``max_norm``; "none" by default
     averaging : "uniform" (mean over all rounds), "suffix" (over the later ones) or "none"
     row_radius, horizon : R and n of "theory" in a stream, where nobody can look ahead; ``fit`` finds them itself
     epochs, shuffle, scale, random_state, n_jobs, verbose, missing : as for :class:`SLAMPerceptron`
@@ -38,51 +39,22 @@ class OnlineRanker(OnlineLearner):
 
     name = "OnlineRanker"
 
-    def __init__(
-        self,
-        loss: Loss | None = None,
-        *,
-        measure: Any = "nDCG@10",
-        update: Update = "always",
-        eta: Any = 1.0,
-        step: Step = "sqrt",
-        projection: Ball = "none",
-        ball: float | None = None,
-        averaging: Averaging = "uniform",
-        row_radius: float | None = None,
-        horizon: int | None = None,
-        epochs: int = 1,
-        shuffle: bool = False,
-        scale: Scaling = "none",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-        missing: checks.Missing = "error",
-    ) -> None:
-        self.loss = loss
-        self.measure = measure
-        self.update = update
-        self.eta = eta
-        self.step = step
-        self.projection = projection
-        self.ball = ball
-        self.averaging = averaging
-        self.row_radius = row_radius
-        self.horizon = horizon
-        self.epochs = epochs
-        self.shuffle = shuffle
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.missing = missing
+    loss: Loss | None = field(default=None, kw_only=False)
+    measure: Any = field(default="nDCG@10", kw_only=True)
+    update: Update = "always"
+    step: Step = "sqrt"
+    projection: Ball = "none"
+    max_norm: float | None = None
+    averaging: Averaging = "uniform"
+    row_radius: float | None = None
+    horizon: int | None = None
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
         return (
             cls(),
-            cls(PairHinge(), measure="AP", projection="l2", ball=0.5, scale="radius"),
-            cls(MaxPair(), update="mistakes", step="constant", projection="l1", ball=2.0, averaging="suffix"),
+            cls(PairHinge(), measure="AP", projection="l2", max_norm=0.5, scale="radius"),
+            cls(MaxPair(), update="mistakes", step="constant", projection="l1", max_norm=2.0, averaging="suffix"),
         )
 
     def _loss(self) -> Loss:
@@ -103,19 +75,19 @@ class OnlineRanker(OnlineLearner):
             eta=eta,
             step="constant" if self.eta == "theory" else self.step,
             projection=self.projection,
-            ball=math.inf if self.projection == "none" or self.ball is None else self.ball,
+            max_norm=math.inf if self.projection == "none" or self.max_norm is None else self.max_norm,
             averaging=self.averaging,
             scale=self.scale,
         )
 
 
 def theory_step(ranker: Any, loss: Loss, queries: Queries | None) -> float:
-    """ball / (G1 R sqrt(n)): the step of online gradient descent that its regret bound asks for."""
+    """max_norm / (G1 R sqrt(n)): the step of online gradient descent that its regret bound asks for."""
     from rankwise.solvers.batch.row_blocks import largest_radius
 
-    if ranker.ball is None or not ranker.ball > 0:
+    if ranker.max_norm is None or not ranker.max_norm > 0:
         raise RankwiseError(
-            "eta='theory' is ball / (G1 R sqrt(n)): give ball=, the norm of the weights to compare with"
+            "eta='theory' is max_norm / (G1 R sqrt(n)): give max_norm=, the norm of the weights to compare with"
         )
     if ranker.scale != "none":
         raise RankwiseError("eta='theory' needs the radius of the features as they are learned from: use scale='none'")
@@ -129,6 +101,6 @@ def theory_step(ranker: Any, loss: Loss, queries: Queries | None) -> float:
     steepest = loss.lipschitz_l1(longest)
     if not (radius > 0 and rounds > 0 and 0 < steepest < math.inf):
         raise RankwiseError(
-            f"eta='theory' is ball / (G1 R sqrt(n)): found G1 = {steepest:g}, R = {radius:g} and n = {rounds:,}"
+            f"eta='theory' is max_norm / (G1 R sqrt(n)): found G1 = {steepest:g}, R = {radius:g} and n = {rounds:,}"
         )
-    return float(ranker.ball / (steepest * radius * math.sqrt(rounds)))
+    return float(ranker.max_norm / (steepest * radius * math.sqrt(rounds)))

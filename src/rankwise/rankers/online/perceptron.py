@@ -1,13 +1,12 @@
 """Perceptrons for ranking: they learn from mistakes alone, and what they can lose is bounded."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from rankwise._errors import RankwiseError
-from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses.compute import PreparedLists
@@ -18,9 +17,10 @@ from rankwise.measures.ap import AP
 from rankwise.measures.ndcg import NDCG
 from rankwise.rankers.online.learner import OnlineLearner
 from rankwise.solvers.batch.row_blocks import largest_radius
-from rankwise.solvers.online.config import Averaging, OnlineConfig, Scaling
+from rankwise.solvers.online.config import OnlineConfig
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SLAMPerceptron(OnlineLearner):
     r"""On a mistake, w <- w + eta sum_i v_i (x_i - x_K(i)) over the documents that a less relevant one outscores.
 
@@ -68,34 +68,8 @@ class SLAMPerceptron(OnlineLearner):
 
     name = "SLAMPerceptron"
 
-    def __init__(
-        self,
-        measure: Any = "nDCG@10",
-        *,
-        margin: float = 0.0,
-        eta: Any = 1.0,
-        weights: str | None = None,
-        averaging: Averaging = "none",
-        epochs: int = 1,
-        shuffle: bool = False,
-        scale: Scaling = "none",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-        missing: checks.Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.margin = margin
-        self.eta = eta
-        self.weights = weights
-        self.averaging = averaging
-        self.epochs = epochs
-        self.shuffle = shuffle
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.missing = missing
+    margin: float = 0.0
+    weights: str | None = None
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -122,6 +96,7 @@ class SLAMPerceptron(OnlineLearner):
         return OnlineConfig(loss=loss, measure=measure, eta=eta, averaging=self.averaging, scale=self.scale)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MaxPairPerceptron(OnlineLearner):
     r"""On a mistake, w <- w + eta (x_i - x_j) for the worst pair: j less relevant than i and farthest above it.
 
@@ -143,31 +118,6 @@ class MaxPairPerceptron(OnlineLearner):
     """
 
     name = "MaxPairPerceptron"
-
-    def __init__(
-        self,
-        measure: Any = "nDCG@10",
-        *,
-        eta: float = 1.0,
-        averaging: Averaging = "none",
-        epochs: int = 1,
-        shuffle: bool = False,
-        scale: Scaling = "none",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-        missing: checks.Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.eta = eta
-        self.averaging = averaging
-        self.epochs = epochs
-        self.shuffle = shuffle
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.missing = missing
 
     def _config(self, queries: Queries | None) -> OnlineConfig:
         return self._resumed(self.eta)

@@ -18,11 +18,12 @@ from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.certificate.objective import gap_bound
 from rankwise.rankers.linear.ridge import as_grid, read_coef
 from rankwise.rankers.permutation.list_orders import ListOrders, Map
 from rankwise.solvers.batch.bundle import Bundle
-from rankwise.solvers.batch.feature_scale import Scale, scale_factors
+from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.working_sets import WorkingSets
 
 Vector = NDArray[np.float64]
@@ -163,7 +164,8 @@ class Permuting:
 ALPHAS = tuple(10.0**power for power in range(-4, 2))
 
 
-class PermuRank(LinearRanker):
+@dataclass(eq=False, repr=False, kw_only=True)
+class PermuRank(SelectionParameters, LinearRanker):
     r"""min over w of (lambda/2) norm(w)^2 + mean over lists of a hinge between perfect and imperfect orders.
 
     .. math:: \frac1{\lvert B\rvert} \sum_{b \in B,\, c \in C} (E^* - E(c))\, [1 - w \cdot (\Phi_b - \Phi_c)]_+
@@ -223,36 +225,13 @@ class PermuRank(LinearRanker):
     name = "PermuRank"
     takes_validation = True
 
-    def __init__(
-        self,
-        measure: Any = "AP",
-        *,
-        alpha: float | Sequence[float] | None = None,
-        map: Map = "pairs",
-        hinge: Literal["sum", "max"] = "sum",
-        rounds: int = 50,
-        stop: Literal["last", "best"] = "best",
-        tolerance: float = 1e-3,
-        scale: Scale = "auto",
-        folds: int = 5,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-        missing: checks.Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.alpha = alpha
-        self.map = map
-        self.hinge = hinge
-        self.rounds = rounds
-        self.stop = stop
-        self.tolerance = tolerance
-        self.scale = scale
-        self.folds = folds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.missing = missing
+    measure: Any = field(default="AP", kw_only=False)
+    alpha: float | Sequence[float] | None = None
+    map: Map = "pairs"
+    hinge: Literal["sum", "max"] = "sum"
+    rounds: int = 50
+    stop: Literal["last", "best"] = "best"
+    tolerance: float = 0.001
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

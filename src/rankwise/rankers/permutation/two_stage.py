@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import dataclass, field
 from typing import Any, Self, cast
 
 import numpy as np
@@ -18,13 +17,14 @@ from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
-from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import as_grid, read_coef
 from rankwise.rankers.smooth.start import raw_weights
 from rankwise.solvers.batch.bundle import Bundle
-from rankwise.solvers.batch.feature_scale import Scale, scale_factors
+from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.objective import LossOverLists
 from rankwise.solvers.batch.row_blocks import row_blocks
 
@@ -122,7 +122,8 @@ _FIRST = {"adarank": "AdaRank", "smoothrank": "SmoothRank", "ridge": "RidgeRanke
 _COLUMNS = ("alpha", "objective", "loss", "gap", "train")  # and the measure by which each was judged
 
 
-class TwoStage(LinearRanker):
+@dataclass(eq=False, repr=False, kw_only=True)
+class TwoStage(SelectionParameters, LinearRanker):
     r"""min over w of (lambda/2) norm(w - t w0)^2 + mean over lists of phi(X w), w0 from a first ranker, phi a bound.
 
     The first ranker minimises what is bounded by a function of the measure (type one: AdaRank's exp(-E)), which is
@@ -170,32 +171,11 @@ class TwoStage(LinearRanker):
     name = "TwoStage"
     takes_validation = True
 
-    def __init__(
-        self,
-        measure: Any = "AP",
-        *,
-        first: Any = "adarank",
-        second: Loss | None = None,
-        alpha: float | Sequence[float] | None = None,
-        tolerance: float = 1e-4,
-        scale: Scale = "auto",
-        folds: int = 5,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-        missing: checks.Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.first = first
-        self.second = second
-        self.alpha = alpha
-        self.tolerance = tolerance
-        self.scale = scale
-        self.folds = folds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.missing = missing
+    measure: Any = field(default="AP", kw_only=False)
+    first: Any = "adarank"
+    second: Loss | None = None
+    alpha: float | Sequence[float] | None = None
+    tolerance: float = 0.0001
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -261,8 +241,7 @@ class TwoStage(LinearRanker):
         if isinstance(given, str):
             if given not in _FIRST:
                 raise RankwiseError(f"first is one of {', '.join(map(repr, _FIRST))}, or weights: found {given!r:.40}")
-            module = import_module(f"rankwise.rankers.{given}")
-            kind = cast("Callable[..., LinearRanker]", getattr(module, _FIRST[given]))
+            kind = cast("Callable[..., LinearRanker]", registered()[_FIRST[given]])
             ranker = kind(self.measure, scale=self.scale, n_jobs=self.n_jobs)
             if "random_state" in ranker.get_params():
                 ranker.set_params(random_state=self.random_state, folds=self.folds)

@@ -1,7 +1,7 @@
 """SmoothRank: linear weights that maximise a smoothed measure, annealed towards the measure itself."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,20 +11,20 @@ from rankwise._errors import RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.measures.ndcg import DCG
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._model_selection import held_out, mean_over_parts, parts_of
+from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.rankers.linear.ranksvm import RankSVM
+from rankwise.rankers.linear.presets import RankSVM
 from rankwise.rankers.linear.ridge import RidgeRanker, as_grid, read_coef
 from rankwise.rankers.smooth.annealing import COLUMNS, AnnealedRun, AnnealingHistory, AnnealingPlan, AnnealingTrials
 from rankwise.rankers.smooth.landscape import Landscape
 from rankwise.rankers.smooth.smoothed import SIGMAS, smoothed_for
 from rankwise.rankers.smooth.start import Beginnings, as_bounds, as_sigmas, as_starts
 from rankwise.solvers.batch.descent import Solver
-from rankwise.solvers.batch.feature_scale import Scale, scale_factors
+from rankwise.solvers.batch.feature_scale import scale_factors
 
 Vector = NDArray[np.float64]
 
@@ -32,7 +32,8 @@ Vector = NDArray[np.float64]
 ALPHAS = tuple(10.0**power for power in range(-6, 4))
 
 
-class SmoothRank(LinearRanker):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SmoothRank(SelectionParameters, LinearRanker):
     r"""min over w of lambda norm(w - w0)^2 - sum_q A_q(X_q w; sigma), sigma from large to small, A a smoothed measure.
 
     Parameters
@@ -79,44 +80,17 @@ class SmoothRank(LinearRanker):
     name = "SmoothRank"
     takes_validation = True
 
-    def __init__(
-        self,
-        measure: Any = "nDCG@50",
-        *,
-        alpha: float | Sequence[float] | None = None,
-        start: Any = "ridge",
-        sigmas: Sequence[float] | None = None,
-        smoothing: Literal["sigmoid", "indicator"] = "sigmoid",
-        solver: Solver = "cg",
-        steps: int = 50,
-        tolerance: float = 1e-6,
-        stop: Literal["last", "best"] = "last",
-        sign: Mapping[Any, int] | None = None,
-        scale: Scale = "auto",
-        folds: int = 5,
-        warm_start: bool = False,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-        missing: checks.Missing = "error",
-    ) -> None:
-        self.measure = measure
-        self.alpha = alpha
-        self.start = start
-        self.sigmas = sigmas
-        self.smoothing = smoothing
-        self.solver = solver
-        self.steps = steps
-        self.tolerance = tolerance
-        self.stop = stop
-        self.sign = sign
-        self.scale = scale
-        self.folds = folds
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.missing = missing
+    measure: Any = field(default="nDCG@50", kw_only=False)
+    alpha: float | Sequence[float] | None = None
+    start: Any = "ridge"
+    sigmas: Sequence[float] | None = None
+    smoothing: Literal["sigmoid", "indicator"] = "sigmoid"
+    solver: Solver = "cg"
+    steps: int = 50
+    tolerance: float = 1e-06
+    stop: Literal["last", "best"] = "last"
+    sign: Mapping[Any, int] | None = None
+    warm_start: bool = False
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise._tables import Table
-from rankwise.solvers.batch.penalties import L1Ball, Penalty, Planes, SquaredNorm
+from rankwise.solvers.batch.penalties import L1, Penalty, Planes, SquaredNorm
 
 Vector: TypeAlias = NDArray[np.float64]
 Oracle: TypeAlias = Callable[[Vector], tuple[float, Vector]]
@@ -149,10 +149,34 @@ class Bundle:
         max_calls: int = 1000,
         callback: Callback | None = None,
     ) -> BundleResult:
-        """Make F(w) small where norm1(w - w0) <= radius; as :meth:`solve`, with linear programmes for masters."""
+        """Minimise F(w) subject to norm1(w - w0) <= radius; as :meth:`solve`, with linear programmes for masters."""
         if not 0 < radius < np.inf:
             raise RankwiseError(f"an l1 ball has a radius above 0: found radius={radius!r}")
-        return self._search(L1Ball(radius), start, tol, max_calls, callback)
+        return self._search(L1(0.0, radius), start, tol, max_calls, callback)
+
+    def solve_l1(
+        self,
+        weight: float,
+        *,
+        start: ArrayLike | None = None,
+        tol: float = 1e-4,
+        max_calls: int = 1000,
+        callback: Callback | None = None,
+    ) -> BundleResult:
+        """Minimise weight norm1(w - w0) + F(w); as :meth:`solve`, with linear programmes for masters.
+
+        Needs a ``floor``: F(w0) - floor bounds weight norm1(w - w0) at every minimiser and keeps the masters bounded.
+        """
+        if not 0 < weight < np.inf or self.floor is None:
+            raise RankwiseError(
+                f"an l1 penalty takes a weight above 0 and a floor: found {weight!r} and floor={self.floor!r}"
+            )
+        at_centre = next((value for z, value in self._known if not z.any()), None)
+        if at_centre is None:
+            at_centre, _ = self.ask(self.center)
+        # a radius of 0 would make the master degenerate; any larger one is as right
+        radius = max(at_centre - self.floor, np.finfo(float).tiny) / weight
+        return self._search(L1(weight, radius), start, tol, max_calls, callback)
 
     @one_blas_thread()
     def _search(

@@ -229,20 +229,33 @@ class SquaredNorm:
 
 
 @dataclass(frozen=True)
-class L1Ball:
-    """0 where norm1(z) <= radius, and inf outside."""
+class L1:
+    """weight norm1(z) where norm1(z) <= radius, and inf outside; a weight of 0 leaves the ball alone.
 
+    A cutting-plane method needs the ball also for a penalty: without it a single plane proves nothing. Where the
+    function is never below a floor, no minimiser lies outside radius = (its value at z = 0 - floor) / weight.
+
+    Parameters
+    ----------
+    weight : float
+        Factor of the norm, 0 or more.
+    radius : float
+        The largest norm.
+    """
+
+    weight: float
     radius: float
 
     def value(self, z: Vector) -> float:
+        norm = float(np.abs(z).sum())
         # means of points inside may be outside by rounding
-        return 0.0 if float(np.abs(z).sum()) <= self.radius * (1 + 1e-12) else np.inf
+        return self.weight * norm if norm <= self.radius * (1 + 1e-12) else np.inf
 
     def gradient(self, z: Vector) -> Vector:
-        return np.zeros_like(z)
+        return self.weight * np.sign(z)
 
     def least(self, offset: float, slope: Vector) -> float:
-        return offset - self.radius * float(np.abs(slope).max())
+        return offset - self.radius * max(0.0, float(np.abs(slope).max()) - self.weight)
 
     def master(self, planes: Planes) -> tuple[Vector, Vector]:
         """By a linear programme in z = radius (p - m) with p, m >= 0 and sum(p + m) <= 1; alpha are its prices."""
@@ -254,7 +267,7 @@ class L1Ball:
         top = float(planes.offset.max())
         walls = np.block([[steps / unit, -steps / unit, -np.ones((n, 1))], [np.ones((1, 2 * d)), np.zeros((1, 1))]])
         found = linprog(
-            np.append(np.zeros(2 * d), 1.0),
+            np.append(np.full(2 * d, self.weight * self.radius / unit), 1.0),
             A_ub=walls,
             b_ub=np.append((top - planes.offset) / unit, 1.0),
             bounds=[*[(0, None)] * (2 * d), (None, None)],

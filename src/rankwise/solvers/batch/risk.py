@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,9 @@ from rankwise._progress import progress
 from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss
 from rankwise.solvers.batch.bundle import Bundle
+from rankwise.solvers.batch.newton import NewtonStep, Ridged, newton
 from rankwise.solvers.batch.objective import LossOverLists
+from rankwise.solvers.batch.squared_pairs import SquaredPairsAt, SquaredPairsOverLists
 
 Vector = NDArray[np.float64]
 
@@ -52,27 +54,40 @@ def mean_share(queries: Queries) -> float:
 
 
 class BundleRisk:
-    r"""(lambda/2) norm(w - w0)^2 + F(w), or F(w) where norm1(w - w0) <= radius, F the mean loss: by cutting planes.
+    r"""The mean loss F with a penalty on w - w0, minimised by cutting planes.
 
     Parameters
     ----------
-    loss, queries : a convex loss, never below 0, and the lists that it is taken over
-    factor : of each feature; w is the weight of the scaled one
-    center : w0
-    in_ball : whether a level is the radius of a ball
-    n_jobs : threads
+    loss : Loss
+        A convex loss.
+    queries : Queries
+        The judged queries that its mean is over.
+    factor : ndarray of shape (n_features,)
+        Factor of each feature; w is the weight of the scaled one.
+    prior : ndarray of shape (n_features,)
+        w0.
+    form : {"l2", "l1", "l1 ball"}
+        (level/2) norm2(w - w0)^2 + F, level norm1(w - w0) + F, or F subject to norm1(w - w0) <= level.
+    n_jobs : int or None
+        Number of threads.
 
     Notes
     -----
-    A search is over once gap <= tolerance x objective and nine tenths of all that can be gained over w0 have been
-    gained for certain. The latter matters where the alpha is so large that w0 itself is within the tolerance: it is
-    the direction that ranks, however short. Where nothing can be gained, gap <= tolerance^2 x objective ends it.
+    A search ends once gap <= tolerance x objective and nine tenths of all that can be gained over w0 have certainly
+    been gained. The latter matters where the penalty is so large that w0 itself is within the tolerance: its direction
+    ranks, however short it is. Where nothing can be gained, gap <= tolerance^2 x objective ends the search.
     """
 
     columns = ("call", "objective", "lower bound", "gap", "planes")
 
     def __init__(
-        self, loss: Loss, queries: Queries, factor: Vector, center: Vector, in_ball: bool, n_jobs: int | None
+        self,
+        loss: Loss,
+        queries: Queries,
+        factor: Vector,
+        prior: Vector,
+        form: Literal["l2", "l1", "l1 ball"],
+        n_jobs: int | None,
     ) -> None:
         lists, share = LossOverLists.of(loss, queries), mean_share(queries)
 
@@ -80,17 +95,60 @@ class BundleRisk:
             total, slope = lists(w * factor, n_jobs=n_jobs)
             return share * total, share * (slope * factor)
 
-        self._bundle = Bundle(mean_loss, queries.n_features, center=center, floor=0.0)
-        self._search = self._bundle.solve_in_l1_ball if in_ball else self._bundle.solve
-        self._at_center, _ = self._bundle.ask(center)
+        floor = 0.0 if loss.nonnegative else None
+        bundle = Bundle(mean_loss, queries.n_features, center=prior, floor=floor)
+        solvers = {"l2": bundle.solve, "l1": bundle.solve_l1, "l1 ball": bundle.solve_in_l1_ball}
+        self._search = solvers[form]
+        self._at_prior, _ = bundle.ask(prior)
 
     def solve(self, level: float, tolerance: float, max_calls: int, note: Note) -> None:
         def after(w: Vector, row: Mapping[str, float]) -> bool:
             note(Round(w, tuple(row.values())))
             objective, gap = row["objective"], row["gap"]
-            return gap <= tolerance * objective and gap <= 0.1 * (self._at_center - row["lower bound"])
+            return gap <= tolerance * objective and gap <= 0.1 * (self._at_prior - row["lower bound"])
 
         self._search(level, tol=tolerance**2, max_calls=max_calls, callback=after)
+
+
+class NewtonRisk:
+    """(level/2) norm(w - w0)^2 + the mean squared pair hinge by truncated Newton steps, each level from the last's w.
+
+    Parameters
+    ----------
+    loss : Loss
+        A loss that declares ``squared_pairs``.
+    queries : Queries
+        The judged queries that its mean is over.
+    factor : ndarray of shape (n_features,)
+        Factor of each feature.
+    prior : ndarray of shape (n_features,)
+        w0.
+    n_jobs : int or None
+        Number of threads.
+    """
+
+    columns = ("step", "objective", "lower bound", "gap", "products")
+
+    def __init__(self, loss: Loss, queries: Queries, factor: Vector, prior: Vector, n_jobs: int | None) -> None:
+        self._pairs = SquaredPairsOverLists.of(queries, bool(loss.squared_pairs))
+        self._share, self._factor, self._prior, self._n_jobs = mean_share(queries), factor, prior, n_jobs
+        self._z = np.zeros_like(prior)  # w - w0
+        self._at_prior = self._share * self._from_prior(self._z).value
+
+    def solve(self, level: float, tolerance: float, max_calls: int, note: Note) -> None:
+        def after(z: Vector, step: NewtonStep) -> bool:
+            row = (step.step, step.value, step.value - step.gap, step.gap, step.products)
+            note(Round(self._prior + z, row))
+            return step.gap <= tolerance * step.value and step.gap <= 0.1 * (self._at_prior - row[2])
+
+        problem = Ridged(self._from_prior, level, self._share, self._factor)
+        found = newton(problem, self._z, tolerance=0.0, steps=max_calls, strong=level, callback=after)
+        if found.steps == 0:  # there was nothing to improve
+            after(found.w, NewtonStep(**next(iter(found.history))))
+        self._z = found.w
+
+    def _from_prior(self, raw: Vector) -> SquaredPairsAt:
+        return self._pairs(raw + self._prior * self._factor, self._n_jobs)
 
 
 @dataclass(frozen=True)

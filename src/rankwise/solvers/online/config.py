@@ -56,7 +56,7 @@ class OnlineConfig:
     eta: float = 1.0
     step: Step = "constant"
     projection: Ball = "none"
-    ball: float = math.inf
+    max_norm: float = math.inf
     averaging: Averaging = "none"
     scale: Scaling = "none"
 
@@ -67,11 +67,11 @@ class OnlineConfig:
         if not isinstance(self.eta, numbers.Real) or not 0 < self.eta < math.inf:
             raise RankwiseError(f"eta, the size of a step, is a number above 0: found {self.eta!r}")
         object.__setattr__(self, "eta", float(self.eta))  # compiled code takes no whole number beyond 64 bits
-        ball = self.ball if isinstance(self.ball, numbers.Real) else 0.0
-        if (self.projection == "none") != (ball == math.inf) or not ball > 0:
+        max_norm = self.max_norm if isinstance(self.max_norm, numbers.Real) else 0.0
+        if (self.projection == "none") != (max_norm == math.inf) or not max_norm > 0:
             raise RankwiseError(
                 f"a projection goes onto a ball of a radius above 0: found projection={self.projection!r} and "
-                f"radius {self.ball!r}"
+                f"radius {self.max_norm!r}"
             )
 
     def cut(self) -> float:
@@ -90,7 +90,7 @@ class OnlineConfig:
                 self.eta,
                 place["step"],
                 place["projection"],
-                self.ball,
+                self.max_norm,
                 place["averaging"],
                 place["scale"],
             ]

@@ -1,0 +1,135 @@
+"""LossRanker: any convex loss in batch, with both penalties; presets are the same problems under their own names."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from sklearn.base import clone
+
+import rankwise as rw
+from rankwise import LossRanker, RankwiseError, losses
+from rankwise.losses._base import registered
+from tests.rankers.test_regularised import risk, small, terms
+from tests.solvers.test_bundle import least_by_slacks
+
+TIGHT = {"scale": "none", "tolerance": 1e-6, "max_calls": 5000}
+CONVEX = [loss for kind in registered().values() if kind.convex for loss in kind.examples()]
+# the loss without a margin has its minimum at w = 0, which ranks nothing
+LEARNABLE = [loss for loss in CONVEX if getattr(loss, "margin", 1.0) > 0]
+
+
+@pytest.mark.parametrize("loss", LEARNABLE, ids=repr)
+@pytest.mark.parametrize("penalty", ["l2", "l1"])
+def test_no_weights_that_another_solver_finds_are_below_what_the_gap_allows(loss, penalty):
+    queries = small(3)
+    model = LossRanker(loss, alpha=0.05, penalty=penalty, **TIGHT).fit(queries)
+
+    def objective(w):
+        penalised = 0.025 * w @ w if penalty == "l2" else 0.05 * np.abs(w).sum()
+        return penalised + risk(model, queries, w)
+
+    assert objective(model.coef_) == pytest.approx(model.objective_, rel=1e-9)
+    assert 0 <= model.gap_ <= 1e-5 * (1 + model.objective_)
+    rng = np.random.default_rng(0)
+    tried = [
+        np.zeros(3),
+        *(model.coef_ + scale * rng.normal(size=3) for scale in 10.0 ** -np.arange(6) for _ in range(8)),
+    ]
+    assert min(map(objective, tried)) >= model.objective_ - model.gap_ - 1e-9
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.03, 0.003])
+@pytest.mark.parametrize("prior_coef", [None, (0.5, -0.3, 0.1)])
+@pytest.mark.parametrize("preset", [rw.RankSVM(), rw.SLAMRanker("nDCG@3"), rw.MaxPairRanker(), rw.SVMMap()], ids=repr)
+def test_the_l1_objective_is_the_least_of_a_linear_programme(preset, alpha, prior_coef):
+    queries, w0 = small(5), np.zeros(3) if prior_coef is None else np.array(prior_coef)
+    model = clone(preset).set_params(penalty="l1", alpha=alpha, prior_coef=prior_coef, **TIGHT).fit(queries)
+    assert model.objective_ == pytest.approx(least_with_l1(terms(preset, queries, w0), alpha, 3), abs=1e-6)
+    assert model.gap_ <= 1e-6 * (1 + model.objective_)
+
+
+def least_with_l1(found, alpha, d):
+    """min over z of alpha norm1(z) + sum over terms of max over planes (b + a'z), as one linear programme."""
+    count = len(found)
+    rows, limits = [], []
+    for number, (offset, slope) in enumerate(found):
+        for b, a in zip(np.atleast_1d(offset), np.atleast_2d(slope), strict=True):
+            own = np.zeros(count)
+            own[number] = -1.0
+            rows.append(np.concatenate([a, -a, own]))
+            limits.append(-b)
+    cost = np.concatenate([np.full(2 * d, alpha), np.ones(count)])
+    solved = linprog(cost, A_ub=rows, b_ub=limits, bounds=[(0, None)] * (2 * d) + [(None, None)] * count)
+    assert solved.success
+    return solved.fun
+
+
+def test_a_large_l1_penalty_stays_at_the_prior_and_a_smaller_one_moves_few_weights():
+    queries = rw.make_lists(60, documents=8, features=20, random_state=4)
+    prior = np.linspace(-1, 1, 20)
+    still = LossRanker(alpha=1e3, penalty="l1", prior_coef=prior).fit(queries)
+    np.testing.assert_allclose(still.coef_, prior, atol=1e-12)
+    sparse, dense = (LossRanker(alpha=0.1, penalty=one, tolerance=1e-5).fit(queries) for one in ("l1", "l2"))
+    assert 0 < np.count_nonzero(np.abs(sparse.coef_) > 1e-9) < np.count_nonzero(np.abs(dense.coef_) > 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("preset", "loss"),
+    [
+        (rw.RankSVM(per_pair=False), losses.PairHinge(per_pair=False)),
+        (rw.RankSVM(loss="squared"), losses.PairHinge(squared=True)),
+        (rw.SLAMRanker("nDCG@3", prior_coef=None), losses.SLAM(weights="ndcg_tight_sym", k=3)),
+        (rw.MaxPairRanker(prior_coef=None), losses.MaxPair()),
+        (rw.SVMMap(), losses.SVMMapHinge()),
+        (rw.StructuredNDCG("nDCG@2", prior_coef=None), losses.NDCGHinge(k=2, normalised=True)),
+    ],
+    ids=lambda one: repr(one),
+)
+def test_a_preset_is_the_loss_ranker_of_its_loss_to_the_bit(preset, loss):
+    queries = small(6)
+    own = clone(preset).set_params(alpha=0.1).fit(queries)
+    general = LossRanker(loss, measure=preset.measure, alpha=0.1).fit(queries)
+    np.testing.assert_array_equal(own.coef_, general.coef_)
+    assert (own.objective_, own.gap_) == (general.objective_, general.gap_)
+
+
+def test_alphas_are_selected_on_the_validation_set():
+    train, held = small(7), small(8)
+    alphas = (1.0, 0.1, 0.01, 0.001)
+    model = LossRanker(losses.ListNet(), measure="nDCG@3", alpha=alphas).fit(train, validation=held)
+    alone = [LossRanker(losses.ListNet(), measure="nDCG@3", alpha=one).fit(train).score(held) for one in alphas]
+    assert model.path_["nDCG@3"] == pytest.approx(alone, abs=1e-6)
+    assert alone[alphas.index(model.alpha_)] == max(alone)
+
+
+def test_the_certificate_of_an_l1_penalty_claims_nothing_that_needs_a_squared_norm():
+    queries = small(9)
+    with_l2, with_l1 = (LossRanker(alpha=0.1, penalty=one, norm=1.0).fit(queries) for one in ("l2", "l1"))
+    named = [row.bounds for row in with_l2.certificate(queries).rows]
+    assert any("expected excess" in one for one in named)
+    assert not any("expected excess" in row.bounds for row in with_l1.certificate(queries).rows)
+
+
+@pytest.mark.parametrize(
+    ("ranker", "sentence"),
+    [
+        (LossRanker(losses.SmoothNDCG(sigma=1.0)), "minimises a convex loss of rankwise.losses: found SmoothNDCG"),
+        (LossRanker("hinge"), "minimises a convex loss of rankwise.losses: found 'hinge'"),
+        (LossRanker(penalty="l0"), "penalty is 'l2' or 'l1': found 'l0'"),
+        (LossRanker(max_norm=1.0), "give penalty='l1'"),
+        (LossRanker(max_norm=1.0, alpha=1.0, penalty="l1"), "leave out alpha"),
+        (LossRanker(alpha="theory", penalty="l1", row_radius=100.0, norm=1.0, scale="none"), "takes penalty='l2'"),
+    ],
+    ids=lambda one: repr(one)[:40],
+)
+def test_what_it_cannot_mean_is_an_error_that_names_both_sides(ranker, sentence):
+    with pytest.raises(RankwiseError, match=sentence):
+        ranker.fit(small(10))
+
+
+def test_least_by_slacks_and_the_linear_programme_agree_where_the_penalties_vanish():
+    """The two oracles are checked against each other on the same loss with next to no penalty."""
+    found = terms(rw.RankSVM(), small(11), np.zeros(3))
+    assert least_with_l1(found, 1e-9, 3) == pytest.approx(least_by_slacks(found, 1e-9, 3), abs=1e-4)
+    assert math.isfinite(least_with_l1(found, 1.0, 3))
