@@ -10,10 +10,10 @@ from scipy.optimize import minimize
 
 from rankwise._kernels.rows import add_moments, add_rows, dot, list_radius, onto_l1_ball, raised_radius, score_rows
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import largest_radius
 from rankwise.losses import MaxPair
 from rankwise.measures.parse import parse
 from rankwise.solvers.batch.objective import LossOverLists
-from rankwise.solvers.batch.row_blocks import largest_radius
 from rankwise.solvers.online.config import OnlineConfig, State
 from rankwise.solvers.online.loop import run_rounds
 from tests.oracles.perceptrons import onto_l1_ball as by_bisection

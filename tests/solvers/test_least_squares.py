@@ -7,10 +7,10 @@ from sklearn.preprocessing import StandardScaler
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import row_blocks
 from rankwise.data.scaling import Scaler
 from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.least_squares import Moments, WeightedRows, class_shares, ridge_problem
-from rankwise.solvers.batch.row_blocks import lists_that_count, row_blocks
 
 
 def lists(seed=0, count=20, features=4, weighted=False, dtype=np.float64):
@@ -174,7 +174,7 @@ def test_scattered_rows_and_lists_of_weight_zero_change_no_bit(block, monkeypatc
         Moments.of(some, some.y, *plain(some)).sums, Moments.of(without, without.y, *plain(some)).sums
     )
     np.testing.assert_array_equal(scale_factors(some, "auto"), scale_factors(without, "auto"))
-    np.testing.assert_array_equal(lists_that_count(some), np.flatnonzero(weight))
+    np.testing.assert_array_equal(some.counted, np.flatnonzero(weight))
 
 
 def test_blocks_hold_every_row_of_the_lists_once_and_in_their_order(monkeypatch):

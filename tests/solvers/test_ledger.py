@@ -9,6 +9,7 @@ import pytest
 import rankwise as rw
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import largest_radius
 from rankwise.data.synthetic.streams import separable_stream
 from rankwise.guarantees import WeightFacts
 from rankwise.losses import SLAM, PairHinge
@@ -16,7 +17,6 @@ from rankwise.losses.compute import PreparedLists
 from rankwise.rankers.linear.listnet import ListNet
 from rankwise.rankers.online.online_ranker import OnlineRanker
 from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron
-from rankwise.solvers.batch.row_blocks import largest_radius
 from rankwise.solvers.online.ledger import Ledger
 
 

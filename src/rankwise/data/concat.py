@@ -28,7 +28,7 @@ def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
         _labels(parts),
         np.concatenate(start),
         None if grouped else np.concatenate([part.rows + bound for part, bound in zip(parts, bounds, strict=False)]),
-        weight=np.concatenate([_weight(part) for part in parts]) if weighted else None,
+        weight=np.concatenate([part.query_weight for part in parts]) if weighted else None,
         qid=_ids(parts, rename),
         docid=_docids(parts),
         feature_names=parts[0].feature_names,
@@ -86,7 +86,3 @@ def _docids(parts: Sequence[Queries]) -> StringColumn | None:
         nameless = next(number for number, part in enumerate(parts) if part.docid is None)
         raise DataError(f"part {nameless} has no document ids and others do")
     return StringColumn.concat(docids) if docids else None
-
-
-def _weight(part: Queries) -> NDArray[np.float64]:
-    return np.ones(len(part)) if part.weight is None else part.weight

@@ -324,7 +324,7 @@ def _means(queries: Queries, n_jobs: int | None) -> NDArray[np.float64]:
     )
     if queries.y is not None and len(queries):
         filled = queries.sizes > 0
-        labels = queries.y if queries.is_grouped else queries.y[queries.rows]
+        labels = queries.in_query_order(queries.y)
         total = np.concatenate([[0.0], np.cumsum(labels)])
         sums = total[queries.start[1:]] - total[queries.start[:-1]]
         means[filled, PROJECTIONS] = 4 * sums[filled]

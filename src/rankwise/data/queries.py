@@ -240,6 +240,11 @@ class Queries:
         return np.arange(len(self.X), dtype=np.int64) if self._rows is None else self._rows
 
     @property
+    def scattered_rows(self) -> NDArray[np.int64] | None:
+        """``rows`` where they have to be looked up, None where the input was grouped."""
+        return self._rows
+
+    @property
     def is_grouped(self) -> bool:
         """Whether every query's rows already stand together, so that no row has to be looked up."""
         return self._rows is None
@@ -287,6 +292,20 @@ class Queries:
         query = range(len(self))[int(query)]
         first, last = int(self.start[query]), int(self.start[query + 1])
         return slice(first, last) if self._rows is None else self._rows[first:last]
+
+    def in_query_order(self, values: Array) -> Array:
+        """Values per document, in input order, brought into the order of ``rows``: query after query."""
+        return values if self._rows is None else values[self._rows]  # type: ignore[return-value]
+
+    @property
+    def query_weight(self) -> NDArray[np.float64]:
+        """The weight of every query; ones where ``weight`` is None."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    @property
+    def counted(self) -> NDArray[np.int64]:
+        """The numbers of the queries whose weight is not 0."""
+        return np.flatnonzero(self.query_weight)
 
     def names(self) -> list[Any]:
         """The query ids as plain Python values; positions where the queries have none."""

@@ -228,7 +228,7 @@ def evaluate(
         _refuse_labels(tool, parsed, labels)
         values = _in_single_precision(values) if tool.single else values
     order: Ties | str = ties or ("expected" if tool is None else tool.ties)
-    rows = None if judged.is_grouped else judged.rows
+    rows = judged.scattered_rows
     if order == "docid":
         rows, order = _by_docid(judged, values), "stable"
 
@@ -307,7 +307,7 @@ def _by_docid(queries: Queries, scores: NDArray[np.float64]) -> NDArray[np.int64
                 f"trec_eval orders equal scores by document id, query {query!r} has equal scores, and these queries "
                 "carry no docid: give docid= when making them, or ties="
             )
-        return None if queries.is_grouped else rows
+        return queries.scattered_rows
     # trec_eval compares the bytes of the ids; equal UTF-8 bytes order as the texts do
     ids = np.asarray(queries.docid)[rows]
     _, rank = np.unique(ids.astype(str), return_inverse=True)

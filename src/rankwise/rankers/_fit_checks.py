@@ -47,7 +47,7 @@ def refuse_without_documents(ranker: str, queries: Queries) -> None:
 def warn_if_all_orders_are_alike(ranker: str, queries: Queries) -> None:
     """Warn where no query that counts holds two different labels: every order of its documents is as good."""
     labels, sizes = queries.labels(), queries.sizes
-    in_order = labels if queries.is_grouped else labels[queries.rows]
+    in_order = queries.in_query_order(labels)
     first = np.repeat(in_order[np.minimum(queries.start[:-1], len(labels) - 1)], sizes)
     differs = in_order != first
     if queries.weight is not None:

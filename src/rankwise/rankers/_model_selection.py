@@ -13,7 +13,6 @@ from rankwise.data.checks import Floats
 from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
-from rankwise.solvers.batch.row_blocks import lists_that_count
 
 Vector = NDArray[np.float64]
 
@@ -28,10 +27,10 @@ def linear_scores(X: Floats, coef: Vector, n_jobs: int | None) -> Vector:
 
 def mean_measure(queries: Queries, scores: Vector, measure: Measure, n_jobs: int | None = None) -> float:
     """The mean over lists that the measure says something about, by their weights, equal scores in no order."""
-    rows = None if queries.is_grouped else queries.rows
+    rows = queries.scattered_rows
     lists = ScoredLists(scores, queries.labels(), queries.start, rows)
     values = measure_lists([measure], lists, n_jobs=n_jobs)[0]
-    return weighted_mean(values, np.ones(len(values)) if queries.weight is None else queries.weight)
+    return weighted_mean(values, queries.query_weight)
 
 
 def weighted_mean(values: Vector, weight: Vector) -> float:
@@ -45,7 +44,7 @@ def parts_of(queries: Queries, folds: int, random_state: int | np.random.Generat
     """The lists that count in so many parts by chance, or as many as there are lists; none for a single list."""
     if not isinstance(folds, (int, np.integer)) or folds < 2:
         raise RankwiseError(f"a choice by folds takes 2 or more of them: found folds={folds!r:.60}")
-    counting = checks.as_random(random_state).permutation(lists_that_count(queries))
+    counting = checks.as_random(random_state).permutation(queries.counted)
     if len(counting) < 2:
         return []
     return [np.sort(part) for part in np.array_split(counting, min(folds, len(counting)))]
@@ -53,7 +52,7 @@ def parts_of(queries: Queries, folds: int, random_state: int | np.random.Generat
 
 def held_out(queries: Queries, part: NDArray[np.int64]) -> tuple[Queries, Queries]:
     """(all but these lists, these lists): the same X, and weights of 0 for what is left out."""
-    own = np.ones(len(queries)) if queries.weight is None else queries.weight
+    own = queries.query_weight
     inside = np.zeros(len(queries))
     inside[part] = own[part]
     return queries.with_weight(own - inside), queries.with_weight(inside)

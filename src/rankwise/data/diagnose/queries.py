@@ -157,7 +157,7 @@ def _extremes(labels: NDArray[np.float64], queries: Queries) -> tuple[NDArray[np
     low, high = np.full(len(queries), np.inf), np.full(len(queries), -np.inf)
     filled = queries.sizes > 0
     if filled.any():
-        ordered = labels if queries.is_grouped else labels[queries.rows]
+        ordered = queries.in_query_order(labels)
         low[filled] = np.minimum.reduceat(ordered, queries.start[:-1][filled])
         high[filled] = np.maximum.reduceat(ordered, queries.start[:-1][filled])
     return low, high
@@ -291,7 +291,7 @@ def _repeats(queries: Queries, row_key: Keys, owner: NDArray[np.int64]) -> tuple
 def _fingerprints(split: NamedQueries) -> Keys:
     """One word a query that depends on its documents and not on their order."""
     queries = split.queries
-    words = mixed(split.row_key if queries.is_grouped else split.row_key[queries.rows])
+    words = mixed(queries.in_query_order(split.row_key))
     total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(words, dtype=np.uint64)])
     return mixed(total[queries.start[1:]] - total[queries.start[:-1]]) + queries.sizes.astype(np.uint64)
 

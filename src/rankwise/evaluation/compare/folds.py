@@ -119,7 +119,9 @@ def _read(path: Path, options: dict[str, Any]) -> Any:
 def _divided(data: Queries, folds: int | None, learning: bool, random_state: int) -> FoldParts:
     if folds is None and not learning:
         return FoldParts((FoldPart(None, None, data),), data, (np.arange(data.n_documents),))
-    numbered = Queries._trusted(np.arange(data.n_documents, dtype=np.float64)[:, None], None, data.start, _rows(data))
+    numbered = Queries._trusted(
+        np.arange(data.n_documents, dtype=np.float64)[:, None], None, data.start, data.scattered_rows
+    )
     if folds == 1:
         made = [split(data, random_state=random_state)]
         places = [split(numbered, random_state=random_state)[2]]
@@ -131,10 +133,6 @@ def _divided(data: Queries, folds: int | None, learning: bool, random_state: int
         places = [fold.test for fold in kfold(numbered, count, random_state=random_state)]
     rows = tuple(place.X[:, 0].astype(np.int64) for place in places)
     return FoldParts(tuple(FoldPart(*fold) for fold in made), data, rows)
-
-
-def _rows(data: Queries) -> NDArray[np.int64] | None:
-    return None if data.is_grouped else data.rows
 
 
 def _part(fold: Any, number: int) -> FoldPart:

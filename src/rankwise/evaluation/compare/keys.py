@@ -51,7 +51,7 @@ def fingerprint(queries: Queries | None) -> str | None:
     step = max(1, _HASHED // max(1, queries.X.itemsize * queries.n_features))
     for first in range(0, queries.n_documents, step):
         digest.update(np.ascontiguousarray(queries.X[first : first + step]).data.cast("B") if queries.X.size else b"")
-    for array in (queries.y, queries.start, None if queries.is_grouped else queries.rows, queries.weight):
+    for array in (queries.y, queries.start, queries.scattered_rows, queries.weight):
         digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
     names = (queries.names(), queries.feature_names, None if queries.docid is None else list(queries.docid))
     digest.update(repr(names).encode())

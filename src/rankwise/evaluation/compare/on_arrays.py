@@ -62,8 +62,7 @@ def takes(function: Any, name: str) -> bool:
 
 def in_list_order(queries: Queries) -> tuple[Any, Vector]:
     """(X, y) with the documents of every list together."""
-    X, y = np.asarray(queries.X), queries.labels()
-    return (X, y) if queries.is_grouped else (X[queries.rows], y[queries.rows])
+    return queries.in_query_order(np.asarray(queries.X)), queries.in_query_order(queries.labels())
 
 
 def row_weights(queries: Queries) -> Vector | None:

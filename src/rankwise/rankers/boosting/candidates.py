@@ -168,7 +168,7 @@ class GradedLists:
         """Places are found list by list, so that scattered rows give the same ones as grouped rows."""
         label, rows = queries.labels()[queries.rows], queries.rows
         owner = np.repeat(np.arange(len(queries)), queries.sizes)
-        weight = np.ones(len(queries)) if queries.weight is None else queries.weight
+        weight = queries.query_weight
         order = np.lexsort((label, owner))  # stable
         label = label[order]
         begins = np.ones(len(order), dtype=bool)

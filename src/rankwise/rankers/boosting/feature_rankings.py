@@ -14,7 +14,6 @@ from rankwise._kernels import drive
 from rankwise.data.checks import Floats
 from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure, Ties
-from rankwise.solvers.batch.row_blocks import lists_that_count
 
 Vector = NDArray[np.float64]
 
@@ -57,7 +56,7 @@ class RankedLists:
     @classmethod
     def of(cls, queries: Queries, measure: Measure, ties: Ties, n_jobs: int | None) -> "RankedLists":
         """These lists, for a measure under one way to break ties, "pessimistic" or "expected"."""
-        chosen = lists_that_count(queries)
+        chosen = queries.counted
         counts = np.zeros(len(queries), dtype=bool)
         counts[chosen] = True
         rows = queries.rows[np.repeat(counts, queries.sizes)]
@@ -74,7 +73,7 @@ class RankedLists:
             kernel=_formula(measure),
             table=np.ascontiguousarray(measure.table(int(sizes.max(initial=0)))),
             params=measure.all_params(),
-            weight=np.ones(len(sizes)) if queries.weight is None else queries.weight[chosen],
+            weight=queries.query_weight[chosen],
             measure=measure,
             ties=ties,
             n_jobs=n_jobs,

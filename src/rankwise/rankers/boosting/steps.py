@@ -247,7 +247,7 @@ class Watched:
         )
         if held is not None:
             places = np.append(places, train.n_documents + np.arange(held.n_documents))
-        weight = (_weights(train), np.empty(0) if held is None else _weights(held))
+        weight = (train.query_weight, np.empty(0) if held is None else held.query_weight)
         told = PreparedMeasure.of(measure, lists.labels, lists.start)
         return cls(places, bins, weight, told, lists, np.zeros(len(places)))
 
@@ -260,7 +260,3 @@ class Watched:
         values = measure_lists([self.measure], self.lists, n_jobs=n_jobs)[0]
         train = len(self.weight[0])
         return weighted_mean(values[:train], self.weight[0]), weighted_mean(values[train:], self.weight[1])
-
-
-def _weights(queries: Queries) -> Vector:
-    return np.ones(len(queries)) if queries.weight is None else queries.weight

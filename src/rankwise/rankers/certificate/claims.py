@@ -227,7 +227,7 @@ def expected_excess(
     W is the declared norm, or else that of the weights for whose comparison this lambda is the best one.
     """
     loss, alpha = training.loss, training.alpha
-    n = int((np.ones(len(queries)) if queries.weight is None else queries.weight > 0).sum())
+    n = int((queries.query_weight > 0).sum())
     factor, _ = scale_factors(queries, training.scale)  # type: ignore[arg-type]
     as_they_are = bool((factor == 1).all())
     R = constants.radius if as_they_are else _scaled_radius(queries, factor)

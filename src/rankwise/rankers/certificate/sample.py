@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise.data.fingerprints import same_content
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import largest_radius
 from rankwise.guarantees._bound import Precondition, refuse_unless
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures._base import Measure, Ties
 from rankwise.measures.compute import ScoredLists, measure_lists
-from rankwise.solvers.batch.row_blocks import largest_radius
 
 Vector = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ class ScoredSample:
     @property
     def query_weight(self) -> Vector:
         """The weight of each list."""
-        return np.ones(len(self.queries)) if self.queries.weight is None else self.queries.weight
+        return self.queries.query_weight
 
     @property
     def count_the_same(self) -> Precondition:
@@ -67,15 +67,13 @@ class ScoredSample:
 
     def measured(self, measure: Measure, ties: Ties) -> Vector:
         """The measure of every list; NaN where it says nothing or the list has weight 0."""
-        rows = None if self.queries.is_grouped else self.queries.rows
-        lists = ScoredLists(self.scores, self.queries.labels(), self.queries.start, rows)
+        lists = ScoredLists(self.scores, self.queries.labels(), self.queries.start, self.queries.scattered_rows)
         values = measure_lists([measure], lists, ties=ties, n_jobs=self.n_jobs)[0]
         return np.where(self.query_weight > 0, values, math.nan)
 
     def losses(self, loss: Loss) -> Vector:
         """The loss of every list."""
-        rows = None if self.queries.is_grouped else self.queries.rows
-        prepared = PreparedLists.of(loss, self.queries.labels(), self.queries.start, rows)
+        prepared = PreparedLists.of(loss, self.queries.labels(), self.queries.start, self.queries.scattered_rows)
         return loss_lists(prepared, self.scores, n_jobs=self.n_jobs)[0]
 
 

@@ -97,7 +97,7 @@ class Batch:
     def objective(self, queries: Queries, alpha: float) -> Function:
         """Value and gradient as functions of weights on scaled features."""
         lists = LossOverLists.of(self.loss, queries)
-        total = float(len(queries)) if queries.weight is None else math.fsum(queries.weight)
+        total = math.fsum(queries.query_weight)
         share = 1 / total if total > 0 else 0.0
 
         def value_and_slope(w: Vector) -> tuple[float, Vector]:

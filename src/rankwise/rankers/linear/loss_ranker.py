@@ -24,6 +24,7 @@ from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import largest_radius
 from rankwise.losses._base import Loss
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.rankers._base import LinearRanker
@@ -37,7 +38,6 @@ from rankwise.rankers.smooth.start import raw_weights
 from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.objective import LossOverLists
 from rankwise.solvers.batch.risk import Attempt, BundleRisk, NewtonRisk, Risk, mean_share
-from rankwise.solvers.batch.row_blocks import largest_radius, lists_that_count
 
 Vector = NDArray[np.float64]
 PenaltyName = Literal["l2", "l1"]
@@ -407,7 +407,7 @@ def theory_alpha(loss: Loss, queries: Queries, factor: Vector, row_radius: float
         )
     if (factor != 1).any():
         raise RankwiseError("alpha='theory' takes row_radius= of features as they are: give scale='none'")
-    counting = lists_that_count(queries)
+    counting = queries.counted
     if queries.weight is not None and len(counting) and np.ptp(queries.weight[counting]) > 0:
         raise RankwiseError("alpha='theory' is for lists of equal weight: found weights that differ")
     found = largest_radius(queries)

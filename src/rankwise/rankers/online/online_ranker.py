@@ -83,7 +83,7 @@ class OnlineRanker(OnlineLearner):
 
 def theory_step(ranker: Any, loss: Loss, queries: Queries | None) -> float:
     """max_norm / (G1 R sqrt(n)): the step of online gradient descent that its regret bound asks for."""
-    from rankwise.solvers.batch.row_blocks import largest_radius
+    from rankwise.data.row_blocks import largest_radius
 
     if ranker.max_norm is None or not ranker.max_norm > 0:
         raise RankwiseError(

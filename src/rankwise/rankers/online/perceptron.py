@@ -8,6 +8,7 @@ import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import largest_radius
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses.compute import PreparedLists
 from rankwise.losses.max_pair import MaxPair
@@ -16,7 +17,6 @@ from rankwise.measures._base import Measure
 from rankwise.measures.ap import AP
 from rankwise.measures.ndcg import NDCG
 from rankwise.rankers.online.learner import OnlineLearner
-from rankwise.solvers.batch.row_blocks import largest_radius
 from rankwise.solvers.online.config import OnlineConfig
 
 

@@ -105,9 +105,9 @@ class ListOrders:
                 f"map='relevant' compares relevant with other documents on whole lists, as AP does: found {measure} "
                 "on these labels; map='pairs' takes it"
             )
-        rows = None if queries.is_grouped else queries.rows
+        rows = queries.scattered_rows
         best = measure_lists([measure], ScoredLists(value, labels, queries.start, rows), n_jobs=n_jobs)[0]
-        query_weight = np.ones(len(queries)) if queries.weight is None else queries.weight
+        query_weight = queries.query_weight
         query_weight = np.where(np.isnan(best), 0.0, query_weight)
         total = math.fsum(query_weight)
         weight = query_weight / total if total else query_weight
@@ -157,8 +157,7 @@ class ListOrders:
         at = owner + orders
         scores = np.empty(len(at))
         scores[at if self.queries.is_grouped else self.queries.rows[at]] = -position.astype(np.float64)
-        rows = None if self.queries.is_grouped else self.queries.rows
-        lists = ScoredLists(scores, self.queries.labels(), start, rows)
+        lists = ScoredLists(scores, self.queries.labels(), start, self.queries.scattered_rows)
         return np.asarray(measure_lists([self.measure], lists, n_jobs=self.n_jobs)[0])
 
     def _add(self, sets: WorkingSets, imperfect: bool, chosen: Numbers, orders: Numbers, missed: Vector) -> int:

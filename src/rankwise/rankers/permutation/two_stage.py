@@ -14,6 +14,7 @@ from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import row_blocks
 from rankwise.losses._base import Loss
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
@@ -26,7 +27,6 @@ from rankwise.rankers.smooth.start import raw_weights
 from rankwise.solvers.batch.bundle import Bundle
 from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.objective import LossOverLists
-from rankwise.solvers.batch.row_blocks import row_blocks
 
 Vector = NDArray[np.float64]
 
@@ -79,9 +79,9 @@ class MeanBound:
 
     @classmethod
     def of(cls, loss: Loss, measure: Measure, queries: Queries, factor: Vector, n_jobs: int | None) -> "MeanBound":
-        rows, labels = None if queries.is_grouped else queries.rows, queries.labels()
+        rows, labels = queries.scattered_rows, queries.labels()
         known = ~np.isnan(measure_lists([measure], ScoredLists(labels, labels, queries.start, rows), n_jobs=n_jobs)[0])
-        query_weight = np.where(known, 1.0 if queries.weight is None else queries.weight, 0.0)
+        query_weight = np.where(known, queries.query_weight, 0.0)
         total = math.fsum(query_weight)
         return cls(LossOverLists.of(loss, queries, query_weight / total if total else query_weight), factor, n_jobs)
 

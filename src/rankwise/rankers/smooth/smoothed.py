@@ -52,7 +52,7 @@ def list_weights(measure: Measure, queries: Queries) -> Vector | None:
             for number, size in enumerate(queries.sizes.tolist())
         ]
     )
-    return np.asarray(ideal if queries.weight is None else ideal * queries.weight)
+    return np.asarray(ideal * queries.query_weight)
 
 
 def largest_gain(measure: Measure, lists: LossOverLists) -> tuple[float, float]:
@@ -61,12 +61,10 @@ def largest_gain(measure: Measure, lists: LossOverLists) -> tuple[float, float]:
     (first - sum of the losses) / second is the mean smoothed measure.
     """
     queries = lists.queries
-    rows = None if queries.is_grouped else queries.rows
-    nothing = ScoredLists(np.zeros(queries.n_documents), queries.labels(), queries.start, rows)
+    nothing = ScoredLists(np.zeros(queries.n_documents), queries.labels(), queries.start, queries.scattered_rows)
     found = ~np.isnan(measure_lists([measure], nothing)[0])
     worth = lists.weight if len(lists.weight) else np.ones(len(queries))
-    query_weight = np.ones(len(queries)) if queries.weight is None else queries.weight
-    return math.fsum(worth[found]), math.fsum(query_weight[found])
+    return math.fsum(worth[found]), math.fsum(queries.query_weight[found])
 
 
 def stage_sigmas(loss: SmoothedMeasure, unit: float) -> list[float]:
@@ -94,4 +92,4 @@ def within_lists(queries: Queries, values: Vector) -> Vector:
     owner = queries.query_of_row
     count = np.maximum(np.bincount(owner, minlength=len(queries)), 1)
     centred = values - (np.bincount(owner, values, len(queries)) / count)[owner]
-    return np.asarray(centred if queries.weight is None else centred * (queries.weight[owner] > 0))
+    return np.asarray(centred * (queries.query_weight[owner] > 0))

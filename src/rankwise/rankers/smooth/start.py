@@ -15,7 +15,6 @@ from rankwise.rankers._model_selection import linear_scores
 from rankwise.rankers.linear.ridge import as_numbers
 from rankwise.rankers.smooth.smoothed import score_unit, stage_sigmas
 from rankwise.solvers.batch.descent import Bounds, within
-from rankwise.solvers.batch.row_blocks import lists_that_count
 
 Vector = NDArray[np.float64]
 
@@ -117,7 +116,7 @@ def raw_weights(given: Any, features: int, what: str, choices: str) -> Vector:
 def _something_to_learn(queries: Queries) -> bool:
     """Whether in some list both labels and features vary."""
     labels = queries.labels()
-    for number in lists_that_count(queries).tolist():
+    for number in queries.counted.tolist():
         rows = queries.rows_of(number)
         if len(np.unique(labels[rows])) > 1 and (queries.X[rows] != queries.X[rows][:1]).any():
             return True

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import row_blocks
 from rankwise.data.scaling import center_and_scale
-from rankwise.solvers.batch.row_blocks import row_blocks
 
 Vector = NDArray[np.float64]
 Scale = Literal["auto", "none"]

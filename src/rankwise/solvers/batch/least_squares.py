@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankwise._blas import one_blas_thread
 from rankwise._kernels import drive
 from rankwise.data.queries import Queries
-from rankwise.solvers.batch.row_blocks import rows_in_order
+from rankwise.data.row_blocks import rows_in_order
 
 Vector = NDArray[np.float64]
 
@@ -112,7 +112,7 @@ class WeightedRows:
         """The rows (x - shift) factor of these lists (None: all)."""
         rows, count = rows_in_order(queries, lists)
         rows = rows if len(rows) else np.arange(count)
-        weight = np.ones(count) if queries.weight is None else queries.weight[queries.query_of_row[rows]]
+        weight = queries.query_weight[queries.query_of_row[rows]]
         return cls((queries.X[rows] - shift) * factor, target[rows], weight, queries.labels()[rows] > 0)
 
     def __add__(self, other: "WeightedRows") -> "WeightedRows":

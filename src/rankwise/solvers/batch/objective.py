@@ -76,9 +76,8 @@ class LossOverLists:
     @classmethod
     def of(cls, loss: Loss, queries: Queries, weight: Vector | None = None) -> Self:
         """``weight``: one number a list in place of the queries' own."""
-        rows = None if queries.is_grouped else queries.rows
         own = np.empty(0) if queries.weight is None else queries.weight
-        prepared = PreparedLists.of(loss, queries.labels(), queries.start, rows)
+        prepared = PreparedLists.of(loss, queries.labels(), queries.start, queries.scattered_rows)
         return cls(queries, prepared, own if weight is None else np.ascontiguousarray(weight, dtype=np.float64))
 
     def __call__(self, w: Vector, *, n_jobs: int | None = None) -> tuple[float, Vector]:

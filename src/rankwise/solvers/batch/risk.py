@@ -49,7 +49,7 @@ class Risk(Protocol):
 
 def mean_share(queries: Queries) -> float:
     """What makes a mean over lists of a sum by their weights; 0 where there are no lists."""
-    total = float(len(queries)) if queries.weight is None else math.fsum(queries.weight)
+    total = math.fsum(queries.query_weight)
     return 1 / total if total > 0 else 0.0
 
 

@@ -164,7 +164,7 @@ class Ledger:
 
     def after(self, played: RoundLog, queries: Queries, state: State, first: int) -> "Ledger":
         """The account with some more rounds; ``first``: the place of ``queries[0]`` in the order of the data."""
-        query_weight = np.ones(len(played.order)) if queries.weight is None else queries.weight[played.order]
+        query_weight = queries.query_weight[played.order]
         found = np.isfinite(played.measure)
         # running sums round by round, so that no division of the rounds into calls changes a bit
         counted, measured, loss = (
@@ -328,9 +328,7 @@ class Ledger:
                 record = record.added(fingerprints(block), block.weight)
             chosen = block if len(query_weight) and query_weight.all() else block[np.flatnonzero(query_weight)]
             query_weight = query_weight[query_weight > 0]
-            yield LossOverLists.of(
-                loss, chosen, query_weight if chosen.weight is None else query_weight * chosen.weight
-            )
+            yield LossOverLists.of(loss, chosen, query_weight * chosen.query_weight)
         found = "other" if first != self.tally.length else self.record and self.record.compared(record)
         if found and found != "same":
             what = "others" if found == "other" else f"the same {found}"
