@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.landscape import landscape
 from experiments.pages import DOCS, markdown_table, write_block
 from rankwise._atomic_write import writing
 from rankwise._figures import save_png
@@ -122,7 +123,7 @@ def figures(data: Path) -> None:
     fold = next(read_folds(data / "ohsumed"))
     model = rankers((50,))["SmoothRank k=50"].fit(fold.train, validation=fold.validation)
     save_png(model.history_.plot(fold.test), DOCS / "figures" / "smoothrank_annealing.png")
-    save_png(model.landscape(fold.train).plot(), DOCS / "figures" / "smoothrank_landscape.png")
+    save_png(landscape(model, fold.train).plot(), DOCS / "figures" / "smoothrank_landscape.png")
 
 
 def choices_on_halves(data: Path) -> dict[str, float]:

@@ -8,7 +8,7 @@ import rankwise as rw
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.rankers.linear.ridge import RidgeRanker
-from rankwise.rankers.smooth.smoothed import SIGMAS, smoothed_for
+from rankwise.rankers.smooth.smoothing import SIGMAS, smoothed_for
 from rankwise.rankers.smooth.smoothrank import ALPHAS, SmoothRank
 from rankwise.solvers.batch.anneal import Annealing
 from rankwise.solvers.batch.feature_scale import scale_factors

@@ -9,10 +9,11 @@ import pytest
 from sklearn.base import clone
 
 import rankwise as rw
+from experiments.landscape import landscape
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.rankers.linear.ridge import RidgeRanker
-from rankwise.rankers.smooth.smoothed import SIGMAS, score_unit
+from rankwise.rankers.smooth.smoothing import SIGMAS, score_unit
 from rankwise.rankers.smooth.smoothrank import SmoothRank
 from rankwise.solvers.batch.objective import LossOverLists
 from tests.rankers.test_smoothrank import QUICK, lists, mean, same
@@ -172,17 +173,17 @@ def test_the_history_draws_itself():
 def test_a_landscape_shows_hills_where_the_smoothing_is_fine_and_none_where_it_is_coarse(measure):
     queries = Queries.concat([lists(34, count=10), Queries.from_arrays(np.ones((2, 4)), [0, 0], group=[1, 1])])
     model = SmoothRank(measure, alpha=1.0, sigmas=(64.0, 1.0, 1e-3), steps=5).fit(queries)
-    landscape = model.landscape(queries, points=81)
+    found = landscape(model, queries, points=81)
     title = model._measure().title
-    assert landscape.columns == ("step", title, "sigma 64", "sigma 1", "sigma 0.001", "sigma 6.25e-05")
+    assert found.columns == ("step", title, "sigma 64", "sigma 1", "sigma 0.001", "sigma 6.25e-05")
     middle = 40
-    assert landscape["step"][middle] == 0
-    assert landscape[title][middle] == pytest.approx(model.score(queries), rel=1e-12)
-    assert landscape["sigma 0.001"][middle] == pytest.approx(model.history_["smoothed"][-1], rel=1e-9)
-    np.testing.assert_allclose(landscape["sigma 6.25e-05"], landscape[title], atol=0.12 * landscape[title].max())
+    assert found["step"][middle] == 0
+    assert found[title][middle] == pytest.approx(model.score(queries), rel=1e-12)
+    assert found["sigma 0.001"][middle] == pytest.approx(model.history_["smoothed"][-1], rel=1e-9)
+    np.testing.assert_allclose(found["sigma 6.25e-05"], found[title], atol=0.12 * found[title].max())
 
     def tops(column):
-        rises = np.sign(np.diff(landscape.one_list[column]))
+        rises = np.sign(np.diff(found.one_list[column]))
         return int(np.sum(np.diff(rises[rises != 0]) < 0))
 
     assert tops("sigma 64") <= 1 < tops("sigma 6.25e-05")
@@ -192,7 +193,7 @@ def test_a_landscape_draws_itself_and_is_the_same_for_the_same_seed():
     pytest.importorskip("matplotlib")
     queries = lists(35)
     model = SmoothRank(alpha=1.0, **QUICK).fit(queries)
-    one, two, other = (model.landscape(queries, points=11, random_state=seed) for seed in (0, 0, 1))
+    one, two, other = (landscape(model, queries, points=11, random_state=seed) for seed in (0, 0, 1))
     assert one == two
     assert one != other
     assert png(one.plot()) == png(two.plot())
@@ -239,7 +240,7 @@ def test_what_it_cannot_mean_is_refused_in_a_sentence(wrong, sentence):
 
 def test_a_landscape_needs_a_fitted_model_and_its_features():
     with pytest.raises(RankwiseError, match="not fitted yet"):
-        SmoothRank().landscape(lists())
+        landscape(SmoothRank(), lists())
     model = SmoothRank(alpha=1.0, **QUICK).fit(lists())
     with pytest.raises(DataError, match="was fitted on 4 features: found 3"):
-        model.landscape(lists(features=3))
+        landscape(model, lists(features=3))

@@ -14,11 +14,18 @@ rest, and ``dataclass`` writes the constructor. scikit-learn reads the parameter
 ``fit`` learns (names that end in an underscore) is annotated in undecorated classes or not at all.
 """
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError, RankwiseError
 from rankwise.data.checks import Missing
 from rankwise.solvers.batch.feature_scale import Scale
+
+Vector = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
@@ -62,3 +69,36 @@ class SelectionParameters:
     scale: Scale = "auto"
     folds: int = 5
     random_state: Any = 0
+
+
+def as_grid(given: float | Sequence[float] | None, usual: Sequence[float], name: str) -> tuple[float, ...]:
+    """One alpha or several, each finite and 0 or more."""
+    values = tuple(usual) if given is None else as_numbers(given)
+    if not values or not all(np.isfinite(value) and value >= 0 for value in values):
+        raise RankwiseError(f"{name} is one number or several, finite and 0 or more: found {given!r:.60}")
+    return values
+
+
+def as_numbers(given: Any) -> tuple[float, ...]:
+    """One number or several in a row; none where it is anything else."""
+    try:
+        values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError):
+        return ()
+    return tuple(values.tolist()) if values.ndim == 1 else ()
+
+
+def raw_weights(given: Any, features: int, what: str, choices: str) -> Vector:
+    """The weights of a fitted linear ranker, or a vector, on raw features; ``what`` it is for and the ``choices``."""
+    try:
+        raw = np.asarray(getattr(given, "coef_", given), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise RankwiseError(
+            f"{what} is {choices}: found {type(given).__name__} without coef_ "
+            "(scikit-learn's clone forgets what a ranker has learned: give its coef_)"
+        ) from None
+    if raw.shape != (features,):
+        raise DataError(f"a {what} has one weight a feature, {features}: found shape {raw.shape}")
+    if not np.isfinite(raw).all():
+        raise DataError(f"a {what} has finite weights: found {raw[~np.isfinite(raw)][0]}")
+    return raw

@@ -18,8 +18,9 @@ from rankwise.measures._base import Measure
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._parameters import as_grid
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.rankers.linear.ridge import as_grid, read_coef
+from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.online.learner import OnlineLearner
 from rankwise.rankers.online.online_ranker import theory_step
 from rankwise.solvers.batch.descent import Function, descend

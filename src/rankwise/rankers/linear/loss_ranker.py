@@ -31,10 +31,9 @@ from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_checks import NothingLearnedWarning
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
-from rankwise.rankers._parameters import SelectionParameters
+from rankwise.rankers._parameters import SelectionParameters, as_numbers, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.rankers.linear.ridge import RidgeRanker, as_numbers, read_coef
-from rankwise.rankers.smooth.start import raw_weights
+from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
 from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.objective import LossOverLists
 from rankwise.solvers.batch.risk import Attempt, BundleRisk, NewtonRisk, Risk, mean_share

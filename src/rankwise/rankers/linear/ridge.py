@@ -16,7 +16,7 @@ from rankwise.data.queries import Queries
 from rankwise.measures.gains import gains
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
-from rankwise.rankers._parameters import SelectionParameters
+from rankwise.rankers._parameters import SelectionParameters, as_grid
 from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.least_squares import Moments, WeightedRows, ridge_problem
 
@@ -138,20 +138,3 @@ def read_coef(store: Store, features: int) -> Vector:
     if not np.isfinite(coef).all():
         raise RankwiseError("its weights are not finite")
     return coef
-
-
-def as_grid(given: float | Sequence[float] | None, usual: Sequence[float], name: str) -> tuple[float, ...]:
-    """One alpha or several, each finite and 0 or more."""
-    values = tuple(usual) if given is None else as_numbers(given)
-    if not values or not all(np.isfinite(value) and value >= 0 for value in values):
-        raise RankwiseError(f"{name} is one number or several, finite and 0 or more: found {given!r:.60}")
-    return values
-
-
-def as_numbers(given: Any) -> tuple[float, ...]:
-    """One number or several in a row; none where it is anything else."""
-    try:
-        values = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    except (TypeError, ValueError):
-        return ()
-    return tuple(values.tolist()) if values.ndim == 1 else ()

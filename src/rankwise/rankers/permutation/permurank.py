@@ -18,9 +18,9 @@ from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
-from rankwise.rankers._parameters import SelectionParameters
+from rankwise.rankers._parameters import SelectionParameters, as_grid
 from rankwise.rankers.certificate.objective import gap_bound
-from rankwise.rankers.linear.ridge import as_grid, read_coef
+from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.permutation.list_orders import ListOrders, Map
 from rankwise.solvers.batch.bundle import Bundle
 from rankwise.solvers.batch.feature_scale import scale_factors

@@ -20,10 +20,9 @@ from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
-from rankwise.rankers._parameters import SelectionParameters
+from rankwise.rankers._parameters import SelectionParameters, as_grid, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.rankers.linear.ridge import as_grid, read_coef
-from rankwise.rankers.smooth.start import raw_weights
+from rankwise.rankers.linear.ridge import read_coef
 from rankwise.solvers.batch.bundle import Bundle
 from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.objective import LossOverLists

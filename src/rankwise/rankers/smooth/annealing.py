@@ -18,8 +18,7 @@ from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure
 from rankwise.measures.parse import parse
 from rankwise.rankers._model_selection import linear_scores, mean_measure
-from rankwise.rankers.smooth.smoothed import largest_gain, list_weights
-from rankwise.rankers.smooth.start import Beginnings, Start
+from rankwise.rankers.smooth.smoothing import Beginnings, Start, largest_gain, list_weights
 from rankwise.solvers.batch.anneal import Annealing, Stage
 from rankwise.solvers.batch.descent import Function
 from rankwise.solvers.batch.objective import LossOverLists

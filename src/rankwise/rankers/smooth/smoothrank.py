@@ -15,14 +15,12 @@ from rankwise.data.queries import Queries
 from rankwise.measures.ndcg import DCG
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._model_selection import held_out, mean_over_parts, parts_of
-from rankwise.rankers._parameters import SelectionParameters
+from rankwise.rankers._parameters import SelectionParameters, as_grid
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.presets import RankSVM
-from rankwise.rankers.linear.ridge import RidgeRanker, as_grid, read_coef
+from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
 from rankwise.rankers.smooth.annealing import COLUMNS, AnnealedRun, AnnealingHistory, AnnealingPlan, AnnealingTrials
-from rankwise.rankers.smooth.landscape import Landscape
-from rankwise.rankers.smooth.smoothed import SIGMAS, smoothed_for
-from rankwise.rankers.smooth.start import Beginnings, as_bounds, as_sigmas, as_starts
+from rankwise.rankers.smooth.smoothing import SIGMAS, Beginnings, as_bounds, as_sigmas, as_starts, smoothed_for
 from rankwise.solvers.batch.descent import Solver
 from rankwise.solvers.batch.feature_scale import scale_factors
 
@@ -218,27 +216,3 @@ class SmoothRank(SelectionParameters, LinearRanker):
         self.history_ = AnnealingHistory(columns, self._measure(), coefs)
         start, alpha, judged = (store.array(f"path.{number}", np.float64, (None,)) for number in range(3))
         self.path_ = Table({"start": start.astype(np.int64), "alpha": alpha, self._measure().title: judged})
-
-    # ------------------------------------------------------------------------------------------- looking around
-
-    def landscape(
-        self,
-        queries: Queries,
-        *,
-        sigmas: Sequence[float] | None = None,
-        points: int = 201,
-        random_state: Any = 0,
-    ) -> Landscape:
-        """The smoothed measure along a random direction through ``coef_``, for several sigma, and the measure itself.
-
-        ``sigmas``: None takes four of the fit from the first to the last, and a sixteenth of that, where hills are
-        too many to climb. Costs ``points`` passes a sigma.
-        """
-        self._check_fitted()
-        if sigmas is None:
-            fitted = self.history_["sigma"]
-            places = [0, len(fitted) // 2, 3 * len(fitted) // 4, -1]
-            sigmas = [*dict.fromkeys(fitted[places].tolist()), float(fitted[-1]) / 16]
-        measure, queries = self._measure(), self._aligned(queries)
-        loss = smoothed_for(measure, self.smoothing)
-        return Landscape.of(queries, self.coef_, measure, loss, list(sigmas), points, random_state, self.n_jobs)

@@ -1,5 +1,6 @@
-"""A smoothed measure along a line through the weights: how smoothing turns steps into hills."""
+"""A smoothed measure along a line through the weights of a SmoothRank: how smoothing turns steps into hills."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,7 +12,8 @@ from rankwise.data.queries import Queries
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.measures._base import Measure
 from rankwise.rankers._model_selection import linear_scores, mean_measure
-from rankwise.rankers.smooth.smoothed import largest_gain, list_weights, within_lists
+from rankwise.rankers.smooth.smoothing import largest_gain, list_weights, smoothed_for, within_lists
+from rankwise.rankers.smooth.smoothrank import SmoothRank
 from rankwise.solvers.batch.anneal import at_sigma
 from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.objective import LossOverLists
@@ -20,6 +22,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Vector = NDArray[np.float64]
+
+
+def landscape(
+    model: SmoothRank,
+    queries: Queries,
+    *,
+    sigmas: Sequence[float] | None = None,
+    points: int = 201,
+    random_state: Any = 0,
+) -> "Landscape":
+    """The smoothed measure along a random direction through ``model.coef_``, for several sigma, and the measure itself.
+
+    ``sigmas``: None takes four of the fit from the first to the last, and a sixteenth of the last, where there are too
+    many hills to climb. Costs ``points`` passes over the queries per sigma.
+    """
+    model._check_fitted()
+    if sigmas is None:
+        fitted = model.history_["sigma"]
+        places = [0, len(fitted) // 2, 3 * len(fitted) // 4, -1]
+        sigmas = [*dict.fromkeys(fitted[places].tolist()), float(fitted[-1]) / 16]
+    measure, queries = model._measure(), model._aligned(queries)
+    loss = smoothed_for(measure, model.smoothing)
+    return Landscape.of(queries, model.coef_, measure, loss, list(sigmas), points, random_state, model.n_jobs)
 
 
 class Landscape(Table):

@@ -1,0 +1,193 @@
+"""What SmoothRank smooths and where it starts: the loss of each measure, the widths of the smoothing, and w0.
+
+A width sigma is in squared units of the scores (in their own units for the sigmoid form). The widths of the paper suit
+scores that regress on gains; for a start whose scores have another scale, :func:`score_unit` says how many of its units
+make one of gain, and the widths are multiplied accordingly.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise.data.queries import Queries
+from rankwise.losses._base import SmoothedMeasure
+from rankwise.losses.smooth_ap import SmoothAP
+from rankwise.losses.smooth_ndcg import SmoothNDCG, SmoothPrecision, SmoothRR
+from rankwise.measures._base import Measure
+from rankwise.measures.ap import AP
+from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.measures.gains import discounts, gains
+from rankwise.measures.ndcg import DCG, NDCG
+from rankwise.measures.precision import P
+from rankwise.measures.rr import RR
+from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._model_selection import linear_scores
+from rankwise.rankers._parameters import as_numbers, raw_weights
+from rankwise.solvers.batch.descent import Bounds, within
+from rankwise.solvers.batch.objective import LossOverLists
+
+Vector = NDArray[np.float64]
+
+# the stages of the paper, in squared units of scores that regress on gains
+SIGMAS = tuple(2.0**power for power in range(6, -7, -1))
+_STARTS = "'ridge', 'ranksvm', a fitted linear ranker or a vector"
+
+
+@dataclass(frozen=True)
+class Start:
+    """w0 in the units of the scaled features, and the widths that suit its scores."""
+
+    w: Vector
+    sigmas: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beginnings:
+    """What every start is made with: rankers by name, the loss, the widths (None: by the scores), and the signs."""
+
+    named: Mapping[str, LinearRanker]
+    loss: SmoothedMeasure
+    sigmas: tuple[float, ...] | None
+    bounds: Bounds | None
+    n_jobs: int | None
+
+    def start(self, given: Any, queries: Queries, validation: Queries | None, factor: Vector) -> Start:
+        """From "ridge" or "ranksvm", fitted on these queries, a fitted linear ranker or a vector on raw features."""
+        unit: float | None = None
+        if isinstance(given, str):
+            if given not in self.named:
+                raise RankwiseError(f"start is {_STARTS}: found {given!r}")
+            unit = 1.0 if given == "ridge" else None  # a regression on gains has their units
+            given = self.named[given].fit(queries, validation=validation)
+        raw = raw_weights(given, queries.n_features, "start", _STARTS)
+        w = within(np.divide(raw, factor, out=np.zeros_like(raw), where=factor > 0), self.bounds)
+        if not w.any() and _something_to_learn(queries):
+            raise RankwiseError(
+                "the start is 0 everywhere, where a smoothed measure is flat: there is no direction to go; give another"
+            )
+        if self.sigmas is not None:
+            return Start(w, self.sigmas)
+        if unit is None:
+            unit = score_unit(queries, linear_scores(queries.X, w * factor, self.n_jobs))
+        return Start(w, tuple(stage_sigmas(self.loss, unit)))
+
+
+def as_starts(given: Any) -> list[Any]:
+    """One start or several."""
+    if not isinstance(given, list) or (given and all(isinstance(one, (int, float, np.number)) for one in given)):
+        return [given]
+    if not given:
+        raise RankwiseError(f"start is {_STARTS}, or a list of such: found []")
+    return given
+
+
+def as_sigmas(given: Sequence[float] | None) -> tuple[float, ...] | None:
+    """Widths above 0, from large to small; None is left to the scores."""
+    if given is None:
+        return None
+    sigmas = as_numbers(given)
+    if not sigmas or not all(0 < sigma < np.inf for sigma in sigmas) or tuple(sorted(sigmas, reverse=True)) != sigmas:
+        raise RankwiseError(f"sigmas are numbers above 0, from large to small: found {given!r:.60}")
+    return sigmas
+
+
+def as_bounds(sign: Mapping[Any, int] | None, queries: Queries) -> Bounds | None:
+    """The bounds on single weights that signs, by the name or number of a feature, stand for."""
+    if not sign:
+        return None
+    if not isinstance(sign, Mapping):
+        raise RankwiseError(f"sign gives +1 or -1 by the name or number of a feature: found {sign!r:.60}")
+    names = queries.feature_names
+    bounds: Bounds = [(None, None)] * queries.n_features
+    for feature, one in sign.items():
+        place = names.index(feature) if names is not None and feature in names else feature
+        if not isinstance(place, (int, np.integer)) or not 0 <= place < queries.n_features:
+            raise DataError(f"sign names the feature {feature!r}, which is not among those of these queries")
+        if one not in (1, -1):
+            raise RankwiseError(f"the sign of feature {feature!r} is +1 or -1: found {one!r}")
+        bounds[int(place)] = (0.0, None) if one > 0 else (None, 0.0)
+    return bounds
+
+
+def _something_to_learn(queries: Queries) -> bool:
+    """Whether in some list both labels and features vary."""
+    labels = queries.labels()
+    for number in queries.counted.tolist():
+        rows = queries.rows_of(number)
+        if len(np.unique(labels[rows])) > 1 and (queries.X[rows] != queries.X[rows][:1]).any():
+            return True
+    return False
+
+
+def smoothed_for(measure: Measure, form: Literal["sigmoid", "indicator"]) -> SmoothedMeasure:
+    """The loss 1 - A whose A tends to the measure as sigma goes to 0."""
+    if isinstance(measure, (NDCG, DCG)):
+        return SmoothNDCG(k=measure.cutoff, gain=measure.gain, discount=measure.discount)
+    if isinstance(measure, AP) and measure.cutoff is None:
+        return SmoothAP(form=form, rel=measure.rel)
+    if isinstance(measure, P) and measure.cutoff is not None:
+        return SmoothPrecision(k=measure.cutoff, rel=measure.rel)
+    if isinstance(measure, RR) and measure.cutoff is None:
+        return SmoothRR(rel=measure.rel)
+    raise RankwiseError(f"nDCG, nDCG@k, DCG@k, AP, P@k and RR can be smoothed: found {measure!r}")
+
+
+def list_weights(measure: Measure, queries: Queries) -> Vector | None:
+    """What each list counts: its own weight and, for DCG, its ideal DCG, for that is what nDCG was divided by."""
+    if not isinstance(measure, DCG):
+        return queries.weight
+    longest = int(queries.sizes.max(initial=0))
+    discount = discounts(longest, measure.discount)[: measure.cutoff]
+    gain = gains(queries.labels(), measure.gain)
+    ideal = np.array(
+        [
+            np.sort(gain[queries.rows_of(number)])[::-1][: len(discount)] @ discount[: min(size, len(discount))]
+            for number, size in enumerate(queries.sizes.tolist())
+        ]
+    )
+    return np.asarray(ideal * queries.query_weight)
+
+
+def largest_gain(measure: Measure, lists: LossOverLists) -> tuple[float, float]:
+    """(sum of what perfect rankings are worth, sum of the lists' weights), lists with nothing to find left out.
+
+    (first - sum of the losses) / second is the mean smoothed measure.
+    """
+    queries = lists.queries
+    nothing = ScoredLists(np.zeros(queries.n_documents), queries.labels(), queries.start, queries.scattered_rows)
+    found = ~np.isnan(measure_lists([measure], nothing)[0])
+    worth = lists.weight if len(lists.weight) else np.ones(len(queries))
+    return math.fsum(worth[found]), math.fsum(queries.query_weight[found])
+
+
+def stage_sigmas(loss: SmoothedMeasure, unit: float) -> list[float]:
+    """The paper's widths for scores in these units; a sigmoid's width is in units of scores, not of their squares."""
+    squared = [sigma * unit**2 for sigma in SIGMAS]
+    return [sigma**0.5 for sigma in squared] if getattr(loss, "form", None) == "sigmoid" else squared
+
+
+def score_unit(queries: Queries, scores: Vector) -> float:
+    """How many units of these scores make one of gain: 1 / slope of the regression of gains on scores, within lists.
+
+    Scores that do not go along with gains at all are measured by their spread.
+    """
+    own, target = within_lists(queries, scores), within_lists(queries, gains(queries.labels(), "exp2"))
+    variance, along = float(own @ own), float(own @ target)
+    if variance == 0 or not float(target @ target):
+        return 1.0
+    if along <= 0:
+        return float(np.sqrt(variance / (target @ target)))
+    return variance / along
+
+
+def within_lists(queries: Queries, values: Vector) -> Vector:
+    """Values of rows less the mean of their list; lists of weight 0 are all 0."""
+    owner = queries.query_of_row
+    count = np.maximum(np.bincount(owner, minlength=len(queries)), 1)
+    centred = values - (np.bincount(owner, values, len(queries)) / count)[owner]
+    return np.asarray(centred * (queries.query_weight[owner] > 0))
