@@ -59,7 +59,7 @@ def follow(ranker: Any, queries: rw.Queries, rounds: Sequence[int]) -> list[Ledg
 # ------------------------------------------------------------------------------------------------------ simulation
 
 MARGIN, OTHER_MARGINS, ROUNDS = 0.02, (0.1, 0.05, 0.01, 0.005), 10_000
-WORLD_SEEDS = (0, 10, 20, 30, 40)  # the step of ListNet is chosen on the world of the next seed
+STREAM_SEEDS = (0, 10, 20, 30, 40)  # the step of ListNet is chosen on the stream of the next seed
 
 
 def simulation() -> dict[str, Any]:
@@ -73,7 +73,7 @@ def simulation() -> dict[str, Any]:
         }
         for margin in sorted(losses, reverse=True)
     }
-    return {"margin": MARGIN, "seeds": list(WORLD_SEEDS), **found, "by_margin": by_margin}
+    return {"margin": MARGIN, "seeds": list(STREAM_SEEDS), **found, "by_margin": by_margin}
 
 
 def simulated(margin: float) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def simulated(margin: float) -> dict[str, Any]:
     others = {"ListNet, step of theory": rw.ListNet(eta="theory", **theory), "ListNet, step 1": rw.ListNet()}
     curves: dict[str, dict[str, list[Any]]] = {}
     facts: dict[str, list[float]] = {"eta": [], "bound": []}
-    for seed in track(WORLD_SEEDS, f"margin {margin:g}"):
+    for seed in track(STREAM_SEEDS, f"margin {margin:g}"):
         stream = rw.separable_stream(ROUNDS, margin=margin, random_state=seed)
         found = simulate(stream)
         kept = [found["rounds"].index(rounds) for rounds in at]

@@ -155,7 +155,7 @@ def test_what_it_cannot_mean_is_refused_in_a_sentence_before_any_work(wrong, sen
 def test_a_measure_that_turns_out_to_leave_0_and_1_is_refused(monkeypatch):
     """A measure of somebody else's is known by its values only."""
     measure = parse("nDCG@3")
-    monkeypatch.setattr(type(measure), "formula", type(parse("DCG@3")).formula)
+    monkeypatch.setattr(type(measure), "kernel", type(parse("DCG@3")).kernel)
     with pytest.raises(MeasureError, match="values between 0 and 1: nDCG@3 is"):
         AdaRank(measure).fit(lists())
 

@@ -31,7 +31,7 @@ def test_what_the_package_knows_of_a_bound_is_not_left_to_be_assumed():
 
 
 def test_a_range_that_depends_on_labels_says_which_labels():
-    """The KL form of ListNet can be as large as the spread of the labels, which no sample knows of lists to come."""
+    """The KL form of ListNet can be as large as the spread of the labels, which no sample knows of future queries."""
     model = ListNet(solver="lbfgs", alpha=0.1)
     row = next(row for row in named(fitted(model).certificate(TRAIN, **KNOWN), "Uniform, l2") if "ListNet" in row.name)
     assert settled(row)[f"no label to come is above 3, so that {SPAN.sentence}"] is None

@@ -91,7 +91,7 @@ def test_every_ranker_has_a_certificate_that_comes_back_from_json_and_from_a_fil
     found = model.certificate(TRAIN, UNSEEN, **KNOWN)
     assert Certificate.from_json(found.to_json()) == found
     assert len(named(found, "Hoeffding")) == len(named(found, "Betting")) == 1
-    assert found.headline.bounds == f"1 - {model._measure().title} on lists to come"
+    assert found.headline.bounds == f"1 - {model._measure().title} on future queries"
     assert found.headline.terms["compared"] >= 3
     usable = [row for row in found.rows if row.bounds == found.headline.bounds and row.applies is not False]
     assert found.headline.value >= min(row.value for row in usable), "the headline pays for the choice"
@@ -105,7 +105,7 @@ def test_bounds_on_the_training_lists_are_true_of_them(ranker):
     model = fitted(ranker)
     for row in model.certificate(TRAIN).rows:
         assert row.kind in ("training", "generalisation", "online", "optimality gap")
-        title = f"1 - {model._measure().title} on the training lists"
+        title = f"1 - {model._measure().title} on the training queries"
         if row.bounds == title and row.applies is not False:
             assert 1 - model.score(TRAIN) <= row.value + 1e-12
         if row.kind == "optimality gap":
@@ -303,7 +303,7 @@ def test_lists_scaled_to_the_unit_interval_within_each_have_a_radius_of_their_ow
     assert "assumes" not in row.name
     by_set = Scaler("minmax").fit_transform(TRAIN)
     (row,) = named(RidgeRanker(alpha=1.0).fit(by_set).certificate(by_set, longest=10), "Uniform, l2-Lipschitz")
-    assert row.name.endswith("assumes radius"), "a set's own range says nothing about lists to come"
+    assert row.name.endswith("assumes radius"), "a set's own range says nothing about future queries"
 
 
 def test_lists_that_count_differently_have_no_bound_for_independent_ones():

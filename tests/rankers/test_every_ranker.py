@@ -180,7 +180,7 @@ def test_rows_may_be_scattered_while_the_lists_stay_in_their_order(ranker):
 @pytest.mark.parametrize(
     ("arguments", "grouping", "found"),
     [
-        (lambda q: (q.X, q.y), {}, "does not know which rows are one list"),
+        (lambda q: (q.X, q.y), {}, "needs the grouping of rows"),
         (lambda q: (q,), {"group": [3]}, "leave out group= and qid="),
         (lambda q: (q.with_labels(None),), {}, "labels are needed"),
         (lambda q: (q.X,), {"group": lists().sizes}, "labels are needed"),
@@ -214,7 +214,7 @@ def test_a_validation_set_is_used_or_refused_but_never_ignored_in_silence(ranker
 @over_all_rankers
 def test_two_names_for_a_validation_set_are_one_too_many(ranker):
     train = lists()
-    with pytest.raises(DataError, match="two names for one thing"):
+    with pytest.raises(DataError, match="have the same meaning"):
         clone(ranker).fit(train, validation=train, eval_set=[(train.X, train.y)], eval_group=[train.sizes])
     with pytest.raises(DataError, match="one of each"):
         clone(ranker).fit(train, eval_set=[(train.X, train.y)])

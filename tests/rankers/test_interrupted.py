@@ -85,7 +85,7 @@ def test_a_stopped_perceptron_holds_the_rounds_that_were_played(monkeypatch, par
     queries = lists(40)
     monkeypatch.setattr(_online, "_PRESENTED", int(queries.start[8]))
     played = rw.SLAMPerceptron().fit(queries)
-    monkeypatch.setattr(_online, "play", Count(_online.play, parts + 1))
+    monkeypatch.setattr(_online, "run_rounds", Count(_online.run_rounds, parts + 1))
     model = rw.SLAMPerceptron()
     with pytest.raises(KeyboardInterrupt, match="was stopped, and holds what it had learned by then"):
         model.fit(queries)

@@ -179,7 +179,7 @@ def test_only_a_fit_over_all_lists_takes_a_validation_set():
     train = lists(16)
     assert batch().takes_validation
     assert not ListNet().takes_validation
-    with pytest.raises(RankwiseError, match="makes no choice by a validation set: leave it out"):
+    with pytest.raises(RankwiseError, match="does no model selection: leave out the validation set"):
         ListNet().fit(train, validation=train)
 
 
@@ -378,7 +378,7 @@ def test_what_no_fit_would_have_written_is_refused(change, tmp_path):
         ({"patience": 5}, "patience watches a validation set: give fit one, or leave patience out"),
         ({"scale": "radius"}, "scale is 'auto' or 'none': found 'radius'"),
         ({"target": "ranks"}, "target is 'labels' or 'gains': found 'ranks'"),
-        ({"alpha": (1.0, 2.0), "folds": 1}, "a choice by folds takes 2 or more of them: found folds=1"),
+        ({"alpha": (1.0, 2.0), "folds": 1}, "model selection takes 2 or more folds: found folds=1"),
     ],
 )
 def test_what_it_cannot_mean_is_refused_in_a_sentence(wrong, sentence):

@@ -250,7 +250,7 @@ def test_a_saved_model_has_the_same_history_and_path(tmp_path):
         ({"alpha": 0.0}, "alpha is above 0"),
         ({"alpha": -1.0}, "alpha is one number or several, finite and 0 or more: found -1"),
         ({"scale": "log"}, "scale is 'auto' or 'none': found 'log'"),
-        ({"alpha": (0.1, 1.0), "folds": 1}, "a choice by folds takes 2 or more of them"),
+        ({"alpha": (0.1, 1.0), "folds": 1}, "model selection takes 2 or more folds"),
     ],
 )
 def test_what_it_cannot_mean_is_refused_in_a_sentence(wrong, sentence):

@@ -251,7 +251,7 @@ def test_a_saved_model_has_the_same_bits_and_path(tmp_path):
         ({"alpha": [[1.0, 2.0]]}, "alpha is one number or several"),
         ({"target": "ranks"}, "target is 'gains' or 'labels': found 'ranks'"),
         ({"scale": "log"}, "scale is 'auto' or 'none': found 'log'"),
-        ({"folds": 1}, "a choice by folds takes 2 or more of them: found folds=1"),
+        ({"folds": 1}, "model selection takes 2 or more folds: found folds=1"),
     ],
 )
 def test_what_it_cannot_mean_is_refused_in_a_sentence(wrong, sentence):

@@ -183,7 +183,7 @@ def test_missing_values_of_a_stream_follow_the_policy():
         ([(np.ones((2, 3)), [0, 1]), (np.ones((2, 4)), [0, 1])], "same features: found 3 and 4"),
         (["a list"], "queries or pairs"),
         ([(np.ones((2, 3)), [0, 1, 2])], "one number a row"),
-        ([Query(np.ones((2, 3)), None, "q7", None, 1.0, None)], "'q7' carries no labels"),
+        ([Query(np.ones((2, 3)), None, "q7", None, 1.0, None)], "'q7' has no labels"),
         ([Queries.from_arrays(np.ones((2, 3)), group=[2])], "labels are needed"),
         (np.ones((2, 3)), "learns from labels"),
         (7, "learns from labels"),
@@ -245,7 +245,7 @@ def test_a_step_that_was_worked_out_from_data_is_kept(ranker, tmp_path):
 def interrupted(ranker, monkeypatch, chunk, part=3):
     """Ctrl-C arrives while a part of a call is played."""
     monkeypatch.setattr(_online, "_PRESENTED", chunk)
-    original, calls = _online.play, []
+    original, calls = _online.run_rounds, []
 
     def stopped(*arguments, **options):
         calls.append(arguments)
@@ -253,7 +253,7 @@ def interrupted(ranker, monkeypatch, chunk, part=3):
             raise KeyboardInterrupt
         return original(*arguments, **options)
 
-    monkeypatch.setattr(_online, "play", stopped)
+    monkeypatch.setattr(_online, "run_rounds", stopped)
     return original
 
 
@@ -267,7 +267,7 @@ def test_after_ctrl_c_the_last_finished_call_stands_and_the_run_goes_on(ranker, 
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(queries[20:])
     assert run(model) == before
-    monkeypatch.setattr(_online, "play", original)
+    monkeypatch.setattr(_online, "run_rounds", original)
     assert run(model.partial_fit(queries[20:])) == whole
 
 
@@ -279,7 +279,7 @@ def test_ctrl_c_before_the_first_rounds_of_a_fit_leaves_what_was_learned_before(
         original = interrupted(one, monkeypatch, 20, part=1)
         with pytest.raises(KeyboardInterrupt):
             one.fit(lists(features=5))
-        monkeypatch.setattr(_online, "play", original)
+        monkeypatch.setattr(_online, "run_rounds", original)
     assert run(model) == before
     assert model.n_features_in_ == 3
     assert not hasattr(fresh, "coef_")

@@ -73,7 +73,7 @@ def simulate(
 
 def total_rounds(stream: Stream) -> int:
     """Rounds that :func:`simulate` plays, tuning included."""
-    return 3 * stream.n_queries + len(GRID) * _tuning_world(stream).n_queries
+    return 3 * stream.n_queries + len(GRID) * _tuning_stream(stream).n_queries
 
 
 def reading_rounds(rounds: int) -> list[int]:
@@ -83,7 +83,7 @@ def reading_rounds(rounds: int) -> list[int]:
     return sorted({*steps, *tens, rounds})
 
 
-def _tuning_world(stream: Stream) -> Stream:
+def _tuning_stream(stream: Stream) -> Stream:
     """A shorter stream with a comparator and lists of its own."""
     return replace(stream, n_queries=min(stream.n_queries, _TUNING_ROUNDS), seed=stream.seed + 1)
 
@@ -92,7 +92,7 @@ def _tune(stream: Stream, measure: str, on_rounds: Callable[[int], object]) -> d
     """The step of ListNet with the best time-averaged measure on a stream of its own."""
     from rankwise.rankers.linear.listnet import ListNet
 
-    own = _tuning_world(stream)
+    own = _tuning_stream(stream)
     queries = own.queries()
     means = {}
     for eta in GRID:

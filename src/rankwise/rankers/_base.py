@@ -1,9 +1,12 @@
-"""What every ranker shares: two doors for data, names of features, scores, ranks, and a safe file.
+"""The base classes of all rankers: :class:`Ranker`, and :class:`LinearRanker` for those with weights on features.
 
-A ranker is a scikit-learn estimator. It learns by ``fit(queries)``, or ``fit(X, y, group=sizes)`` and ``fit(X, y,
-qid=ids)`` as LightGBM's and XGBoost's users write it, and scores by ``predict``, which needs no groups. What a ranker
-file gives is ``_fit`` and its parameters; what it must remember to be saved is ``_state``. Ctrl-C in a ``fit`` reaches
-the caller as KeyboardInterrupt, and where a round had finished the ranker holds what was learned by then.
+A ranker is a scikit-learn estimator. It learns by ``fit(queries)``, or by ``fit(X, y, group=sizes)`` and ``fit(X, y,
+qid=ids)`` as users of LightGBM and XGBoost write it, and scores documents by ``predict``, which needs no groups. The
+base class checks the data, aligns features by name, keeps fingerprints of the training queries, freezes what
+certificates rest on, ranks, and saves.
+
+A ranker implements ``_fit`` and ``_scores``, and ``_state`` and ``_restore`` for its file. Ctrl-C during ``fit``
+reaches the caller as KeyboardInterrupt; if a round had finished, the ranker holds what was learned by then.
 """
 
 import os
@@ -49,25 +52,45 @@ Vector = NDArray[np.float64]
 
 
 class RankerNotFittedError(RankwiseError, NotFittedError):  # type: ignore[misc]
-    """A ranker was asked for something before it had learned; scikit-learn knows it by its own name."""
+    """Raised if a ranker is used before ``fit``; also a ``sklearn.exceptions.NotFittedError``."""
 
 
 class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
-    """What all rankers share; see the module."""
+    """Base class of all rankers.
+
+    Attributes
+    ----------
+    name : str
+        The name in the registry and in files, unique among all rankers.
+    takes_validation : bool
+        Whether ``fit`` uses a validation set for model selection.
+    learns : bool
+        Whether the training queries change what is predicted.
+    n_features_in_ : int
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of str
+        Names of the features, if the training queries had names.
+    scaling_ : Scaler
+        The scaler that made the features of the training queries, if one did.
+    seen_ : Seen
+        Fingerprints of all queries that ``fit`` saw. Absent after loading a file of an older version.
+    frozen_ : Frozen
+        The parameters of the fit and a digest of what it learned. Absent after loading a file of an older version.
+    """
 
     name: ClassVar[str]
-    takes_validation: ClassVar[bool] = False  # whether ``fit`` makes choices by a second set
-    learns: ClassVar[bool] = True  # whether the lists of ``fit`` change what is predicted
+    takes_validation: ClassVar[bool] = False
+    learns: ClassVar[bool] = True
 
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
-    scaling_: "Scaler"  # that made the features of the lists; lists that nobody scaled have none
-    seen_: Seen  # fingerprints of all queries that ``fit`` saw; a file of an older version has none
-    frozen_: "Frozen"  # the parameters of the fit, and a digest of what it learned; a file of an older version has none
+    scaling_: "Scaler"
+    seen_: Seen
+    frozen_: "Frozen"
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
-        """The variants that the common tests run on."""
+        """Instances that the common tests run on."""
         return (cls(),)
 
     # ------------------------------------------------------------------------------------------- learning
@@ -84,31 +107,53 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         eval_group: Sequence[ArrayLike] | None = None,
         **unknown: Any,
     ) -> Self:
-        """Learn from judged lists.
+        """Learn from judged queries.
 
         Parameters
         ----------
-        X : `Queries`; or documents x features, with ``y`` and ``group`` or ``qid``
-        y : labels, where X is an array
-        group, qid : sizes of consecutive lists, or one id a row in any order
-        validation : `Queries` for choices that a ranker makes by a second set (``Unsliced(queries)`` in scikit-learn)
-        eval_set, eval_group : the same as ``[(X, y)]`` and ``[sizes]``; a ranker that makes no choices warns and leaves
-            it aside
+        X : Queries, or array of shape (n_documents, n_features)
+            The training queries; an array needs ``y`` and one of ``group`` and ``qid``.
+        y : array of shape (n_documents,), default=None
+            Labels, if X is an array.
+        group : array of int, default=None
+            Sizes of consecutive queries.
+        qid : array of shape (n_documents,), default=None
+            The query id of each row, in any order.
+        validation : Queries, default=None
+            Queries used for model selection; ``Unsliced(queries)`` inside scikit-learn.
+        eval_set : list of one tuple (X, y), default=None
+            Another form of ``validation``. A ranker without model selection warns and does not use it.
+        eval_group : list of one array of int, default=None
+            Sizes of the consecutive queries of ``eval_set``.
+        **unknown : object
+            No other argument is accepted; ``sample_weight`` raises an error that names the alternative.
+
+        Returns
+        -------
+        self : Ranker
+            The fitted ranker.
+
+        Raises
+        ------
+        DataError
+            If the data are malformed, or the grouping of rows is not given.
 
         Warns
         -----
-        NothingLearnedWarning : no query holds documents with different labels
-        DataWarning : validation queries are among the training queries
+        NothingLearnedWarning
+            If no query holds documents with different labels.
+        DataWarning
+            If validation queries are among the training queries.
         """
         refuse_unknown(f"{self.name}.fit", unknown)
         train = self._judged(X, y, group, qid)
         refuse_without_documents(self.name, train)
         if validation is not None and eval_set is not None:
-            raise DataError("validation= and eval_set= are two names for one thing: give one of them")
+            raise DataError("validation= and eval_set= have the same meaning: give one of them")
         if eval_set is not None or eval_group is not None:
             validation = self._judged(*_one_set(eval_set, eval_group), None)
-            if not self.takes_validation:  # PyTerrier and LightGBM's users pass one to every learner
-                warnings.warn(f"{self.name} makes no choice by a second set: eval_set is not used", stacklevel=2)
+            if not self.takes_validation:  # PyTerrier and users of LightGBM pass one to every learner
+                warnings.warn(f"{self.name} does no model selection: eval_set is not used", stacklevel=2)
                 validation = None
         outermost = is_outermost_fit()
         with one_blas_thread(), self._all_or_nothing():
@@ -125,12 +170,23 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        """Learn from lists that were checked; ``validation`` is None where the caller gave none."""
+        """Learn from checked queries; ``validation`` is None if none was given."""
 
     # ------------------------------------------------------------------------------------------- ranking
 
     def predict(self, X: Any) -> Vector:
-        """One score a document, in the order of the input; a higher one is ranked first."""
+        """Score documents.
+
+        Parameters
+        ----------
+        X : Queries, Query, data frame or array of shape (n_documents, n_features)
+            The documents; named features are matched by name.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_documents,)
+            One score per document, in input order; a higher score is ranked first.
+        """
         self._check_fitted()
         if isinstance(X, Query):
             X = Queries._trusted(X.X, None, np.array([0, len(X.X)]), feature_names=X.feature_names)
@@ -139,16 +195,29 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         features = checks.as_features(self._frame_in_order(X) if hasattr(X, "columns") else X, self.n_features_in_)
         self._check_width(features.shape[1])
         if self.missing == "min" and checks.first_not_finite(features) is not None:
-            raise DataError("missing='min' fills with the smallest value of a query: give Queries, which know them")
+            raise DataError(
+                "missing='min' takes the smallest value within a query: give Queries, which hold the grouping"
+            )
         nowhere = np.zeros(1, dtype=np.int64)
         return self._scores(checks.fill_missing(features, nowhere, None, self.missing, self._names()))
 
     @abstractmethod
     def _scores(self, X: checks.Floats) -> Vector:
-        """One score a row of features that were checked."""
+        """One score per row of checked features."""
 
     def rank(self, queries: Queries) -> Table:
-        """The documents of every query as ranked: qid, docid (or row), rank from 1, score; ties as they come."""
+        """Rank the documents of every query.
+
+        Parameters
+        ----------
+        queries : Queries
+            The queries, with or without labels.
+
+        Returns
+        -------
+        ranking : Table
+            Columns qid, docid (or row number), rank from 1, and score; ties in input order.
+        """
         scores = self.predict(queries)
         owner = queries.query_of_row
         order = np.lexsort((np.arange(len(scores)), -scores, owner))
@@ -159,7 +228,20 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         return Table({"qid": qid, "docid": rows, "rank": place, "score": scores[order]})
 
     def score(self, X: Queries, y: ArrayLike | None = None) -> float:
-        """The mean of the ranker's measure on judged lists, equal scores in no order."""
+        """The mean of the ranker's measure over judged queries, ties averaged.
+
+        Parameters
+        ----------
+        X : Queries
+            The queries.
+        y : array of shape (n_documents,), default=None
+            Labels in place of those of ``X``.
+
+        Returns
+        -------
+        score : float
+            The weighted mean over the queries that the measure is defined for.
+        """
         from rankwise.rankers._model_selection import mean_measure
 
         queries = X if y is None else X.with_labels(y)
@@ -179,26 +261,35 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         unverified: bool = False,
         random_state: int | np.random.Generator = 0,
     ) -> "Certificate":
-        """What is guaranteed about this ranker: every bound that applies to it, with its formula and its constants.
+        """Certify the ranker: every bound that applies to it, with its formula and its constants.
 
         Parameters
         ----------
-        train : the lists that ``fit`` learned from; None: only what needs no lists is said
-        holdout : judged lists that nobody learned from or chose by; those that ``fit`` saw are named, and no bound
-            rests on them
-        delta : how often each bound may be wrong, and the headline, which is the smallest of several
-        row_radius : declared: no document of any list to come is farther than this from 0 (or from a point of its
-            list's own); None: what the ranker or the scaling of ``train`` says, or else the largest in ``train``, and
-            bounds that use that are marked
-        longest : declared: no list to come has more documents; None: the longest in ``train``, and bounds are marked
-        first_ball : the smallest norm of weights that is told apart, chosen before the data were seen; None:
-            1 / row_radius
-        unverified : whether the headline may rest on constants that nobody checked
-        random_state : the order in which the betting interval takes the hold-out
+        train : Queries, default=None
+            The queries that ``fit`` learned from; without them only bounds that need none are given.
+        holdout : Queries, default=None
+            Judged queries used neither for training nor for model selection. Those that ``fit`` saw are named in a
+            note, and no bound rests on them.
+        delta : float, default=0.05
+            The probability with which each bound may fail, and the headline, which is the smallest of several.
+        row_radius : float, default=None
+            Declared: no document of any future query is farther than this from 0 (or from a point of its query's
+            own). None takes what the ranker or the scaling of ``train`` declares, or else the largest radius in
+            ``train``; bounds that use the latter are marked.
+        longest : int, default=None
+            Declared: no future query has more documents. None takes the longest in ``train``; bounds are then marked.
+        first_ball : float, default=None
+            The smallest norm of weights that is distinguished, fixed before the data were seen; None is
+            1 / row_radius.
+        unverified : bool, default=False
+            Whether the headline may rest on constants that were not verified.
+        random_state : int or numpy.random.Generator, default=0
+            The order in which the betting interval visits the hold-out queries.
 
         Returns
         -------
-        certificate : a table of bounds, the strongest first, and a headline; ``.to_json()`` for programs
+        certificate : Certificate
+            A table of bounds, the strongest first, and a headline; ``to_json()`` serves programs.
         """
         from rankwise.rankers.certificate.collect import Declared, certificate_of
 
@@ -208,7 +299,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             return certificate_of(self, train, holdout, delta, declared, unverified, random_state)
 
     def _freeze(self, begins: bool = True) -> None:
-        """Keep what a certificate rests on; a run that goes on keeps the parameters that it began with."""
+        """Freeze what a certificate rests on; a continued run keeps the parameters that it began with."""
         from rankwise.rankers._persist import Frozen
 
         before = getattr(self, "frozen_", None)
@@ -218,23 +309,28 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             self.frozen_ = Frozen.of(self, before.parameters)
 
     def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What the digest of a fit is made of."""
+        """(facts, arrays) that the digest of a fit is computed from."""
         return self._state()
 
     def _training_objective(self) -> "TrainingObjective | None":
-        """What ``coef_`` makes small, if that is a loss of :mod:`rankwise.losses`, and how that was done."""
+        """The loss of :mod:`rankwise.losses` that ``coef_`` minimises, if there is one, and how."""
         return None
 
     def _own_bounds(self) -> "Sequence[Bound]":
-        """Bounds that the account of the fit itself gives, about the lists that it learned from."""
+        """Bounds that the fit itself provides, about its training queries."""
         return ()
 
     # ------------------------------------------------------------------------------------------- saving
 
     def save(self, path: "str | os.PathLike[str]") -> None:
-        """Write the fitted ranker to one safe file; :func:`rankwise.load` reads it back.
+        """Write the fitted ranker to one safe file, which :func:`rankwise.load` reads.
 
-        The file holds the parameters of the fit, also where ``set_params`` was called after it.
+        The file holds the parameters of the fit, even if ``set_params`` was called after it.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; an existing one is replaced atomically.
         """
         from rankwise.rankers._persist import save_ranker
 
@@ -243,11 +339,11 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """(facts, arrays) of what was learned, as plain JSON and plain arrays."""
+        """(facts, arrays): what was learned, as JSON values and arrays."""
 
     @abstractmethod
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        """Take back what :meth:`_state` gave; the file may be a stranger's, so everything is checked."""
+        """Restore what :meth:`_state` returned; the file is untrusted, so that everything is checked."""
 
     # ------------------------------------------------------------------------------------------- checks
 
@@ -257,14 +353,14 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     def _judged(self, X: Any, y: Any, group: Any, qid: Any) -> Queries:
         if isinstance(X, Queries):
             if group is not None or qid is not None:
-                raise DataError("these queries know which rows belong together: leave out group= and qid=")
+                raise DataError("Queries hold their own grouping: leave out group= and qid=")
             queries = X if y is None else X.with_labels(y)
         elif isinstance(X, (str, bytes, os.PathLike)):
             raise DataError(checks.not_a_path(X))
         elif group is None and qid is None:
             raise DataError(
-                f"{self.name}.fit(X, y) does not know which rows are one list: give group= (sizes of consecutive "
-                "lists) or qid= (one id a row), or Queries"
+                f"{self.name}.fit(X, y) needs the grouping of rows: give group= (sizes of consecutive queries), "
+                "qid= (one id per row), or Queries"
             )
         else:
             queries = Queries.from_arrays(X, y, group=group, qid=qid, missing=self.missing)
@@ -283,7 +379,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             del self.scaling_
 
     def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
-        """Fingerprints of what ``fit`` is about to see, and of what rankers among its parameters have seen."""
+        """Keep fingerprints of the queries of this fit, and of those that rankers among the parameters saw."""
         n_jobs = getattr(self, "n_jobs", None)
         marks = fingerprints(train, n_jobs=n_jobs)
         seen = Seen(record=TrainingRecord().added(marks, train.weight)).with_training(marks)
@@ -294,7 +390,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         self.seen_ = seen
 
     def _begun_from(self) -> "list[Ranker]":
-        """Rankers whose weights this one begins with: what they have seen, it has seen."""
+        """Rankers whose weights this one starts from: the queries that they saw count as seen."""
         given = [value for value in self.get_params(deep=False).values() if isinstance(value, (Ranker, list, tuple))]
         several = [item for value in given for item in (value if isinstance(value, (list, tuple)) else [value])]
         found = [item for item in several if isinstance(item, Ranker)]
@@ -305,7 +401,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         return None if names is None else tuple(names)
 
     def _aligned(self, queries: Queries) -> Queries:
-        """The queries with their features in the fitted order, by name where both have names."""
+        """The queries with their features in the fitted order, matched by name if both have names."""
         names = self._names()
         if names is not None and queries.feature_names is not None and names != queries.feature_names:
             queries = queries.select_features(names)
@@ -313,7 +409,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         return queries
 
     def _frame_in_order(self, frame: Any) -> Any:
-        """A data frame with its columns in the fitted order; other columns are left out."""
+        """A data frame with its columns in the fitted order; other columns are dropped."""
         names = self._names()
         if names is None:
             return frame
@@ -327,7 +423,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """What fails, or is stopped before a first round, leaves the ranker as it was."""
+        """Leave the ranker unchanged if the body fails, or is stopped before its first round."""
         before = self.__dict__.copy()
         try:
             yield
@@ -341,7 +437,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     @contextmanager
     def _kept_on_ctrl_c(self, keep: Callable[[], bool]) -> Iterator[None]:
-        """On Ctrl-C ``keep()`` sets the fitted state of the last finished round, or says False where there is none."""
+        """On Ctrl-C call ``keep()``, which sets the state of the last finished round, or returns False without one."""
         try:
             yield
         except KeyboardInterrupt as stop:
@@ -360,7 +456,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 class LinearRanker(Ranker):
-    """A ranker whose score is a weighted sum of features: s = x . coef_."""
+    """Base class of rankers whose score is s = x . coef_, with ``coef_`` of shape (n_features,)."""
 
     coef_: Vector
 
@@ -371,7 +467,7 @@ class LinearRanker(Ranker):
 
 
 def _one_set(eval_set: Any, eval_group: Any) -> tuple[Any, Any, Any]:
-    """(X, y, sizes) of the one validation set that is given as LightGBM's users write it."""
+    """(X, y, sizes) of the one validation set that ``eval_set`` and ``eval_group`` give."""
     try:
         ((X, y),), (sizes,) = eval_set, eval_group
     except (TypeError, ValueError) as error:
@@ -380,5 +476,5 @@ def _one_set(eval_set: Any, eval_group: Any) -> tuple[Any, Any, Any]:
 
 
 def registered() -> dict[str, type[Ranker]]:
-    """Every ranker by name: those of this package and those that installed packages declare."""
+    """All rankers by name: those of this package, and those that installed packages declare as entry points."""
     return cast("dict[str, type[Ranker]]", discover("rankwise.rankers", Ranker, "rankwise.rankers"))

@@ -1,4 +1,4 @@
-"""How a ranker compares its own candidates: the mean measure of linear weights on a set, and folds over queries."""
+"""Model selection inside a ranker: the mean measure of candidates on a set of queries, and folds over queries."""
 
 import math
 
@@ -18,7 +18,7 @@ Vector = NDArray[np.float64]
 
 
 def linear_scores(X: Floats, coef: Vector, n_jobs: int | None) -> Vector:
-    """X coef, row by row: every linear prediction, so that candidates are judged by the bits that will be published."""
+    """X coef, row by row. All linear predictions come from here, so that candidates are judged by the final bits."""
     rows, scores, weights = np.asarray(X), np.empty(len(X)), np.ascontiguousarray(coef)
     parts = [(first, min(first + drive.CHUNK, len(X))) for first in range(0, len(X), drive.CHUNK)]
     drive.run(lambda first, last: score_rows(rows, first, last, weights, scores), parts, n_jobs)
@@ -26,7 +26,7 @@ def linear_scores(X: Floats, coef: Vector, n_jobs: int | None) -> Vector:
 
 
 def mean_measure(queries: Queries, scores: Vector, measure: Measure, n_jobs: int | None = None) -> float:
-    """The mean over lists that the measure says something about, by their weights, equal scores in no order."""
+    """The weighted mean over the queries that the measure is defined for, ties averaged."""
     rows = queries.scattered_rows
     lists = ScoredLists(scores, queries.labels(), queries.start, rows)
     values = measure_lists([measure], lists, n_jobs=n_jobs)[0]
@@ -34,16 +34,16 @@ def mean_measure(queries: Queries, scores: Vector, measure: Measure, n_jobs: int
 
 
 def weighted_mean(values: Vector, weight: Vector) -> float:
-    """The mean of what is a number, exactly summed; NaN where nothing is."""
+    """The weighted mean of the values that are not NaN, with exact sums; NaN if there is none."""
     counts = ~np.isnan(values)
     total = math.fsum(weight[counts])
     return math.fsum(weight[counts] * values[counts]) / total if total else math.nan
 
 
 def parts_of(queries: Queries, folds: int, random_state: int | np.random.Generator) -> list[NDArray[np.int64]]:
-    """The lists that count in so many parts by chance, or as many as there are lists; none for a single list."""
+    """Random parts of the queries of non-zero weight, at most one per query; none for a single query."""
     if not isinstance(folds, (int, np.integer)) or folds < 2:
-        raise RankwiseError(f"a choice by folds takes 2 or more of them: found folds={folds!r:.60}")
+        raise RankwiseError(f"model selection takes 2 or more folds: found folds={folds!r:.60}")
     counting = checks.as_random(random_state).permutation(queries.counted)
     if len(counting) < 2:
         return []
@@ -51,7 +51,7 @@ def parts_of(queries: Queries, folds: int, random_state: int | np.random.Generat
 
 
 def held_out(queries: Queries, part: NDArray[np.int64]) -> tuple[Queries, Queries]:
-    """(all but these lists, these lists): the same X, and weights of 0 for what is left out."""
+    """(all but these queries, these queries): the same X, with weights of 0 for what is left out."""
     own = queries.query_weight
     inside = np.zeros(len(queries))
     inside[part] = own[part]
@@ -59,7 +59,7 @@ def held_out(queries: Queries, part: NDArray[np.int64]) -> tuple[Queries, Querie
 
 
 def mean_over_parts(values: ArrayLike) -> Vector:
-    """The mean along the first axis of what is a number; NaN where nothing is."""
+    """The mean along the first axis of the values that are not NaN; NaN if there is none."""
     found = np.asarray(values, dtype=np.float64)
     known = ~np.isnan(found)
     count = known.sum(axis=0)

@@ -72,7 +72,7 @@ class SelectionParameters:
 
 
 def as_grid(given: float | Sequence[float] | None, usual: Sequence[float], name: str) -> tuple[float, ...]:
-    """One alpha or several, each finite and 0 or more."""
+    """One number or several, each finite and not negative; ``usual`` if none is given."""
     values = tuple(usual) if given is None else as_numbers(given)
     if not values or not all(np.isfinite(value) and value >= 0 for value in values):
         raise RankwiseError(f"{name} is one number or several, finite and 0 or more: found {given!r:.60}")
@@ -80,7 +80,7 @@ def as_grid(given: float | Sequence[float] | None, usual: Sequence[float], name:
 
 
 def as_numbers(given: Any) -> tuple[float, ...]:
-    """One number or several in a row; none where it is anything else."""
+    """One number or a sequence of numbers as a tuple; empty for anything else."""
     try:
         values = np.atleast_1d(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError):
@@ -89,7 +89,7 @@ def as_numbers(given: Any) -> tuple[float, ...]:
 
 
 def raw_weights(given: Any, features: int, what: str, choices: str) -> Vector:
-    """The weights of a fitted linear ranker, or a vector, on raw features; ``what`` it is for and the ``choices``."""
+    """Weights on raw features from a fitted linear ranker or a vector; errors name the parameter and its choices."""
     try:
         raw = np.asarray(getattr(given, "coef_", given), dtype=np.float64)
     except (TypeError, ValueError):
@@ -98,7 +98,7 @@ def raw_weights(given: Any, features: int, what: str, choices: str) -> Vector:
             "(scikit-learn's clone forgets what a ranker has learned: give its coef_)"
         ) from None
     if raw.shape != (features,):
-        raise DataError(f"a {what} has one weight a feature, {features}: found shape {raw.shape}")
+        raise DataError(f"{what} has one weight per feature, {features}: found shape {raw.shape}")
     if not np.isfinite(raw).all():
-        raise DataError(f"a {what} has finite weights: found {raw[~np.isfinite(raw)][0]}")
+        raise DataError(f"{what} has finite weights: found {raw[~np.isfinite(raw)][0]}")
     return raw

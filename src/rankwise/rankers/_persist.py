@@ -1,8 +1,12 @@
-"""The parameters of a ranker as plain JSON, and those of its fit, frozen: what a certificate rests on.
+"""The file of a fitted ranker, and the parameters of its fit, frozen for certificates.
 
-``set_params`` may change a fitted ranker's parameters at any time, and whoever likes may write into ``coef_``. A
-certificate is about the fit. So ``fit`` keeps a copy of its parameters and a digest of what it learned, both are saved
-with the ranker, and a certificate is made of these.
+``set_params`` may change the parameters of a fitted ranker at any time, and anyone can write into ``coef_``, but a
+certificate is about the fit. ``fit`` therefore keeps :class:`Frozen`: a copy of its parameters and a digest of what it
+learned. Both go into the file.
+
+A file (:func:`save_ranker`, :func:`read_ranker`) holds the name of the class, the parameters as JSON and what was
+learned as arrays. It holds no code, and reading it runs none: the class is looked up by name among the installed
+rankers.
 """
 
 import copy
@@ -27,26 +31,26 @@ from rankwise.measures._base import Measure
 from rankwise.measures.parse import parse
 from rankwise.rankers._base import Ranker, registered
 
-# How fast and how loud a fit was, and what is done about gaps in later data: nothing that was learned rests on these.
+# Parameters that do not change what is learned.
 IDLE = ("n_jobs", "verbose", "missing")
 
 
 class Opaque(NamedTuple):
-    """A parameter that JSON cannot hold, such as a random generator; nothing that is guaranteed reads one."""
+    """A parameter that JSON cannot hold, such as a random generator; no guarantee depends on one."""
 
     value: Any
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """What a fit rested on and left behind.
+    """The parameters of a fit, and a digest of its result.
 
     Attributes
     ----------
-    parameters : mapping of str to Any
-        Copies of the parameters, as :func:`plain` writes them where it can.
+    parameters : mapping of str to object
+        Copies of the parameters, in the form of :func:`plain` if they have one.
     digest : str
-        Of what was learned.
+        SHA-256 of what was learned.
     """
 
     parameters: Mapping[str, Any]
@@ -54,11 +58,11 @@ class Frozen:
 
     @classmethod
     def of(cls, ranker: Ranker, parameters: Mapping[str, Any] | None = None) -> "Frozen":
-        """The ranker as it is; ``parameters``: those of an earlier fit that it went on with."""
+        """The ranker as it is; ``parameters`` are those of an earlier fit that it continued."""
         return cls(_copies(ranker) if parameters is None else parameters, digest_of(ranker))
 
     def changed(self, ranker: Ranker) -> dict[str, tuple[Any, Any]]:
-        """The parameters that are others today: (at the fit, today) by name."""
+        """Parameters that differ from those of the fit: (at the fit, now) by name."""
         today = _copies(ranker)
         pairs = {name: (self.parameters.get(name), value) for name, value in today.items()}
         return {
@@ -68,13 +72,13 @@ class Frozen:
         }
 
     def restored(self, ranker: Ranker) -> Ranker:
-        """A twin of the ranker with the parameters of the fit; what was learned is shared."""
+        """A copy of the ranker with the parameters of the fit; what was learned is shared."""
         twin = copy.copy(ranker)
         twin.__dict__.update(meant_all(self.parameters))
         return twin
 
     def written(self, today: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters for a file: those of the fit, but for what no result rests on and what JSON cannot hold."""
+        """The parameters for a file: those of the fit, except those in ``IDLE`` and those that JSON cannot hold."""
         return {
             name: today[name] if name in IDLE or isinstance(value, Opaque) else value
             for name, value in self.parameters.items()
@@ -82,9 +86,9 @@ class Frozen:
 
 
 def digest_of(ranker: Ranker) -> str:
-    """A digest of what a ranker has learned."""
+    """SHA-256 of what a ranker has learned."""
     facts, arrays = ranker._frozen_state()
-    if hasattr(ranker, "coef_"):  # online rankers work it out from their state, and predict with this
+    if hasattr(ranker, "coef_"):  # online rankers derive it from their state, and predict with it
         arrays = {**arrays, "coef": ranker.coef_}
     found = hashlib.sha256(_text(facts).encode())
     for name, array in sorted(arrays.items()):
@@ -112,7 +116,7 @@ def _text(value: Any) -> str:
 
 
 def plain(value: Any, name: str) -> Any:
-    """A parameter as JSON."""
+    """A parameter as a JSON value."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.generic):
@@ -126,15 +130,15 @@ def plain(value: Any, name: str) -> Any:
         return {"list": [plain(item, name) for item in value], "tuple": isinstance(value, tuple)}
     if isinstance(value, dict):
         return {"pairs": [[plain(key, name), plain(item, name)] for key, item in value.items()]}
-    if isinstance(value, Ranker) and hasattr(value, "coef_"):  # a start: its weights are all that is needed of it
+    if isinstance(value, Ranker) and hasattr(value, "coef_"):  # a start or a prior: only its weights matter
         return plain(value.coef_, name)
     raise RankwiseError(
-        f"the parameter {name}={value!r:.60} cannot be saved: a file holds numbers, texts, measures and losses"
+        f"the parameter {name}={value!r:.60} cannot be saved: a file holds numbers, strings, measures and losses"
     )
 
 
 def meant(value: Any) -> Any:
-    """The parameter that :func:`plain` wrote."""
+    """The parameter that :func:`plain` encoded."""
     if isinstance(value, Opaque):
         return value.value
     if not isinstance(value, dict):
@@ -153,15 +157,11 @@ def meant(value: Any) -> Any:
 
 
 def meant_all(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """All of them, by name."""
+    """All parameters, decoded by :func:`meant`."""
     return {name: meant(value) for name, value in parameters.items()}
 
 
-# ------------------------------------------------------------------------------------------------------------- stored
-# A fitted ranker as one safe file: its class by name, its parameters as JSON, what it learned as arrays.
-#
-# No code is stored and none is run: the name is looked up among the rankers that are installed.
-
+# ------------------------------------------------------------------------------------------- the file
 
 KIND = "ranker"
 _LAYOUT = 1
@@ -170,7 +170,7 @@ _RENAMED = {"strength": "alpha", "center": "prior_coef", "ball": "max_norm"}
 
 
 def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
-    """Write beside ``path`` and rename: the whole file is there or none of it."""
+    """Write the file of a fitted ranker atomically."""
     facts, arrays = ranker._state()
     parameters = {name: plain(value, name) for name, value in ranker.get_params(deep=False).items()}
     frozen = getattr(ranker, "frozen_", None)
@@ -220,6 +220,8 @@ def read_ranker(store: Store) -> Ranker:
     try:
         parameters = _with_names_of_today(store.fact("parameters", dict), kind)
         ranker = kind(**meant_all(parameters))
+        # parameters that are newer than the file have their defaults, which keep what older versions did
+        parameters = _copies(ranker) | parameters
         _check_settings(ranker)
         ranker.n_features_in_ = width
         if names is not None:
@@ -229,15 +231,15 @@ def read_ranker(store: Store) -> Ranker:
         with np.errstate(invalid="raise"):  # NaN where a whole number belongs
             learned = store.fact("learned", dict)
             ranker._restore({_RENAMED.get(name, name): value for name, value in learned.items()}, store)
-        if "digest" in store.metadata:  # files of older versions may hold parameters that were set after the fit
+        if "digest" in store.metadata:  # files of older versions may hold parameters that were changed after the fit
             ranker.frozen_ = Frozen(parameters, store.fact("digest", str))
-        if "fingerprints" in store.metadata:  # those of older versions were made otherwise
+        if "fingerprints" in store.metadata:  # older versions computed other fingerprints
             ranker.seen_ = _read_seen(store)
-        if "scaling" in store.metadata:  # only where the lists of the fit were scaled
+        if "scaling" in store.metadata:  # only if a Scaler made the training queries
             ranker.scaling_ = _read_scaling(store, width)
     except FileFormatError:
         raise
-    except Exception as error:  # whatever a hostile file provokes
+    except Exception as error:  # a hostile file may provoke any error
         about = (str(error).splitlines() or [type(error).__name__])[0]
         raise FileFormatError(f"{store.path} is damaged: {about:.200}") from error
     return ranker
@@ -255,7 +257,7 @@ def _with_names_of_today(parameters: Mapping[str, Any], kind: type[Ranker]) -> d
 
 
 def _check_settings(ranker: Ranker) -> None:
-    """Refuse what ``predict`` could not work with."""
+    """Raise an error for settings that ``predict`` cannot use."""
     if ranker.missing not in get_args(Missing):
         raise RankwiseError(f"its policy for missing values is {ranker.missing!r:.20}")
     n_jobs = getattr(ranker, "n_jobs", None)
@@ -264,7 +266,7 @@ def _check_settings(ranker: Ranker) -> None:
 
 
 def _read_seen(store: Store) -> Seen:
-    """The fingerprints of the queries that the ranker saw."""
+    """Fingerprints of the queries that the ranker saw."""
     forgotten, parts = store.fact("fingerprints", dict), {}
     for part in _SEEN:
         hashes, lost = store.array(f"fingerprints.{part}.hash", np.uint64, (None,)), forgotten.get(part)

@@ -1,4 +1,10 @@
-"""Preconditions that the package itself can settle: what a loss declares, and what was fixed before the data."""
+"""The bounds of a certificate: uniform, in expectation, on the training queries, and of an online run.
+
+Uniform bounds hold for every w at once, so also for one that was learned in any way, with any loss that is fixed
+beforehand and bounded on a ball: the loss that was minimised, or one that upper-bounds 1 - measure. All constants are
+in the units of the raw features, because a scale learned from the same queries would not be fixed beforehand. Facts
+that a loss declares decide preconditions (:func:`with_known_preconditions`); the rest stays open, and is shown.
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -40,66 +46,86 @@ Vector = NDArray[np.float64]
 
 Facts = Mapping[str, Precondition]
 
-# a booster's bound is made of its own rounds
+# the bound of a booster is computed from its own rounds
 OWN_ROUNDS: Facts = {one.sentence: replace(one, met=True) for one in (ROUNDS, REWEIGHTED)}
 
 
 def facts_of(loss: Loss, labels: tuple[float, float], *, first_ball_known: bool) -> Facts:
-    """What the constants that a loss declares settle, by the sentence that they settle.
+    """Preconditions that the constants of a loss decide, by their sentence.
 
     Parameters
     ----------
-    loss : whose slope, smoothness and range were taken for the constants of a bound
-    labels : the smallest and the largest that its range was taken for
-    first_ball_known : whether W_0 came from declared constants alone
+    loss : Loss
+        The loss whose slope, smoothness and range are the constants of a bound.
+    labels : tuple of float
+        The smallest and the largest label that its range was computed for.
+    first_ball_known : bool
+        Whether W_0 follows from declared constants alone.
+
+    Returns
+    -------
+    facts : mapping of str to Precondition
+        By the sentence of the precondition.
     """
     declared = {one.sentence: replace(one, met=True) for one in (STEEP_L2, STEEP_MAX, SMOOTH_TO_B)}
     wider = (labels[0], labels[1] + 1)
     if loss.range(1.0, 2, labels) == loss.range(1.0, 2, wider):
         span = replace(SPAN, met=True)
     else:
-        span = Precondition(f"no label to come is above {labels[1]:g}, so that {SPAN.sentence}")
+        span = Precondition(f"no future label is above {labels[1]:g}, so that {SPAN.sentence}")
     convex = replace(CONVEX, met=loss.convex)
     first_ball = replace(FIRST_BALL, met=True if first_ball_known else None)
     return declared | {SPAN.sentence: span, CONVEX.sentence: convex, FIRST_BALL.sentence: first_ball}
 
 
 def with_known_preconditions(bound: Bound, facts: Facts) -> Bound:
-    """The bound with the preconditions that are known as the facts have them."""
+    """The bound, its preconditions replaced by those that the facts decide."""
     return replace(bound, preconditions=tuple(facts.get(one.sentence, one) for one in bound.preconditions))
 
 
 def claim_with_known_preconditions(claim: Claim, facts: Facts) -> Claim:
-    """The claim whose bound is settled at every delta."""
+    """The claim, its bound treated by :func:`with_known_preconditions` at every delta."""
     return replace(claim, make=lambda delta: with_known_preconditions(claim.make(delta), facts))
 
 
-# ----------------------------------------------------------------------------------------------------- certified risk
-# Bounds on the risk of linear weights, from the lists that they were learned from.
-#
-# Uniform bounds hold for every w at once, so for one that was learned in any way, with any loss that is fixed
-# beforehand
-# and bounded on a ball: the loss that was made small, or one that lies above 1 - measure. All is in the units of the
-# features as they come, because a scale that was learned from the same lists would not be fixed beforehand.
+# ------------------------------------------------------------------------------------------- risk of linear weights
 
 
 Ball: TypeAlias = Callable[[float, float, float], Bound]  # of the sample's risk, the size of the ball, and delta
 
-ABOVE = Precondition("on every list the loss is at least 1 - measure, equal scores in the worst order", True)
+ABOVE = Precondition("on every query the loss is at least 1 - measure, ties in the worst order", True)
 LOSS = "the loss was fixed before the data were seen"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossOnSample:
-    """A loss, what it is on the lists that the measure says something about, and what may be said with it."""
+    """A loss and its values on the queries that the measure is defined for.
+
+    Attributes
+    ----------
+    loss : Loss
+        The loss.
+    fixed : bool or None
+        Whether it was fixed before the data were seen.
+    values : ndarray
+        The loss of every query that the measure is defined for.
+    labels : tuple of float
+        0 and the largest label.
+    count_the_same : Precondition
+        Whether all queries have the same weight.
+    distinct : ndarray, default=None
+        One value per group of queries that repeat each other; None if none does.
+    drawn : int, default=None
+        The number of queries, including those that the measure is undefined for.
+    """
 
     loss: Loss
     fixed: bool | None
     values: Vector
     labels: tuple[float, float]
     count_the_same: Precondition
-    distinct: Vector | None = None  # one value for all queries that repeat each other, where some do
-    drawn: int | None = None  # how many queries there are, also of those that the measure is not defined for
+    distinct: Vector | None = None
+    drawn: int | None = None
 
     @classmethod
     def of(cls, loss: Loss, fixed: bool | None, sample: ScoredSample, measure: Measure) -> "LossOnSample":
@@ -118,33 +144,33 @@ class LossOnSample:
 
     @property
     def range_needs_labels(self) -> bool:
-        """Whether the range of the loss depends on the largest label, which only the sample tells."""
+        """Whether the range of the loss depends on the largest label, which is known from the sample only."""
         low, high = self.labels
         return self.loss.range(1.0, 2, (low, high)) != self.loss.range(1.0, 2, (low, high + 1))
 
     def span(self, W: float, constants: Constants) -> tuple[float, float]:
-        """Smallest and largest loss of a list, for every w with norm(w) <= W."""
+        """The smallest and the largest loss of a query, for every w with norm(w) <= W."""
         low, high = self.loss.range(W * constants.radius, constants.m, self.labels)
         return float(low), float(high)
 
 
 def label_span(queries: Queries) -> tuple[float, float]:
-    """From 0 to the largest label."""
+    """0 and the largest label."""
     return 0.0, float(queries.labels().max(initial=0.0))
 
 
 def uniform_claims(
     found: LossOnSample, coef: Vector, constants: Constants, measure: Measure, delta: float
 ) -> list[Claim]:
-    """The uniform bounds of these weights and this loss; none where the loss has no finite constants.
+    """The uniform bounds of these weights and this loss; none if the loss has no finite constants.
 
-    The headline at ``delta`` is not offered those that could say nothing about the measure, whatever the sample had
-    been: the smallest ball, and no loss at all, would have been too many. That is known beforehand, and costs no delta:
-    it is decided by the declared constants and by how many queries were drawn. Nor is it offered those whose loss has a
-    range that only the labels of the sample tell, or the sample would choose how many bounds are compared.
+    Two kinds of bounds are no candidates for the headline at ``delta``. The first would be vacuous whatever the sample
+    had been, even for the smallest ball and a loss of 0; the declared constants and the number of queries decide that
+    beforehand, so that it costs no delta. The second rests on a range that is known from the labels of the sample only:
+    the sample would otherwise choose how many bounds are compared.
 
-    Where queries repeat each other a bound is made of all of them and of one for each group, and the larger one is
-    taken, as by :func:`~rankwise.guarantees.certificate.holdout_claims`.
+    If queries repeat each other, a bound is computed from all of them and from one per group, and the larger one is
+    taken, as in :func:`~rankwise.guarantees.certificate.holdout_claims`.
     """
     n, G = len(found.values), found.loss.lipschitz_l1(constants.m)
     if not (n and constants.radius > 0 and 0 < G < math.inf):
@@ -161,7 +187,7 @@ def uniform_claims(
                 return ball(found.span(W, constants)[0] if risk is None else risk, W, level)
 
             bound = for_fitted_norm(at, norm=norm, W_0=constants.first_ball, delta=delta)
-            return about_lists_to_come(bound, found, reach["l2"], constants, measure)
+            return about_future_queries(bound, found, reach["l2"], constants, measure)
 
         def largest(level: float) -> Bound:
             bounds = [fitted(of[kind], risk, norm, level) for of, risk in zip(balls, risks, strict=True)]
@@ -175,18 +201,18 @@ def uniform_claims(
 
 
 def _balls(found: LossOnSample, constants: Constants, G: float, n: int, d: int) -> dict[str, Ball]:
-    """The bounds for a ball, as functions of the sample's risk, the ball and delta."""
+    """The bounds for a ball, as functions of the empirical risk, the size of the ball and delta."""
     R, m, H1 = constants.radius, constants.m, found.loss.smoothness(constants.m)
 
     def shared(risk: float, W: float, delta: float) -> dict[str, Any]:
         low, high = found.span(W, constants)
         return {"risk": risk, "n": n, "m": m, "delta": delta, "b": high - low, "low": low}
 
-    # the gradient of a loss that sees no constant adds up to 0: half of its l1 norm G is above 0, half below
+    # adding a constant to all scores changes no loss, so gradients sum to 0: half of the l1 norm G is positive
     balls: dict[str, Ball] = {
         "l2": lambda risk, W, delta: l2_ball(L2=G / math.sqrt(2), W=W, radius=R, **shared(risk, W, delta)),
         "linf": lambda risk, W, delta: linf_ball(G=G, W=W, radius=R, **shared(risk, W, delta)),
-        # no entry of a row is larger than the row
+        # no entry of a row exceeds its norm
         "l1": lambda risk, W, delta: l1_ball(G=G, W1=W, entry=R, d=d, **shared(risk, W, delta)),
     }
     if math.isfinite(H1) and found.loss.nonnegative:
@@ -196,16 +222,16 @@ def _balls(found: LossOnSample, constants: Constants, G: float, n: int, d: int) 
     return balls
 
 
-def about_lists_to_come(
+def about_future_queries(
     bound: Bound, found: LossOnSample, norm: float, constants: Constants, measure: Measure
 ) -> Bound:
-    """The bound with what it is about in words, and with what is known of its preconditions."""
+    """The bound with its quantity in words, and with the preconditions of the sample and the constants."""
     above = found.loss.upper_bounds == measure
     mark = f", assumes {constants.assumed}" if constants.assumed else ""
     return replace(
         bound,
         name=f"{bound.name}, {found.loss.name}{mark}",
-        bounds=f"1 - {measure.title} on lists to come" if above else f"{found.loss.name} loss on lists to come",
+        bounds=f"1 - {measure.title} on future queries" if above else f"{found.loss.name} loss on future queries",
         terms=dict(bound.terms) | {"measured_radius": constants.measured},
         preconditions=(
             *((ABOVE,) if above else ()),
@@ -215,16 +241,16 @@ def about_lists_to_come(
             *constants.conditions,
             *bound.preconditions,
         ),
-        ceiling=1.0 if above else found.span(norm, constants)[1],  # what weights of this norm cannot exceed anyway
+        ceiling=1.0 if above else found.span(norm, constants)[1],  # no weights of this norm exceed it
     )
 
 
 def expected_excess(
     training: TrainingObjective, queries: Queries, constants: Constants, count_the_same: Precondition
 ) -> Bound | None:
-    """Regularised minimisation on average over samples; None where there is no convex loss with a alpha.
+    """The excess of regularised minimisation in expectation over samples; None without a convex loss and an alpha.
 
-    W is the declared norm, or else that of the weights for whose comparison this lambda is the best one.
+    W is the declared norm, or else the norm for which this alpha gives the smallest bound.
     """
     loss, alpha = training.loss, training.alpha
     n = int((queries.query_weight > 0).sum())
@@ -238,7 +264,7 @@ def expected_excess(
     W = training.norm or 2 * G * R / (alpha * math.sqrt(n))
     gap = max(0.0, training.gap)  # rounding may take it below
     bound = rerm(G=G, W=W, radius=R, n=n, lambda_=alpha, gap=gap, fixed=training.alpha_fixed)
-    # weights that are no worse than w0 for the objective are at most so far from it
+    # weights with an objective not above that of w0 are at most this far from it
     labels = label_span(queries)
     at_centre = loss.range(0.0, constants.m, labels)[1]
     worst = float(loss.range(R * math.sqrt(2 * at_centre / alpha), constants.m, labels)[1])
@@ -248,8 +274,8 @@ def expected_excess(
         bounds=f"expected excess of the {loss.name} loss over weights of norm W",
         preconditions=(
             *bound.preconditions,
-            Precondition("features are as they came, not scaled by what these lists say", as_they_are),
-            Precondition("w0 owes nothing to these lists", training.centre_fixed),
+            Precondition("features are raw, not scaled by statistics of these queries", as_they_are),
+            Precondition("w0 does not depend on these queries", training.centre_fixed),
             count_the_same,
             *constants.conditions,
         ),
@@ -265,12 +291,11 @@ def _scaled_radius(queries: Queries, factor: Vector) -> float:
     return max((float(list_radius(X, rows, factor, buffer)) for rows in parts if len(rows)), default=0.0)
 
 
-# ------------------------------------------------------------------------------------------------- certified training
-# What is certain about the training lists themselves: losses above 1 - measure, and how far smoothing is off.
+# ------------------------------------------------------------------------------------------- training queries
 
 
 def surrogate_on_sample(sample: ScoredSample, loss: Loss) -> Bound | None:
-    """Mean loss of the measure that a loss bounds <= mean loss, checked on every list that the measure counts."""
+    """Mean of 1 - measure <= mean loss, for the measure that the loss upper-bounds, checked on every query."""
     measure = loss.upper_bounds
     if measure is None:
         return None
@@ -279,13 +304,13 @@ def surrogate_on_sample(sample: ScoredSample, loss: Loss) -> Bound | None:
     if not counted.any():
         return None
     bound = surrogate_above_loss(sample.losses(loss)[counted], 1 - values[counted])
-    return replace(bound, name=f"{bound.name}, {loss.name}", bounds=f"1 - {measure.title} on the training lists")
+    return replace(bound, name=f"{bound.name}, {loss.name}", bounds=f"1 - {measure.title} on the training queries")
 
 
 def smoothing_gap(sample: ScoredSample, loss: Loss, measure: Measure) -> Bound | None:
-    """How far the smoothed NDCG is from NDCG, on average over lists; None for losses that smooth something else.
+    """Bound on the mean distance of smoothed NDCG from NDCG; None for losses that smooth another measure.
 
-    The error of a list bounds its distance from NDCG with tied documents in any order, so from the mean of all orders.
+    The error of a query bounds its distance from NDCG with ties in any order, so also from the average over orders.
     """
     if not isinstance(loss, SmoothNDCG):
         return None
@@ -304,8 +329,8 @@ def smoothing_gap(sample: ScoredSample, loss: Loss, measure: Measure) -> Bound |
     ]
     values, gaps = [one.value for one in each], [one.terms["mu"] for one in each]
     return Bound(
-        name="Smoothing error, mean over lists",
-        bounds=f"abs(smooth {measure.title} - {measure.title}) on the training lists",
+        name="Smoothing error, mean over queries",
+        bounds=f"abs(smooth {measure.title} - {measure.title}) on the training queries",
         statement="mean of G_max share S/(1 + S)",
         value=math.fsum(values) / len(values),
         terms={
@@ -318,19 +343,18 @@ def smoothing_gap(sample: ScoredSample, loss: Loss, measure: Measure) -> Bound |
     )
 
 
-# --------------------------------------------------------------------------------------------------- certified online
-# What an online run could lose at most, and what it says about lists to come, as rows of a certificate.
+# ------------------------------------------------------------------------------------------- online runs
 
 
 def online_claims(ledger: Ledger, queries: Queries, no_repeats: Precondition) -> tuple[list[Claim], list[str]]:
-    """(claims, notes) of a run: against the best comparator, for the iterates, and for their average.
+    """(claims, notes) of an online run: against the best comparator, for the iterates, and for their average.
 
-    The last two are about independent queries: ``no_repeats`` says whether these can be.
+    The last two need independent queries; ``no_repeats`` is the precondition for that.
     """
     claims: list[Claim] = []
     notes: list[str] = []
     try:
-        ledger.bounds(gamma=1.0)  # refuses a run that is no perceptron's
+        ledger.bounds(gamma=1.0)  # raises for a run that is not a perceptron
         claims += [Claim.certain(_row(bound, ledger)) for bound in ledger.bounds(queries)]
     except RankwiseError as error:
         notes.append(f"no bound on the losses of the run: {error}")
@@ -346,14 +370,14 @@ def online_claims(ledger: Ledger, queries: Queries, no_repeats: Precondition) ->
 
 
 def _row(bound: Bound, ledger: Ledger) -> Bound:
-    """The bound as a row: no run loses more than a round each."""
+    """The bound as a row of a certificate; no round loses more than 1."""
     most = ledger.counted if bound.bounds == "cumulative loss" else float(ledger.rounds)
     ceiling = bound.ceiling if math.isfinite(bound.ceiling) else most
     return replace(bound, kind="online", ceiling=ceiling)
 
 
 def _average(ledger: Ledger, queries: Queries) -> Bound | None:
-    """Averaged gradient descent, against weights for which the run's step is the best: W = eta G R sqrt(n).
+    """Averaged gradient descent against weights of the norm for which its step is optimal: W = eta G R sqrt(n).
 
     A weight that all queries share multiplies every step: eta is the step times that weight.
     """
@@ -369,10 +393,10 @@ def _average(ledger: Ledger, queries: Queries) -> Bound | None:
         return None
     bound = ogd_average(G=G, W=W, radius=ledger.radius, n=n)
     once = ledger.tally.length == ledger.rounds
-    with_known_preconditions = (replace(one, met=once) if one == ONE_PASS else one for one in bound.preconditions)
+    preconditions = tuple(replace(one, met=once) if one == ONE_PASS else one for one in bound.preconditions)
     return replace(
         bound,
         name=f"{bound.name}, {config.loss.name}, assumes radius",
         bounds=f"expected excess of the {config.loss.name} loss over weights of norm W",
-        preconditions=tuple(with_known_preconditions),
+        preconditions=preconditions,
     )

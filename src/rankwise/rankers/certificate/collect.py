@@ -1,8 +1,9 @@
-"""The certificate of a fitted ranker: what its own account, its training lists and a hold-out guarantee.
+"""The certificate of a fitted ranker, collected from its fit, its training queries and a hold-out.
 
-Which bounds apply is read off the ranker as its fit left it: off its parameters then, off what it declares
-(:class:`~rankwise.rankers.certificate.objective.TrainingObjective`, its own bounds, its ledger) and off the facts of
-losses. A bound that cannot be given is told in a note, with the reason.
+Which bounds apply follows from the ranker as its fit left it: its parameters at that time, what it declares
+(:class:`~rankwise.rankers.certificate.objective.TrainingObjective`, its own bounds, its ledger) and the facts of
+losses. A bound that cannot be given is replaced by a note with the reason. :mod:`~rankwise.rankers.certificate.claims`
+computes the bounds, :mod:`~rankwise.rankers.certificate.sample` what they are computed from.
 """
 
 from collections.abc import Sequence
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["Declared", "certificate_of"]
 
 _NAMED = 5  # queries or parameters that a note names
-LEARNED = "these are the queries that the ranker learned from, with the weights that they had"
-AS_FITTED = Precondition("parameters and weights are those of the fit, which the file of an older version does not say")
+LEARNED = "these are the training queries of the fit, with their weights"
+AS_FITTED = Precondition("parameters and weights are those of the fit, which files of an older version do not record")
 
 
 def certificate_of(
@@ -55,24 +56,24 @@ def certificate_of(
     unverified: bool,
     random_state: int | np.random.Generator,
 ) -> Certificate:
-    """Everything that is guaranteed about a fitted ranker; see :meth:`rankwise.rankers._base.Ranker.certificate`."""
+    """All claims about a fitted ranker; :meth:`rankwise.rankers._base.Ranker.certificate` documents the parameters."""
     refuse_unless_chance("certificate", delta=delta)
     fit = _Fit.of(ranker)
     ranker = fit.ranker
     about, found = f"{ranker.name}, {ranker._measure().title}", _Collected(fit, delta)
     if holdout is not None:
-        about += f", {len(holdout):,} hold-out lists"
+        about += f", {len(holdout):,} hold-out queries"
         found.add_holdout(ranker._aligned(holdout), random_state)
     try:
         found.add_account()
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # what no fit leaves behind
-        found.notes.append(f"what the fit says of itself cannot be read: {type(error).__name__}: {error!s:.80}")
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a state that no fit leaves
+        found.notes.append(f"the state of the fit cannot be read: {type(error).__name__}: {error!s:.80}")
         fit.intact = False
     if train is not None:
-        about += f", {len(train):,} training lists"
+        about += f", {len(train):,} training queries"
         found.add_training(ranker._aligned(train), declared)
     else:
-        found.notes.append("without the training lists nothing is said about them, nor through them about others")
+        found.notes.append("no bounds from the training queries, which were not given")
     return certify(
         _one_number(found.claims, delta, _to_come(ranker._measure())),
         about=about,
@@ -89,11 +90,11 @@ class _Fit:
     Attributes
     ----------
     ranker : Ranker
-        With the parameters of the fit, whatever they are today.
+        The ranker with the parameters of the fit.
     intact : bool or None
-        Whether it holds what the fit has learned; None where nobody knows.
+        Whether it still holds what the fit learned; None if unknown.
     notes : list of str
-        What has changed since the fit.
+        Changes since the fit.
     """
 
     ranker: "Ranker"
@@ -112,13 +113,13 @@ class _Fit:
             some = ", ".join(
                 f"{name}={now!r:.40} was {then!r:.40}" for name, (then, now) in list(changed.items())[:_NAMED]
             )
-            notes.append(f"parameters were changed after the fit, which this certificate is about: {some}")
+            notes.append(f"parameters were changed after the fit; this certificate is about the fit: {some}")
         try:
             intact = digest_of(ranker) == frozen.digest
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # it holds what no fit leaves
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # a state that no fit leaves
             intact = False
         if not intact:
-            notes.append("what was learned was changed after the fit: bounds that rest on the fit are left out")
+            notes.append("the learned state was changed after the fit: bounds that rest on the fit are left out")
         return cls(frozen.restored(ranker), intact, notes)
 
 
@@ -137,13 +138,13 @@ class _Collected:
 
     @property
     def training(self) -> "TrainingObjective | None":
-        """What the fit made small, if these are still its weights."""
+        """What the fit minimised, if these are still its weights."""
         return None if self.fit.intact is False else self.ranker._training_objective()
 
-    # ------------------------------------------------------------------------------------------- unseen lists
+    # ------------------------------------------------------------------------------------------- hold-out queries
 
     def add_holdout(self, queries: Queries, random_state: int | np.random.Generator) -> None:
-        """Intervals for the mean loss of the measure, if nobody has seen these lists."""
+        """Intervals for the mean loss of the measure, if the ranker has not seen these queries."""
         measure, seen = self.ranker._measure(), getattr(self.ranker, "seen_", None)
         if isinstance(measure, DCG):
             self.notes.append(f"{measure.title} has no largest value, so no interval is known for its mean: use nDCG")
@@ -154,7 +155,7 @@ class _Collected:
         sample = self._sample(queries)
         values = 1 - sample.measured(measure, "expected")
         if np.isnan(values).all():
-            self.notes.append(f"no list of the hold-out says anything about {measure.title}")
+            self.notes.append(f"{measure.title} is undefined for every query of the hold-out")
             return
         distinct = len(set(sample.group.tolist()))
         if distinct < len(queries):
@@ -172,10 +173,10 @@ class _Collected:
             self.notes.append(f"no hold-out bound: {error}")
 
     def _unseen(self, queries: Queries, seen: Seen | None) -> Precondition | None:
-        """What is known about these queries being unseen; None if some were seen, which a note names."""
+        """Whether these queries are unseen, as a precondition; None if some were seen, which a note names."""
         if seen is None:
             self.notes.append(
-                "the ranker's file has no fingerprints: whether the hold-out shares queries with what it learned from "
+                "the ranker's file has no fingerprints: whether the hold-out shares queries with the training queries "
                 "could not be checked"
             )
             return Precondition(NOT_SEEN)
@@ -200,10 +201,10 @@ class _Collected:
             )
         return Precondition(NOT_SEEN, None if forgotten else True)
 
-    # ------------------------------------------------------------------------------------------- the fit's own account
+    # ------------------------------------------------------------------------------------------- the fit itself
 
     def add_account(self) -> None:
-        """What a ranker knows about its own fit."""
+        """Bounds that the fit itself provides."""
         if self.fit.intact is False:
             return
         own = [
@@ -219,10 +220,10 @@ class _Collected:
     def _as_fitted(self) -> tuple[Precondition, ...]:
         return (AS_FITTED,) if self.fit.intact is None else ()
 
-    # ------------------------------------------------------------------------------------------- the lists of the fit
+    # ------------------------------------------------------------------------------------------- training queries
 
     def add_training(self, queries: Queries, declared: Declared) -> None:
-        """What the training lists say about themselves, and about lists to come."""
+        """Bounds on the training queries, and from them on future queries."""
         ranker, measure = self.ranker, self.ranker._measure()
         sample, learned, training = self._sample(queries), self._learned(queries), self.training
         if training is not None:
@@ -236,16 +237,16 @@ class _Collected:
             self.notes += notes
         coef = getattr(ranker, "coef_", None)
         if coef is None:
-            self.notes.append(f"{ranker.name} is not linear: the bounds for linear weights say nothing about it")
+            self.notes.append(f"{ranker.name} is not linear: the bounds for linear weights do not apply")
             return
         if np.isnan(sample.measured(measure, "pessimistic")).all():
-            self.notes.append(f"no training list says anything about {measure.title}")
+            self.notes.append(f"{measure.title} is undefined for every training query")
             return
         constants = Constants.of(queries, declared, getattr(ranker, "row_radius", None))
         if constants.assumed:
             self.notes.append(
-                f"bounds that assume {constants.assumed} take the largest of these lists for that of all lists to "
-                "come, and are no headline: declare row_radius= and longest="
+                f"bounds that assume {constants.assumed} take the largest value in these queries for that of all "
+                "future queries, and are no headline: declare row_radius= and longest="
             )
         ball_known = declared.first_ball is None and "radius" not in constants.assumed  # it is 1 / radius
         for loss, fixed in self._losses(measure):
@@ -254,7 +255,7 @@ class _Collected:
             claims = uniform_claims(own_loss, coef, constants, measure, self.delta)
             self.add([claim_with_known_preconditions(claim, facts) for claim in claims], learned)
             if not claims:
-                self.notes.append(f"no uniform bound: {loss!r} has no finite slope on these lists")
+                self.notes.append(f"no uniform bound: {loss!r} has no finite slope on these queries")
         if training is not None:
             excess = expected_excess(training, queries, constants, sample.count_the_same)
             facts = facts_of(training.loss, label_span(queries), first_ball_known=ball_known)
@@ -263,7 +264,7 @@ class _Collected:
                 self.add([Claim.certain(with_known_preconditions(excess, facts))], *rests)
 
     def _losses(self, measure: Measure) -> list[tuple[Loss, bool | None]]:
-        """What was made small, and a loss above 1 - measure if that is another one."""
+        """The loss that was minimised, and one that upper-bounds 1 - measure if that is another one."""
         from rankwise.rankers.online.perceptron import slam_for
 
         training = self.training
@@ -275,7 +276,7 @@ class _Collected:
                 found.append((slam_for(measure), True))
             except RankwiseError:
                 self.notes.append(
-                    f"no uniform bound is about {measure.title} itself: no loss with known facts bounds it"
+                    f"no uniform bound on {measure.title} itself: no loss with known facts upper-bounds it"
                 )
         return found
 
@@ -286,15 +287,15 @@ class _Collected:
             return Precondition(LEARNED)
         found = record.compared(TrainingRecord.of(queries, n_jobs=getattr(self.ranker, "n_jobs", None)))
         if found == "other":
-            self.notes.append(f"the training lists given are not those of the fit, which saw {record.count:,}")
+            self.notes.append(f"the training queries given are not those of the fit, which saw {record.count:,}")
         elif found == "with other weights":
-            self.notes.append("the training lists given are those of the fit with other weights")
+            self.notes.append("the training queries given are those of the fit with other weights")
         return Precondition(LEARNED, found in ("same", "in another order"))
 
     # ------------------------------------------------------------------------------------------- both
 
     def add(self, claims: Sequence[Claim], *preconditions: Precondition) -> None:
-        """Claims that rest on these preconditions as well."""
+        """Add claims that rest on these preconditions as well."""
         self.claims += [claim.given(*preconditions) for claim in claims]
 
     def _sample(self, queries: Queries) -> ScoredSample:
@@ -304,11 +305,11 @@ class _Collected:
 
 
 def _to_come(measure: Measure) -> str:
-    return f"1 - {measure.title} on lists to come"
+    return f"1 - {measure.title} on future queries"
 
 
 def _one_number(claims: list[Claim], delta: float, wanted: str) -> list[Claim]:
-    """The claims, with those for the headline about one number: the measure's, if any of them is about that."""
+    """The claims, with the headline restricted to one quantity: the measure if any claim is about it."""
     texts = [claim.make(delta).bounds if claim.headline else "" for claim in claims]
     number = wanted if wanted in texts else next(filter(None, texts), "")
     return [

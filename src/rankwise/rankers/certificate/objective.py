@@ -1,4 +1,4 @@
-"""What a ranker made small, as its certificate has to know it: the loss, the alpha, and how both came about."""
+"""What a ranker minimised, as its certificate needs to know it: the loss, the penalty, and how both were chosen."""
 
 import math
 from dataclasses import dataclass
@@ -9,18 +9,28 @@ from rankwise.losses._base import Loss
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingObjective:
-    r"""The mean of a loss over lists, with (alpha/2) norm(w - w0)^2 beside it or inside a ball.
+    r"""The mean of a loss over queries plus (alpha/2) norm(w - w0)^2, or inside a ball.
 
     Attributes
     ----------
-    loss : of :mod:`rankwise.losses`, with whose scores ``coef_`` was judged at last
-    loss_fixed : whether its parameters were fixed before the data were seen; None where only the user can know
-    alpha : lambda, of weights in the units that ``scale`` gives features; NaN where there is none
-    alpha_fixed : whether lambda was fixed before the data were seen
-    scale : the ranker's ``scale``: "auto" may divide features by what it learned from the lists
-    centre_fixed : whether w0 owes nothing to these lists
-    objective, gap : what was reached, and how far below the smallest can be; NaN where nobody knows
-    norm : of the weights to compare with, declared; None where it was not
+    loss : Loss
+        The loss that ``coef_`` minimises, with its final parameters.
+    loss_fixed : bool or None, default=True
+        Whether the parameters of the loss were fixed before the data were seen; None if only the user can know.
+    alpha : float, default=NaN
+        The l2 penalty, for weights in the units of ``scale``; NaN if there is none.
+    alpha_fixed : bool or None, default=None
+        Whether alpha was fixed before the data were seen.
+    scale : str, default="none"
+        The ranker's ``scale``; "auto" may divide features by statistics of these queries.
+    centre_fixed : bool or None, default=True
+        Whether w0 does not depend on these queries.
+    objective : float, default=NaN
+        The objective at ``coef_``.
+    gap : float, default=NaN
+        A proven bound on objective - minimum; NaN if there is none.
+    norm : float, default=None
+        The declared norm of the weights to compare with.
     """
 
     loss: Loss
@@ -35,7 +45,7 @@ class TrainingObjective:
 
 
 def gap_bound(objective: float, gap: float, of: str = "objective") -> Bound:
-    """How far an objective that is never below 0 is from its minimum, as the solver has proved it."""
+    """The proven distance of a nonnegative objective from its minimum, as a bound."""
     return Bound(
         name="Gap to the minimum",
         bounds=f"{of} - its minimum",

@@ -136,7 +136,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         factor: Vector,
         bar: progress,
     ) -> None:
-        """Solve level after level on the same planes, and judge each as soon as it is solved."""
+        """Solve level after level with the same planes, and judge each once it is solved."""
         risk = self._risk(train, factor, self._prior(train, held, factor))
         for level in levels:
             attempt = Attempt(level)
@@ -147,7 +147,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
     def _judged_on(
         self, part: NDArray[np.int64], queries: Queries, levels: Sequence[float], factor: Vector, bar: progress
     ) -> list[float]:
-        """What every level is worth on lists that it has not seen."""
+        """The measure of every level on held-out queries."""
         train, held = held_out(queries, part)
         attempts: list[Attempt] = []
         # the held-out queries judge: a prior that was selected by them would have seen them
@@ -171,7 +171,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         judged: Vector,
         factor: Vector,
     ) -> None:
-        """The fitted state, with this attempt for the ranker's own."""
+        """Set the fitted state from the attempt that was taken."""
         worth = {attempt.level: attempt.worth[0] for attempt in attempts if attempt.worth}
         found = judged if np.isfinite(judged).any() else [worth.get(level, math.nan) for level in levels]
         rounds, last = list(taken.rounds), taken.rounds[-1]
@@ -226,7 +226,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         return sorted(set(levels), reverse=self.max_norm is None)
 
     def _best(self, levels: Sequence[float], judged: Vector) -> int:
-        """The place of the best level; of equals, or where nothing judges them, the one that strays least from w0."""
+        """The position of the best level; of equals, or without any judgement, the one closest to w0."""
         worth = dict(zip(levels, np.where(np.isnan(judged), -np.inf, judged), strict=True))
         return list(levels).index(max(self._easiest_first(levels), key=lambda level: worth[level]))
 
@@ -371,9 +371,9 @@ class LossRanker(RegularisedRanker):
 
 
 def _better_ones_differ(queries: Queries, n_jobs: int | None) -> bool:
-    """Whether the better document of a pair has other features than the worse one, on average and beyond rounding.
+    """Whether better and worse documents of pairs differ in their features on average, beyond rounding.
 
-    Where it has not, a linear ranker has nothing to go by.
+    If they do not, no linear ranker can learn from these queries.
     """
     _, slope = LossOverLists.of(PairHinge(), queries)(np.zeros(queries.n_features), n_jobs=n_jobs)
     radius = largest_radius(queries)
@@ -381,7 +381,7 @@ def _better_ones_differ(queries: Queries, n_jobs: int | None) -> bool:
 
 
 def _as_levels(given: Any, name: str) -> tuple[float, ...]:
-    """One number or several, each above 0."""
+    """One number or several, each finite and positive."""
     values = as_numbers(given)
     if not values or not all(0 < value < math.inf for value in values):
         raise RankwiseError(f"{name} is one number or several, finite and above 0: found {given!r:.60}")
@@ -389,29 +389,42 @@ def _as_levels(given: Any, name: str) -> tuple[float, ...]:
 
 
 def theory_alpha(loss: Loss, queries: Queries, factor: Vector, row_radius: float | None, norm: float | None) -> float:
-    r"""lambda = 2 G R / (W sqrt(n)): over n lists drawn independently, E risk(w) - risk(u) <= 2 G W R / sqrt(n).
+    r"""alpha = 2 G R / (W sqrt(n)): over n independent queries, E risk(w) - risk(u) <= 2 G W R / sqrt(n).
 
-    u is any vector with norm(u - w0) <= W, G the G1 of the loss, and no document of any list, drawn or to come, lies
-    farther than R from 0 (or from the mean of its list). The minimiser moves by 2 G R / (lambda n) at most when one
-    list is replaced.
+    u is any vector with norm(u - w0) <= W, G the G1 of the loss, and no document of any present or future query is
+    farther than R from 0 (or from the mean of its query). The minimiser moves by at most 2 G R / (alpha n) when one
+    query is replaced.
 
     Parameters
     ----------
-    factor : of each feature, all 1 for R to be that of the features at hand
-    row_radius, norm : R and W
+    loss : Loss
+        The loss, for its G1.
+    queries : Queries
+        The training queries.
+    factor : ndarray of shape (n_features,)
+        Factor of each feature; all of them 1, so that R is the radius of these features.
+    row_radius : float or None
+        R.
+    norm : float or None
+        W.
+
+    Returns
+    -------
+    alpha : float
+        The penalty for which the bound holds.
     """
     if row_radius is None or norm is None or not (0 < row_radius < math.inf and 0 < norm < math.inf):
         raise RankwiseError(
             f"alpha='theory' needs row_radius= and norm=, both above 0: found {row_radius!r} and {norm!r}"
         )
     if (factor != 1).any():
-        raise RankwiseError("alpha='theory' takes row_radius= of features as they are: give scale='none'")
+        raise RankwiseError("alpha='theory' takes the row_radius= of raw features: give scale='none'")
     counting = queries.counted
     if queries.weight is not None and len(counting) and np.ptp(queries.weight[counting]) > 0:
-        raise RankwiseError("alpha='theory' is for lists of equal weight: found weights that differ")
+        raise RankwiseError("alpha='theory' is for queries of equal weight: found weights that differ")
     found = largest_radius(queries)
     if found > row_radius * (1 + 1e-9):
-        raise RankwiseError(f"row_radius={row_radius:g} holds for every list: found one of radius {found:g}")
+        raise RankwiseError(f"row_radius={row_radius:g} holds for every query: found one of radius {found:g}")
     steep = loss.lipschitz_l1(int(queries.sizes[counting].max(initial=2)))
     if not math.isfinite(steep):
         raise RankwiseError(f"alpha='theory' needs a loss of bounded slope: found {loss!r}")

@@ -1,5 +1,10 @@
-"""What online rankers share: rounds from judged lists or from a stream, an account of them, and a state that can be
-saved and continued at any round."""
+"""The base class of online rankers: rounds over queries or a stream, their ledger, and a state that can be saved.
+
+:class:`OnlineLearner` runs the rounds of :mod:`rankwise.solvers.online` for ``fit`` (all queries, several epochs) and
+for ``partial_fit`` (one query, many, or a stream). A subclass builds the
+:class:`~rankwise.solvers.online.config.OnlineConfig` that says how a round predicts and learns. State and ledger go
+into the file, so that a loaded run continues with the same bits.
+"""
 
 import math
 from abc import abstractmethod
@@ -26,21 +31,39 @@ from rankwise.solvers.online.config import Averaging, OnlineConfig, State
 from rankwise.solvers.online.ledger import MOST_TIMES, Curve, Ledger, Tally
 from rankwise.solvers.online.loop import run_rounds
 
-# Documents of a stream of single lists that are gathered before they are presented: calls are dear, rounds are not.
+# Documents of a stream of single queries that are gathered before their rounds: calls are expensive, rounds are not.
 _GATHERED = 1 << 12
-# Documents that are presented in one go.
+# Documents per call of the compiled loop.
 _PRESENTED = 1 << 19
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class OnlineLearner(LinearRanker):
-    """The rounds of online learning as a ranker; subclasses say by which :class:`Rules`.
+    """Base class of online rankers.
+
+    Parameters
+    ----------
+    eta : float or "theory", default=1.0
+        The step size.
+    averaging : {"none", "uniform", "suffix"}, default="none"
+        Whether ``coef_`` is the last weights, their mean over all rounds, or their mean over the later ones.
+    epochs : int, default=1
+        Number of passes over the queries in ``fit``.
+    shuffle : bool, default=False
+        Whether each pass visits the queries in a random order of its own.
+    scale : {"none", "radius", "standard"}, default="none"
+        Whether features are divided by the largest radius so far, or by their running standard deviation.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of the shuffling.
 
     Attributes
     ----------
-    coef_ : weights on the features as they come, averaged if asked for
-    ledger_ : the account of the run, with its bounds
-    state_ : all that the next round depends on
+    coef_ : ndarray of shape (n_features,)
+        Weights on raw features, averaged as ``averaging`` says.
+    ledger_ : Ledger
+        Rounds, mistakes, losses, and the bounds on them.
+    state_ : State
+        Everything that the next round depends on.
     """
 
     eta: Any = 1.0
@@ -52,22 +75,22 @@ class OnlineLearner(LinearRanker):
 
     @abstractmethod
     def _config(self, queries: Queries | None) -> OnlineConfig:
-        """The rules of a run that begins; ``queries`` are the lists of a ``fit``, None in a stream."""
+        """The configuration of a new run; ``queries`` are those of a ``fit``, None in a stream."""
 
     def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
-        """Nothing yet: lists are remembered as they come."""
+        """Begin with no fingerprints: queries are added as their rounds are run."""
         self.seen_ = Seen()
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         if validation is not None:
-            raise DataError(f"{self.name} makes no choice by a validation set: leave it out")
+            raise DataError(f"{self.name} does no model selection: leave out the validation set")
         whole = isinstance(self.epochs, (int, np.integer)) and not isinstance(self.epochs, bool)
-        if not whole or not 1 <= self.epochs <= MOST_TIMES:  # the account counts mistakes on a list up to there
+        if not whole or not 1 <= self.epochs <= MOST_TIMES:  # the ledger counts mistakes per query up to there
             raise RankwiseError(f"epochs is a whole number from 1 to {MOST_TIMES:,}: found {self.epochs!r}")
         config = self._config(queries)
         random = checks.as_random(self.random_state)
         run = State.fresh(queries.n_features), Ledger(config), Seen()
-        marks = np.zeros(len(queries), FINGERPRINT)  # in the order of the data, whatever that of the rounds
+        marks = np.zeros(len(queries), FINGERPRINT)  # in the order of the data, not of the rounds
 
         def keep() -> bool:
             state, ledger, seen = run
@@ -97,17 +120,30 @@ class OnlineLearner(LinearRanker):
     def partial_fit(
         self, X: Any, y: ArrayLike | None = None, *, group: ArrayLike | None = None, qid: Any = None, **unknown: Any
     ) -> Self:
-        """Go on with the run: predict each list, then learn from it.
+        """Continue the run: predict each query, then learn from it.
 
         Parameters
         ----------
-        X : one list (a `Query`, or an array with ``y``), many (`Queries`, or arrays with ``group`` or ``qid``), or an
-            iterator of such, whose lists are presented some thousand documents at a time
-        y : labels, where X is an array
+        X : Query, Queries, array of shape (n_documents, n_features), or iterable of these
+            One query (an array needs ``y``), many (arrays need ``group`` or ``qid``), or an iterator over queries,
+            which are gathered to some thousand documents per call of the compiled loop.
+        y : array of shape (n_documents,), default=None
+            Labels, if X is an array.
+        group : array of int, default=None
+            Sizes of consecutive queries.
+        qid : array of shape (n_documents,), default=None
+            The query id of each row.
+        **unknown : object
+            No other argument is accepted.
+
+        Returns
+        -------
+        self : OnlineLearner
+            The ranker after these rounds.
 
         Notes
         -----
-        However the same lists are divided into calls, the same bits come out, and those of ``fit``.
+        However the same queries are divided into calls, the result has the same bits, which are also those of ``fit``.
         """
         refuse_unknown(f"{self.name}.partial_fit", unknown)
         for block in self._blocks(X, y, group, qid):
@@ -119,7 +155,7 @@ class OnlineLearner(LinearRanker):
                 queries = self._aligned(block)
                 config, first = self.ledger_.config, self.ledger_.tally.length
                 state, ledger = self.state_, self.ledger_
-                seen = getattr(self, "seen_", None)  # a run of an older version cannot know all that it has seen
+                seen = getattr(self, "seen_", None)  # a run of an older version has no fingerprints
                 for part in _chunks(queries, np.arange(len(queries))):
                     state, played = run_rounds(config, state, queries, part, self.n_jobs, read=seen is not None)
                     ledger = ledger.after(played, queries, state, first)
@@ -154,15 +190,15 @@ class OnlineLearner(LinearRanker):
         elif isinstance(X, Iterable) and not isinstance(X, np.ndarray):
             yield from self._stream(X)
         else:
-            raise DataError(f"{self.name} learns from labels as well: give y, or a Query or Queries that have them")
+            raise DataError(f"{self.name} needs labels: give y, or a Query or Queries that have them")
 
     def _stream(self, lists: Iterable[Any]) -> Iterator[Queries]:
-        """Blocks of lists from an iterator of queries, blocks or (X, y) pairs."""
+        """Blocks of queries from an iterator over queries, blocks of queries, or (X, y) pairs."""
         waiting: list[Any] = []
         documents = 0
         for item in lists:
             one = None if isinstance(item, Queries) else _one_list(item)
-            if waiting and (one is None or one[3] != waiting[0][3]):  # other names of features: a block of its own
+            if waiting and (one is None or one[3] != waiting[0][3]):  # other feature names begin a new block
                 yield _gather(waiting, self.missing)
                 waiting, documents = [], 0
             if one is None:
@@ -184,7 +220,7 @@ class OnlineLearner(LinearRanker):
         return pack(self.state_, self.ledger_)
 
     def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        facts, arrays = self._state()  # not what grows with the run: a digest is taken after every block
+        facts, arrays = self._state()  # without what grows with the run, because a digest is computed after every block
         return facts, {name: array for name, array in arrays.items() if name not in ("tally", "curve")}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
@@ -196,11 +232,11 @@ class OnlineLearner(LinearRanker):
 
     @abstractmethod
     def _resumed(self, eta: float) -> OnlineConfig:
-        """The rules of a run that goes on: a step that was worked out from data is not worked out again."""
+        """The configuration of a continued run, with a step that was computed when it began."""
 
 
 def _chunks(queries: Queries, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """The order in parts of a fraction of a second, between which Ctrl-C and progress get their turn."""
+    """The order in parts of a fraction of a second each, so that Ctrl-C and the progress bar respond."""
     start = np.concatenate([[0], np.cumsum(queries.sizes[order])]).astype(np.int64)
     return (np.ascontiguousarray(order[first:last]) for first, last in drive.query_chunks(start, _PRESENTED))
 
@@ -209,7 +245,7 @@ def _one_list(item: Any) -> tuple[Any, Any, float, Any]:
     """(X, y, weight, names) of a query or of a pair of arrays."""
     if isinstance(item, Query):
         if item.y is None:
-            raise DataError(f"query {item.qid!r} carries no labels, and labels are needed here")
+            raise DataError(f"query {item.qid!r} has no labels, which learning needs")
         return item.X, item.y, item.weight, item.feature_names
     if isinstance(item, (tuple, list)) and len(item) == 2:
         names = getattr(item[0], "columns", None)  # a data frame names its features
@@ -218,10 +254,12 @@ def _one_list(item: Any) -> tuple[Any, Any, float, Any]:
 
 
 def _gather(lists: list[tuple[Any, Any, float, Any]], missing: checks.Missing) -> Queries:
-    """Single lists as `Queries`."""
+    """Single queries as `Queries`."""
     widths = {one[0].shape[1] for one in lists}
     if len(widths) > 1:
-        raise DataError(f"the lists of a stream have the same features: found {' and '.join(map(str, sorted(widths)))}")
+        raise DataError(
+            f"all queries of a stream have the same features: found {' and '.join(map(str, sorted(widths)))}"
+        )
     X = checks.as_features(lists[0][0] if len(lists) == 1 else np.concatenate([one[0] for one in lists]))
     names = checks.as_names(lists[0][3], X.shape[1])
     start = np.cumsum([0, *(len(one[0]) for one in lists)], dtype=np.int64)
@@ -230,14 +268,13 @@ def _gather(lists: list[tuple[Any, Any, float, Any]], missing: checks.Missing) -
         checks.fill_missing(X, start, None, missing, names),
         np.concatenate([checks.as_labels(one[1], len(one[0])) for one in lists]),
         start,
-        # checked where the lists came from: that none of them counts is no fault of a part of a stream
+        # weights were checked at the source; a part of a stream may hold none above 0
         weight=None if (weights == 1.0).all() else weights,
         feature_names=names,
     )
 
 
-# ------------------------------------------------------------------------------------------------------ online stored
-# State and account of an online run as plain JSON and plain arrays.
+# ------------------------------------------------------------------------------------------- the run in a file
 
 
 _NUMBERS = ("rounds", "counted", "mistakes", "loss", "measured", "radius", "lightest", "heaviest")
@@ -245,7 +282,7 @@ _FACTS = tuple(field.name for field in fields(WeightFacts))
 
 
 def pack(state: State, ledger: Ledger) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """(facts, arrays) that :func:`unpack` makes the same run of."""
+    """State and ledger as (facts, arrays), which :func:`unpack` reads."""
     arrays = {f"state.{field.name}": getattr(state, field.name) for field in fields(State)}
     arrays["account"] = np.array([getattr(ledger, name) for name in _NUMBERS], dtype=np.float64)
     arrays["weights"] = np.array([getattr(ledger.weights, name) for name in _FACTS], dtype=np.float64)
@@ -257,7 +294,7 @@ def pack(state: State, ledger: Ledger) -> tuple[dict[str, Any], dict[str, NDArra
 
 
 def unpack(facts: Mapping[str, Any], store: Store, config: OnlineConfig, features: int) -> tuple[State, Ledger]:
-    """The run that was packed; what cannot be one is refused."""
+    """The (state, ledger) that :func:`pack` wrote; raises an error for values that no run has."""
     wide, two = (features,), (2, features)
     state = State(
         w=store.array("state.w", np.float64, wide),
@@ -274,10 +311,10 @@ def unpack(facts: Mapping[str, Any], store: Store, config: OnlineConfig, feature
     counts = (*state.counts.tolist(), account["rounds"], account["mistakes"], weights["longest"])
     whole = all(math.isfinite(number) and number >= 0 and float(number).is_integer() for number in counts)
     if not finite or not whole or not isinstance(stride, int) or stride < 1:
-        raise RankwiseError("the state of its run is not one that a run can be in")
+        raise RankwiseError("the state of its run is impossible")
     account |= {name: int(account[name]) for name in ("rounds", "mistakes")}
     weights["longest"] = int(weights["longest"])
-    # runs of older versions have no record of their queries
+    # files of older versions have no record of their queries
     record = TrainingRecord(*store.array("record", np.uint64, (4,)).tolist()) if "record" in store else None
     return state, Ledger(
         config,

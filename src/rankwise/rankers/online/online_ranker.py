@@ -17,24 +17,67 @@ from rankwise.solvers.online.config import Averaging, Ball, OnlineConfig, Step, 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class OnlineRanker(OnlineLearner):
-    r"""w <- projection of (w - eta_t X' g), g the (sub)gradient of any loss on the list of the round.
+    r"""w <- projection of (w - eta_t X' g), where g is the (sub)gradient of any loss on the query of the round.
+
+    The online counterpart of :class:`~rankwise.LossRanker`. It takes any loss of :mod:`rankwise.losses`, also one of
+    your own in a single file.
 
     Parameters
     ----------
-    loss : any loss of :mod:`rankwise.losses`; None: :class:`~rankwise.losses.SLAM`
-    measure : what is accounted, and what counts as a mistake
-    update : "always" (online gradient descent) or "mistakes" (a perceptron)
-    eta : size of a step; or "theory": max_norm / (G1 R sqrt(n)), which minimises the bound on the mean of the rounds'
-        losses for a convex loss whose gradients have an l1 norm of at most G1
-    step : "sqrt" (eta / sqrt(t)) or "constant"; "theory" is constant
-    projection, max_norm : keep the "l2" or "l1" norm of w below ``max_norm``; "none" by default
-    averaging : "uniform" (mean over all rounds), "suffix" (over the later ones) or "none"
-    row_radius, horizon : R and n of "theory" in a stream, where nobody can look ahead; ``fit`` finds them itself
-    epochs, shuffle, scale, random_state, n_jobs, verbose, missing : as for :class:`SLAMPerceptron`
+    loss : Loss, default=None
+        The loss; None is :class:`~rankwise.losses.SLAM`.
+    measure : str or Measure, default="nDCG@10"
+        The measure that the ledger records, which also defines a mistake.
+    update : {"always", "mistakes"}, default="always"
+        Whether every round learns (online gradient descent) or those with a mistake (a perceptron).
+    eta : float or "theory", default=1.0
+        The step size. "theory" is max_norm / (G1 R sqrt(n)), which minimises the bound on the mean loss of the rounds
+        for a convex loss whose gradients have an l1 norm of at most G1.
+    step : {"sqrt", "constant"}, default="sqrt"
+        The schedule: eta / sqrt(t) or eta; "theory" is constant.
+    projection : {"none", "l2", "l1"}, default="none"
+        The norm of w that is kept below ``max_norm``.
+    max_norm : float, default=None
+        The largest norm of w, and the norm of the weights to compare with in "theory".
+    averaging : {"uniform", "suffix", "none"}, default="uniform"
+        Whether ``coef_`` is the mean of the weights over all rounds, over the later ones, or the last weights.
+    row_radius : float, default=None
+        R of "theory" in a stream, which cannot be looked ahead; ``fit`` finds it itself.
+    horizon : int, default=None
+        n of "theory" in a stream; ``fit`` finds it itself.
+    epochs : int, default=1
+        Number of passes over the queries in ``fit``.
+    shuffle : bool, default=False
+        Whether each pass visits the queries in a random order of its own.
+    scale : {"none", "radius", "standard"}, default="none"
+        Features as they are, divided by the largest radius of a query so far, or by their own running standard
+        deviation. ``coef_`` applies to raw features in every case.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of the shuffling.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+    missing : {"error", "zero", "min"}, default="error"
+        What ``fit`` and ``predict`` do with NaN in arrays: raise an error, replace it by 0, or by the smallest value
+        of the feature within the query.
 
     Attributes
     ----------
-    coef_, ledger_ : as for :class:`SLAMPerceptron`
+    coef_ : ndarray of shape (n_features,)
+        Weights on raw features.
+    ledger_ : Ledger
+        Rounds, mistakes, losses, and the bounds on them.
+    state_ : State
+        Everything that the next round depends on.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> queries = rw.make_lists(200, random_state=0)
+    >>> model = OnlineRanker(rw.losses.PairHinge(), measure="AP").fit(queries)
+    >>> model.ledger_.rounds
+    200
     """
 
     name = "OnlineRanker"

@@ -25,37 +25,61 @@ class SLAMPerceptron(OnlineLearner):
     r"""On a mistake, w <- w + eta sum_i v_i (x_i - x_K(i)) over the documents that a less relevant one outscores.
 
     v are the weights of the :class:`~rankwise.losses.SLAM` loss, made for NDCG, NDCG@k or AP, and K(i) is the
-    highest-scored document of a lower label. A mistake is a list whose first k positions, equal scores in the worst
-    order, are not ideal.
+    highest-scored document of a lower label. A mistake is a query whose first k positions, ties in the worst order, are
+    not ideal.
 
     Parameters
     ----------
-    measure : "nDCG", "nDCG@k" or "AP"
-    margin : 0, the scale-free perceptron: a document is outscored if a less relevant one reaches its score, no step
-        has to be chosen, and the guarantee is the best one; or 1, the papers' algorithms, where the step matters
-    eta : size of a step; "theory": 1/(4 R^2 kappa) with R and kappa of the lists in ``fit``, for margin 1
-    weights : the rule for v; None: "ndcg_tight_sym" or "ap_sym". See :class:`~rankwise.losses.SLAM`
-    averaging : "none" (the last weights), "uniform" (mean over all rounds) or "suffix" (over the later ones)
-    epochs, shuffle : passes over the lists in ``fit``, and whether each is in an order of its own
-    scale : "none"; "radius" divides features by the largest radius of a list so far; "standard" by their own running
-        standard deviation. ``coef_`` is for raw features all the same
-    random_state : seed of the shuffling
-    n_jobs : threads for measuring; rounds follow one another
-    verbose : show a progress bar
-    missing : what ``fit`` and ``predict`` do with NaN in arrays: "error", "zero", or "min" of the query
+    measure : str or Measure, default="nDCG@10"
+        "nDCG", "nDCG@k" or "AP".
+    margin : float, default=0.0
+        0 is the scale-free perceptron: a document is outscored if a less relevant one reaches its score, no step has to
+        be chosen, and the guarantee is the best one. 1 gives the algorithms of the papers, where the step matters.
+    eta : float or "theory", default=1.0
+        The step size; "theory" is 1 / (4 R^2 kappa) with R and kappa of the queries given to ``fit``, for margin 1.
+    weights : str, default=None
+        The rule for v; None is "ndcg_tight_sym" or "ap_sym". See :class:`~rankwise.losses.SLAM`.
+    averaging : {"none", "uniform", "suffix"}, default="none"
+        Whether ``coef_`` is the last weights, their mean over all rounds, or their mean over the later ones.
+    epochs : int, default=1
+        Number of passes over the queries in ``fit``.
+    shuffle : bool, default=False
+        Whether each pass visits the queries in a random order of its own.
+    scale : {"none", "radius", "standard"}, default="none"
+        Features as they are, divided by the largest radius of a query so far, or by their own running standard
+        deviation. ``coef_`` applies to raw features in every case.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of the shuffling.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+    missing : {"error", "zero", "min"}, default="error"
+        What ``fit`` and ``predict`` do with NaN in arrays: raise an error, replace it by 0, or by the smallest value
+        of the feature within the query.
 
     Attributes
     ----------
-    coef_ : weights on raw features
-    ledger_ : rounds, mistakes, losses, and the bounds on them
-    n_features_in_, feature_names_in_ : what it was fitted on
+    coef_ : ndarray of shape (n_features,)
+        Weights on raw features.
+    ledger_ : Ledger
+        Rounds, mistakes, losses, and the bounds on them.
+    state_ : State
+        Everything that the next round depends on.
 
     Notes
     -----
-    One pass costs one read of X, O(d) memory. For any u, with F(u) its SLAM losses at margin 1 on the lists with a
-    mistake, the cumulative loss is at most F + norm(u) sqrt(c F) + c norm(u)^2, c = 4 R^2 V + 2 margin / eta, with R
-    the radius of a list and V the largest sum of weights, at most 1: see :mod:`rankwise.guarantees.bounds.online`.
-    Neither the length of the lists nor their number comes in.
+    One pass reads X once and takes O(n_features) memory. For any u, with F(u) the sum of its SLAM losses at margin 1
+    over the queries with a mistake, the cumulative loss is at most F + norm(u) sqrt(c F) + c norm(u)^2, where
+    c = 4 R^2 V + 2 margin / eta, R is the radius of a query and V <= 1 the largest sum of weights; see
+    :mod:`rankwise.guarantees.bounds.online`. The bound depends neither on the number of documents per query nor on the
+    number of queries.
+
+    References
+    ----------
+    .. [1] S. Chaudhuri, A. Tewari (2015). Perceptron like algorithms for online learning to rank. arXiv:1508.00842.
+    .. [2] S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
+       arXiv:1405.0591.
 
     Examples
     --------
@@ -102,19 +126,47 @@ class MaxPairPerceptron(OnlineLearner):
 
     Parameters
     ----------
-    measure : any measure; a mistake is a list whose first positions, as far as the measure looks, are not ideal
-    eta : size of a step; scales w and, but for the rounding of ties, changes no ranking
-    averaging, epochs, shuffle, scale, random_state, n_jobs, verbose, missing : as for :class:`SLAMPerceptron`
+    measure : str or Measure, default="nDCG@10"
+        Any measure. A mistake is a query whose first positions, down to the cut-off, are not ideal.
+    eta : float, default=1.0
+        The step size. It scales w and, except for the rounding of ties, changes no ranking.
+    averaging : {"none", "uniform", "suffix"}, default="none"
+        Whether ``coef_`` is the last weights, their mean over all rounds, or their mean over the later ones.
+    epochs : int, default=1
+        Number of passes over the queries in ``fit``.
+    shuffle : bool, default=False
+        Whether each pass visits the queries in a random order of its own.
+    scale : {"none", "radius", "standard"}, default="none"
+        Features as they are, divided by the largest radius of a query so far, or by their own running standard
+        deviation. ``coef_`` applies to raw features in every case.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of the shuffling.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+    missing : {"error", "zero", "min"}, default="error"
+        What ``fit`` and ``predict`` do with NaN in arrays: raise an error, replace it by 0, or by the smallest value
+        of the feature within the query.
 
     Attributes
     ----------
-    coef_, ledger_ : as for :class:`SLAMPerceptron`
+    coef_ : ndarray of shape (n_features,)
+        Weights on raw features.
+    ledger_ : Ledger
+        Rounds, mistakes, losses, and the bounds on them.
+    state_ : State
+        Everything that the next round depends on.
 
     Notes
     -----
-    Makes at most F + 2 norm(u) R sqrt(F) + 4 norm(u)^2 R^2 mistakes, F the worst-pair losses of u; on lists that a unit
-    vector separates by gamma that is 4 R^2 / gamma^2, and no deterministic ranker can promise two fewer
-    (:class:`rankwise.guarantees.Adversary`).
+    It makes at most F + 2 norm(u) R sqrt(F) + 4 norm(u)^2 R^2 mistakes, where F is the sum of the worst-pair losses of
+    any u. On queries that a unit vector separates by gamma that is 4 R^2 / gamma^2, and no deterministic ranker can
+    guarantee two fewer (:class:`rankwise.guarantees.Adversary`).
+
+    References
+    ----------
+    .. [1] S. Chaudhuri, A. Tewari (2015). Perceptron like algorithms for online learning to rank. arXiv:1508.00842.
     """
 
     name = "MaxPairPerceptron"

@@ -1,4 +1,8 @@
-"""Alphas and starts tried on the same lists, side by side: the stages of each, and what they are worth."""
+"""The annealing of SmoothRank: every start with every alpha, stage by stage, and what each is worth.
+
+:class:`AnnealingTrials` runs :class:`AnnealingPlan` after plan (side by side on threads) and keeps what has finished,
+so that Ctrl-C loses nothing. The stages of the plan that is taken become the :class:`AnnealingHistory` of the ranker.
+"""
 
 import math
 import threading
@@ -29,20 +33,18 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 
 
-# -------------------------------------------------------------------------------------------------- annealing history
-# The stages of an annealed fit as a table that draws itself.
-
-
 COLUMNS = ("sigma", "objective", "smoothed", "train", "validation", "steps", "evaluations")
 
 
 class AnnealingHistory(Table):
-    """One row a stage: sigma, objective, mean smoothed measure, train and validation measure, steps, evaluations.
+    """One row per stage: sigma, objective, smoothed, train and validation measure, steps, evaluations.
 
     Attributes
     ----------
-    measure : what train and validation columns show
-    coefs : the weights on raw features at the end of every stage
+    measure : Measure
+        The measure of the columns train and validation; "smoothed" is its smoothed form on the training queries.
+    coefs : ndarray of shape (n_stages, n_features)
+        The weights on raw features at the end of every stage.
     """
 
     __slots__ = ("coefs", "measure")
@@ -56,7 +58,18 @@ class AnnealingHistory(Table):
         return AnnealingHistory, (self.to_dict(), self.measure, self.coefs)
 
     def plot(self, test: Queries | None = None) -> "Figure":
-        """Smoothed, train and validation measure against sigma, and that on ``test``; needs the extra ``plot``."""
+        """Draw the smoothed, training and validation measure against sigma; needs the extra ``plot``.
+
+        Parameters
+        ----------
+        test : Queries, default=None
+            Queries whose measure is drawn as well.
+
+        Returns
+        -------
+        figure : matplotlib.figure.Figure
+            The drawing.
+        """
         from rankwise._figures import COLOURS, house_style, new_figure
 
         figure = new_figure(5.2, 3.2)
@@ -79,7 +92,7 @@ class AnnealingHistory(Table):
 
 @dataclass(frozen=True)
 class AnnealingPlan:
-    """One alpha with one start."""
+    """One alpha and one start."""
 
     alpha: float
     start: Start
@@ -87,7 +100,7 @@ class AnnealingPlan:
 
 @dataclass(frozen=True)
 class AnnealedRun:
-    """The stages of a plan, the measure on train and held-out lists after each, and the mean smoothed measure."""
+    """The stages of a plan, with the training, held-out and smoothed measure after each."""
 
     stages: list[Stage]
     train: Vector
@@ -110,7 +123,7 @@ class AnnealedRun:
 
 @dataclass(frozen=True)
 class _Running:
-    """A plan on its way: its finished stages, each with what it is worth; rows are added and never changed."""
+    """A plan in progress: its finished stages with their measures; rows are added and never changed."""
 
     plan: AnnealingPlan
     largest: tuple[float, float]
@@ -126,10 +139,28 @@ class _Running:
 
 @dataclass(frozen=True, kw_only=True)
 class AnnealingTrials:
-    """Every start with every alpha, on any lists, in the same way.
+    """Every start with every alpha, on any queries.
 
-    ``given`` are the starts as the user names them, ``descent`` what :class:`Annealing` is told about steps. ``begun``
-    holds all plans that were begun, for the case that the user has had enough.
+    Attributes
+    ----------
+    given : list
+        The starts as the user gave them.
+    alphas : tuple of float
+        The penalties.
+    begin : Beginnings
+        What turns a start into weights and widths.
+    measure : Measure
+        The measure that plans are judged by.
+    factor : ndarray of shape (n_features,)
+        Factor of each feature.
+    descent : mapping
+        Solver, steps, tolerance and bounds for :class:`~rankwise.solvers.batch.anneal.Annealing`.
+    n_jobs : int or None
+        Number of threads.
+    bar : progress
+        The progress bar, which advances by 1 per stage.
+    begun : list
+        All plans that were begun, from which Ctrl-C takes the best.
     """
 
     given: list[Any]
@@ -143,17 +174,17 @@ class AnnealingTrials:
     begun: list[_Running] = field(default_factory=list)
 
     def best_so_far(self) -> tuple[AnnealingPlan, AnnealedRun] | None:
-        """Of the plans with a finished stage, that whose last one is worth most, by held-out lists where there are."""
+        """The plan whose last finished stage is best, by held-out queries if any; None before the first stage."""
         runs = [(one.plan, one.run()) for one in self.begun if one.rows]
         return max(runs, key=lambda run: np.nan_to_num([run[1].held[-1], run[1].train[-1]]).tolist(), default=None)
 
     def plans(self, train: Queries, validation: Queries | None) -> list[AnnealingPlan]:
-        """Start after start, each with all alphas; a regression among them is fitted on these lists."""
+        """All plans, start by start; rankers among the starts are fitted on these queries."""
         starts = [self.begin.start(one, train, validation, self.factor) for one in self.given]
         return [AnnealingPlan(alpha, start) for start in starts for alpha in self.alphas]
 
     def run(self, plans: list[AnnealingPlan], train: Queries, held: Queries | None) -> list[AnnealedRun]:
-        """The plans on these lists, judged on others; several share the threads, one has them all."""
+        """Anneal the plans on ``train`` and judge them on ``held``; several plans share the threads."""
         lists = LossOverLists.of(self.begin.loss, train, list_weights(self.measure, train))
         largest = largest_gain(self.measure, lists)
         inside = 1 if len(plans) > 1 else self.n_jobs
@@ -180,7 +211,7 @@ class AnnealingTrials:
             return running.run()
 
         with warnings.catch_warnings():
-            # a line search that leads nowhere ends a stage, and what was found before counts: nothing to worry about
+            # a line search without progress ends a stage, and its best point counts: no reason to warn
             warnings.filterwarnings("ignore", message="The line search algorithm did not converge")
             return _side_by_side(anneal, plans, min(drive.threads(self.n_jobs), len(plans)), stopped)
 
@@ -193,7 +224,7 @@ class AnnealingTrials:
 def _side_by_side(
     anneal: Callable[[AnnealingPlan], AnnealedRun], plans: list[AnnealingPlan], workers: int, stopped: threading.Event
 ) -> list[AnnealedRun]:
-    """Every plan annealed, on threads; where one fails, or Ctrl-C is hit, nobody waits for the others."""
+    """Anneal every plan on threads; a failure or Ctrl-C stops the others."""
 
     def guarded(plan: AnnealingPlan) -> AnnealedRun:
         try:
@@ -219,12 +250,12 @@ def _side_by_side(
 
 
 class _StoppedError(Exception):
-    """Another plan failed, or the user has had enough."""
+    """Another plan failed, or the fit was interrupted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Stoppable(Annealing):
-    """An annealing that looks before every evaluation whether it is still wanted."""
+    """An annealing that checks before every evaluation whether it was stopped."""
 
     stopped: threading.Event
 

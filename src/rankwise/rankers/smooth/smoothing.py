@@ -40,7 +40,7 @@ _STARTS = "'ridge', 'ranksvm', a fitted linear ranker or a vector"
 
 @dataclass(frozen=True)
 class Start:
-    """w0 in the units of the scaled features, and the widths that suit its scores."""
+    """w0 in the units of the scaled features, and the widths for its scores."""
 
     w: Vector
     sigmas: tuple[float, ...]
@@ -48,7 +48,21 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True)
 class Beginnings:
-    """What every start is made with: rankers by name, the loss, the widths (None: by the scores), and the signs."""
+    """What turns the starts that users give into weights and widths.
+
+    Attributes
+    ----------
+    named : mapping of str to LinearRanker
+        Unfitted rankers that a start may name.
+    loss : SmoothedMeasure
+        The smoothed measure.
+    sigmas : tuple of float or None
+        The widths; None derives them from the scores of the start.
+    bounds : Bounds or None
+        Bounds on single weights.
+    n_jobs : int or None
+        Number of threads.
+    """
 
     named: Mapping[str, LinearRanker]
     loss: SmoothedMeasure
@@ -57,18 +71,18 @@ class Beginnings:
     n_jobs: int | None
 
     def start(self, given: Any, queries: Queries, validation: Queries | None, factor: Vector) -> Start:
-        """From "ridge" or "ranksvm", fitted on these queries, a fitted linear ranker or a vector on raw features."""
+        """The start from a name (fitted on these queries), a fitted linear ranker, or weights on raw features."""
         unit: float | None = None
         if isinstance(given, str):
             if given not in self.named:
                 raise RankwiseError(f"start is {_STARTS}: found {given!r}")
-            unit = 1.0 if given == "ridge" else None  # a regression on gains has their units
+            unit = 1.0 if given == "ridge" else None  # a regression on gains has scores in units of gain
             given = self.named[given].fit(queries, validation=validation)
         raw = raw_weights(given, queries.n_features, "start", _STARTS)
         w = within(np.divide(raw, factor, out=np.zeros_like(raw), where=factor > 0), self.bounds)
         if not w.any() and _something_to_learn(queries):
             raise RankwiseError(
-                "the start is 0 everywhere, where a smoothed measure is flat: there is no direction to go; give another"
+                "the start is 0 everywhere, where the gradient of a smoothed measure is 0: give another start"
             )
         if self.sigmas is not None:
             return Start(w, self.sigmas)
@@ -87,17 +101,17 @@ def as_starts(given: Any) -> list[Any]:
 
 
 def as_sigmas(given: Sequence[float] | None) -> tuple[float, ...] | None:
-    """Widths above 0, from large to small; None is left to the scores."""
+    """Positive, decreasing widths; None stays None."""
     if given is None:
         return None
     sigmas = as_numbers(given)
     if not sigmas or not all(0 < sigma < np.inf for sigma in sigmas) or tuple(sorted(sigmas, reverse=True)) != sigmas:
-        raise RankwiseError(f"sigmas are numbers above 0, from large to small: found {given!r:.60}")
+        raise RankwiseError(f"sigmas are positive numbers in decreasing order: found {given!r:.60}")
     return sigmas
 
 
 def as_bounds(sign: Mapping[Any, int] | None, queries: Queries) -> Bounds | None:
-    """The bounds on single weights that signs, by the name or number of a feature, stand for."""
+    """Bounds on single weights from signs by the name or number of a feature."""
     if not sign:
         return None
     if not isinstance(sign, Mapping):
@@ -115,7 +129,7 @@ def as_bounds(sign: Mapping[Any, int] | None, queries: Queries) -> Bounds | None
 
 
 def _something_to_learn(queries: Queries) -> bool:
-    """Whether in some list both labels and features vary."""
+    """Whether both labels and features vary within some query."""
     labels = queries.labels()
     for number in queries.counted.tolist():
         rows = queries.rows_of(number)
@@ -125,7 +139,7 @@ def _something_to_learn(queries: Queries) -> bool:
 
 
 def smoothed_for(measure: Measure, form: Literal["sigmoid", "indicator"]) -> SmoothedMeasure:
-    """The loss 1 - A whose A tends to the measure as sigma goes to 0."""
+    """The loss 1 - A whose A tends to the measure as sigma tends to 0."""
     if isinstance(measure, (NDCG, DCG)):
         return SmoothNDCG(k=measure.cutoff, gain=measure.gain, discount=measure.discount)
     if isinstance(measure, AP) and measure.cutoff is None:
@@ -138,7 +152,7 @@ def smoothed_for(measure: Measure, form: Literal["sigmoid", "indicator"]) -> Smo
 
 
 def list_weights(measure: Measure, queries: Queries) -> Vector | None:
-    """What each list counts: its own weight and, for DCG, its ideal DCG, for that is what nDCG was divided by."""
+    """The weight of each query; for DCG times its ideal DCG, which the smoothed nDCG was divided by."""
     if not isinstance(measure, DCG):
         return queries.weight
     longest = int(queries.sizes.max(initial=0))
@@ -154,7 +168,7 @@ def list_weights(measure: Measure, queries: Queries) -> Vector | None:
 
 
 def largest_gain(measure: Measure, lists: LossOverLists) -> tuple[float, float]:
-    """(sum of what perfect rankings are worth, sum of the lists' weights), lists with nothing to find left out.
+    """(sum of the weights in the objective, sum of the weights) over the queries that the measure is defined for.
 
     (first - sum of the losses) / second is the mean smoothed measure.
     """
@@ -166,15 +180,15 @@ def largest_gain(measure: Measure, lists: LossOverLists) -> tuple[float, float]:
 
 
 def stage_sigmas(loss: SmoothedMeasure, unit: float) -> list[float]:
-    """The paper's widths for scores in these units; a sigmoid's width is in units of scores, not of their squares."""
+    """The widths of the paper for scores in these units; that of a sigmoid is in units of scores, not squared."""
     squared = [sigma * unit**2 for sigma in SIGMAS]
     return [sigma**0.5 for sigma in squared] if getattr(loss, "form", None) == "sigmoid" else squared
 
 
 def score_unit(queries: Queries, scores: Vector) -> float:
-    """How many units of these scores make one of gain: 1 / slope of the regression of gains on scores, within lists.
+    """Units of these scores per unit of gain: 1 / slope of the regression of gains on scores, within queries.
 
-    Scores that do not go along with gains at all are measured by their spread.
+    If scores do not increase with gains, the ratio of the standard deviations.
     """
     own, target = within_lists(queries, scores), within_lists(queries, gains(queries.labels(), "exp2"))
     variance, along = float(own @ own), float(own @ target)
@@ -186,7 +200,7 @@ def score_unit(queries: Queries, scores: Vector) -> float:
 
 
 def within_lists(queries: Queries, values: Vector) -> Vector:
-    """Values of rows less the mean of their list; lists of weight 0 are all 0."""
+    """Values minus the mean of their query; 0 in queries of weight 0."""
     owner = queries.query_of_row
     count = np.maximum(np.bincount(owner, minlength=len(queries)), 1)
     centred = values - (np.bincount(owner, values, len(queries)) / count)[owner]

@@ -32,47 +32,74 @@ ALPHAS = tuple(10.0**power for power in range(-6, 4))
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SmoothRank(SelectionParameters, LinearRanker):
-    r"""min over w of lambda norm(w - w0)^2 - sum_q A_q(X_q w; sigma), sigma from large to small, A a smoothed measure.
+    r"""min over w of alpha norm(w - w0)^2 - sum_q A_q(X_q w; sigma), sigma from large to small, A a smoothed measure.
 
     Parameters
     ----------
-    measure : "nDCG@k" (default k = 50), "nDCG", "DCG@k", "AP", "P@k" or "RR": what is smoothed, and by which choices
-        are made
-    alpha : lambda, for features in the units that ``scale`` gives them and a sum over lists; several, of which the
-        best on the validation set (or by folds over queries, without one) is taken; None: 10^-6, ..., 10^3
-    start : w0: "ridge" or "ranksvm" (:class:`RidgeRanker`, :class:`RankSVM`, their alphas chosen likewise), a fitted
-        linear ranker, a vector of weights on raw features, or a list of such, of which the best is taken
-    sigmas : widths of the smoothing, decreasing, in squared score units of a regression on gains; None: 2^6, 2^5,
-        ..., 2^-6. Starts whose scores live on another scale have them multiplied accordingly
-    smoothing : for AP, "sigmoid" or "indicator"; see :class:`~rankwise.losses.SmoothAP`
-    solver : "cg", SciPy's Polak-Ribiere conjugate gradients, or "lbfgs"
-    steps, tolerance : steps a stage at most, and the relative improvement below which a stage is over
-    stop : "last" keeps the weights of the smallest sigma, "best" those of the sigma that is best on the validation set
-    sign : feature name (or number) -> +1 or -1: the sign that its weight must have (0 is allowed); found by L-BFGS,
-        whatever ``solver`` says
-    scale : "auto" divides features by their standard deviation unless all of them lie in [-1, 1]; "none"
-    folds : how many parts of the queries make choices where there is no validation set
-    warm_start : a second ``fit`` begins at the weights of the first
-    random_state, n_jobs, verbose, missing : as for :class:`SLAMPerceptron`; the bits do not depend on ``n_jobs``
+    measure : str or Measure, default="nDCG@50"
+        "nDCG@k", "nDCG", "DCG@k", "AP", "P@k" or "RR": the measure that is smoothed, and used for model selection.
+    alpha : float or sequence of float, default=None
+        The penalty, for features in the units of ``scale`` and a sum over queries. Of several the best one on the
+        validation set is taken (without one, by folds over the training queries); None tries 10^-6, ..., 10^3.
+    start : str, ranker, array of shape (n_features,) or list of these, default="ridge"
+        w0: "ridge" or "ranksvm" (:class:`~rankwise.RidgeRanker`, :class:`~rankwise.RankSVM`, their alpha selected
+        likewise), a fitted linear ranker, weights on raw features, or a list of these, of which the best is taken.
+    sigmas : sequence of float, default=None
+        Widths of the smoothing, decreasing, in squared score units of a regression on gains; None is 2^6, 2^5, ...,
+        2^-6. For a start whose scores have another scale they are multiplied accordingly.
+    smoothing : {"sigmoid", "indicator"}, default="sigmoid"
+        The form of :class:`~rankwise.losses.SmoothAP`, for AP.
+    solver : {"cg", "lbfgs"}, default="cg"
+        SciPy's Polak-Ribiere conjugate gradients, or L-BFGS.
+    steps : int, default=50
+        The largest number of steps per stage.
+    tolerance : float, default=1e-6
+        The relative improvement below which a stage ends.
+    stop : {"last", "best"}, default="last"
+        Whether to keep the weights of the smallest sigma, or those of the sigma that is best on the validation set.
+    sign : mapping of str or int to {1, -1}, default=None
+        The sign that the weight of a feature must have, by its name or number; 0 is allowed. Solved by L-BFGS, whatever
+        ``solver`` is.
+    warm_start : bool, default=False
+        Whether a second ``fit`` starts at the weights of the first.
+    scale : {"auto", "none"}, default="auto"
+        "auto" divides features by their standard deviation unless all of them lie in [-1, 1].
+    folds : int, default=5
+        Number of parts of the training queries used for model selection if there is no validation set.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of the division into parts.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+    missing : {"error", "zero", "min"}, default="error"
+        What ``fit`` and ``predict`` do with NaN in arrays: raise an error, replace it by 0, or by the smallest value
+        of the feature within the query.
 
     Attributes
     ----------
-    coef_ : weights on raw features
-    alpha_ : the lambda that was taken
-    start_ : w0 on raw features
-    history_ : sigma, objective, smoothed, train and validation measure at every stage; it draws itself
-    path_ : for every alpha the measure by which it was judged
+    coef_ : ndarray of shape (n_features,)
+        Weights on raw features.
+    alpha_ : float
+        The selected alpha.
+    start_ : ndarray of shape (n_features,)
+        w0 on raw features.
+    history_ : AnnealingHistory
+        One row per stage: sigma, objective, smoothed, training and validation measure, steps, evaluations.
+    path_ : Table
+        For every start and alpha the measure that it was judged by.
 
     Notes
     -----
-    A step costs one pass over X: rows are scored, the loss taken, and the gradient added while they are in cache. The
-    objective is not convex; at w = 0 its gradient is 0, so a start of zeros is refused where there is something
-    to learn. Fewer queries than folds make as many parts as there are queries; where nothing can judge them, the
-    largest alpha is taken.
+    A step reads X once: rows are scored, the loss is taken, and the gradient is added while they are in cache. The
+    objective is not convex. At w = 0 its gradient is 0, so that a start of zeros is an error if there is something to
+    learn. If there are fewer queries than folds, every query is a part; where nothing can judge them, the largest alpha
+    is taken.
 
     References
     ----------
-    Algorithm 1 of gradient descent optimisation of smoothed information retrieval metrics.
+    .. [1] O. Chapelle, M. Wu (2010). Gradient descent optimization of smoothed information retrieval metrics.
+       Information Retrieval 13, 216-235. doi:10.1007/s10791-009-9110-3. Algorithm 1.
     """
 
     name = "SmoothRank"
