@@ -1,7 +1,7 @@
 """The edge: what comes in is checked once, by name, and is trusted afterwards."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal, TypeVar
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError, in_one_line
+from rankwise.data.string_column import StringColumn
 
 Missing = Literal["error", "zero", "min"]
 Name = TypeVar("Name", str, bytes)
@@ -61,7 +62,7 @@ def as_one_list(values: Any, name: str) -> NDArray[np.float64]:
     try:
         vector = np.atleast_1d(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{name} holds one number a document: {in_one_line(error)}") from error
+        raise DataError(f"{name} holds one number per document: {in_one_line(error)}") from error
     return as_vector(vector, len(vector), name)
 
 
@@ -129,9 +130,9 @@ def as_weights(weight: ArrayLike, n_queries: int) -> NDArray[np.float64]:
     try:
         weights = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"weight holds one number a query: {in_one_line(error)}") from error
+        raise DataError(f"weight holds one number per query: {in_one_line(error)}") from error
     if weights.shape != (n_queries,):
-        raise DataError(f"weight holds one number a query: found shape {weights.shape} for {n_queries:,} queries")
+        raise DataError(f"weight holds one number per query: found shape {weights.shape} for {n_queries:,} queries")
     usual = _usual_weights(weights)
     if not usual.all():
         query = int(np.argmin(usual))
@@ -165,11 +166,11 @@ def as_vector(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float64]:
     try:
         vector = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{name} holds one number a row: {in_one_line(error)}") from error
+        raise DataError(f"{name} holds one number per row: {in_one_line(error)}") from error
     if vector.ndim == 2 and vector.shape[1] == 1:
         vector = vector[:, 0]
     if vector.shape != (n_rows,):
-        raise DataError(f"{name} holds one number a row: found shape {vector.shape} for {n_rows:,} rows")
+        raise DataError(f"{name} holds one number per row: found shape {vector.shape} for {n_rows:,} rows")
     return np.ascontiguousarray(vector)
 
 
@@ -180,9 +181,11 @@ def as_names(names: Sequence[str] | None, n_features: int | None) -> tuple[str, 
     try:
         listed = tuple(str(name) for name in names)
     except TypeError as error:  # nothing to go through
-        raise DataError(f"feature_names holds one name a feature: {in_one_line(error)}") from error
+        raise DataError(f"feature_names holds one name per feature: {in_one_line(error)}") from error
     if n_features is not None and len(listed) != n_features:
-        raise DataError(f"feature_names holds one name a feature: found {len(listed)} names for {n_features} features")
+        raise DataError(
+            f"feature_names holds one name per feature: found {len(listed)} names for {n_features} features"
+        )
     if (twice := first_repeated(listed)) is not None:
         raise DataError(f"feature_names holds {twice!r} twice")
     return listed
@@ -200,12 +203,11 @@ def first_repeated(names: Sequence[Name]) -> Name | None:
 
 def first_not_finite(X: Floats) -> tuple[int, int] | None:
     """(row, feature) of the first NaN or infinity, found in blocks."""
-    step = max(1, BLOCK_VALUES // max(1, X.shape[1]))
-    for first in range(0, len(X), step):
-        finite = np.isfinite(X[first : first + step])
+    for rows in blocks_of_rows(*X.shape):
+        finite = np.isfinite(X[rows])
         if not finite.all():
             row, feature = np.unravel_index(int(np.argmin(finite)), finite.shape)
-            return first + int(row), int(feature)
+            return rows.start + int(row), int(feature)
     return None
 
 
@@ -255,6 +257,30 @@ def _dense(X: Any) -> NDArray[Any]:
             "are free: keep fewer features, or give float32"
         )
     return np.asarray(X.toarray())
+
+
+def as_docid(docid: Sequence[Any] | StringColumn | None, n_rows: int) -> StringColumn | None:
+    """Document ids as texts: one per row; None where there are none."""
+    if docid is None:
+        return None
+    try:
+        texts = docid if isinstance(docid, StringColumn) else StringColumn.of(docid)
+    except TypeError as error:  # not iterable, or an object without a text
+        raise DataError(f"docid holds one identity per row: {in_one_line(error)}") from error
+    if len(texts) != n_rows:
+        raise DataError(f"docid holds one identity per row: found {len(texts):,} for {n_rows:,} rows")
+    return texts
+
+
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """A number and its noun: "1 query", "2 queries"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def blocks_of_rows(n_rows: int, n_features: int) -> Iterator[slice]:
+    """Consecutive ranges of rows, each small enough that a copy in float64 does not matter."""
+    step = max(1, BLOCK_VALUES // max(1, n_features))
+    return (slice(first, min(first + step, n_rows)) for first in range(0, n_rows, step))
 
 
 def available_memory() -> int | None:

@@ -113,14 +113,11 @@ def read_folds(folder: str | os.PathLike[str], *, rename: bool = False, **option
 def _rotated(files: Sequence[Path], rename: bool, options: dict[str, Any]) -> Iterator[Fold]:
     parts = _read_alike(files, options)
     if rename:
-        parts = [_renamed(part, f"S{number}") for number, part in enumerate(parts, 1)]
+        names = ([f"S{number}/{qid}" for qid in part.names()] for number, part in enumerate(parts, 1))
+        parts = [part._replace(qid=as_ids(ids, "qid")) for part, ids in zip(parts, names, strict=True)]
     for number in range(_PARTS):
         *train, validation, test = (parts[(number + step) % _PARTS] for step in range(_PARTS))
         yield Fold(concat(train), validation, test)
-
-
-def _renamed(part: Queries, name: str) -> Queries:
-    return part._replace(qid=as_ids([f"{name}/{qid}" for qid in part.names()], "qid"))
 
 
 def _file(folder: Path, name: str) -> Path:
@@ -139,8 +136,7 @@ def _read_alike(files: Sequence[Path], options: dict[str, Any]) -> list[Queries]
         options = {**options, "zero_based": False}
     parts = [read_letor(path, **options) for path in files]
     width = max(part.n_features for part in parts)
-    return [part if part.n_features == width else _padded(part, width) for part in parts]
-
-
-def _padded(queries: Queries, width: int) -> Queries:
-    return queries.map_features(lambda X: np.pad(X, ((0, 0), (0, width - X.shape[1]))))
+    return [
+        part if part.n_features == width else part.map_features(lambda X: np.pad(X, ((0, 0), (0, width - X.shape[1]))))
+        for part in parts
+    ]

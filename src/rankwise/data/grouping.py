@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, in_one_line, warn
+from rankwise.data.string_column import described, offsets
 
 
 class Grouping(NamedTuple):
@@ -24,8 +25,7 @@ class Grouping(NamedTuple):
 def by_size(group: ArrayLike, n_rows: int) -> Grouping:
     """Consecutive queries of the given sizes (LightGBM's and XGBoost's ``group``)."""
     sizes = as_sizes(group, n_rows)
-    start = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=start[1:])
+    start = offsets(sizes)
     # No size is above n_rows < 2^63, so the first sum that leaves 64 bits is negative: a total that wraps to n_rows
     # is caught.
     if start[-1] != n_rows or start.min() < 0:
@@ -48,7 +48,7 @@ def as_sizes(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
     else:
         whole = sizes.dtype.kind in "iu" or sizes.shape == (0,)
     if sizes.ndim != 1 or not whole or masked:
-        found = "masked values" if masked else _shape_of(sizes)
+        found = "masked values" if masked else described(sizes)
         raise DataError(f"group holds sizes, whole numbers in one dimension: found {found}")
     if len(sizes) and sizes.min() < 0:
         raise DataError(f"group holds sizes: found {sizes.min()} at position {int(sizes.argmin())}")
@@ -81,16 +81,16 @@ def _figure(number: int) -> str:
 
 def as_layout(start: ArrayLike, rows: ArrayLike | None, n_rows: int) -> Grouping:
     """The layout as a caller gives it: offsets from 0 to the number of rows, and every row once."""
-    offsets = _whole_numbers(start)
-    if offsets is None or not _climbs(offsets, n_rows):
+    first = _whole_numbers(start)
+    if first is None or not climbs(first, n_rows):
         raise DataError(
             f"start holds offsets that climb from 0 to the number of rows, {n_rows:,}: {_slip(start, n_rows)}"
         )
     if rows is None:
-        return Grouping(offsets.astype(np.int64), None, None)
+        return Grouping(first.astype(np.int64), None, None)
     order = _whole_numbers(rows)
     if order is None or order.shape != (n_rows,):
-        raise DataError(f"rows holds every row number once, {n_rows:,} of them: found {_described(rows)}")
+        raise DataError(f"rows holds every row number once, {n_rows:,} of them: found {described(rows)}")
     inside = (order >= 0) & (order < n_rows)
     seen = np.zeros(n_rows, dtype=bool)
     seen[order[inside].astype(np.int64)] = True
@@ -99,7 +99,7 @@ def as_layout(start: ArrayLike, rows: ArrayLike | None, n_rows: int) -> Grouping
         raise DataError(f"rows holds every row number once: found {order[place]} at position {place:,} of {n_rows:,}")
     if not seen.all():
         raise DataError(f"rows holds every row number once: row {int(np.argmin(seen)):,} is not there")
-    return Grouping(offsets.astype(np.int64), order.astype(np.int64), None)
+    return Grouping(first.astype(np.int64), order.astype(np.int64), None)
 
 
 def as_query_ids(qid: ArrayLike | Sequence[Any], n_queries: int) -> NDArray[Any]:
@@ -107,7 +107,7 @@ def as_query_ids(qid: ArrayLike | Sequence[Any], n_queries: int) -> NDArray[Any]
     ids = as_ids(qid, "qid")
     if len(ids) != n_queries:
         raise DataError(
-            f"qid holds one id a query: found {len(ids):,} ids for {n_queries:,} queries; ids of rows go to "
+            f"qid holds one id per query: found {len(ids):,} ids for {n_queries:,} queries; ids of rows go to "
             "Queries.from_arrays(X, y, qid=ids)"
         )
     code, first = number_by_appearance(ids) if n_queries else (np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -126,8 +126,9 @@ def _whole_numbers(values: Any) -> NDArray[Any] | None:
     return array if array.ndim == 1 and array.dtype.kind in "iu" else None
 
 
-def _climbs(offsets: NDArray[Any], n_rows: int) -> bool:
-    return bool(len(offsets) and offsets[0] == 0 and offsets[-1] == n_rows and (offsets[1:] >= offsets[:-1]).all())
+def climbs(first: NDArray[Any], end: int) -> bool:
+    """Whether offsets lead from 0 to ``end`` without a step back."""
+    return bool(len(first) and first[0] == 0 and first[-1] == end and (first[1:] >= first[:-1]).all())
 
 
 def _slip(start: Any, n_rows: int) -> str:
@@ -135,28 +136,20 @@ def _slip(start: Any, n_rows: int) -> str:
     try:
         length = len(start)
     except TypeError:
-        return f"found {_described(start)}"
+        return f"found {described(start)}"
     if length == n_rows:
-        return "found one value a row; query ids go to Queries.from_arrays(X, y, qid=ids), sizes to group="
+        return "found one value per row; query ids go to Queries.from_arrays(X, y, qid=ids), sizes to group="
     sizes = _whole_numbers(start)
     if sizes is not None and sum(map(int, sizes)) == n_rows:
         return f"found {length:,} numbers that add up to it; sizes go to Queries.from_arrays(X, y, group=sizes)"
-    return f"found {_described(start)}"
-
-
-def _described(values: Any) -> str:
-    try:
-        array = np.asarray(values)
-    except Exception:  # whatever a foreign object or a ragged list raises
-        return f"a {type(values).__name__}"
-    return _shape_of(array)
+    return f"found {described(start)}"
 
 
 def by_id(qid: ArrayLike | Sequence[Any], n_rows: int) -> Grouping:
     """Rows with the same id form a query, wherever they stand."""
     ids = as_ids(qid, "qid")
     if len(ids) != n_rows:
-        raise DataError(f"qid holds one id a row: found {len(ids):,} ids for {n_rows:,} rows")
+        raise DataError(f"qid holds one id per row: found {len(ids):,} ids for {n_rows:,} rows")
     if n_rows == 0:
         return Grouping(np.zeros(1, dtype=np.int64), None, ids)
     # objects are compared as a dictionary compares them, by hash and equality
@@ -175,8 +168,7 @@ def by_run(head: NDArray[np.int64], ids: NDArray[Any], n_rows: int) -> Grouping:
     if len(first) == len(code):
         return Grouping(bounds, None, ids)
     row_code = np.repeat(code, np.diff(bounds))
-    start = np.concatenate([[0], np.cumsum(np.bincount(row_code))]).astype(np.int64)
-    return Grouping(start, np.argsort(row_code, kind="stable").astype(np.int64), ids[first])
+    return Grouping(offsets(np.bincount(row_code)), np.argsort(row_code, kind="stable").astype(np.int64), ids[first])
 
 
 def as_ids(values: ArrayLike | Sequence[Any], name: str) -> NDArray[Any]:
@@ -185,9 +177,9 @@ def as_ids(values: ArrayLike | Sequence[Any], name: str) -> NDArray[Any]:
         is_array = isinstance(values, np.ndarray) or hasattr(values, "__array__")
         ids = np.asarray(values) if is_array else _of_one_kind(list(values))  # type: ignore[arg-type]
     except Exception as error:  # whatever a foreign object raises
-        raise DataError(f"{name} holds one id a row: {in_one_line(error)}") from error
+        raise DataError(f"{name} holds one id per row: {in_one_line(error)}") from error
     if ids.ndim != 1:
-        raise DataError(f"{name} has one dimension: found {_shape_of(ids)}")
+        raise DataError(f"{name} has one dimension: found {described(ids)}")
     missing = np.isnan(ids) if ids.dtype.kind in "fcmM" else np.zeros(0, dtype=bool)
     if ids.dtype.kind == "O":
         missing = np.array([_is_missing(value) for value in ids], dtype=bool)
@@ -236,7 +228,3 @@ def _objects(items: Sequence[Any]) -> NDArray[Any]:
     for place, item in enumerate(items):
         array[place] = item
     return array
-
-
-def _shape_of(array: NDArray[Any]) -> str:
-    return f"an array of shape {array.shape} and type {array.dtype}"

@@ -1,17 +1,23 @@
-"""`Queries`: a ragged, immutable set of judged lists, the one currency of the house."""
+"""`Queries`: the ragged, immutable set of judged queries that all parts of the package exchange.
+
+The documents of all queries share one feature matrix ``X``, one label vector ``y`` and one column of document ids,
+all in the order of the input. The layout, ``start`` and ``rows``, says which rows belong to which query.
+:mod:`rankwise.data.grouping` derives the layout from query ids or sizes, and :mod:`rankwise.data.checks` checks the
+arrays. A selection of queries is a `Queries` again; one query is a :class:`rankwise.data.query.Query`.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, in_one_line
+from rankwise._errors import DataError
 from rankwise.data import checks, grouping
-from rankwise.data.checks import Floats, Missing
-from rankwise.data.string_column import StringColumn
+from rankwise.data.checks import Floats, Missing, plural
+from rankwise.data.query import Query
+from rankwise.data.string_column import StringColumn, offsets
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -20,48 +26,6 @@ if TYPE_CHECKING:
 
 
 Array = TypeVar("Array", bound=NDArray[Any])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Query:
-    """One judged query: a view of its rows, in input order.
-
-    Queries hand out their own without a check; one that is made by hand is checked as :class:`Queries` are.
-    """
-
-    X: Floats
-    y: NDArray[np.float64] | None
-    qid: Any
-    docid: StringColumn | None
-    weight: float
-    feature_names: tuple[str, ...] | None
-
-    def __post_init__(self) -> None:
-        X = checks.as_features(self.X)
-        names = checks.as_names(self.feature_names, X.shape[1])
-        checked = {
-            "X": checks.fill_missing(X, np.array([0, len(X)]), None, "error", names),
-            "y": None if self.y is None else checks.as_labels(self.y, len(X)),
-            "docid": None if self.docid is None else _as_docid(self.docid, len(X)),
-            "weight": checks.as_weight(self.weight),
-            "feature_names": names,
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
-
-    @classmethod
-    def _trusted(cls, X: Any, y: Any, qid: Any, docid: Any, weight: float, feature_names: Any) -> "Query":
-        """A query of parts that were checked."""
-        query = object.__new__(cls)
-        for name, value in zip(_QUERY_FIELDS, (X, y, qid, docid, weight, feature_names), strict=True):
-            object.__setattr__(query, name, value)
-        return query
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-
-_QUERY_FIELDS = ("X", "y", "qid", "docid", "weight", "feature_names")
 
 
 class Queries:
@@ -118,19 +82,9 @@ class Queries:
     ) -> None:
         X = checks.as_features(X)
         layout = grouping.as_layout(start, rows, len(X))
-        names = checks.as_names(feature_names, X.shape[1])
-        count = len(layout.start) - 1
-        self._set(
-            checks.fill_missing(X, layout.start, layout.rows, "error", names),
-            None if y is None else checks.as_labels(y, len(X)),
-            layout.start,
-            layout.rows,
-            None if weight is None else checks.as_weights(weight, count),
-            None if qid is None else grouping.as_query_ids(qid, count),
-            None if docid is None else _as_docid(docid, len(X)),
-            names,
-            _as_scaling(scaling, X.shape[1]),
-        )
+        if qid is not None:
+            layout = layout._replace(qid=grouping.as_query_ids(qid, len(layout.start) - 1))
+        self._set(*_checked(X, y, layout, weight, docid, feature_names), _as_scaling(scaling, X.shape[1]))
 
     @classmethod
     def _trusted(
@@ -139,7 +93,6 @@ class Queries:
         y: NDArray[np.float64] | None,
         start: NDArray[np.int64],
         rows: NDArray[np.int64] | None = None,
-        *,
         weight: NDArray[np.float64] | None = None,
         qid: NDArray[Any] | None = None,
         docid: StringColumn | None = None,
@@ -156,7 +109,7 @@ class Queries:
             object.__setattr__(self, name, _read_only(value) if isinstance(value, np.ndarray) else value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"Queries do not change: make others by with_labels, with_weight or map_features ({name})")
+        raise AttributeError(f"Queries are immutable: with_labels, with_weight and map_features make others ({name})")
 
     # ------------------------------------------------------------------------------------------- making one
 
@@ -191,21 +144,11 @@ class Queries:
         X = checks.as_features(X)
         if (qid is None) == (group is None):
             found = "neither" if qid is None else "both"
-            raise DataError(f"say which rows belong together by qid= (one id a row) or group= (sizes): found {found}")
+            raise DataError(f"say which rows belong together by qid= (one id per row) or group= (sizes): found {found}")
         parts = grouping.by_id(qid, len(X)) if qid is not None else grouping.by_size(group, len(X))  # type: ignore[arg-type]
         if group is not None:
             grouping.warn_of_empty(np.diff(parts.start), "group")
-        names = checks.as_names(feature_names, X.shape[1])
-        return cls._trusted(
-            checks.fill_missing(X, parts.start, parts.rows, missing, names),
-            None if y is None else checks.as_labels(y, len(X)),
-            parts.start,
-            parts.rows,
-            weight=None if weight is None else checks.as_weights(weight, len(parts.start) - 1),
-            qid=parts.qid,
-            docid=None if docid is None else _as_docid(docid, len(X)),
-            feature_names=names,
-        )
+        return cls._trusted(*_checked(X, y, parts, weight, docid, feature_names, missing))
 
     @classmethod
     def from_frame(cls, frame: Any, **columns: Any) -> "Queries":
@@ -341,8 +284,8 @@ class Queries:
         if self.y is not None:
             labels = f"labels {self.y.min():g} to {self.y.max():g}" if len(self.y) else "labels none"
         return (
-            f"Queries({_count(len(self), 'query', 'queries')}, {_count(self.n_documents, 'document')}, "
-            f"{_count(self.n_features, 'feature')}, {labels})"
+            f"Queries({plural(len(self), 'query', 'queries')}, {plural(self.n_documents, 'document')}, "
+            f"{plural(self.n_features, 'feature')}, {labels})"
         )
 
     # ------------------------------------------------------------------------------------------- making another
@@ -392,20 +335,20 @@ class Queries:
         save_queries(self, path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, tuple(getattr(self, name) for name in _FIELDS)
+        return Queries._trusted, tuple(getattr(self, name) for name in _FIELDS)
 
     def _replace(self, **changes: Any) -> "Queries":
-        return _rebuild(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
+        return Queries._trusted(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
 
     def _query(self, query: int) -> Query:
         places = self.rows_of(query)
         return Query._trusted(
-            X=self.X[places],
-            y=None if self.y is None else self.y[places],
-            qid=query if self.qid is None else self.qid[query],
-            docid=None if self.docid is None else self.docid[places],
-            weight=1.0 if self.weight is None else float(self.weight[query]),
-            feature_names=self.feature_names,
+            self.X[places],
+            None if self.y is None else self.y[places],
+            query if self.qid is None else self.qid[query],
+            None if self.docid is None else self.docid[places],
+            1.0 if self.weight is None else float(self.weight[query]),
+            self.feature_names,
         )
 
     def _run(self, first: int, last: int) -> "Queries":
@@ -418,7 +361,7 @@ class Queries:
     def _pick(self, chosen: NDArray[np.int64]) -> "Queries":
         """The chosen queries, in the order in which they were asked for."""
         sizes = self.sizes[chosen]
-        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        start = offsets(sizes)
         places = np.repeat(self.start[chosen] - start[:-1], sizes) + np.arange(start[-1])
         return self._at(places if self._rows is None else self._rows[places], start, chosen)
 
@@ -446,11 +389,20 @@ def as_queries(value: Any, function: str) -> Queries:
     raise DataError(f"{function} takes Queries: found {type(value).__name__}{hint}")
 
 
-def _rebuild(
-    X: Any, y: Any, start: Any, rows: Any, weight: Any, qid: Any, docid: Any, names: Any, scaling: Any
-) -> Queries:
-    return Queries._trusted(
-        X, y, start, rows, weight=weight, qid=qid, docid=docid, feature_names=names, scaling=scaling
+def _checked(
+    X: Floats, y: Any, layout: grouping.Grouping, weight: Any, docid: Any, names: Any, missing: Missing = "error"
+) -> tuple[Any, ...]:
+    """The fields of queries, without the scaling, after all checks but those of ``X``'s type and of the layout."""
+    names = checks.as_names(names, X.shape[1])
+    return (
+        checks.fill_missing(X, layout.start, layout.rows, missing, names),
+        None if y is None else checks.as_labels(y, len(X)),
+        layout.start,
+        layout.rows,
+        None if weight is None else checks.as_weights(weight, len(layout.start) - 1),
+        layout.qid,
+        checks.as_docid(docid, len(X)),
+        names,
     )
 
 
@@ -461,16 +413,6 @@ def _read_only(array: Array) -> Array:
     return view
 
 
-def _as_docid(docid: Sequence[Any] | StringColumn, n_rows: int) -> StringColumn:
-    try:
-        texts = docid if isinstance(docid, StringColumn) else StringColumn.of(docid)
-    except TypeError as error:  # nothing to go through, or an object without a text
-        raise DataError(f"docid holds one identity a row: {in_one_line(error)}") from error
-    if len(texts) != n_rows:
-        raise DataError(f"docid holds one identity a row: found {len(texts):,} for {n_rows:,} rows")
-    return texts
-
-
 def _as_scaling(scaling: Any, n_features: int) -> "Scaler | None":
     if scaling is None:
         return None
@@ -479,7 +421,3 @@ def _as_scaling(scaling: Any, n_features: int) -> "Scaler | None":
     if not isinstance(scaling, Scaler) or getattr(scaling, "n_features_in_", None) != n_features:
         raise DataError(f"scaling is a Scaler fitted on {n_features} features, or None: found {scaling!r:.60}")
     return scaling
-
-
-def _count(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

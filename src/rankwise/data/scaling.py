@@ -1,6 +1,6 @@
 """Bring features to a common scale, learned on the training set alone or within each query."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, Literal, get_args
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError, in_one_line
-from rankwise.data.checks import BLOCK_VALUES, Floats, as_names
+from rankwise.data.checks import Floats, as_names, blocks_of_rows
 from rankwise.data.queries import Queries, as_queries
 
 How = Literal["standard", "minmax", "log"]
@@ -66,7 +66,11 @@ class Scaler:
         _refuse_scaled(queries)
         if self.per == "set" and not queries.n_documents:
             raise DataError("a scaler is fitted on documents: found none")
-        facts = center_and_scale(queries.X, list(_blocks(queries.X)), self.how) if self.per == "set" else (None, None)
+        facts = (
+            center_and_scale(queries.X, list(blocks_of_rows(*queries.X.shape)), self.how)
+            if self.per == "set"
+            else (None, None)
+        )
         self.center_, self.scale_ = facts
         self.n_features_in_ = queries.n_features
         self.feature_names_in_ = queries.feature_names
@@ -77,7 +81,7 @@ class Scaler:
         queries = self._aligned(queries)
         X = np.empty_like(queries.X, subok=False)
         if self.center_ is not None and self.scale_ is not None:
-            for rows in _blocks(X):
+            for rows in blocks_of_rows(*X.shape):
                 with np.errstate(over="ignore"):  # found and named below
                     X[rows] = _scaled(_shaped(queries.X[rows], self.how), self.center_, self.scale_)
                 self._check_result(X, queries.X, rows)
@@ -103,7 +107,7 @@ class Scaler:
         try:
             weights = np.asarray(coef, dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"coef holds one weight a feature: {in_one_line(error)}") from error
+            raise DataError(f"coef holds one weight per feature: {in_one_line(error)}") from error
         if weights.shape != self.scale_.shape:
             raise DataError(
                 f"coef has shape {weights.shape}: expected one weight for each of {len(self.scale_)} features"
@@ -221,12 +225,6 @@ class Scaler:
 def _refuse_scaled(queries: Queries) -> None:
     if queries.scaling is not None:
         raise DataError(f"these queries were scaled already by {queries.scaling!r}: give the raw ones")
-
-
-def _blocks(X: Floats) -> Iterator[slice]:
-    """Ranges of rows small enough that their float64 copies do not count."""
-    step = max(1, BLOCK_VALUES // max(1, X.shape[1]))
-    return (slice(first, min(first + step, len(X))) for first in range(0, len(X), step))
 
 
 def _shaped(block: Floats, how: How) -> Array:

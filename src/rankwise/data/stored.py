@@ -30,6 +30,17 @@ from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
 from rankwise.data.string_column import StringColumn
 
+KIND = "queries"
+_ROWS_AT_ONCE = 1 << 20
+_KINDS = {
+    "i": "whole numbers",
+    "u": "whole numbers",
+    "f": "real numbers",
+    "b": "truth values",
+    "U": "texts",
+    "O": "texts",
+}
+
 
 def save_queries(queries: Queries, path: str | os.PathLike[str]) -> None:
     """Write everything that ``queries`` hold to one file; see :meth:`Queries.save`."""
@@ -58,7 +69,7 @@ def read_queries(store: Store, mmap: bool = True) -> Queries:
     if X.dtype not in (np.float32, np.float64):
         raise FileFormatError(f"{store.path} is damaged: its features have type {X.dtype}")
     start = store.array("start", np.int64, (None,))
-    if not len(start) or not _climbs(start, 0, len(X)):
+    if not grouping.climbs(start, len(X)):
         raise FileFormatError(f"{store.path} is damaged: its queries do not cover its {len(X):,} documents")
     count = len(start) - 1
     try:
@@ -85,7 +96,7 @@ def read_texts(store: Store, name: str, count: int) -> StringColumn | None:
         return None
     data = store.array(f"{name}.bytes", np.uint8, (None,))
     offset = store.array(f"{name}.offset", np.int64, (count + 1,))
-    if not _climbs(offset, 0, len(data)):
+    if not grouping.climbs(offset, len(data)):
         raise FileFormatError(f"{store.path} is damaged: its {name} texts overlap or leave a gap")
     return StringColumn(data, offset)
 
@@ -116,9 +127,8 @@ def _read_weight(store: Store, count: int) -> NDArray[np.float64] | None:
     if "weight" not in store:
         return None
     weight = store.array("weight", np.float64, (count,))
-    return (
-        checks.as_weights(weight, count) if weight.any() else weight
-    )  # queries may have been chosen so that none counts
+    # a selection of queries may hold none of non-zero weight
+    return checks.as_weights(weight, count) if weight.any() else weight
 
 
 def _read_ids(store: Store, count: int) -> NDArray[Any] | None:
@@ -136,18 +146,7 @@ def _read_names(store: Store, count: int) -> tuple[str, ...] | None:
     return None if texts is None else tuple(texts)
 
 
-def _climbs(offset: NDArray[np.int64], first: int, last: int) -> bool:
-    """Whether offsets lead from first to last without a step back."""
-    return bool(offset[0] == first and offset[-1] == last and (offset[1:] >= offset[:-1]).all())
-
-
-# ------------------------------------------------------------------------------------------------------ stored writer
-# Write judged lists into one safe file, block after block; :mod:`rankwise.data.stored` reads it and has its layout.
-
-
-KIND = "queries"
-
-_ROWS_AT_ONCE = 1 << 20
+# -------------------------------------------------------------------------------------------------------------- writing
 
 
 class QueriesWriter:
@@ -230,8 +229,8 @@ class QueriesWriter:
         if block.docid is None and not offsets:
             return
         for first in range(max(0, offsets - 1), before, _ROWS_AT_ONCE):
-            append_texts(self._file, "docid", _no_texts(min(_ROWS_AT_ONCE, before - first)))
-        append_texts(self._file, "docid", _no_texts(block.n_documents) if block.docid is None else block.docid)
+            append_texts(self._file, "docid", StringColumn.empty(min(_ROWS_AT_ONCE, before - first)))
+        append_texts(self._file, "docid", StringColumn.empty(block.n_documents) if block.docid is None else block.docid)
 
     def _finish(self) -> None:
         if self._form is None:
@@ -299,16 +298,6 @@ class _Form(NamedTuple):
         return block if self.feature_names is None else block.select_features(self.feature_names)
 
 
-_KINDS = {
-    "i": "whole numbers",
-    "u": "whole numbers",
-    "f": "real numbers",
-    "b": "truth values",
-    "U": "texts",
-    "O": "texts",
-}
-
-
 def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
     """Ids as numbers or texts, or the sentence that names what cannot be saved."""
     if ids.dtype.kind == "O":
@@ -319,10 +308,6 @@ def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
     if ids.dtype.kind not in _KINDS:
         raise DataError(f"query ids of type {ids.dtype} cannot be stored: give numbers or texts as qid")
     return ids
-
-
-def _no_texts(count: int) -> StringColumn:
-    return StringColumn(np.zeros(0, dtype=np.uint8), np.zeros(count + 1, dtype=np.int64))
 
 
 def append_texts(file: StoreWriter, name: str, texts: StringColumn) -> None:

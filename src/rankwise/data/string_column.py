@@ -1,11 +1,11 @@
 """A column of texts as one block of UTF-8 bytes and offsets: millions of identities without millions of objects."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, in_one_line
 
@@ -18,7 +18,7 @@ class StringColumn:
 
     Examples
     --------
-    >>> names = Texts.of(["d1", "d2", "d3"])
+    >>> names = StringColumn.of(["d1", "d2", "d3"])
     >>> names[1], list(names[[2, 0]])
     ('d2', ['d3', 'd1'])
     """
@@ -27,9 +27,9 @@ class StringColumn:
 
     def __init__(self, data: NDArray[np.uint8], offset: NDArray[np.int64]) -> None:
         if not (isinstance(data, np.ndarray) and data.ndim == 1 and data.dtype == np.uint8):
-            raise DataError(f"the bytes of texts are a one-dimensional array of uint8: found {_described(data)}")
+            raise DataError(f"the bytes of texts are a one-dimensional array of uint8: found {described(data)}")
         if not (isinstance(offset, np.ndarray) and offset.ndim == 1 and offset.dtype == np.int64 and len(offset)):
-            raise DataError(f"the offsets of texts are a one-dimensional array of int64: found {_described(offset)}")
+            raise DataError(f"the offsets of texts are a one-dimensional array of int64: found {described(offset)}")
         if offset[0] < 0 or offset[-1] > len(data) or (offset[1:] < offset[:-1]).any():
             raise DataError(f"the offsets of texts climb from 0 or more to at most {len(data):,}, the number of bytes")
         self.data = data
@@ -51,9 +51,17 @@ class StringColumn:
             raise DataError(f"texts come from a list of identities: {in_one_line(error)}") from error
         except UnicodeEncodeError as error:
             raise DataError(f"{error.object!r} is no text: it holds half of a surrogate pair") from error
-        offset = np.zeros(len(encoded) + 1, dtype=np.int64)
-        np.cumsum([len(text) for text in encoded], out=offset[1:])
-        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offset)
+        return cls.of_bytes(encoded)
+
+    @classmethod
+    def of_bytes(cls, words: Sequence[bytes]) -> "StringColumn":
+        """A column of encoded texts."""
+        return cls(np.frombuffer(b"".join(words), dtype=np.uint8), offsets(np.fromiter(map(len, words), np.int64)))
+
+    @classmethod
+    def empty(cls, count: int) -> "StringColumn":
+        """A column of empty texts."""
+        return cls(np.zeros(0, dtype=np.uint8), np.zeros(count + 1, dtype=np.int64))
 
     @classmethod
     def concat(cls, parts: Iterable["StringColumn"]) -> "StringColumn":
@@ -61,7 +69,7 @@ class StringColumn:
         parts = list(parts)
         lengths = np.concatenate([np.diff(part.offset) for part in parts])
         data = np.concatenate([part.data[part.offset[0] : part.offset[-1]] for part in parts])
-        return cls(data, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+        return cls(data, offsets(lengths))
 
     def __len__(self) -> int:
         return len(self.offset) - 1
@@ -85,8 +93,7 @@ class StringColumn:
 
     def _take(self, places: NDArray[np.int64]) -> "StringColumn":
         length = self.offset[places + 1] - self.offset[places]
-        offset = np.zeros(len(places) + 1, dtype=np.int64)
-        np.cumsum(length, out=offset[1:])
+        offset = offsets(length)
         # byte j of the result comes from its text's first byte plus its place inside the text
         source = np.repeat(self.offset[places] - offset[:-1], length) + np.arange(offset[-1])
         return StringColumn._trusted(self.data[source], offset)
@@ -110,10 +117,19 @@ class StringColumn:
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(self[place]) for place in range(min(3, len(self))))
-        return f"Texts([{shown}{', ...' if len(self) > 3 else ''}], {len(self):,} texts)"
+        return f"StringColumn([{shown}{', ...' if len(self) > 3 else ''}], {len(self):,} texts)"
 
 
-def _described(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape} and type {value.dtype}"
-    return f"a {type(value).__name__}"
+def offsets(lengths: ArrayLike) -> NDArray[np.int64]:
+    """Where consecutive pieces of these lengths begin, and where the last one ends: 0, l_0, l_0 + l_1, ..."""
+    sums = np.cumsum(np.asarray(lengths, dtype=np.int64))
+    return np.concatenate([np.zeros(1, np.int64), sums])
+
+
+def described(values: Any) -> str:
+    """The shape and type of an array-like, as error messages show it; the class of what is none."""
+    try:
+        array = np.asarray(values)
+    except Exception:  # whatever a foreign object or a ragged list raises
+        return f"a {type(values).__name__}"
+    return f"an array of shape {array.shape} and type {array.dtype}"

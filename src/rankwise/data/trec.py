@@ -25,7 +25,7 @@ from rankwise.data.grouping import as_ids
 from rankwise.data.plain_text import without_mark
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.sources import name_of, open_stream
-from rankwise.data.string_column import StringColumn
+from rankwise.data.string_column import StringColumn, offsets
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ def from_trec(
     }
     lists = {qid: documents for qid, documents in lists.items() if documents}  # "drop" may leave nothing
     rows = [row for documents in lists.values() for row in documents]
-    start = np.concatenate([[0], np.cumsum([len(documents) for documents in lists.values()])]).astype(np.int64)
+    start = offsets([len(documents) for documents in lists.values()])
     queries = Queries._trusted(
         np.empty((len(rows), 0)),
         np.array([label for _, label, _ in rows], dtype=np.float64),
@@ -235,7 +235,7 @@ def _read(
         qids.append(qid)
         docids.append(docid)
         values.append(_number(parts[place], name, line, number))
-    return _texts(qids), _texts(docids), np.array(values, dtype=np.float64)
+    return StringColumn.of_bytes(qids), StringColumn.of_bytes(docids), np.array(values, dtype=np.float64)
 
 
 def _number(word: bytes, name: str, line: int, what: str) -> float:
@@ -246,13 +246,6 @@ def _number(word: bytes, name: str, line: int, what: str) -> float:
     if not math.isfinite(value) or b"_" in word:  # Python takes 1_000 for a number
         raise FileFormatError(f"{name}, line {line:,}: expected a number as {what}, found {_text(word)!r}")
     return value
-
-
-def _texts(words: list[bytes]) -> StringColumn:
-    length = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
-    return StringColumn(
-        np.frombuffer(b"".join(words), dtype=np.uint8), np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-    )
 
 
 def _text(word: bytes) -> str:

@@ -16,9 +16,9 @@ class Unsliced:
     Examples
     --------
     >>> validation = Queries.from_arrays([[0.1], [0.9]], [0, 1], qid=[1, 1])
-    >>> Whole(validation)
-    Whole(Queries(1 query, 2 documents, 1 feature, labels 0 to 1))
-    >>> Whole.open(Whole(validation)) is validation
+    >>> Unsliced(validation)
+    Unsliced(Queries(1 query, 2 documents, 1 feature, labels 0 to 1))
+    >>> Unsliced.open(Unsliced(validation)) is validation
     True
     """
 
@@ -26,7 +26,7 @@ class Unsliced:
 
     def __init__(self, queries: Queries) -> None:
         if not isinstance(queries, Queries):
-            raise DataError(f"Whole carries Queries: found {type(queries).__name__}")
+            raise DataError(f"Unsliced carries Queries: found {type(queries).__name__}")
         self.queries = queries
 
     @staticmethod
@@ -36,7 +36,7 @@ class Unsliced:
             return value.queries
         if isinstance(value, Queries):
             return value
-        raise DataError(f"a set of queries is Queries or Whole(queries): found {type(value).__name__}")
+        raise DataError(f"a set of queries is Queries or Unsliced(queries): found {type(value).__name__}")
 
     def __repr__(self) -> str:
-        return f"Whole({self.queries!r})"
+        return f"Unsliced({self.queries!r})"

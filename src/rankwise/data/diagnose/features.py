@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from rankwise._kernels import drive
 from rankwise._progress import progress
 from rankwise._tables import Table
-from rankwise.data.checks import Floats
-from rankwise.data.diagnose.findings import Finding, counted
+from rankwise.data.checks import Floats, plural
+from rankwise.data.diagnose.findings import Finding
 from rankwise.data.queries import Queries
 
 Keys = NDArray[np.uint64]
@@ -160,10 +160,10 @@ def find_in_features(queries: Queries, summary: Summary) -> Iterator[Finding]:
     everywhere = summary.low == summary.high
     within = (summary.constant == 1) & ~everywhere
     if everywhere.any():
-        what = f"{counted(int(everywhere.sum()), 'feature has', 'features have')} the same value everywhere"
+        what = f"{plural(int(everywhere.sum()), 'feature has', 'features have')} the same value everywhere"
         yield Finding.of("note", what, _chosen(names, everywhere), "they cost time and say nothing: leave them out")
     if within.any():
-        what = f"{counted(int(within.sum()), 'feature is', 'features are')} constant within every query"
+        what = f"{plural(int(within.sum()), 'feature is', 'features are')} constant within every query"
         advice = (
             "useless to a linear ranker, which only compares documents of one query; trees and products may use them"
         )
@@ -171,7 +171,7 @@ def find_in_features(queries: Queries, summary: Summary) -> Iterator[Finding]:
     yield from _find_scales(names, summary, ~everywhere)
     same = _same_columns(queries, summary.column_key, np.flatnonzero(~everywhere))
     if same:
-        what = f"{counted(len(same), 'feature repeats', 'features repeat')} another one"
+        what = f"{plural(len(same), 'feature repeats', 'features repeat')} another one"
         where = (f"{names[twin]} = {names[first]}" for first, twin in same)
         yield Finding.of(
             "note", what, where, "weights are shared between equal features in an arbitrary way: leave one out"
@@ -208,9 +208,7 @@ def find_drift(
     beyond = np.maximum(np.maximum(first.low - low, high - first.high), 0)
     far = beyond > width  # also: anything else than the one value of a constant feature
     if far.any():
-        what = (
-            f"{counted(int(far.sum()), 'feature leaves', 'features leave')} the range of {name!r} by far in {other!r}"
-        )
+        what = f"{plural(int(far.sum()), 'feature leaves', 'features leave')} the range of {name!r} by far in {other!r}"
         widths_away = np.divide(beyond, width, out=np.full(len(width), np.inf), where=width > 0)
         where = (
             f"{names[place]} ({first.low[place]:.3g} to {first.high[place]:.3g}, "

@@ -6,6 +6,7 @@ from html import escape
 from typing import Any, Literal
 
 from rankwise._tables import Table
+from rankwise.data.checks import plural
 
 Severity = Literal["problem", "warning", "note"]
 _ORDER = ("problem", "warning", "note")
@@ -101,21 +102,16 @@ class Diagnosis:
         return f"<p>{head}</p>\n{found._repr_html_()}\n{self.features._repr_html_()}"
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """A number and its noun: "1 query", "2 queries"."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def _headline(facts: dict[str, Any]) -> list[str]:
     """The facts that everybody asks for first."""
     lines = [
-        f"{counted(facts['queries'], 'query', 'queries')}, {counted(facts['documents'], 'document')}, "
-        f"{counted(facts['features'], 'feature')}"
+        f"{plural(facts['queries'], 'query', 'queries')}, {plural(facts['documents'], 'document')}, "
+        f"{plural(facts['features'], 'feature')}"
     ]
-    sizes = facts["documents_a_query"]
+    sizes = facts["documents_per_query"]
     if sizes is not None:
         spread = f"median {sizes['median']:,.1f}, mean {sizes['mean']:,.1f}"
-        lines.append(f"documents a query: {sizes['min']:,} to {sizes['max']:,}, {spread}")
+        lines.append(f"documents per query: {sizes['min']:,} to {sizes['max']:,}, {spread}")
     labels = facts["labels"]
     if labels is None:
         lines.append("labels: none")

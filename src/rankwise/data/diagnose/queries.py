@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise.data.checks import is_number
+from rankwise.data.checks import is_number, plural
 from rankwise.data.diagnose.features import Keys, mixed
-from rankwise.data.diagnose.findings import Finding, Severity, counted
+from rankwise.data.diagnose.findings import Finding, Severity
 from rankwise.data.queries import Queries
 
 Gain = str | Mapping[float, float] | Sequence[float]
@@ -34,7 +34,7 @@ def list_facts(queries: Queries) -> dict[str, Any]:
         "queries": len(queries),
         "documents": queries.n_documents,
         "features": queries.n_features,
-        "documents_a_query": {
+        "documents_per_query": {
             "min": int(sizes.min()),
             "median": float(np.median(sizes)),
             "mean": float(sizes.mean()),
@@ -111,7 +111,7 @@ def _find_in_labels(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding
     if len(real):
         yield Finding.of(
             "note",
-            f"{counted(len(real), 'label is', 'labels are')} not a whole number",
+            f"{plural(len(real), 'label is', 'labels are')} not a whole number",
             np.unique(real[:10_000])[:10].tolist(),
             "rankwise takes them, LightGBM and trec_eval do not; check that the gain 2^label - 1 is what you mean",
         )
@@ -125,7 +125,7 @@ def _find_in_gain(labels: NDArray[np.float64], gain: Gain) -> Iterator[Finding]:
         known = np.array(sorted(gain) if isinstance(gain, Mapping) else range(len(gain)), dtype=np.float64)
         strangers = np.setdiff1d(labels, known)
         if len(strangers):
-            what = f"{counted(len(strangers), 'label is', 'labels are')} not in the table of gains"
+            what = f"{plural(len(strangers), 'label is', 'labels are')} not in the table of gains"
             yield Finding.of("problem", what, strangers.tolist(), "give every label a gain")
         return
     if gain not in ("exp2", "linear"):
@@ -148,7 +148,7 @@ def _find_in_gain(labels: NDArray[np.float64], gain: Gain) -> Iterator[Finding]:
 def _some(queries: Queries, chosen: NDArray[np.bool_], severity: Severity, have: str, advice: str) -> Finding:
     number = int(chosen.sum())
     names = queries.names()
-    what = f"{counted(number, 'query has', 'queries have')} {have}"
+    what = f"{plural(number, 'query has', 'queries have')} {have}"
     return Finding.of(severity, what, (names[query] for query in np.flatnonzero(chosen)), advice)
 
 
@@ -216,7 +216,7 @@ def find_repeated_rows(queries: Queries, row_key: Keys, facts: dict[str, Any]) -
         return
     names = queries.names()
     where = np.unique(owner[second])
-    what = f"{counted(len(second), 'document repeats', 'documents repeat')} the features of another of the same query"
+    what = f"{plural(len(second), 'document repeats', 'documents repeat')} the features of another of the same query"
     advice = "no ranker can tell them apart: check that no document was joined twice"
     yield Finding.of("note", what, (names[query] for query in where), advice)
     if queries.y is None:
@@ -227,7 +227,7 @@ def find_repeated_rows(queries: Queries, row_key: Keys, facts: dict[str, Any]) -
         where = np.unique(owner[second[against]])
         yield Finding.of(
             "warning",
-            f"{counted(len(where), 'query has', 'queries have')} documents with the same features and different labels",
+            f"{plural(len(where), 'query has', 'queries have')} documents with the same features and different labels",
             (names[query] for query in where),
             "contradictory judgements bound what any ranker can reach: judge again, or add features that differ",
         )
@@ -263,14 +263,14 @@ def _compare(one: NamedQueries, two: NamedQueries, mine: Keys, theirs: Keys) -> 
     between = f"{one.name!r} and {two.name!r}"
     leak = "what is measured on them is memory, not ranking: leave them out of one of the two"
     if same:
-        what = f"{counted(len(same), 'query is', 'queries are')} in both {between}"
+        what = f"{plural(len(same), 'query is', 'queries are')} in both {between}"
         yield Finding.of("problem", what, same, leak)
     if renamed:
         ids = " under different ids" if both_named else ""
-        what = f"{counted(len(renamed), 'query has', 'queries have')} the same documents in {between}{ids}"
+        what = f"{plural(len(renamed), 'query has', 'queries have')} the same documents in {between}{ids}"
         yield Finding.of("problem", what, renamed, leak)
     if namesakes:
-        what = f"{counted(len(namesakes), 'query id has', 'query ids have')} different documents in {between}"
+        what = f"{plural(len(namesakes), 'query id has', 'query ids have')} different documents in {between}"
         advice = "fine where numbering begins anew in each file; otherwise the same query leaks from one into the other"
         yield Finding.of("warning", what, namesakes, advice)
 

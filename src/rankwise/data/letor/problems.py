@@ -13,14 +13,16 @@ from rankwise._kernels import drive
 from rankwise._kernels.text import letor_lines as code
 from rankwise.data.checks import Missing, as_names, as_whole
 
-# ------------------------------------------------------------------------------------------------------ letor options
-# What a reader of LETOR text was asked for, checked by name.
-
-
 Unjudged = Literal["error", "drop", "zero"]
 ZeroBased = bool | Literal["auto"]
-
 _UNJUDGED = {"error": code.REFUSE, "drop": code.DROP, "zero": code.ZERO}
+_BLANKS = b" \t\r\v\f"
+_RETURN = (
+    "a carriage return (\\r) inside a line, with text behind it: lines end with \\n or \\r\\n, so convert the file, "
+    "for example by tr '\\r' '\\n'"
+)
+_SHOWN = 40  # letters of what was found
+_BLOCK = 1 << 22  # bytes looked at together
 
 
 @dataclass(frozen=True)
@@ -82,15 +84,6 @@ def as_reading(
     )
     names = None if feature_names is None else tuple(feature_names)
     return Reading(kind, missing, names, rules, streaming, rules.fixed_width, rules.fixed_base, n_jobs)
-
-
-_BLANKS = b" \t\r\v\f"
-_RETURN = (
-    "a carriage return (\\r) inside a line, with text behind it: lines end with \\n or \\r\\n, so convert the file, "
-    "for example by tr '\\r' '\\n'"
-)
-_SHOWN = 40  # letters of what was found
-_BLOCK = 1 << 22  # bytes looked at together
 
 
 @dataclass(frozen=True)

@@ -19,169 +19,14 @@ from rankwise.data.checks import Missing, as_whole, fill_missing
 from rankwise.data.grouping import Grouping, by_run, by_size, warn_of_empty
 from rankwise.data.letor.problems import Reading, SourceLocation, Unjudged, ZeroBased, as_reading
 from rankwise.data.letor.table import LetorTable, read_table
-from rankwise.data.plain_text import without_mark
+from rankwise.data.plain_text import MARK, refuse_wide, without_mark
 from rankwise.data.queries import Queries
 from rankwise.data.sources import STANDARD_INPUT, ByteStream, Text, name_of, open_stream, read_text
-from rankwise.data.string_column import StringColumn
-
-# ------------------------------------------------------------------------------------------------------- letor groups
-# Which rows of a LETOR text belong together: by their qids, or by the sizes in a file beside it.
-
+from rankwise.data.string_column import StringColumn, offsets
 
 SIDE_FILES = (".query", ".group")  # LightGBM's and XGBoost's names
 _LONGEST = 256  # letters of an id up to which all ids may take the room of the longest
-
-
-def as_written(tokens: StringColumn) -> NDArray[Any]:
-    """Ids as whole numbers if each is written as one is, else as the texts that they are (``007`` stays ``007``)."""
-    from rankwise._kernels.text.letor_lines import read_integers
-
-    data = tokens.data.view()
-    data.flags.writeable = False
-    numbers = np.empty(len(tokens), dtype=np.int64)
-    if read_integers(data, tokens.offset[:-1], np.diff(tokens.offset), numbers):
-        return numbers
-    texts = list(tokens)
-    if max(map(len, texts)) > _LONGEST or any(text.endswith("\0") for text in texts):  # NumPy drops zeros at the end
-        return np.array([*texts, None], dtype=object)[:-1]
-    return np.array(texts, dtype=str)
-
-
-def find_side_file(source: Any) -> str | None:
-    """The file of sizes that belongs to a text by its name: ``train.txt.query`` or ``train.txt.group``."""
-    if hasattr(source, "read") or name_of(source) == STANDARD_INPUT:
-        return None
-    name = name_of(source)
-    names = [name, name.removesuffix(".gz")]
-    return next((known + end for known in names for end in SIDE_FILES if os.path.isfile(known + end)), None)
-
-
-def group_sizes(query_file: Any, name: str, dropped: NDArray[np.bool_], n_rows: int) -> Grouping:
-    """Queries of the sizes that the file lists, one a line, without the rows that were dropped.
-
-    A query whose rows were all dropped is gone, as it would be from a text with qids.
-    """
-    n_lines = len(dropped) or n_rows
-    sizes = _read_sizes(query_file, name, n_lines)
-    if sum(sizes) != n_lines:
-        raise FileFormatError(
-            f"{name_of(query_file)}: the sizes add up to {sum(sizes):,}, but {name} has {n_lines:,} rows"
-        )
-    warn_of_empty(np.array(sizes, dtype=np.int64), name_of(query_file))
-    if len(dropped):
-        kept_before = np.concatenate([[0], np.cumsum(~dropped)])
-        kept = np.diff(kept_before[np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])])
-        return by_size(kept[kept > 0], n_rows)
-    return by_size(sizes, n_rows)
-
-
-def _read_sizes(query_file: Any, name: str, n_lines: int) -> list[int]:
-    """The sizes, none above the number of rows; Python's own numbers, whose sum does not wrap."""
-    text = read_text(query_file)
-    sizes = []
-    for number, line in enumerate(without_mark(text.data.tobytes(), text.name).splitlines(), start=1):
-        words = line.split()
-        if len(words) > 1 or not all(word.isdigit() and len(word) <= 18 for word in words):
-            shown = line.decode("utf-8", "replace").strip()
-            raise FileFormatError(f"{text.name}, line {number:,}: expected the size of a query, found {shown[:40]!r}")
-        for size in map(int, words):
-            if size > n_lines:
-                raise FileFormatError(
-                    f"{text.name}, line {number:,}: a query of {size:,} rows, but {name} has {n_lines:,} rows"
-                )
-            sizes.append(size)
-    return sizes
-
-
-# ------------------------------------------------------------------------------------------------------- letor stream
-# A LETOR text of any length as blocks of whole queries, cut where one run of a qid ends and the next begins.
-
-
 Returning = Literal["error", "new"]
-
-
-def iter_blocks(stream: ByteStream, rows: int, skip_negative: bool) -> Iterator[tuple[Text, int]]:
-    """Blocks with at least ``rows`` rows, all but the last, and the number of each one's first line.
-
-    A row whose label begins with a minus does not count if ``skip_negative``. The bytes of a block are overwritten
-    by the next one.
-    """
-    from rankwise._kernels.text.letor_lines import find_last_run
-
-    held = _Held(stream.name)
-    first_line = 1
-    # place, rows so far, rows before the last run, first byte of that run, place and length of its qid (-2: none yet)
-    state = (0, 0, 0, 0, 0, -2)
-    ended = False
-    while not ended:
-        while not ended and state[2] < rows:
-            block = stream.read()
-            ended = not block
-            whole_lines = held.append(block)
-            state = find_last_run(held.text().data, whole_lines, skip_negative, state)
-        end = held.filled if ended else state[3]
-        text = held.text(end)
-        yield text, first_line
-        first_line = SourceLocation(stream.name, text.data, first_line).line(end)
-        held.forget(end)
-        place, seen, before, line, at, length = state
-        state = (place - end, seen - before, 0, line - end, at - end, length)
-
-
-class _Held:
-    """The text that has been read and not yet been given away, in memory that grows when it must."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._bytes = np.empty(1 << 21, dtype=np.uint8)
-        self._whole_lines = 0
-        self.filled = 0
-
-    def append(self, block: bytes) -> int:
-        """Add a block; returns where the last complete line ends."""
-        if self.filled + len(block) > len(self._bytes):
-            larger = np.empty(2 * len(self._bytes) + len(block), dtype=np.uint8)
-            larger[: self.filled] = self._bytes[: self.filled]
-            self._bytes = larger
-        self._bytes[self.filled : self.filled + len(block)] = np.frombuffer(block, dtype=np.uint8)
-        newline = block.rfind(b"\n")
-        if newline >= 0:
-            self._whole_lines = self.filled + newline + 1
-        self.filled += len(block)
-        return self._whole_lines
-
-    def text(self, end: int | None = None) -> Text:
-        """The bytes up to ``end``, all that are there by default."""
-        data = self._bytes[: self.filled if end is None else end]
-        data.flags.writeable = False
-        return Text(self._name, data)
-
-    def forget(self, end: int) -> None:
-        """Drop the bytes up to ``end`` and move the others to the front."""
-        self._bytes[: self.filled - end] = self._bytes[end : self.filled].copy()
-        self._whole_lines -= end
-        self.filled -= end
-
-
-def refuse_returning(table: LetorTable, seen: set[str], where: SourceLocation) -> None:
-    """Add the table's queries to those ``seen``; one that was there already, before another, is refused by name."""
-    last = None
-    for number, qid in enumerate(table.run_qid):
-        if qid != last and qid in seen:
-            line = where.line(int(table.run_at[number]))
-            raise FileFormatError(
-                f"{where.name}, line {line:,}: query {qid} returns after its rows have ended, and a stream needs them "
-                "together: read_letor takes rows in any order"
-            )
-        seen.add(qid)
-        last = qid
-
-
-def runs_as_lists(table: LetorTable) -> Grouping:
-    """Every run of rows with one qid is a list of its own, whatever stood before; memory of nothing is needed."""
-    qid = as_written(table.run_qid)
-    begins = np.concatenate([[True], qid[1:] != qid[:-1]])  # neighbours with one id are a run that was read in pieces
-    return Grouping(np.append(table.run_row[begins], len(table.y)).astype(np.int64), None, qid[begins])
 
 
 def read_letor(
@@ -324,11 +169,10 @@ def _iterate(
 
 
 def _first_byte(text: Text) -> int:
-    """Where the text begins, after the mark that some editors put before UTF-8."""
-    head = text.data[:3].tobytes()
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise FileFormatError(f"{text.name} is written in UTF-16: save it as UTF-8")
-    return 3 if head == b"\xef\xbb\xbf" else 0
+    """Where the text begins: after the byte order mark of UTF-8, if it has one."""
+    head = text.data[:4].tobytes()
+    refuse_wide(head, text.name)
+    return len(MARK) if head.startswith(MARK) else 0
 
 
 def _queries(table: LetorTable, how: Reading, grouping: Grouping | None = None) -> Queries:
@@ -340,3 +184,154 @@ def _queries(table: LetorTable, how: Reading, grouping: Grouping | None = None) 
             places = slice(begin, end) if rows is None else rows[begin:end]
             table.X[places] = fill_missing(table.X[places], start[first : last + 1] - begin, None, how.missing)
     return Queries._trusted(table.X, table.y, start, rows, qid=qid, docid=table.docid, feature_names=how.names)
+
+
+# -------------------------------------------------------------------------------------------------- query ids and sizes
+
+
+def as_written(tokens: StringColumn) -> NDArray[Any]:
+    """Ids as whole numbers if each is written as one is, else as the texts that they are (``007`` stays ``007``)."""
+    from rankwise._kernels.text.letor_lines import read_integers
+
+    data = tokens.data.view()
+    data.flags.writeable = False
+    numbers = np.empty(len(tokens), dtype=np.int64)
+    if read_integers(data, tokens.offset[:-1], np.diff(tokens.offset), numbers):
+        return numbers
+    texts = list(tokens)
+    if max(map(len, texts)) > _LONGEST or any(text.endswith("\0") for text in texts):  # NumPy drops zeros at the end
+        return np.array([*texts, None], dtype=object)[:-1]
+    return np.array(texts, dtype=str)
+
+
+def find_side_file(source: Any) -> str | None:
+    """The file of sizes that belongs to a text by its name: ``train.txt.query`` or ``train.txt.group``."""
+    if hasattr(source, "read") or name_of(source) == STANDARD_INPUT:
+        return None
+    name = name_of(source)
+    names = [name, name.removesuffix(".gz")]
+    return next((known + end for known in names for end in SIDE_FILES if os.path.isfile(known + end)), None)
+
+
+def group_sizes(query_file: Any, name: str, dropped: NDArray[np.bool_], n_rows: int) -> Grouping:
+    """Queries of the sizes that the file lists, one a line, without the rows that were dropped.
+
+    A query whose rows were all dropped is gone, as it would be from a text with qids.
+    """
+    n_lines = len(dropped) or n_rows
+    sizes = _read_sizes(query_file, name, n_lines)
+    if sum(sizes) != n_lines:
+        raise FileFormatError(
+            f"{name_of(query_file)}: the sizes add up to {sum(sizes):,}, but {name} has {n_lines:,} rows"
+        )
+    warn_of_empty(np.array(sizes, dtype=np.int64), name_of(query_file))
+    if len(dropped):
+        kept_before = offsets(~dropped)
+        kept = np.diff(kept_before[offsets(sizes)])
+        return by_size(kept[kept > 0], n_rows)
+    return by_size(sizes, n_rows)
+
+
+def _read_sizes(query_file: Any, name: str, n_lines: int) -> list[int]:
+    """The sizes, none above the number of rows; Python's own numbers, whose sum does not wrap."""
+    text = read_text(query_file)
+    sizes = []
+    for number, line in enumerate(without_mark(text.data.tobytes(), text.name).splitlines(), start=1):
+        words = line.split()
+        if len(words) > 1 or not all(word.isdigit() and len(word) <= 18 for word in words):
+            shown = line.decode("utf-8", "replace").strip()
+            raise FileFormatError(f"{text.name}, line {number:,}: expected the size of a query, found {shown[:40]!r}")
+        for size in map(int, words):
+            if size > n_lines:
+                raise FileFormatError(
+                    f"{text.name}, line {number:,}: a query of {size:,} rows, but {name} has {n_lines:,} rows"
+                )
+            sizes.append(size)
+    return sizes
+
+
+# --------------------------------------------------------------------------------------------------- blocks of a stream
+
+
+def iter_blocks(stream: ByteStream, rows: int, skip_negative: bool) -> Iterator[tuple[Text, int]]:
+    """Blocks with at least ``rows`` rows, all but the last, and the number of each one's first line.
+
+    A row whose label begins with a minus does not count if ``skip_negative``. The bytes of a block are overwritten
+    by the next one.
+    """
+    from rankwise._kernels.text.letor_lines import find_last_run
+
+    held = _Held(stream.name)
+    first_line = 1
+    # place, rows so far, rows before the last run, first byte of that run, place and length of its qid (-2: none yet)
+    state = (0, 0, 0, 0, 0, -2)
+    ended = False
+    while not ended:
+        while not ended and state[2] < rows:
+            block = stream.read()
+            ended = not block
+            whole_lines = held.append(block)
+            state = find_last_run(held.text().data, whole_lines, skip_negative, state)
+        end = held.filled if ended else state[3]
+        text = held.text(end)
+        yield text, first_line
+        first_line = SourceLocation(stream.name, text.data, first_line).line(end)
+        held.forget(end)
+        place, seen, before, line, at, length = state
+        state = (place - end, seen - before, 0, line - end, at - end, length)
+
+
+class _Held:
+    """The text that has been read and not yet been given away, in memory that grows when it must."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._bytes = np.empty(1 << 21, dtype=np.uint8)
+        self._whole_lines = 0
+        self.filled = 0
+
+    def append(self, block: bytes) -> int:
+        """Add a block; returns where the last complete line ends."""
+        if self.filled + len(block) > len(self._bytes):
+            larger = np.empty(2 * len(self._bytes) + len(block), dtype=np.uint8)
+            larger[: self.filled] = self._bytes[: self.filled]
+            self._bytes = larger
+        self._bytes[self.filled : self.filled + len(block)] = np.frombuffer(block, dtype=np.uint8)
+        newline = block.rfind(b"\n")
+        if newline >= 0:
+            self._whole_lines = self.filled + newline + 1
+        self.filled += len(block)
+        return self._whole_lines
+
+    def text(self, end: int | None = None) -> Text:
+        """The bytes up to ``end``, all that are there by default."""
+        data = self._bytes[: self.filled if end is None else end]
+        data.flags.writeable = False
+        return Text(self._name, data)
+
+    def forget(self, end: int) -> None:
+        """Drop the bytes up to ``end`` and move the others to the front."""
+        self._bytes[: self.filled - end] = self._bytes[end : self.filled].copy()
+        self._whole_lines -= end
+        self.filled -= end
+
+
+def refuse_returning(table: LetorTable, seen: set[str], where: SourceLocation) -> None:
+    """Add the table's queries to those ``seen``; one that was there already, before another, is refused by name."""
+    last = None
+    for number, qid in enumerate(table.run_qid):
+        if qid != last and qid in seen:
+            line = where.line(int(table.run_at[number]))
+            raise FileFormatError(
+                f"{where.name}, line {line:,}: query {qid} returns after its rows have ended, and a stream needs them "
+                "together: read_letor takes rows in any order"
+            )
+        seen.add(qid)
+        last = qid
+
+
+def runs_as_lists(table: LetorTable) -> Grouping:
+    """Every run of rows with one qid is a list of its own, whatever stood before; memory of nothing is needed."""
+    qid = as_written(table.run_qid)
+    begins = np.concatenate([[True], qid[1:] != qid[:-1]])  # neighbours with one id are a run that was read in pieces
+    return Grouping(np.append(table.run_row[begins], len(table.y)).astype(np.int64), None, qid[begins])

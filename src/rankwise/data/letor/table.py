@@ -17,15 +17,121 @@ from rankwise._kernels.text import letor_lines as code
 from rankwise.data.checks import Floats, available_memory
 from rankwise.data.letor.problems import Reading, SourceLocation, problem
 from rankwise.data.sources import Text
-from rankwise.data.string_column import StringColumn
-
-# ------------------------------------------------------------------------------------------------------- letor ranges
-# A range of lines of a LETOR text: cut out, looked at beforehand, read into its own rows of the final arrays.
-
+from rankwise.data.string_column import StringColumn, offsets
 
 RANGE = 1 << 21  # bytes a range; the cuts, and with them the result, do not depend on the number of threads
 SAMPLES, SAMPLE = 16, 1 << 13  # how many ranges are looked at beforehand, and bytes at the beginning of each
 UNDECIDED = 64  # values a range may leave to Python's float before it is read again with more room
+# A table may take so many bytes without a question. A larger one has at most so many values for each byte of its text:
+# a value takes five to ten bytes, so that one value in a thousand that is not 0 passes.
+_UNQUESTIONED = 100 << 20
+_VALUES_A_BYTE = 100
+
+
+class LetorTable(NamedTuple):
+    """What a text holds: rows, the qid of every run of rows and its place, and what had to be found out.
+
+    ``dropped`` says of every row of the text whether it was left out; it is empty where no row was.
+    """
+
+    X: Floats
+    y: NDArray[np.float64]
+    docid: StringColumn | None
+    run_row: NDArray[np.int64]
+    run_at: NDArray[np.int64]
+    run_qid: StringColumn
+    dropped: NDArray[np.bool_]
+    missing: int
+    rules: code.LetorRules
+
+
+def read_table(text: Text, begin: int, how: Reading, first_line: int = 1) -> LetorTable | None:
+    """Everything from byte ``begin`` on, or None where there is no row at all."""
+    from rankwise._kernels.text.letor_lines import count_rows
+
+    bounds = cut(text.data, begin)
+    counts = drive.run(lambda first, last: count_rows(text.data, first, last), bounds, how.n_jobs)
+    first_row = offsets(counts).tolist()
+    n_rows = first_row.pop()
+    if not n_rows:
+        where = SourceLocation(text.name, text.data, first_line)
+        if (stray := where.stray_return(begin)) is not None:
+            raise problem(where, code.STRAY_RETURN, stray, how.rules, how)
+        return None
+    ranges = [Range(*pair, row, count) for pair, row, count in zip(bounds, first_row, counts, strict=True)]
+    rules = infer_schema(text.data, bounds, how.rules, how.dtype)
+    y = np.zeros(n_rows)
+    dropped = np.zeros(n_rows if rules.unjudged == code.DROP else 0, dtype=bool)
+    while True:
+        X = _allocated(n_rows, rules, how.dtype, text.name)  # zeros that nobody has touched cost no memory
+        if not how.width_given:
+            _refuse_unless_justified(n_rows, rules, how.dtype, SourceLocation(text.name, text.data, first_line))
+        parts = drive.run(RangeReader(text, rules, X, y, dropped).read, ranges, how.n_jobs)
+        for notes in (part.notes for part in parts if part.notes.problem):
+            raise problem(SourceLocation(text.name, text.data, first_line), notes.problem, notes.place, rules, how)
+        seen = _corrected(rules, parts)
+        if seen == rules:
+            break
+        rules = seen
+        del X  # its memory is needed for the wider one
+    kept = [part.notes.rows for part in parts]
+    if sum(kept) < n_rows:
+        X, y = _closed_up(X, rules.width, first_row, kept), _closed_up(y, 1, first_row, kept)
+    before = offsets(kept)
+    return LetorTable(
+        X.reshape(len(y), rules.width),
+        y,
+        _all_docids(parts),
+        np.concatenate([part.run_row + row for part, row in zip(parts, before, strict=False)]),
+        np.concatenate([part.run_at for part in parts]),
+        StringColumn.concat(part.run_qid for part in parts),
+        dropped if sum(kept) < n_rows else dropped[:0],
+        sum(part.notes.missing for part in parts),
+        rules,
+    )
+
+
+def _refuse_unless_justified(n_rows: int, rules: code.LetorRules, dtype: Any, where: SourceLocation) -> None:
+    """One stray id must not ask for a table that has nothing to do with the size of its text."""
+    needed = n_rows * rules.width * dtype.itemsize
+    if needed <= _UNQUESTIONED or n_rows * rules.width <= _VALUES_A_BYTE * len(where.text):
+        return
+    largest = rules.base + rules.width - 1
+    raise FileFormatError(
+        f"{where.of(where.announced(largest))}: feature {largest:,} would make a table of {n_rows:,} x {rules.width:,} "
+        f"values, {needed / 2**20:,.0f} MiB, out of {len(where.text):,} bytes of text: give "
+        f"n_features={rules.width} if that is meant"
+    )
+
+
+def _allocated(n_rows: int, rules: code.LetorRules, dtype: Any, name: str) -> Floats:
+    """Zeros for every value, in one dimension, once it is known that they fit into memory."""
+    needed = n_rows * rules.width * dtype.itemsize
+    free = available_memory()
+    try:
+        if free is None or needed <= free:
+            return np.zeros(n_rows * rules.width, dtype=dtype)
+    except (MemoryError, ValueError):
+        pass
+    left = "that is more than there is" if free is None else f"{free / 2**30:,.1f} GiB of memory are free"
+    raise FileFormatError(
+        f"{name}: a table of {n_rows:,} x {rules.width:,} values would take {needed / 2**30:,.1f} GiB, and {left}: "
+        f"the largest feature id is {rules.base + rules.width - 1:,}"
+    )
+
+
+def _closed_up(values: Any, width: int, first_row: Sequence[int], kept: Sequence[int]) -> Any:
+    """Every range moved down, in place, over the rows that those before it left out."""
+    filled = 0
+    for row, count in zip(first_row, kept, strict=True):
+        if row > filled:
+            values[filled * width : (filled + count) * width] = values[row * width : (row + count) * width]
+        filled += count
+    values.resize(filled * width, refcheck=False)
+    return values
+
+
+# ------------------------------------------------------------------------------------------------------ ranges of lines
 
 
 class Range(NamedTuple):
@@ -154,104 +260,6 @@ def _pieces(data: NDArray[np.uint8], at: NDArray[np.int64], offset: NDArray[np.i
     return StringColumn(copied, offset)
 
 
-# A table may take so many bytes without a question. A larger one has at most so many values for each byte of its text:
-# a value takes five to ten bytes, so that one value in a thousand that is not 0 passes.
-_UNQUESTIONED = 100 << 20
-_VALUES_A_BYTE = 100
-
-
-class LetorTable(NamedTuple):
-    """What a text holds: rows, the qid of every run of rows and its place, and what had to be found out.
-
-    ``dropped`` says of every row of the text whether it was left out; it is empty where no row was.
-    """
-
-    X: Floats
-    y: NDArray[np.float64]
-    docid: StringColumn | None
-    run_row: NDArray[np.int64]
-    run_at: NDArray[np.int64]
-    run_qid: StringColumn
-    dropped: NDArray[np.bool_]
-    missing: int
-    rules: code.LetorRules
-
-
-def read_table(text: Text, begin: int, how: Reading, first_line: int = 1) -> LetorTable | None:
-    """Everything from byte ``begin`` on, or None where there is no row at all."""
-    from rankwise._kernels.text.letor_lines import count_rows
-
-    bounds = cut(text.data, begin)
-    counts = drive.run(lambda first, last: count_rows(text.data, first, last), bounds, how.n_jobs)
-    first_row = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).tolist()
-    n_rows = first_row.pop()
-    if not n_rows:
-        where = SourceLocation(text.name, text.data, first_line)
-        if (stray := where.stray_return(begin)) is not None:
-            raise problem(where, code.STRAY_RETURN, stray, how.rules, how)
-        return None
-    ranges = [Range(*pair, row, count) for pair, row, count in zip(bounds, first_row, counts, strict=True)]
-    rules = infer_schema(text.data, bounds, how.rules, how.dtype)
-    y = np.zeros(n_rows)
-    dropped = np.zeros(n_rows if rules.unjudged == code.DROP else 0, dtype=bool)
-    while True:
-        X = _allocated(n_rows, rules, how.dtype, text.name)  # zeros that nobody has touched cost no memory
-        if not how.width_given:
-            _refuse_unless_justified(n_rows, rules, how.dtype, SourceLocation(text.name, text.data, first_line))
-        parts = drive.run(RangeReader(text, rules, X, y, dropped).read, ranges, how.n_jobs)
-        for notes in (part.notes for part in parts if part.notes.problem):
-            raise problem(SourceLocation(text.name, text.data, first_line), notes.problem, notes.place, rules, how)
-        seen = _corrected(rules, parts)
-        if seen == rules:
-            break
-        rules = seen
-        del X  # its memory is needed for the wider one
-    kept = [part.notes.rows for part in parts]
-    if sum(kept) < n_rows:
-        X, y = _closed_up(X, rules.width, first_row, kept), _closed_up(y, 1, first_row, kept)
-    before = np.cumsum([0, *kept])
-    return LetorTable(
-        X.reshape(len(y), rules.width),
-        y,
-        _all_docids(parts),
-        np.concatenate([part.run_row + row for part, row in zip(parts, before, strict=False)]),
-        np.concatenate([part.run_at for part in parts]),
-        StringColumn.concat(part.run_qid for part in parts),
-        dropped if sum(kept) < n_rows else dropped[:0],
-        sum(part.notes.missing for part in parts),
-        rules,
-    )
-
-
-def _refuse_unless_justified(n_rows: int, rules: code.LetorRules, dtype: Any, where: SourceLocation) -> None:
-    """One stray id must not ask for a table that has nothing to do with the size of its text."""
-    needed = n_rows * rules.width * dtype.itemsize
-    if needed <= _UNQUESTIONED or n_rows * rules.width <= _VALUES_A_BYTE * len(where.text):
-        return
-    largest = rules.base + rules.width - 1
-    raise FileFormatError(
-        f"{where.of(where.announced(largest))}: feature {largest:,} would make a table of {n_rows:,} x {rules.width:,} "
-        f"values, {needed / 2**20:,.0f} MiB, out of {len(where.text):,} bytes of text: give "
-        f"n_features={rules.width} if that is meant"
-    )
-
-
-def _allocated(n_rows: int, rules: code.LetorRules, dtype: Any, name: str) -> Floats:
-    """Zeros for every value, in one dimension, once it is known that they fit into memory."""
-    needed = n_rows * rules.width * dtype.itemsize
-    free = available_memory()
-    try:
-        if free is None or needed <= free:
-            return np.zeros(n_rows * rules.width, dtype=dtype)
-    except (MemoryError, ValueError):
-        pass
-    left = "that is more than there is" if free is None else f"{free / 2**30:,.1f} GiB of memory are free"
-    raise FileFormatError(
-        f"{name}: a table of {n_rows:,} x {rules.width:,} values would take {needed / 2**30:,.1f} GiB, and {left}: "
-        f"the largest feature id is {rules.base + rules.width - 1:,}"
-    )
-
-
 def _corrected(rules: code.LetorRules, parts: Sequence[ParsedRange]) -> code.LetorRules:
     """The rules that the whole text asks for; those that were foreseen, if they were right."""
     largest = max(rules.base + rules.width - 1, *(part.notes.largest for part in parts))
@@ -259,23 +267,10 @@ def _corrected(rules: code.LetorRules, parts: Sequence[ParsedRange]) -> code.Let
     return rules._replace(base=base, width=rules.width if rules.fixed_width else largest - base + 1)
 
 
-def _closed_up(values: Any, width: int, first_row: Sequence[int], kept: Sequence[int]) -> Any:
-    """Every range moved down, in place, over the rows that those before it left out."""
-    filled = 0
-    for row, count in zip(first_row, kept, strict=True):
-        if row > filled:
-            values[filled * width : (filled + count) * width] = values[row * width : (row + count) * width]
-        filled += count
-    values.resize(filled * width, refcheck=False)
-    return values
-
-
 def _all_docids(parts: Sequence[ParsedRange]) -> StringColumn | None:
     """One text a row, empty where a row has none; None if no row has one."""
     if all(part.docid is None for part in parts):
         return None
-    none = np.zeros(0, dtype=np.uint8)
     return StringColumn.concat(
-        part.docid if part.docid is not None else StringColumn(none, np.zeros(part.notes.rows + 1, dtype=np.int64))
-        for part in parts
+        StringColumn.empty(part.notes.rows) if part.docid is None else part.docid for part in parts
     )

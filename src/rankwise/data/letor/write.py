@@ -137,6 +137,4 @@ def _long_texts(
         texts = [f"{value:.9g}" if is_feature else repr(value) for value, is_feature in pairs]
     else:
         texts = list(map(repr, values.tolist()))
-    offset = np.zeros(len(texts) + 1, dtype=np.int64)
-    np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), out=offset[1:])
-    return StringColumn(np.frombuffer("".join(texts).encode(), dtype=np.uint8), offset)
+    return StringColumn.of(texts)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import as_random, as_range, as_whole, is_number
-from rankwise.data.queries import Queries, Query
+from rankwise.data.queries import Queries
+from rankwise.data.query import Query
 
 Vector = NDArray[np.float64]
 Flip = Literal["labels", "queries"]
@@ -233,7 +234,17 @@ def separable_stream(
     ----------
     Section 8 and equation (21) of the online perceptron for ranking.
     """
-    return _stream(n_queries, documents, features, grades, margin, radius, random_state)
+    generator = isinstance(random_state, np.random.Generator)
+    seed = as_random(random_state).integers(1 << 63) if generator else as_whole(random_state, "random_state")
+    return Stream(
+        n_queries=n_queries,
+        documents=as_range(documents, "documents"),
+        features=features,
+        grades=grades,
+        margin=margin,
+        radius=radius,
+        seed=int(seed),
+    )
 
 
 def noisy_stream(
@@ -257,7 +268,16 @@ def noisy_stream(
         are turned around, g into grades - 1 - g, so that its comparator is the worst there is
     n_queries, documents, features, grades, margin, radius, random_state : as for :func:`separable_stream`
     """
-    return _stream(n_queries, documents, features, grades, margin, radius, random_state, noise=noise, flip=flip)
+    clean = separable_stream(
+        n_queries,
+        documents=documents,
+        features=features,
+        grades=grades,
+        margin=margin,
+        radius=radius,
+        random_state=random_state,
+    )
+    return replace(clean, noise=noise, flip=flip)
 
 
 def drifting_stream(
@@ -280,36 +300,16 @@ def drifting_stream(
     angle : in radians a round
     n_queries, documents, features, grades, margin, radius, random_state : as for :func:`separable_stream`
     """
-    return _stream(n_queries, documents, features, grades, margin, radius, random_state, angle=angle)
-
-
-def _stream(
-    n_queries: int,
-    documents: int | tuple[int, int],
-    features: int,
-    grades: int,
-    margin: float,
-    radius: float,
-    random_state: int | np.random.Generator,
-    *,
-    noise: float = 0.0,
-    flip: Flip = "labels",
-    angle: float = 0.0,
-) -> Stream:
-    generator = isinstance(random_state, np.random.Generator)
-    seed = as_random(random_state).integers(1 << 63) if generator else as_whole(random_state, "random_state")
-    return Stream(
-        n_queries=n_queries,
-        documents=as_range(documents, "documents"),
+    still = separable_stream(
+        n_queries,
+        documents=documents,
         features=features,
         grades=grades,
         margin=margin,
         radius=radius,
-        noise=noise,
-        flip=flip,
-        angle=angle,
-        seed=int(seed),
+        random_state=random_state,
     )
+    return replace(still, angle=angle)
 
 
 def _dots(A: Vector, B: Vector) -> Vector:

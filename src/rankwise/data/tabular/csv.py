@@ -19,18 +19,24 @@ from rankwise._errors import FileFormatError
 from rankwise._extras import require
 from rankwise.data.checks import Missing, first_repeated
 from rankwise.data.plain_text import MARK, decoded
-from rankwise.data.sources import DELIMITERS, Peeked
+from rankwise.data.sources import DELIMITERS, ByteStream
 from rankwise.data.string_column import StringColumn
-from rankwise.data.tabular.rows import Columns, Roles, TableRows, Unjudged, text_as_feature
-
-# ---------------------------------------------------------------------------------------------------------- csv cells
-# A block of CSV cell by cell: slow, and able to say which line and which column cannot be read.
-
+from rankwise.data.tabular.rows import Columns, Roles, TableRows, Unjudged, side_by_side, text_as_feature
 
 # What stands for nothing in a cell of numbers.
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 _TRUTHS = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
 _SHOWN = 40  # letters of a cell that a sentence shows
+_BLOCK = 1 << 22  # bytes parsed together
+_LONGEST_HEADER = 1 << 20
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
+
+
+class Format(NamedTuple):
+    """How cells are separated, and how a number's fraction is."""
+
+    delimiter: str
+    decimal: str
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,182 @@ class Wanted:
     missing: Missing = "error"
     unjudged: Unjudged = "error"
     grades: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class CsvText:
+    """An open CSV text whose header has been read."""
+
+    source: ByteStream
+    format: Format
+    names: tuple[str, ...]
+    rest: bytes  # read, and not yet given out
+    first_line: int
+
+    @classmethod
+    def open(cls, source: ByteStream) -> "CsvText":
+        """Read the header and find out the format; what is no header is refused."""
+        text = source.read(len(source.head)).removeprefix(MARK)
+        while (end := _record_end(text)) < 0 and (more := source.read(_BLOCK)):
+            if len(text) > _LONGEST_HEADER:
+                raise FileFormatError(f"{source.name}: its first line does not end, expected names of columns")
+            text += more
+        header, rest = (text[: end + 1], text[end + 1 :]) if end >= 0 else (text, b"")
+        names = _header_text(header, source.name)
+        found = _format_of(names, rest)
+        try:
+            cells = next(csv.reader([names], delimiter=found.delimiter), [])
+        except csv.Error as error:
+            raise FileFormatError(f"{source.name}, line 1: expected the names of the columns, {error}") from error
+        columns = tuple(cell.strip() for cell in cells)
+        _check_names(columns, source.name)
+        return cls(source, found, columns, rest, 1 + header.count(b"\n"))
+
+    def wanted(self, roles: Roles, **policies: Any) -> Wanted:
+        """The columns that play a role, and what to do with cells that hold nothing."""
+        return Wanted(self.source.name, self.names, roles.among(self.names), self.format.decimal, **policies)
+
+    def pieces(self, wanted: Wanted) -> Iterator[TableRows]:
+        """The rows, some thousands at a time; none at all is refused."""
+        line, found = self.first_line, False
+        for block in self._blocks():
+            rows = read_fast(block, self.format.delimiter, wanted)
+            if rows is None:
+                rows = read_cells(_decoded(block), self.format.delimiter, line, wanted)
+            found = found or len(rows.X) > 0
+            yield rows
+            line += block.count(b"\n")
+        if not found:
+            raise FileFormatError(f"{self.source.name} holds names of columns and no rows")
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Whole records, as many as fit; a line break inside quotes ends none."""
+        held, size, ended = self.rest, _BLOCK, False
+        while held or not ended:
+            if len(held) < size and not ended:
+                more = self.source.read(_BLOCK)
+                held, ended = held + more, not more
+                continue
+            end = len(held) - 1 if ended and len(held) <= size else _last_record_end(held[:size])
+            if end < 0:  # a record that is longer
+                size *= 2
+                continue
+            block, held, size = held[: end + 1], held[end + 1 :], _BLOCK
+            if block.strip():
+                yield block
+
+
+def _record_end(text: bytes) -> int:
+    """Where the first record ends, or -1."""
+    end = text.find(b"\n")
+    while end >= 0 and text.count(b'"', 0, end) % 2:
+        end = text.find(b"\n", end + 1)
+    return end
+
+
+def _last_record_end(text: bytes) -> int:
+    """The last line break that is outside of quotes, or -1."""
+    if b'"' not in text:
+        return text.rfind(b"\n")
+    data = np.frombuffer(text, dtype=np.uint8)
+    inside = np.cumsum(data == ord('"'), dtype=np.int64) % 2 == 1
+    breaks = np.flatnonzero((data == ord("\n")) & ~inside)
+    return int(breaks[-1]) if len(breaks) else -1
+
+
+def _header_text(header: bytes, name: str) -> str:
+    """The names of the columns, which people and other programs read: UTF-8, unlike ids, and without zero bytes."""
+    if b"\0" in header:
+        place = header.index(b"\0") + 1
+        raise FileFormatError(
+            f"{name}, line 1: byte {place:,} is zero, as in UTF-16: expected the names of the columns in UTF-8"
+        )
+    return decoded(header, f"{name}, line 1")
+
+
+def _format_of(header: str, sample: bytes) -> Format:
+    """The separator that cuts the header most often; a decimal comma where numbers are written with one and no dot."""
+    names = re.sub(r'"[^"]*"', "", header)
+    delimiter = max(DELIMITERS, key=names.count)
+    if delimiter == ",":
+        return Format(delimiter, ".")
+    # lines of bytes: those of str also end at \x1e, U+2028 and others, which are letters of a cell
+    rows = csv.reader(map(_decoded, sample[: 1 << 14].splitlines()[:50]), delimiter=delimiter)
+    numbers = [cell.strip() for row in rows for cell in row if _NUMBER.fullmatch(cell.strip())]
+    commas = any("," in cell for cell in numbers) and not any("." in cell for cell in numbers)
+    return Format(delimiter, "," if commas else ".")
+
+
+def _check_names(names: tuple[str, ...], name: str) -> None:
+    numbers = [cell for cell in names if _NUMBER.fullmatch(cell)]
+    if numbers and len(numbers) * 2 >= len(names):
+        raise FileFormatError(
+            f"{name}, line 1: expected the names of the columns, found numbers such as {numbers[0]!r}: put a line of "
+            "names before the rows"
+        )
+    twice = first_repeated(names)
+    if twice is not None:
+        raise FileFormatError(f"{name}, line 1: two columns are called {twice!r}: give them different names")
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")
+
+
+# ---------------------------------------------------------------------------------------------------- blocks by pyarrow
+
+
+def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
+    """The rows, or None where somebody has to look closer: texts among numbers, cells that hold nothing ..."""
+    columns = wanted.columns
+    if importlib.util.find_spec("pyarrow") is None or wanted.grades is not None:
+        return None
+    arrow, text = require("pyarrow"), require("pyarrow.csv")
+    ids = [columns.qid, *([columns.docid] if columns.docid else [])]
+    numbers = [*columns.features, *(name for name in (columns.label, columns.weight) if name is not None)]
+    kinds = {**dict.fromkeys(numbers, arrow.float64()), **dict.fromkeys(ids, arrow.binary())}
+    if set(ids) & set(numbers):
+        return None
+    try:
+        table = text.read_csv(
+            arrow.BufferReader(block),
+            read_options=text.ReadOptions(column_names=wanted.names, block_size=len(block) + 1),
+            parse_options=text.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in block),
+            convert_options=text.ConvertOptions(
+                column_types=kinds,
+                include_columns=list(kinds),
+                null_values=EMPTY,
+                strings_can_be_null=False,
+                decimal_point=wanted.decimal,
+            ),
+        )
+    except arrow.ArrowException:
+        return None
+    found = {name: table.column(name) for name in kinds}
+    X = side_by_side([found[name].to_numpy() for name in columns.features], len(table))
+    y = None if columns.label is None else found[columns.label].to_numpy()
+    weight = None if columns.weight is None else found[columns.weight].to_numpy()
+    qid = _texts(found[columns.qid])
+    odd = [
+        wanted.missing == "error" and not np.isfinite(X).all(),
+        y is not None and wanted.unjudged == "error" and not (y >= 0).all(),
+        weight is not None and np.isnan(weight).any(),
+        (np.diff(qid.offset) == 0).any(),
+    ]
+    if any(odd):
+        return None
+    return TableRows(X, y, qid, None if columns.docid is None else _texts(found[columns.docid]), weight)
+
+
+def _texts(column: Any) -> StringColumn:
+    """A column of bytes without copying them one by one."""
+    chunk = column.combine_chunks()
+    _, offsets, data = chunk.buffers()
+    places = np.frombuffer(offsets, dtype=np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].astype(np.int64)
+    return StringColumn(np.frombuffer(data if data is not None else b"", dtype=np.uint8), places)
+
+
+# -------------------------------------------------------------------------------------------------- blocks cell by cell
 
 
 def read_cells(text: str, delimiter: str, first_line: int, wanted: Wanted) -> TableRows:
@@ -178,197 +360,3 @@ class _Block:
 
 def _shown(cell: str) -> str:
     return repr(cell if len(cell) <= _SHOWN else cell[:_SHOWN] + "...")
-
-
-# ----------------------------------------------------------------------------------------------------------- csv fast
-# A block of CSV by pyarrow, where that is installed and where there is nothing to complain about.
-
-
-def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
-    """The rows, or None where somebody has to look closer: texts among numbers, cells that hold nothing ..."""
-    columns = wanted.columns
-    if importlib.util.find_spec("pyarrow") is None or wanted.grades is not None:
-        return None
-    arrow, text = require("pyarrow"), require("pyarrow.csv")
-    ids = [columns.qid, *([columns.docid] if columns.docid else [])]
-    numbers = [*columns.features, *(name for name in (columns.label, columns.weight) if name is not None)]
-    kinds = {**dict.fromkeys(numbers, arrow.float64()), **dict.fromkeys(ids, arrow.binary())}
-    if set(ids) & set(numbers):
-        return None
-    try:
-        table = text.read_csv(
-            arrow.BufferReader(block),
-            read_options=text.ReadOptions(column_names=wanted.names, block_size=len(block) + 1),
-            parse_options=text.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in block),
-            convert_options=text.ConvertOptions(
-                column_types=kinds,
-                include_columns=list(kinds),
-                null_values=EMPTY,
-                strings_can_be_null=False,
-                decimal_point=wanted.decimal,
-            ),
-        )
-    except arrow.ArrowException:
-        return None
-    found = {name: table.column(name) for name in kinds}
-    X = _side_by_side([found[name].to_numpy() for name in columns.features], len(table))
-    y = None if columns.label is None else found[columns.label].to_numpy()
-    weight = None if columns.weight is None else found[columns.weight].to_numpy()
-    qid = _texts(found[columns.qid])
-    odd = [
-        wanted.missing == "error" and not np.isfinite(X).all(),
-        y is not None and wanted.unjudged == "error" and not (y >= 0).all(),
-        weight is not None and np.isnan(weight).any(),
-        (np.diff(qid.offset) == 0).any(),
-    ]
-    if any(odd):
-        return None
-    return TableRows(X, y, qid, None if columns.docid is None else _texts(found[columns.docid]), weight)
-
-
-def _side_by_side(columns: list[Any], rows: int) -> Any:
-    X = np.empty((rows, len(columns)))
-    for place, column in enumerate(columns):
-        X[:, place] = column
-    return X
-
-
-def _texts(column: Any) -> StringColumn:
-    """A column of bytes without copying them one by one."""
-    chunk = column.combine_chunks()
-    _, offsets, data = chunk.buffers()
-    places = np.frombuffer(offsets, dtype=np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].astype(np.int64)
-    return StringColumn(np.frombuffer(data if data is not None else b"", dtype=np.uint8), places)
-
-
-_BLOCK = 1 << 22  # bytes parsed together
-_LONGEST_HEADER = 1 << 20
-_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
-
-
-class Format(NamedTuple):
-    """How cells are separated, and how a number's fraction is."""
-
-    delimiter: str
-    decimal: str
-
-
-@dataclass(frozen=True)
-class CsvText:
-    """An open CSV text whose header has been read."""
-
-    source: Peeked
-    format: Format
-    names: tuple[str, ...]
-    rest: bytes  # read, and not yet given out
-    first_line: int
-
-    @classmethod
-    def open(cls, source: Peeked) -> "CsvText":
-        """Read the header and find out the format; what is no header is refused."""
-        text = source.head.removeprefix(MARK)
-        source.read(len(source.head))
-        while (end := _record_end(text)) < 0 and (more := source.read(_BLOCK)):
-            if len(text) > _LONGEST_HEADER:
-                raise FileFormatError(f"{source.name}: its first line does not end, expected names of columns")
-            text += more
-        header, rest = (text[: end + 1], text[end + 1 :]) if end >= 0 else (text, b"")
-        names = _header_text(header, source.name)
-        found = _format_of(names, rest)
-        try:
-            cells = next(csv.reader([names], delimiter=found.delimiter), [])
-        except csv.Error as error:
-            raise FileFormatError(f"{source.name}, line 1: expected the names of the columns, {error}") from error
-        columns = tuple(cell.strip() for cell in cells)
-        _check_names(columns, source.name)
-        return cls(source, found, columns, rest, 1 + header.count(b"\n"))
-
-    def wanted(self, roles: Roles, **policies: Any) -> Wanted:
-        """The columns that play a role, and what to do with cells that hold nothing."""
-        return Wanted(self.source.name, self.names, roles.among(self.names), self.format.decimal, **policies)
-
-    def pieces(self, wanted: Wanted) -> Iterator[TableRows]:
-        """The rows, some thousands at a time; none at all is refused."""
-        line, found = self.first_line, False
-        for block in self._blocks():
-            rows = read_fast(block, self.format.delimiter, wanted)
-            if rows is None:
-                rows = read_cells(_decoded(block), self.format.delimiter, line, wanted)
-            found = found or len(rows.X) > 0
-            yield rows
-            line += block.count(b"\n")
-        if not found:
-            raise FileFormatError(f"{self.source.name} holds names of columns and no rows")
-
-    def _blocks(self) -> Iterator[bytes]:
-        """Whole records, as many as fit; a line break inside quotes ends none."""
-        held, size, ended = self.rest, _BLOCK, False
-        while held or not ended:
-            if len(held) < size and not ended:
-                more = self.source.read(_BLOCK)
-                held, ended = held + more, not more
-                continue
-            end = len(held) - 1 if ended and len(held) <= size else _last_record_end(held[:size])
-            if end < 0:  # a record that is longer
-                size *= 2
-                continue
-            block, held, size = held[: end + 1], held[end + 1 :], _BLOCK
-            if block.strip():
-                yield block
-
-
-def _decoded(text: bytes) -> str:
-    return text.decode("utf-8", "surrogateescape")
-
-
-def _record_end(text: bytes) -> int:
-    """Where the first record ends, or -1."""
-    end = text.find(b"\n")
-    while end >= 0 and text.count(b'"', 0, end) % 2:
-        end = text.find(b"\n", end + 1)
-    return end
-
-
-def _last_record_end(text: bytes) -> int:
-    """The last line break that is outside of quotes, or -1."""
-    if b'"' not in text:
-        return text.rfind(b"\n")
-    data = np.frombuffer(text, dtype=np.uint8)
-    inside = np.cumsum(data == ord('"'), dtype=np.int64) % 2 == 1
-    breaks = np.flatnonzero((data == ord("\n")) & ~inside)
-    return int(breaks[-1]) if len(breaks) else -1
-
-
-def _header_text(header: bytes, name: str) -> str:
-    """The names of the columns, which people and other programs read: UTF-8, unlike ids, and without zero bytes."""
-    if b"\0" in header:
-        place = header.index(b"\0") + 1
-        raise FileFormatError(
-            f"{name}, line 1: byte {place:,} is zero, as in UTF-16: expected the names of the columns in UTF-8"
-        )
-    return decoded(header, f"{name}, line 1")
-
-
-def _format_of(header: str, sample: bytes) -> Format:
-    """The separator that cuts the header most often; a decimal comma where numbers are written with one and no dot."""
-    names = re.sub(r'"[^"]*"', "", header)
-    delimiter = max(DELIMITERS, key=names.count)
-    if delimiter == ",":
-        return Format(delimiter, ".")
-    # lines of bytes: those of str also end at \x1e, U+2028 and others, which are letters of a cell
-    rows = csv.reader(map(_decoded, sample[: 1 << 14].splitlines()[:50]), delimiter=delimiter)
-    numbers = [cell.strip() for row in rows for cell in row if _NUMBER.fullmatch(cell.strip())]
-    commas = any("," in cell for cell in numbers) and not any("." in cell for cell in numbers)
-    return Format(delimiter, "," if commas else ".")
-
-
-def _check_names(names: tuple[str, ...], name: str) -> None:
-    numbers = [cell for cell in names if _NUMBER.fullmatch(cell)]
-    if numbers and len(numbers) * 2 >= len(names):
-        raise FileFormatError(
-            f"{name}, line 1: expected the names of the columns, found numbers such as {numbers[0]!r}: put a line of "
-            "names before the rows"
-        )
-    twice = first_repeated(names)
-    if twice is not None:
-        raise FileFormatError(f"{name}, line 1: two columns are called {twice!r}: give them different names")

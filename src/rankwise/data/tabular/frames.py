@@ -23,7 +23,7 @@ from rankwise._version import __version__
 from rankwise.data.checks import Floats, Missing, as_scores
 from rankwise.data.grouping import as_ids
 from rankwise.data.queries import Queries
-from rankwise.data.sources import Peeked, peeked
+from rankwise.data.sources import ByteStream, peeked
 from rankwise.data.stored import plain_ids
 from rankwise.data.string_column import StringColumn
 from rankwise.data.tabular import arrow as arrow_files
@@ -34,6 +34,7 @@ from rankwise.data.tabular.rows import (
     TableRows,
     Unjudged,
     as_queries,
+    side_by_side,
     text_as_feature,
     whole_lists,
     without_unjudged,
@@ -42,106 +43,8 @@ from rankwise.data.tabular.rows import (
 if TYPE_CHECKING:
     import narwhals as nw
 
-# ------------------------------------------------------------------------------------------------------ frame columns
-# Columns of a data frame in memory into arrays: polars, pandas and Arrow alike, through narwhals.
-
-
-_ROWS = 1024
-
-
-def open_frame(frame: Any) -> "nw.DataFrame[Any]":
-    import narwhals as nw
-
-    try:
-        table = nw.from_native(frame)
-    except (TypeError, ValueError) as error:  # ValueError: a column name twice
-        raise DataError(f"a table is polars, pandas or Arrow: {(str(error).splitlines() or ['?'])[0]}") from error
-    return table.collect() if isinstance(table, nw.LazyFrame) else table
-
-
-def rows_of(
-    table: "nw.DataFrame[Any]", columns: Columns, grades: Mapping[str, float] | None, unjudged: Unjudged
-) -> TableRows:
-    """The columns that play a role, as arrays."""
-    for name in columns.features:
-        column = table.get_column(name)
-        if not _is_number(column.dtype):
-            values = column.drop_nulls().head(1).to_list()
-            raise DataError(text_as_feature(name, f"{values[0]!r:.40}" if values else str(column.dtype)))
-    return TableRows(
-        _matrix(table, columns.features),
-        None if columns.label is None else _labels(table, columns.label, grades, unjudged),
-        as_ids(_identities(table, columns.qid), "qid"),
-        None if columns.docid is None else StringColumn.of(_identities(table, columns.docid)),
-        None if columns.weight is None else _numbers(table, columns.weight, "weight"),
-    )
-
-
-def _labels(
-    table: "nw.DataFrame[Any]", name: str, grades: Mapping[str, float] | None, unjudged: Unjudged
-) -> NDArray[np.float64]:
-    """Labels as numbers; where ``unjudged`` says what to do with them, nulls as NaN."""
-    if grades is None:
-        return _numbers(table, name, "label", nulls=unjudged != "error")
-    if unjudged == "error":
-        _refuse_nulls(table, name)
-    values = table.get_column(name).to_list()
-    unknown = [value for value in dict.fromkeys(values) if value is not None and str(value) not in grades]
-    if unknown:
-        raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, and grades does not say what that means")
-    return np.array([np.nan if value is None else grades[str(value)] for value in values], dtype=np.float64)
-
-
-def _matrix(table: "nw.DataFrame[Any]", names: Sequence[str]) -> Floats:
-    """Columns side by side, nulls as NaN; filled a block of rows at a time, which is kinder to the cache."""
-    import narwhals as nw
-
-    single = bool(names) and all(table.get_column(name).dtype == nw.Float32 for name in names)
-    columns = [table.get_column(name).cast(nw.Float32 if single else nw.Float64).to_numpy() for name in names]
-    shape = (len(table), len(names))
-    X: Floats = np.empty(shape, dtype=np.float32) if single else np.empty(shape, dtype=np.float64)
-    for first in range(0, len(X), _ROWS):
-        for place, column in enumerate(columns):
-            X[first : first + _ROWS, place] = column[first : first + _ROWS]
-    return X
-
-
-def _numbers(table: "nw.DataFrame[Any]", name: str, role: str, nulls: bool = False) -> NDArray[np.float64]:
-    import narwhals as nw
-
-    dtype = table.get_column(name).dtype
-    if not _is_number(dtype):
-        raise DataError(
-            f"column {name!r} holds {dtype}, and a {role} is a number: turn it into numbers first"
-            + (", or say what its words mean by grades={'bad': 0, 'good': 1}" if role == "label" else "")
-        )
-    if not nulls:
-        _refuse_nulls(table, name)
-    return np.asarray(table.get_column(name).cast(nw.Float64).to_numpy(), dtype=np.float64)
-
-
-def _identities(table: "nw.DataFrame[Any]", name: str) -> Any:
-    """Ids as an array of numbers, or as a list of whatever they are."""
-    _refuse_nulls(table, name)
-    column = table.get_column(name)
-    return column.to_numpy() if column.dtype.is_numeric() else column.to_list()
-
-
-def _refuse_nulls(table: "nw.DataFrame[Any]", name: str) -> None:
-    null = table.get_column(name).is_null().to_numpy()
-    if null.any():
-        raise DataError(f"column {name!r} has no value at row {int(np.argmax(null)):,}")
-
-
-def _is_number(dtype: Any) -> bool:
-    import narwhals as nw
-
-    return bool(dtype.is_numeric() or dtype == nw.Boolean)
-
-
 Backend = Literal["pandas", "polars", "pyarrow"]
 File = str | os.PathLike[str]
-
 CSV = (".csv", ".tsv", ".tab")
 _OF_TEXTS = ("missing", "unjudged")  # what a LETOR text can be told as well
 
@@ -242,14 +145,14 @@ def is_table(path: File) -> bool:
     return suffix_of(path) in (*arrow_files.ENDINGS, *CSV)
 
 
-def read_table(path: File | Peeked, **columns: Any) -> Queries:
+def read_table(path: File | ByteStream, **columns: Any) -> Queries:
     """Judged lists from a parquet, Arrow or CSV file; the keywords are those of :func:`from_frame`.
 
     CSV needs no other package. It may be gzipped; separators (``,``, ``;``, tab, ``|``), decimal commas and a byte
     order mark are found out. Its query ids are numbers if each is written as a number would be (``007`` stays
     ``007``), and document ids are texts. A text of LETOR lines is read as what it is, whatever its name.
     """
-    if isinstance(path, Peeked):
+    if isinstance(path, ByteStream):
         return _read_text(path, columns)
     suffix = _known_suffix(path)
     if suffix in CSV:
@@ -267,7 +170,7 @@ def read_table(path: File | Peeked, **columns: Any) -> Queries:
 
 
 def iter_table(
-    path: File | Peeked,
+    path: File | ByteStream,
     roles: Roles,
     *,
     rows: int | None = 100_000,
@@ -287,7 +190,7 @@ def iter_table(
     missing : as for :func:`from_frame`
     on_read : is called with the number of bytes each time some are read
     """
-    if isinstance(path, Peeked):
+    if isinstance(path, ByteStream):
         yield from _iter_csv(path, roles, rows, missing)
         return
     suffix, name = _known_suffix(path), path_of(path)
@@ -336,7 +239,7 @@ def _names_of(queries: Queries) -> Sequence[str]:
     return queries.feature_names or [f"f_{place}" for place in range(1, queries.n_features + 1)]
 
 
-# ------------------------------------------------------------------------------------------- files
+# ---------------------------------------------------------------------------------------------------------------- files
 
 
 def suffix_of(path: File) -> str:
@@ -363,7 +266,7 @@ def _about(name: str) -> Iterator[None]:
         raise DataError(str(error) if str(error).startswith(name) else f"{name}: {error}") from error
 
 
-def _read_text(source: Peeked, columns: dict[str, Any]) -> Queries:
+def _read_text(source: ByteStream, columns: dict[str, Any]) -> Queries:
     if source.kind == "letor":
         from rankwise.data.letor.read import read_letor
 
@@ -376,8 +279,96 @@ def _read_text(source: Peeked, columns: dict[str, Any]) -> Queries:
         return as_queries(rows, wanted.columns.features, wanted.missing, wanted.columns.weight)
 
 
-def _iter_csv(source: Peeked, roles: Roles, rows: int | None, missing: Missing) -> Iterator[Queries]:
+def _iter_csv(source: ByteStream, roles: Roles, rows: int | None, missing: Missing) -> Iterator[Queries]:
     text = CsvText.open(source)
     with _about(source.name):
         wanted = text.wanted(roles, missing=missing)
         yield from whole_lists(text.pieces(wanted), wanted.columns.features, missing, rows, source.name)
+
+
+# ---------------------------------------------------------------------------------------------- columns of a data frame
+
+
+def open_frame(frame: Any) -> "nw.DataFrame[Any]":
+    import narwhals as nw
+
+    try:
+        table = nw.from_native(frame)
+    except (TypeError, ValueError) as error:  # ValueError: a column name twice
+        raise DataError(f"a table is polars, pandas or Arrow: {(str(error).splitlines() or ['?'])[0]}") from error
+    return table.collect() if isinstance(table, nw.LazyFrame) else table
+
+
+def rows_of(
+    table: "nw.DataFrame[Any]", columns: Columns, grades: Mapping[str, float] | None, unjudged: Unjudged
+) -> TableRows:
+    """The columns that play a role, as arrays."""
+    for name in columns.features:
+        column = table.get_column(name)
+        if not _is_number(column.dtype):
+            values = column.drop_nulls().head(1).to_list()
+            raise DataError(text_as_feature(name, f"{values[0]!r:.40}" if values else str(column.dtype)))
+    return TableRows(
+        _matrix(table, columns.features),
+        None if columns.label is None else _labels(table, columns.label, grades, unjudged),
+        as_ids(_identities(table, columns.qid), "qid"),
+        None if columns.docid is None else StringColumn.of(_identities(table, columns.docid)),
+        None if columns.weight is None else _numbers(table, columns.weight, "weight"),
+    )
+
+
+def _labels(
+    table: "nw.DataFrame[Any]", name: str, grades: Mapping[str, float] | None, unjudged: Unjudged
+) -> NDArray[np.float64]:
+    """Labels as numbers; where ``unjudged`` says what to do with them, nulls as NaN."""
+    if grades is None:
+        return _numbers(table, name, "label", nulls=unjudged != "error")
+    if unjudged == "error":
+        _refuse_nulls(table, name)
+    values = table.get_column(name).to_list()
+    unknown = [value for value in dict.fromkeys(values) if value is not None and str(value) not in grades]
+    if unknown:
+        raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, and grades does not say what that means")
+    return np.array([np.nan if value is None else grades[str(value)] for value in values], dtype=np.float64)
+
+
+def _matrix(table: "nw.DataFrame[Any]", names: Sequence[str]) -> Floats:
+    """Columns side by side, nulls as NaN; filled a block of rows at a time, which is kinder to the cache."""
+    import narwhals as nw
+
+    single = bool(names) and all(table.get_column(name).dtype == nw.Float32 for name in names)
+    columns = [table.get_column(name).cast(nw.Float32 if single else nw.Float64).to_numpy() for name in names]
+    return side_by_side(columns, len(table), np.float32 if single else np.float64)
+
+
+def _numbers(table: "nw.DataFrame[Any]", name: str, role: str, nulls: bool = False) -> NDArray[np.float64]:
+    import narwhals as nw
+
+    dtype = table.get_column(name).dtype
+    if not _is_number(dtype):
+        raise DataError(
+            f"column {name!r} holds {dtype}, and a {role} is a number: turn it into numbers first"
+            + (", or say what its words mean by grades={'bad': 0, 'good': 1}" if role == "label" else "")
+        )
+    if not nulls:
+        _refuse_nulls(table, name)
+    return np.asarray(table.get_column(name).cast(nw.Float64).to_numpy(), dtype=np.float64)
+
+
+def _identities(table: "nw.DataFrame[Any]", name: str) -> Any:
+    """Ids as an array of numbers, or as a list of whatever they are."""
+    _refuse_nulls(table, name)
+    column = table.get_column(name)
+    return column.to_numpy() if column.dtype.is_numeric() else column.to_list()
+
+
+def _refuse_nulls(table: "nw.DataFrame[Any]", name: str) -> None:
+    null = table.get_column(name).is_null().to_numpy()
+    if null.any():
+        raise DataError(f"column {name!r} has no value at row {int(np.argmax(null)):,}")
+
+
+def _is_number(dtype: Any) -> bool:
+    import narwhals as nw
+
+    return bool(dtype.is_numeric() or dtype == nw.Boolean)

@@ -14,10 +14,8 @@ from rankwise.data.letor.read import as_written
 from rankwise.data.queries import Queries
 from rankwise.data.string_column import StringColumn
 
-# ------------------------------------------------------------------------------------------------------ table columns
-# Which column of a table is what: query ids, labels, document ids, weights, and the features.
-
-
+Unjudged = Literal["error", "drop", "zero"]
+_ROWS = 1024  # rows of a matrix that are filled together
 _SHOWN = 12  # names that a sentence can carry
 # What others call it: offered where nothing is spelt alike.
 _ALSO = {
@@ -100,7 +98,7 @@ def text_as_feature(name: str, found: str) -> str:
     )
 
 
-Unjudged = Literal["error", "drop", "zero"]
+# ------------------------------------------------------------------------------------------------------- rows as arrays
 
 
 class TableRows(NamedTuple):
@@ -133,6 +131,15 @@ def _joined(columns: tuple[Any, ...]) -> Any:
     if columns[0] is None:
         return None
     return StringColumn.concat(columns) if isinstance(columns[0], StringColumn) else np.concatenate(columns)
+
+
+def side_by_side(columns: Sequence[NDArray[Any]], n_rows: int, dtype: type = np.float64) -> Floats:
+    """Columns as a matrix; filled by blocks of rows, which stay in the cache."""
+    X: Floats = np.empty((n_rows, len(columns)), dtype=dtype)
+    for first in range(0, n_rows, _ROWS):
+        for place, column in enumerate(columns):
+            X[first : first + _ROWS, place] = column[first : first + _ROWS]
+    return X
 
 
 def without_unjudged(rows: TableRows, unjudged: Unjudged) -> TableRows:
