@@ -1,4 +1,4 @@
-"""Paths that come from outside: what cannot be a path is refused in one sentence, before the system sees it."""
+"""Paths that come from outside: what cannot be a path raises a clear error before the system sees it."""
 
 import os
 
@@ -13,11 +13,17 @@ def path_of(path: object) -> str:
     Parameters
     ----------
     path : str, bytes or os.PathLike
+        The path.
+
+    Returns
+    -------
+    name : str
+        The same path.
 
     Raises
     ------
     RankwiseError
-        If it is no path, is empty, holds a zero byte, or holds a letter that the file system cannot encode.
+        If it is not a path, is empty, holds a zero byte, or holds a letter that the file system cannot encode.
 
     Examples
     --------

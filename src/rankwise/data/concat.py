@@ -1,4 +1,8 @@
-"""Put judged lists together without ever letting two lists become one."""
+"""Join sets of queries without merging two queries into one.
+
+Parts with the same feature names in another order are aligned by name. What only some of the parts carry (labels, ids,
+feature names) raises an error that names the part.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -37,7 +41,7 @@ def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
 
 
 def _same_features(parts: Sequence[Queries]) -> list[Queries]:
-    """The parts with their features in the first one's order, by name; refused where the names differ."""
+    """The parts with their features in the order of the first part."""
     first = parts[0]
     aligned = []
     for number, part in enumerate(parts):
@@ -50,6 +54,7 @@ def _same_features(parts: Sequence[Queries]) -> list[Queries]:
 
 
 def _labels(parts: Sequence[Queries]) -> NDArray[np.float64] | None:
+    """The labels of all parts, or None where no part has any."""
     labels = [part.y for part in parts if part.y is not None]
     if labels and len(labels) != len(parts):
         unlabelled = next(number for number, part in enumerate(parts) if part.y is None)
@@ -58,6 +63,7 @@ def _labels(parts: Sequence[Queries]) -> NDArray[np.float64] | None:
 
 
 def _ids(parts: Sequence[Queries], rename: bool) -> NDArray[Any] | None:
+    """The query ids of all parts; an id in two parts raises an error unless ids are renamed."""
     if rename:
         texts = [f"{number}/{name}" for number, part in enumerate(parts) for name in part.names()]
         return np.array(texts, dtype=str)
@@ -81,6 +87,7 @@ def _ids(parts: Sequence[Queries], rename: bool) -> NDArray[Any] | None:
 
 
 def _docids(parts: Sequence[Queries]) -> StringColumn | None:
+    """The document ids of all parts, or None where no part has any."""
     docids = [part.docid for part in parts if part.docid is not None]
     if docids and len(docids) != len(parts):
         nameless = next(number for number, part in enumerate(parts) if part.docid is None)

@@ -29,22 +29,51 @@ Array = TypeVar("Array", bound=NDArray[Any])
 
 
 class Queries:
-    """Judged lists: documents x features, labels, and which rows belong to which query.
+    """Judged queries: documents x features, labels, and which rows belong to which query.
 
-    Query q owns rows ``rows[start[q]:start[q+1]]``. ``X``, ``y``, ``docid`` and every score stay in the order of
-    the input, and ``X`` is not copied. Make one by :meth:`from_arrays`, :meth:`from_frame`, :func:`read_letor` or
-    :func:`load`; the constructor takes the layout itself, and checks all of it.
+    Query q owns the rows ``rows[start[q]:start[q+1]]``. ``X``, ``y``, ``docid`` and every score stay in the order of
+    the input, and ``X`` is not copied. :meth:`from_arrays`, :meth:`from_frame`, :func:`read_letor` and :func:`load`
+    make `Queries` from data. The constructor takes the layout itself and checks all of it.
+
+    Parameters
+    ----------
+    X : array-like, shape (n_documents, n_features)
+        The features, finite; float32 and float64 are kept as they are.
+    y : array-like, shape (n_documents,), or None
+        The labels, finite and 0 or more; None for data to be ranked.
+    start : array-like of int, shape (n_queries + 1,)
+        Offsets that climb from 0 to the number of documents.
+    rows : array-like of int, shape (n_documents,), default=None
+        Every row number once, query after query; None where the rows are already grouped.
+    weight : array-like, shape (n_queries,), default=None
+        The query weights; None weights all queries equally.
+    qid : sequence of hashable, length n_queries, default=None
+        One id per query, without repeats.
+    docid : sequence, length n_documents, default=None
+        One id per document.
+    feature_names : sequence of str, length n_features, default=None
+        One name per feature, without repeats.
+    scaling : Scaler, default=None
+        The fitted scaler that made ``X``.
 
     Attributes
     ----------
-    X : documents x features, C-contiguous float32 or float64 (read-only view of what was given)
-    y : labels, float64, 0 or more; None for data to be ranked
-    start, rows : int64; the layout above
-    weight : one number a query, or None where all count the same
-    qid : one identity a query, or None
-    docid : one text a document, or None
-    feature_names : tuple of names, or None
-    scaling : the fitted :class:`Scaler` that made ``X``, or None
+    X : ndarray of float32 or float64, shape (n_documents, n_features)
+        The features, C-contiguous: a read-only view of what was given.
+    y : ndarray of float64, shape (n_documents,), or None
+        The labels; None for data to be ranked.
+    start : ndarray of int64, shape (n_queries + 1,)
+        The offsets of the queries in ``rows``.
+    weight : ndarray of float64, shape (n_queries,), or None
+        The query weights; None where all queries weigh the same. See also :attr:`query_weight`.
+    qid : ndarray, shape (n_queries,), or None
+        The query ids.
+    docid : StringColumn, length n_documents, or None
+        The document ids.
+    feature_names : tuple of str, or None
+        The feature names.
+    scaling : Scaler or None
+        The fitted scaler that made ``X``.
 
     Examples
     --------
@@ -99,7 +128,7 @@ class Queries:
         feature_names: tuple[str, ...] | None = None,
         scaling: "Scaler | None" = None,
     ) -> "Queries":
-        """Queries of parts that were checked where they came from; nothing is looked at again."""
+        """Queries of parts that were checked where they came from; nothing is checked again."""
         queries = object.__new__(cls)
         queries._set(X, y, start, rows, weight, qid, docid, feature_names, scaling)
         return queries
@@ -126,18 +155,43 @@ class Queries:
         feature_names: Sequence[str] | None = None,
         missing: Missing = "error",
     ) -> "Queries":
-        """Judged lists from arrays.
+        """Make queries from arrays.
 
         Parameters
         ----------
-        X : documents x features; float32 and float64 are kept as they are, scipy sparse is made dense if it fits
-        y : labels, 0 or more; None for data to be ranked
-        qid : one hashable id a row, in any order; or
-        group : sizes of consecutive queries; a size of 0 is a query without documents, and gives a warning
-        weight : one number a query, in order of first appearance; 0, or between 1e-100 and 1e100
-        docid : one identity a row
-        feature_names : one name a feature, no name twice; a data frame's columns where None
-        missing : what to do with NaN and infinity: "error", "zero", or "min" (smallest of the query, LETOR's rule)
+        X : array-like or sparse matrix, shape (n_documents, n_features)
+            The features. float32 and float64 are kept as they are; a scipy sparse matrix is made dense if it fits into
+            memory.
+        y : array-like, shape (n_documents,), default=None
+            The labels, 0 or more; None for data to be ranked.
+        qid : sequence of hashable, length n_documents, default=None
+            One id per row, in any order. Give either ``qid`` or ``group``.
+        group : array-like of int, shape (n_queries,), default=None
+            The sizes of consecutive queries. A size of 0 is a query without documents.
+        weight : array-like, shape (n_queries,), default=None
+            One number per query, in order of first appearance: 0, or between 1e-100 and 1e100.
+        docid : sequence, length n_documents, default=None
+            One id per row.
+        feature_names : sequence of str, length n_features, default=None
+            One name per feature, without repeats; the columns of a data frame where None.
+        missing : {"error", "zero", "min"}, default="error"
+            What to do with NaN and infinity. "min" takes the smallest value of the feature in the same query (LETOR's
+            rule).
+
+        Returns
+        -------
+        queries : Queries
+            The queries, numbered by first appearance.
+
+        Raises
+        ------
+        DataError
+            If the grouping is not given exactly once, or an array does not have the shape, type or values above.
+
+        Warns
+        -----
+        DataWarning
+            If ``group`` holds a size of 0.
         """
         if feature_names is None and hasattr(X, "columns"):
             feature_names = list(X.columns)  # a data frame names its features
@@ -152,24 +206,60 @@ class Queries:
 
     @classmethod
     def from_frame(cls, frame: Any, **columns: Any) -> "Queries":
-        """Judged lists from a polars, pandas or Arrow table; see :func:`rankwise.data.tabular.frames.from_frame`."""
+        """Make queries from a polars, pandas or Arrow table.
+
+        Parameters
+        ----------
+        frame : data frame
+            One row per document.
+        **columns : keyword arguments
+            The column names and options of :func:`rankwise.data.tabular.frames.from_frame`.
+
+        Returns
+        -------
+        queries : Queries
+            The queries of the table.
+        """
         from rankwise.data.tabular.frames import from_frame
 
         return from_frame(frame, **columns)
 
     @classmethod
     def from_letor(cls, path: "str | PathLike[str]", **options: Any) -> "Queries":
-        """Judged lists from LETOR / SVMlight text; see :func:`rankwise.read_letor`."""
+        """Read queries from LETOR / SVMlight text.
+
+        Parameters
+        ----------
+        path : path, ``-`` or binary file object
+            The text.
+        **options : keyword arguments
+            The options of :func:`rankwise.read_letor`.
+
+        Returns
+        -------
+        queries : Queries
+            The queries of the text.
+        """
         from rankwise.data.letor.read import read_letor
 
         return read_letor(path, **options)
 
     @classmethod
     def concat(cls, parts: Sequence["Queries"], *, rename: bool = False) -> "Queries":
-        """All queries of the parts, in order.
+        """Join sets of queries, in order.
 
-        Parts that share a query id are refused, because two lists would become one; ``rename=True`` makes the ids
-        the texts ``part/id``.
+        Parameters
+        ----------
+        parts : sequence of Queries
+            The sets. Either all or none carry labels, query ids, document ids and feature names.
+        rename : bool, default=False
+            Whether the query ids become the texts ``part/id``. Otherwise parts that share a query id raise an error,
+            because two queries would become one.
+
+        Returns
+        -------
+        queries : Queries
+            All queries of the parts.
         """
         from rankwise.data.concat import concat
 
@@ -179,32 +269,32 @@ class Queries:
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """Row numbers, query after query; the identity when the input was grouped."""
+        """Row numbers, query after query; the identity where the input was grouped."""
         return np.arange(len(self.X), dtype=np.int64) if self._rows is None else self._rows
 
     @property
     def scattered_rows(self) -> NDArray[np.int64] | None:
-        """``rows`` where they have to be looked up, None where the input was grouped."""
+        """``rows`` where the input was not grouped, otherwise None: what functions take that skip the look-up then."""
         return self._rows
 
     @property
     def is_grouped(self) -> bool:
-        """Whether every query's rows already stand together, so that no row has to be looked up."""
+        """Whether the rows of every query stand together in the input, in the order of the queries."""
         return self._rows is None
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Documents in each query."""
+        """The number of documents of every query."""
         return np.diff(self.start)
 
     @property
     def n_documents(self) -> int:
-        """Documents in all queries together."""
+        """The number of documents of all queries together."""
         return len(self.X)
 
     @property
     def n_features(self) -> int:
-        """Features of a document."""
+        """The number of features."""
         return int(self.X.shape[1])
 
     @property
@@ -213,14 +303,25 @@ class Queries:
         return len(self), self.n_features
 
     def labels(self) -> NDArray[np.float64]:
-        """``y``, or the sentence that says that labels are needed."""
+        """The labels, for functions that need them.
+
+        Returns
+        -------
+        y : ndarray of float64, shape (n_documents,)
+            The labels, in input order.
+
+        Raises
+        ------
+        DataError
+            If the queries carry no labels.
+        """
         if self.y is None:
             raise DataError("these queries carry no labels, and labels are needed here: use with_labels(y)")
         return self.y
 
     @property
     def query_of_row(self) -> NDArray[np.int64]:
-        """For each row, in input order, the number of its query."""
+        """The number of the query of every row, in input order."""
         owner = np.repeat(np.arange(len(self), dtype=np.int64), self.sizes)
         if self._rows is None:
             return owner
@@ -229,7 +330,18 @@ class Queries:
         return placed
 
     def rows_of(self, query: int) -> Any:
-        """What picks one query's rows out of an array in input order: a slice when they stand together."""
+        """What selects the rows of one query from an array in input order.
+
+        Parameters
+        ----------
+        query : int
+            The number of the query; negative numbers count from the end.
+
+        Returns
+        -------
+        rows : slice or ndarray of int64
+            A slice where the rows stand together.
+        """
         if not isinstance(query, (int, np.integer)) or not -len(self) <= query < len(self):
             raise DataError(f"rows_of takes the number of a query, 0 to {len(self) - 1:,}: found {query!r:.60}")
         query = range(len(self))[int(query)]
@@ -237,7 +349,18 @@ class Queries:
         return slice(first, last) if self._rows is None else self._rows[first:last]
 
     def in_query_order(self, values: Array) -> Array:
-        """Values per document, in input order, brought into the order of ``rows``: query after query."""
+        """Bring values per document from input order into the order of ``rows``.
+
+        Parameters
+        ----------
+        values : ndarray, shape (n_documents, ...)
+            Values in input order.
+
+        Returns
+        -------
+        values : ndarray, shape (n_documents, ...)
+            The values query after query; the same array where the input was grouped.
+        """
         return values if self._rows is None else values[self._rows]  # type: ignore[return-value]
 
     @property
@@ -247,11 +370,17 @@ class Queries:
 
     @property
     def counted(self) -> NDArray[np.int64]:
-        """The numbers of the queries whose weight is not 0."""
+        """The numbers of the queries of non-zero weight."""
         return np.flatnonzero(self.query_weight)
 
     def names(self) -> list[Any]:
-        """The query ids as plain Python values; positions where the queries have none."""
+        """The query ids as Python values.
+
+        Returns
+        -------
+        names : list
+            The ids; the positions 0, 1, ... where the queries have none.
+        """
         return list(range(len(self))) if self.qid is None else list(self.qid.tolist())
 
     def __len__(self) -> int:
@@ -291,17 +420,52 @@ class Queries:
     # ------------------------------------------------------------------------------------------- making another
 
     def with_labels(self, y: ArrayLike | None) -> "Queries":
-        """The same documents with other labels (None: without)."""
+        """The same documents with other labels.
+
+        Parameters
+        ----------
+        y : array-like, shape (n_documents,), or None
+            The new labels; None removes the labels.
+
+        Returns
+        -------
+        queries : Queries
+            A copy that shares ``X``.
+        """
         return self._replace(y=None if y is None else checks.as_labels(y, self.n_documents))
 
     def with_weight(self, weight: ArrayLike | None) -> "Queries":
-        """The same lists with other query weights (None: all count the same)."""
+        """The same queries with other weights.
+
+        Parameters
+        ----------
+        weight : array-like, shape (n_queries,), or None
+            The new query weights; None weights all queries equally.
+
+        Returns
+        -------
+        queries : Queries
+            A copy that shares ``X``.
+        """
         return self._replace(weight=None if weight is None else checks.as_weights(weight, len(self)))
 
     def map_features(
         self, function: Callable[[Floats], ArrayLike], *, feature_names: Sequence[str] | None = None
     ) -> "Queries":
-        """The same lists with ``function(X)`` for features; the names are kept while their number stays the same."""
+        """The same queries with transformed features.
+
+        Parameters
+        ----------
+        function : callable
+            Takes ``X`` and returns as many rows.
+        feature_names : sequence of str, default=None
+            The names of the new features; None keeps the old names while the number of features stays the same.
+
+        Returns
+        -------
+        queries : Queries
+            A copy with ``function(X)`` as its features.
+        """
         X = checks.as_features(function(self.X))
         if len(X) != self.n_documents:
             raise DataError(f"the function returned {len(X):,} rows for {self.n_documents:,} documents")
@@ -311,7 +475,23 @@ class Queries:
         return self._replace(X=X, feature_names=checks.as_names(feature_names, X.shape[1]), scaling=None)
 
     def select_features(self, names: Sequence[str]) -> "Queries":
-        """The same lists with the named features, in that order; a name that is not there is refused by name."""
+        """The same queries with some of their features.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The features, in the new order.
+
+        Returns
+        -------
+        queries : Queries
+            A copy with these features.
+
+        Raises
+        ------
+        DataError
+            If the features have no names, or none of them has a given name.
+        """
         if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
             raise DataError(f"features are selected by a list of names: found {names!r:.60}")
         names = list(names)
@@ -329,7 +509,13 @@ class Queries:
         )
 
     def save(self, path: "str | PathLike[str]") -> None:
-        """Write everything to one safe file; :func:`rankwise.load` maps it back into memory."""
+        """Write everything to one file that holds no code; :func:`rankwise.load` maps it back into memory.
+
+        Parameters
+        ----------
+        path : path
+            The file, which is replaced as a whole.
+        """
         from rankwise.data.stored import save_queries
 
         save_queries(self, path)
@@ -338,9 +524,11 @@ class Queries:
         return Queries._trusted, tuple(getattr(self, name) for name in _FIELDS)
 
     def _replace(self, **changes: Any) -> "Queries":
+        """A copy with other fields, by the names of the constructor's parameters."""
         return Queries._trusted(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
 
     def _query(self, query: int) -> Query:
+        """One query as a view."""
         places = self.rows_of(query)
         return Query._trusted(
             self.X[places],
@@ -352,20 +540,21 @@ class Queries:
         )
 
     def _run(self, first: int, last: int) -> "Queries":
-        """Queries first..last-1: views of the same memory when their rows stand together."""
+        """Queries first..last-1: views of the same memory where their rows stand together."""
         if self._rows is not None:
             return self._pick(np.arange(first, last))
         row, end = int(self.start[first]), int(self.start[last])
         return self._at(slice(row, end), self.start[first : last + 1] - row, slice(first, last))
 
     def _pick(self, chosen: NDArray[np.int64]) -> "Queries":
-        """The chosen queries, in the order in which they were asked for."""
+        """The chosen queries, in the requested order."""
         sizes = self.sizes[chosen]
         start = offsets(sizes)
         places = np.repeat(self.start[chosen] - start[:-1], sizes) + np.arange(start[-1])
         return self._at(places if self._rows is None else self._rows[places], start, chosen)
 
     def _at(self, rows: Any, start: NDArray[np.int64], queries: Any) -> "Queries":
+        """The queries whose fields per document are at ``rows`` and whose fields per query are at ``queries``."""
         return Queries._trusted(
             self.X[rows],
             None if self.y is None else self.y[rows],
@@ -382,7 +571,7 @@ _FIELDS = ("X", "y", "start", "_rows", "weight", "qid", "docid", "feature_names"
 
 
 def as_queries(value: Any, function: str) -> Queries:
-    """The queries that a function was given, or the sentence that says what it takes."""
+    """The queries that a function was given, or an error that says what the function takes."""
     if isinstance(value, Queries):
         return value
     hint = "; read_letor and read_table read files" if isinstance(value, (str, bytes, os.PathLike)) else ""
@@ -414,6 +603,7 @@ def _read_only(array: Array) -> Array:
 
 
 def _as_scaling(scaling: Any, n_features: int) -> "Scaler | None":
+    """A scaler fitted on as many features, or None."""
     if scaling is None:
         return None
     from rankwise.data.scaling import Scaler

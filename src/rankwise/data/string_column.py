@@ -1,4 +1,7 @@
-"""A column of texts as one block of UTF-8 bytes and offsets: millions of identities without millions of objects."""
+"""A column of texts as one block of UTF-8 bytes and offsets: millions of ids without millions of objects.
+
+:func:`offsets` and :func:`described` are the two small functions that every ragged array of the package needs.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -11,10 +14,17 @@ from rankwise._errors import DataError, in_one_line
 
 
 class StringColumn:
-    """StringColumn 0..n-1; text i is ``data[offset[i]:offset[i+1]]`` in UTF-8.
+    """Texts 0..n-1; text i is ``data[offset[i]:offset[i+1]]`` in UTF-8.
 
-    Behaves as a sequence of ``str``; a slice, mask or index array gives `StringColumn` again; ``numpy.asarray`` gives
-    an object array.
+    A column behaves as a sequence of ``str``. A slice, mask or index array gives a `StringColumn` again, and
+    ``numpy.asarray`` gives an object array. Bytes that are not UTF-8 are kept (``surrogateescape``).
+
+    Parameters
+    ----------
+    data : ndarray of uint8
+        The bytes of all texts.
+    offset : ndarray of int64, shape (n_texts + 1,)
+        Where the texts begin, climbing, and where the last one ends.
 
     Examples
     --------
@@ -37,14 +47,25 @@ class StringColumn:
 
     @classmethod
     def _trusted(cls, data: NDArray[np.uint8], offset: NDArray[np.int64]) -> "StringColumn":
-        """StringColumn of arrays that were checked: parts of others."""
+        """A column of checked arrays: parts of other columns."""
         texts = object.__new__(cls)
         texts.data, texts.offset = data, offset
         return texts
 
     @classmethod
     def of(cls, texts: Iterable[Any]) -> "StringColumn":
-        """Any identities, each turned into its text."""
+        """Make a column of any identities.
+
+        Parameters
+        ----------
+        texts : iterable
+            The identities; each is turned into its text by ``str``.
+
+        Returns
+        -------
+        column : StringColumn
+            One text per identity.
+        """
         try:
             encoded = [str(text).encode("utf-8", "surrogateescape") for text in texts]
         except TypeError as error:  # nothing to go through, or an object without a text
@@ -55,17 +76,50 @@ class StringColumn:
 
     @classmethod
     def of_bytes(cls, words: Sequence[bytes]) -> "StringColumn":
-        """A column of encoded texts."""
+        """Make a column of encoded texts.
+
+        Parameters
+        ----------
+        words : sequence of bytes
+            The texts in UTF-8.
+
+        Returns
+        -------
+        column : StringColumn
+            One text per word.
+        """
         return cls(np.frombuffer(b"".join(words), dtype=np.uint8), offsets(np.fromiter(map(len, words), np.int64)))
 
     @classmethod
     def empty(cls, count: int) -> "StringColumn":
-        """A column of empty texts."""
+        """Make a column of empty texts.
+
+        Parameters
+        ----------
+        count : int
+            The number of texts.
+
+        Returns
+        -------
+        column : StringColumn
+            The column.
+        """
         return cls(np.zeros(0, dtype=np.uint8), np.zeros(count + 1, dtype=np.int64))
 
     @classmethod
     def concat(cls, parts: Iterable["StringColumn"]) -> "StringColumn":
-        """All texts of the parts, in order."""
+        """Join columns.
+
+        Parameters
+        ----------
+        parts : iterable of StringColumn
+            The columns, at least one.
+
+        Returns
+        -------
+        column : StringColumn
+            All texts of the parts, in order.
+        """
         parts = list(parts)
         lengths = np.concatenate([np.diff(part.offset) for part in parts])
         data = np.concatenate([part.data[part.offset[0] : part.offset[-1]] for part in parts])
@@ -92,6 +146,7 @@ class StringColumn:
         return self._take(places)
 
     def _take(self, places: NDArray[np.int64]) -> "StringColumn":
+        """The texts at these places."""
         length = self.offset[places + 1] - self.offset[places]
         offset = offsets(length)
         # byte j of the result comes from its text's first byte plus its place inside the text
@@ -127,7 +182,7 @@ def offsets(lengths: ArrayLike) -> NDArray[np.int64]:
 
 
 def described(values: Any) -> str:
-    """The shape and type of an array-like, as error messages show it; the class of what is none."""
+    """The shape and type of an array-like for an error message; the class of what is not one."""
     try:
         array = np.asarray(values)
     except Exception:  # whatever a foreign object or a ragged list raises

@@ -1,4 +1,4 @@
-"""Carry a validation set through scikit-learn in one piece."""
+"""Pass a validation set through scikit-learn undivided."""
 
 from typing import Any
 
@@ -9,9 +9,14 @@ from rankwise.data.queries import Queries
 class Unsliced:
     """A set of queries that scikit-learn does not slice.
 
-    ``GridSearchCV`` and its kin cut every argument of ``fit`` that has as many samples as X, so a validation set that
-    happens to have as many queries as the training set would lose some of them without a word. This wrapper has no
-    length and no shape, so it passes through as it is.
+    ``GridSearchCV`` and similar tools slice every argument of ``fit`` that has as many samples as X. A validation set
+    with as many queries as the training set would silently lose some of them. This wrapper has no length and no shape,
+    so scikit-learn passes it on as it is.
+
+    Parameters
+    ----------
+    queries : Queries
+        The validation set.
 
     Examples
     --------
@@ -31,7 +36,18 @@ class Unsliced:
 
     @staticmethod
     def open(value: Any) -> Queries:
-        """The queries inside; queries that were not wrapped are given back as they are."""
+        """The queries inside a wrapper.
+
+        Parameters
+        ----------
+        value : Unsliced or Queries
+            A wrapper, or queries that were not wrapped.
+
+        Returns
+        -------
+        queries : Queries
+            The queries themselves.
+        """
         if isinstance(value, Unsliced):
             return value.queries
         if isinstance(value, Queries):

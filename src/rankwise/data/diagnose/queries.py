@@ -1,4 +1,8 @@
-"""Diagnosis of the lists and their labels: sizes, one-sided lists, labels that a gain cannot take."""
+"""Diagnosis of the queries and their labels: sizes, queries of one label, labels that a gain cannot take, repeats.
+
+Repeated documents within a query, and queries that two splits share, are found by 64-bit keys in linear time and memory
+and then compared value by value.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +20,14 @@ from rankwise.data.queries import Queries
 
 Gain = str | Mapping[float, float] | Sequence[float]
 
-# What other tools take: LightGBM's label_gain has entries for 0..30 and its lists at most 10,000 rows; XGBoost's
+# Limits of other tools: LightGBM's label_gain has entries for 0..30 and its queries at most 10,000 rows; XGBoost's
 # exponential gain takes labels up to 31.
 _LIGHTGBM_LABEL, _XGBOOST_LABEL, _LIGHTGBM_ROWS = 30, 31, 10_000
 # 2^label - 1 is a whole number that float64 holds exactly up to label 53; beyond 996 no sum of gains is safe.
 _EXACT_LABEL, _LARGEST_LABEL = 53, 996
 # More different labels than this are counted in ranges.
 _LABELS_ONE_BY_ONE = 100
-# One query with more documents than this is more often a forgotten query id than a list.
+# One query with more documents than this is more often a forgotten query id than a real query.
 _SUSPICIOUS = 1_000
 
 
@@ -57,6 +61,7 @@ def find_in_lists(queries: Queries, gain: Gain, facts: dict[str, Any]) -> Iterat
 
 
 def _find_in_sizes(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]:
+    """Findings about queries without documents, with one document and with very many."""
     sizes, names = queries.sizes, queries.names()
     single, empty = sizes == 1, sizes == 0
     facts["queries_without_documents"] = int(empty.sum())
@@ -88,6 +93,7 @@ def _find_in_sizes(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]
 
 
 def _find_in_labels(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]:
+    """Findings about queries of one label, queries without relevant documents, and labels that are not integers."""
     labels = queries.labels()
     low, high = _extremes(labels, queries)
     listed = queries.sizes > 1
@@ -118,7 +124,7 @@ def _find_in_labels(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding
 
 
 def _find_in_gain(labels: NDArray[np.float64], gain: Gain) -> Iterator[Finding]:
-    """Labels that the gain of NDCG cannot take, or takes in a way that nobody wants."""
+    """Labels that the gain of NDCG cannot take, or that make it useless."""
     if not isinstance(gain, str):
         if not isinstance(gain, (Mapping, Sequence)) or not all(map(is_number, gain)):
             raise RankwiseError(f"gain is 'exp2', 'linear' or a table of gains by label: found {gain!r:.60}")
@@ -146,6 +152,7 @@ def _find_in_gain(labels: NDArray[np.float64], gain: Gain) -> Iterator[Finding]:
 
 
 def _some(queries: Queries, chosen: NDArray[np.bool_], severity: Severity, have: str, advice: str) -> Finding:
+    """A finding about the chosen queries."""
     number = int(chosen.sum())
     names = queries.names()
     what = f"{plural(number, 'query has', 'queries have')} {have}"
@@ -153,7 +160,7 @@ def _some(queries: Queries, chosen: NDArray[np.bool_], severity: Severity, have:
 
 
 def _extremes(labels: NDArray[np.float64], queries: Queries) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Smallest and largest label of every query; infinity and minus infinity where it has no document."""
+    """The smallest and largest label of every query; infinity and minus infinity where it has no document."""
     low, high = np.full(len(queries), np.inf), np.full(len(queries), -np.inf)
     filled = queries.sizes > 0
     if filled.any():
@@ -164,7 +171,7 @@ def _extremes(labels: NDArray[np.float64], queries: Queries) -> tuple[NDArray[np
 
 
 def _histogram(labels: NDArray[np.float64]) -> dict[str, int]:
-    """Label -> documents, from the smallest label on; in ten ranges of labels where there are very many."""
+    """Label -> documents, from the smallest label on; in ten ranges where there are very many labels."""
     values, numbers = np.unique(labels, return_counts=True)
     if len(values) <= _LABELS_ONE_BY_ONE:
         return {_as_text(value): number for value, number in zip(values.tolist(), numbers.tolist(), strict=True)}
@@ -174,16 +181,13 @@ def _histogram(labels: NDArray[np.float64]) -> dict[str, int]:
 
 
 def _as_text(label: float) -> str:
+    """A label without a needless decimal point."""
     return str(int(label)) if label == int(label) else repr(label)
 
 
-# --------------------------------------------------------------------------------------------------- diagnose repeats
-# Diagnosis of what is there twice: documents within a query, and queries in two splits.
-#
-# Candidates are found by 64-bit keys in linear time and memory, and then compared value by value.
+# ------------------------------------------------------------------------------------------------------------ repeats
 
-
-# Pairs of rows compared together.
+# Pairs of rows that are compared together.
 _COMPARED_TOGETHER = 1 << 12
 
 
@@ -193,10 +197,14 @@ class NamedQueries:
 
     Attributes
     ----------
-    name : what the user calls it
-    queries : the set
-    columns : for each feature of the first set, the column in this one
-    row_key : the rows' keys, made with the first set's multipliers
+    name : str
+        The name that the user gives it.
+    queries : Queries
+        The set.
+    columns : ndarray of int64
+        The column in this set of each feature of the first set.
+    row_key : ndarray of uint64
+        The keys of the rows, made with the multipliers of the first set.
     """
 
     name: str
@@ -241,6 +249,7 @@ def find_shared_queries(splits: list[NamedQueries]) -> Iterator[Finding]:
 
 
 def _compare(one: NamedQueries, two: NamedQueries, mine: Keys, theirs: Keys) -> Iterator[Finding]:
+    """Findings about the queries that two sets share."""
     names, others = one.queries.names(), two.queries.names()
     both_named = one.queries.qid is not None and two.queries.qid is not None
     place = {name: query for query, name in enumerate(names)} if both_named else {}
@@ -289,7 +298,7 @@ def _repeats(queries: Queries, row_key: Keys, owner: NDArray[np.int64]) -> tuple
 
 
 def _fingerprints(split: NamedQueries) -> Keys:
-    """One word a query that depends on its documents and not on their order."""
+    """One word per query that depends on its documents and not on their order."""
     queries = split.queries
     words = mixed(queries.in_query_order(split.row_key))
     total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(words, dtype=np.uint64)])
@@ -297,7 +306,7 @@ def _fingerprints(split: NamedQueries) -> Keys:
 
 
 def _tells(split: NamedQueries, query: int) -> bool:
-    """Whether a query's documents identify it: lists of one document, or of equal ones, are alike by chance."""
+    """Whether the documents of a query identify it: queries of one document, or of equal ones, coincide by chance."""
     keys = split.row_key[split.queries.rows_of(query)]
     return len(keys) > 1 and bool((keys != keys[0]).any())
 

@@ -1,8 +1,12 @@
-"""Read LETOR / SVMlight text, whole or as a stream of whole queries.
+"""Read LETOR / SVMlight text, as a whole or as a stream of whole queries.
 
 ::
 
     <label> qid:<id> <feature>:<value> <feature>:<value> ... # <comment>
+
+:func:`read_letor` maps the text and reads it into one table. :func:`iter_letor` cuts a stream where one run of rows
+with the same qid ends, and reads block after block. Both group the rows by qid; a text without qids needs a file of
+query sizes.
 """
 
 import os
@@ -25,7 +29,7 @@ from rankwise.data.sources import STANDARD_INPUT, ByteStream, Text, name_of, ope
 from rankwise.data.string_column import StringColumn, offsets
 
 SIDE_FILES = (".query", ".group")  # LightGBM's and XGBoost's names
-_LONGEST = 256  # letters of an id up to which all ids may take the room of the longest
+_LONGEST = 256  # letters of an id up to which all ids may take the memory of the longest
 Returning = Literal["error", "new"]
 
 
@@ -41,35 +45,49 @@ def read_letor(
     query_file: Any = None,
     n_jobs: int | None = None,
 ) -> Queries:
-    """Judged lists from LETOR / SVMlight text.
+    """Read judged queries from LETOR / SVMlight text.
 
-    Lines end with a newline, or a carriage return and a newline; a carriage return alone, with text behind it, raises
-    an error. Blank lines and lines that begin with ``#`` are passed over; absent features are 0; rows of a query may
-    stand anywhere. Values are bit for bit what Python's ``float`` makes of them, whatever the number of threads. A file
-    that is not gzipped is mapped, and read straight into X: it must not be cut short meanwhile, which would end the
+    Lines end with a newline, or with a carriage return and a newline; a carriage return alone, with text behind it,
+    raises an error. Blank lines and lines that begin with ``#`` are skipped, absent features are 0, and the rows of a
+    query may stand anywhere. Values are bit for bit those of Python's ``float``, whatever the number of threads. A file
+    that is not gzipped is mapped and read directly into X: it must not be truncated meanwhile, which would end the
     process. An open binary file is read as a stream, to which that does not apply.
 
     Parameters
     ----------
-    path : path, ``-`` for standard input, or binary file object; gzip is recognised by its first bytes
-    dtype : float64, or float32 (the float64 value, rounded)
-    missing : what to do with ``NULL``, ``nan``, ``inf`` and numbers too large: "error", "zero", or "min" (the smallest
-        of that feature in the query, LETOR's rule)
-    unjudged : what to do with negative labels: "error", "drop" (leave the document out) or "zero" (label 0)
-    zero_based : whether feature ids begin at 0; "auto": yes if an id 0 occurs
-    n_features : width of X; default: as many as the largest id asks for, or as there are names. An id that asks for
-        more than 100 MB, and for more than 100 values for each byte of the text, raises an error unless this allows it
-    feature_names : one name a feature
-    query_file : for a text without qids, a file with the size of each query, one a line; default: the file beside
-        ``path`` whose name has ``.query`` (LightGBM) or ``.group`` (XGBoost) at the end, if it is there
-    n_jobs : threads; default: every core
+    path : path, ``-`` or binary file object
+        The text; ``-`` is standard input. gzip is recognised by its first bytes.
+    dtype : {"float64", "float32"}, default="float64"
+        The type of X; float32 is the rounded float64 value.
+    missing : {"error", "zero", "min"}, default="error"
+        What to do with ``NULL``, ``nan``, ``inf`` and numbers that are too large. "min" takes the smallest value of the
+        feature in the query (LETOR's rule).
+    unjudged : {"error", "drop", "zero"}, default="error"
+        What to do with negative labels: raise an error, leave the document out, or take label 0.
+    zero_based : bool or "auto", default="auto"
+        Whether feature ids begin at 0; "auto": yes if an id 0 occurs.
+    n_features : int, default=None
+        The width of X; None takes the largest id, or the number of names. An id that needs more than 100 MB, and more
+        than 100 values per byte of the text, raises an error unless this allows it.
+    feature_names : sequence of str, default=None
+        One name per feature.
+    query_file : path, ``-`` or binary file object, default=None
+        For a text without qids: a file with the size of each query, one per line. None takes the file beside ``path``
+        whose name ends in ``.query`` (LightGBM) or ``.group`` (XGBoost), if it exists.
+    n_jobs : int, default=None
+        The number of threads; None uses every core.
 
     Returns
     -------
-    Queries
-        ``qid`` holds whole numbers if every id is written as one, else texts as they stand in the file (``007``
-        stays ``007``). ``docid`` is X where a comment says ``docid = X``, else the comment's first word; it is None
-        if no row has a comment.
+    queries : Queries
+        ``qid`` holds integers if every id is written as one, otherwise texts as in the file (``007`` stays ``007``).
+        ``docid`` is X where a comment says ``docid = X``, otherwise the first word of the comment; it is None if no row
+        has a comment.
+
+    Raises
+    ------
+    FileFormatError
+        If the text cannot be read; the message names the line and the column.
 
     Examples
     --------
@@ -90,7 +108,7 @@ def read_letor(
         raise FileFormatError(f"{text.name}: every label is negative, and unjudged='drop' leaves no row")
     if table.rules.qid == code.WITH_QID:
         if query_file is not None:
-            raise RankwiseError(f"{text.name} has qids, so query_file={query_file!r} has nothing to say: leave it out")
+            raise RankwiseError(f"{text.name} has qids, so query_file={query_file!r} has no effect: leave it out")
         return _queries(table, how)
     query_file = find_side_file(path) if query_file is None else query_file
     if query_file is None:
@@ -115,25 +133,43 @@ def iter_letor(
     returning: Returning = "error",
     on_read: Callable[[int], object] | None = None,
 ) -> Iterator[Queries]:
-    """Judged lists from LETOR / SVMlight text of any length, block after block of whole queries.
+    """Read judged queries from LETOR / SVMlight text of any length, in blocks of whole queries.
 
-    Memory holds one block and the ids of the queries that have been. The rows of a query must stand together: an
-    id that returns after its rows have ended is refused by name. The first block decides how many features there
-    are (unless ``n_features`` or ``feature_names`` does) and whether ids begin at 0 (unless ``zero_based`` does).
+    Memory holds one block and the ids of the queries so far. The rows of a query must stand together: an id that
+    returns after its rows have ended raises an error that names it. The first block decides the number of features
+    (unless ``n_features`` or ``feature_names`` does) and whether ids begin at 0 (unless ``zero_based`` does).
 
     Parameters
     ----------
-    path, dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs : as for :func:`read_letor`
-    rows : documents that a block has at least, unless the text ends
-    returning : what to do with an id that returns after its rows have ended: "error", or "new": it begins another
-        list. With "new" no id is remembered, and a stream of any length takes the memory of one block; a block may
-        then hold an id more than once
-    on_read : is called with the number of bytes (packed ones, if the source is gzipped) each time some are read
+    path : path, ``-`` or binary file object
+        The text; ``-`` is standard input. gzip is recognised by its first bytes.
+    rows : int, default=100_000
+        The smallest number of documents of a block, except for the last one.
+    dtype : {"float64", "float32"}, default="float64"
+        The type of X.
+    missing : {"error", "zero", "min"}, default="error"
+        As for :func:`read_letor`.
+    unjudged : {"error", "drop", "zero"}, default="error"
+        As for :func:`read_letor`.
+    zero_based : bool or "auto", default="auto"
+        Whether feature ids begin at 0.
+    n_features : int, default=None
+        The width of X.
+    feature_names : sequence of str, default=None
+        One name per feature.
+    n_jobs : int, default=None
+        The number of threads; None uses every core.
+    returning : {"error", "new"}, default="error"
+        What to do with an id that returns after its rows have ended: raise an error, or begin another query. With "new"
+        no id is remembered, so that a stream of any length takes the memory of one block; a block may then hold an id
+        more than once.
+    on_read : callable, default=None
+        Receives the number of bytes (packed ones, if the source is gzipped) each time some are read.
 
-    Yields
-    ------
-    Queries
-        Each block decides for itself whether its ids are whole numbers or texts.
+    Returns
+    -------
+    blocks : iterator of Queries
+        The queries. Each block decides for itself whether its ids are integers or texts.
 
     Examples
     --------
@@ -152,7 +188,7 @@ def iter_letor(
 def _iterate(
     path: Any, rows: int, how: Reading, seen: set[str] | None, on_read: Callable[[int], object] | None
 ) -> Iterator[Queries]:
-    """The blocks; ``seen`` collects the ids that may not return, None: each run of rows with one id is a list."""
+    """The blocks; ``seen`` collects the ids that may not return, None makes each run of rows with one id a query."""
     with open_stream(path, on_read) as stream:
         for text, first_line in iter_blocks(stream, rows, skip_negative=how.rules.unjudged == code.DROP):
             table = read_table(text, _first_byte(text) if first_line == 1 else 0, how, first_line)
@@ -190,7 +226,7 @@ def _queries(table: LetorTable, how: Reading, grouping: Grouping | None = None) 
 
 
 def as_written(tokens: StringColumn) -> NDArray[Any]:
-    """Ids as whole numbers if each is written as one is, else as the texts that they are (``007`` stays ``007``)."""
+    """Ids as integers if each is written as one, otherwise as texts (``007`` stays ``007``)."""
     from rankwise._kernels.text.letor_lines import read_integers
 
     data = tokens.data.view()
@@ -214,9 +250,9 @@ def find_side_file(source: Any) -> str | None:
 
 
 def group_sizes(query_file: Any, name: str, dropped: NDArray[np.bool_], n_rows: int) -> Grouping:
-    """Queries of the sizes that the file lists, one a line, without the rows that were dropped.
+    """Queries of the sizes that a file lists, one per line, without the rows that were dropped.
 
-    A query whose rows were all dropped is gone, as it would be from a text with qids.
+    A query whose rows were all dropped disappears, as it does from a text with qids.
     """
     n_lines = len(dropped) or n_rows
     sizes = _read_sizes(query_file, name, n_lines)
@@ -233,7 +269,7 @@ def group_sizes(query_file: Any, name: str, dropped: NDArray[np.bool_], n_rows: 
 
 
 def _read_sizes(query_file: Any, name: str, n_lines: int) -> list[int]:
-    """The sizes, none above the number of rows; Python's own numbers, whose sum does not wrap."""
+    """The sizes, none above the number of rows; Python's own integers, whose sum does not wrap around."""
     text = read_text(query_file)
     sizes = []
     for number, line in enumerate(without_mark(text.data.tobytes(), text.name).splitlines(), start=1):
@@ -254,10 +290,10 @@ def _read_sizes(query_file: Any, name: str, n_lines: int) -> list[int]:
 
 
 def iter_blocks(stream: ByteStream, rows: int, skip_negative: bool) -> Iterator[tuple[Text, int]]:
-    """Blocks with at least ``rows`` rows, all but the last, and the number of each one's first line.
+    """Blocks with at least ``rows`` rows, except for the last one, and the number of each block's first line.
 
-    A row whose label begins with a minus does not count if ``skip_negative``. The bytes of a block are overwritten
-    by the next one.
+    Rows whose label begins with a minus are not counted if ``skip_negative``. The bytes of a block are overwritten by
+    the next one.
     """
     from rankwise._kernels.text.letor_lines import find_last_run
 
@@ -282,7 +318,7 @@ def iter_blocks(stream: ByteStream, rows: int, skip_negative: bool) -> Iterator[
 
 
 class _Held:
-    """The text that has been read and not yet been given away, in memory that grows when it must."""
+    """The text that has been read and not yet been handed out, in memory that grows on demand."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -304,7 +340,7 @@ class _Held:
         return self._whole_lines
 
     def text(self, end: int | None = None) -> Text:
-        """The bytes up to ``end``, all that are there by default."""
+        """The bytes up to ``end``; all bytes by default."""
         data = self._bytes[: self.filled if end is None else end]
         data.flags.writeable = False
         return Text(self._name, data)
@@ -317,7 +353,7 @@ class _Held:
 
 
 def refuse_returning(table: LetorTable, seen: set[str], where: SourceLocation) -> None:
-    """Add the table's queries to those ``seen``; one that was there already, before another, is refused by name."""
+    """Add the queries of a table to ``seen``; a query that was there already, before another one, raises an error."""
     last = None
     for number, qid in enumerate(table.run_qid):
         if qid != last and qid in seen:
@@ -331,7 +367,7 @@ def refuse_returning(table: LetorTable, seen: set[str], where: SourceLocation) -
 
 
 def runs_as_lists(table: LetorTable) -> Grouping:
-    """Every run of rows with one qid is a list of its own, whatever stood before; memory of nothing is needed."""
+    """Make every run of rows with one qid a query of its own, without memory of earlier runs."""
     qid = as_written(table.run_qid)
     begins = np.concatenate([[True], qid[1:] != qid[:-1]])  # neighbours with one id are a run that was read in pieces
     return Grouping(np.append(table.run_row[begins], len(table.y)).astype(np.int64), None, qid[begins])

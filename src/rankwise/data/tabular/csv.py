@@ -1,7 +1,9 @@
-"""CSV text, block by block: separators, decimal commas and byte order marks are found out, ids stay as written.
+"""CSV text, block by block: separators, decimal commas and byte order marks are detected, and ids stay as written.
 
-A block is read by pyarrow where that is installed. What pyarrow does not take, and all of it where it is not there, is
-read cell by cell, which also finds the line and the column that a sentence has to name.
+:class:`CsvText` reads the header and cuts the text into blocks of whole records. :func:`read_fast` reads a block by
+pyarrow where that is installed. What pyarrow rejects, and everything where it is not installed, is read cell by cell by
+:func:`read_cells`, which also finds the line and the column for an error message. No core dependency reads CSV: pandas
+and polars are optional too, and none of them names the line of a cell that is not a number.
 """
 
 import csv
@@ -23,17 +25,17 @@ from rankwise.data.sources import DELIMITERS, ByteStream
 from rankwise.data.string_column import StringColumn
 from rankwise.data.tabular.rows import Columns, Roles, TableRows, Unjudged, side_by_side, text_as_feature
 
-# What stands for nothing in a cell of numbers.
+# Cells of numbers that count as empty.
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 _TRUTHS = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
-_SHOWN = 40  # letters of a cell that a sentence shows
+_SHOWN = 40  # letters of a cell that a message shows
 _BLOCK = 1 << 22  # bytes parsed together
 _LONGEST_HEADER = 1 << 20
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 
 
 class Format(NamedTuple):
-    """How cells are separated, and how a number's fraction is."""
+    """The separator of cells, and the decimal mark of numbers."""
 
     delimiter: str
     decimal: str
@@ -41,9 +43,24 @@ class Format(NamedTuple):
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which columns are read, and what happens to cells that hold nothing.
+    """Which columns are read, and what happens to empty cells.
 
-    ``grades``: what the texts of the label column mean, where it holds texts.
+    Attributes
+    ----------
+    name : str
+        The name of the file, for messages.
+    names : tuple of str
+        All columns of the file.
+    columns : Columns
+        The columns that are read.
+    decimal : {".", ","}
+        The decimal mark.
+    missing : {"error", "zero", "min"}
+        What happens to features that are not finite.
+    unjudged : {"error", "drop", "zero"}
+        What happens to labels that are empty or negative.
+    grades : mapping of str to float, or None
+        The labels of the words in the label column, where it holds words.
     """
 
     name: str
@@ -57,7 +74,21 @@ class Wanted:
 
 @dataclass(frozen=True)
 class CsvText:
-    """An open CSV text whose header has been read."""
+    """An open CSV text whose header has been read.
+
+    Attributes
+    ----------
+    source : ByteStream
+        The source, after its first bytes.
+    format : Format
+        The detected format.
+    names : tuple of str
+        The columns.
+    rest : bytes
+        Bytes that were read from the source and not yet handed out.
+    first_line : int
+        The number of the first line after the header.
+    """
 
     source: ByteStream
     format: Format
@@ -67,7 +98,23 @@ class CsvText:
 
     @classmethod
     def open(cls, source: ByteStream) -> "CsvText":
-        """Read the header and find out the format; what is no header is refused."""
+        """Read the header and detect the format.
+
+        Parameters
+        ----------
+        source : ByteStream
+            The text, from its beginning.
+
+        Returns
+        -------
+        text : CsvText
+            The open text.
+
+        Raises
+        ------
+        FileFormatError
+            If the first line is not a header of different names in UTF-8.
+        """
         text = source.read(len(source.head)).removeprefix(MARK)
         while (end := _record_end(text)) < 0 and (more := source.read(_BLOCK)):
             if len(text) > _LONGEST_HEADER:
@@ -85,11 +132,11 @@ class CsvText:
         return cls(source, found, columns, rest, 1 + header.count(b"\n"))
 
     def wanted(self, roles: Roles, **policies: Any) -> Wanted:
-        """The columns that play a role, and what to do with cells that hold nothing."""
+        """The columns with a role, and what happens to empty cells."""
         return Wanted(self.source.name, self.names, roles.among(self.names), self.format.decimal, **policies)
 
     def pieces(self, wanted: Wanted) -> Iterator[TableRows]:
-        """The rows, some thousands at a time; none at all is refused."""
+        """The rows, some thousands at a time; a text without rows raises an error."""
         line, found = self.first_line, False
         for block in self._blocks():
             rows = read_fast(block, self.format.delimiter, wanted)
@@ -102,7 +149,7 @@ class CsvText:
             raise FileFormatError(f"{self.source.name} holds names of columns and no rows")
 
     def _blocks(self) -> Iterator[bytes]:
-        """Whole records, as many as fit; a line break inside quotes ends none."""
+        """Blocks of whole records; a line break inside quotes does not end a record."""
         held, size, ended = self.rest, _BLOCK, False
         while held or not ended:
             if len(held) < size and not ended:
@@ -127,7 +174,7 @@ def _record_end(text: bytes) -> int:
 
 
 def _last_record_end(text: bytes) -> int:
-    """The last line break that is outside of quotes, or -1."""
+    """The last line break outside of quotes, or -1."""
     if b'"' not in text:
         return text.rfind(b"\n")
     data = np.frombuffer(text, dtype=np.uint8)
@@ -137,7 +184,7 @@ def _last_record_end(text: bytes) -> int:
 
 
 def _header_text(header: bytes, name: str) -> str:
-    """The names of the columns, which people and other programs read: UTF-8, unlike ids, and without zero bytes."""
+    """The header, which must be UTF-8 without zero bytes, unlike ids: people and other programs read it."""
     if b"\0" in header:
         place = header.index(b"\0") + 1
         raise FileFormatError(
@@ -147,7 +194,7 @@ def _header_text(header: bytes, name: str) -> str:
 
 
 def _format_of(header: str, sample: bytes) -> Format:
-    """The separator that cuts the header most often; a decimal comma where numbers are written with one and no dot."""
+    """The separator that occurs most often in the header; a decimal comma where numbers have commas and no dots."""
     names = re.sub(r'"[^"]*"', "", header)
     delimiter = max(DELIMITERS, key=names.count)
     if delimiter == ",":
@@ -160,6 +207,7 @@ def _format_of(header: str, sample: bytes) -> Format:
 
 
 def _check_names(names: tuple[str, ...], name: str) -> None:
+    """Refuse a header of numbers, and a header in which a name occurs twice."""
     numbers = [cell for cell in names if _NUMBER.fullmatch(cell)]
     if numbers and len(numbers) * 2 >= len(names):
         raise FileFormatError(
@@ -172,6 +220,7 @@ def _check_names(names: tuple[str, ...], name: str) -> None:
 
 
 def _decoded(text: bytes) -> str:
+    """The text of bytes that may not be UTF-8."""
     return text.decode("utf-8", "surrogateescape")
 
 
@@ -179,7 +228,22 @@ def _decoded(text: bytes) -> str:
 
 
 def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
-    """The rows, or None where somebody has to look closer: texts among numbers, cells that hold nothing ..."""
+    """The rows of a block by pyarrow.
+
+    Parameters
+    ----------
+    block : bytes
+        Whole records.
+    delimiter : str
+        The separator.
+    wanted : Wanted
+        The columns.
+
+    Returns
+    -------
+    rows : TableRows or None
+        None where pyarrow is not installed, or where a cell needs a closer look: words among numbers, empty cells.
+    """
     columns = wanted.columns
     if importlib.util.find_spec("pyarrow") is None or wanted.grades is not None:
         return None
@@ -221,7 +285,7 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
 
 
 def _texts(column: Any) -> StringColumn:
-    """A column of bytes without copying them one by one."""
+    """A column of bytes, without copying the texts one by one."""
     chunk = column.combine_chunks()
     _, offsets, data = chunk.buffers()
     places = np.frombuffer(offsets, dtype=np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].astype(np.int64)
@@ -232,7 +296,29 @@ def _texts(column: Any) -> StringColumn:
 
 
 def read_cells(text: str, delimiter: str, first_line: int, wanted: Wanted) -> TableRows:
-    """The records of a text whose first line has this number."""
+    """The rows of a block, cell by cell.
+
+    Parameters
+    ----------
+    text : str
+        Whole records.
+    delimiter : str
+        The separator.
+    first_line : int
+        The number of the first line, for messages.
+    wanted : Wanted
+        The columns.
+
+    Returns
+    -------
+    rows : TableRows
+        The rows of the block.
+
+    Raises
+    ------
+    FileFormatError
+        If a cell cannot be read; the message names the line and the column.
+    """
     block = _Block(text, delimiter, first_line, wanted)
     columns = wanted.columns
     labels = None if columns.label is None else [block.label(row, columns.label) for row in range(len(block.cells))]
@@ -246,7 +332,7 @@ def read_cells(text: str, delimiter: str, first_line: int, wanted: Wanted) -> Ta
 
 
 class _Block:
-    """Records as lists of cells, each with the number of the line that it ends in."""
+    """The records of a block as lists of cells, each with the number of the line that it ends in."""
 
     def __init__(self, text: str, delimiter: str, first_line: int, wanted: Wanted) -> None:
         self.wanted = wanted
@@ -265,25 +351,30 @@ class _Block:
             self.cells.append(record)
 
     def _records(self, reader: Any, first_line: int) -> Iterator[list[str]]:
+        """The records; a quote that does not end raises an error."""
         try:
             yield from reader
         except csv.Error as error:  # a quote that does not end, as a rule
             raise FileFormatError(f"{self.wanted.name}, line {first_line + reader.line_num - 1:,}: {error}") from error
 
     def refuse(self, row: int, sentence: str) -> NoReturn:
+        """Raise an error about a row."""
         raise FileFormatError(f"{self.wanted.name}, line {self.lines[row]:,}: {sentence}")
 
     def column(self, name: str) -> list[str]:
+        """The cells of a column."""
         place = self.place[name]
         return [record[place] for record in self.cells]
 
     def identities(self, name: str) -> list[str]:
+        """The query ids; an empty one raises an error."""
         found = self.column(name)
         if "" in found:
             self.refuse(found.index(""), f"column {name!r} is empty, and every row belongs to a query")
         return found
 
     def features(self, names: list[str]) -> NDArray[np.float64]:
+        """The features; what is not finite raises an error unless a policy is given."""
         places = [self.place[name] for name in names]
         X = np.empty((len(self.cells), len(names)))
         for row, record in enumerate(self.cells):
@@ -301,6 +392,7 @@ class _Block:
         return X
 
     def feature(self, row: int, name: str, cell: str) -> float:
+        """One feature; a word raises an error."""
         value = self.number(cell)
         if value is None and self.wanted.decimal == "," and "." in cell:
             self.refuse(row, f"column {name!r} holds {_shown(cell)}, and other numbers here have a decimal comma")
@@ -309,6 +401,7 @@ class _Block:
         return value
 
     def weights(self, name: str) -> NDArray[np.float64]:
+        """The weights; a cell that is not a number raises an error."""
         values = []
         for row, cell in enumerate(self.column(name)):
             value = self.number(cell)
@@ -318,13 +411,14 @@ class _Block:
         return np.array(values, dtype=np.float64)
 
     def exactly(self, cell: str) -> float:
+        """The value of a cell, or ValueError."""
         value = self.number(cell)
         if value is None:
             raise ValueError
         return value
 
     def number(self, cell: str) -> float | None:
-        """What a cell is worth; NaN for nothing, None for what is no number."""
+        """The value of a cell; NaN where it is empty, None where it is not a number."""
         text = cell.strip()
         if text in EMPTY:
             return np.nan
@@ -338,6 +432,7 @@ class _Block:
             return _TRUTHS.get(text)
 
     def label(self, row: int, name: str) -> float:
+        """One label, by ``grades`` or as a number."""
         cell = self.cells[row][self.place[name]].strip()
         grades = self.wanted.grades or {}
         value = grades.get(cell)
@@ -359,4 +454,5 @@ class _Block:
 
 
 def _shown(cell: str) -> str:
+    """A cell for a message, shortened."""
     return repr(cell if len(cell) <= _SHOWN else cell[:_SHOWN] + "...")
