@@ -128,7 +128,7 @@ def _pairs(queries: Any, others: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
 
 
 def _columns(first: Queries, other: Queries) -> NDArray[np.int64] | None:
-    """For each feature of the first set its column in the other one, by name where both have names, or None."""
+    """The column of each feature of the first set in the other one, by name where both have names, or None."""
     if first.n_features != other.n_features:
         return None
     if first.feature_names is None or other.feature_names is None:
