@@ -344,12 +344,12 @@ def test_an_error_between_leaves_the_old_file_and_no_part(tmp_path):
     assert everything_in(tmp_path) == ["model"]
 
 
-# ------------------------------------------------------------------------------------------- what is no path
+# ------------------------------------------------------------------------------------------- what is not a path
 
 NO_PATHS = [
     ("a\0b", "zero byte"),
     ("", "empty"),
-    ("\ud800", "is no path"),
+    ("\ud800", "is not a path"),
     (5, "a path was expected"),
     (None, "a path was"),
 ]

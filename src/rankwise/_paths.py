@@ -36,9 +36,11 @@ def path_of(path: object) -> str:
     except TypeError as error:
         raise RankwiseError(f"a path was expected, found {path!r:.60}") from error
     except UnicodeEncodeError as error:  # half of a surrogate pair
-        raise RankwiseError(f"{path!r:.60} is no path: the file system has no bytes for it ({error.reason})") from error
+        raise RankwiseError(
+            f"{path!r:.60} is not a path: the file system has no bytes for it ({error.reason})"
+        ) from error
     if not name:
         raise RankwiseError("a path was expected, found an empty text")
     if "\0" in name:
-        raise RankwiseError(f"{name!r:.60} is no path: it holds a zero byte")
+        raise RankwiseError(f"{name!r:.60} is not a path: it holds a zero byte")
     return name

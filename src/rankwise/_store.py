@@ -129,23 +129,9 @@ class Store:
         return flat.reshape(place.shape).astype(place.dtype.newbyteorder("="), copy=False)
 
     def map(self, name: str, dtype: DTypeLike | None = None, shape: Sequence[int | None] | None = None) -> NDArray[Any]:
-        """Map an array into memory, read-only; an array that is empty or not aligned is read.
+        """Map an array into memory, read-only; parameters as for :meth:`array`. An empty or unaligned array is read.
 
         The file must not be truncated or written to for as long as the array is in use.
-
-        Parameters
-        ----------
-        name : str
-            The array.
-        dtype : dtype, default=None
-            The required type, if there is one.
-        shape : sequence of int or None, default=None
-            The required shape, if there is one; None stands for any length.
-
-        Returns
-        -------
-        array : ndarray or numpy.memmap
-            The array.
         """
         place = self._place(name, dtype, shape)
         if not prod(place.shape) or place.offset % place.dtype.itemsize or not place.dtype.isnative:
@@ -159,20 +145,7 @@ class Store:
             raise ChangedFileError(f"{self.path} was cut short while it was read") from error
 
     def fact(self, name: str, kind: type | tuple[type, ...]) -> Any:
-        """One fact of the metadata.
-
-        Parameters
-        ----------
-        name : str
-            The fact.
-        kind : type or tuple of type
-            The required Python type.
-
-        Returns
-        -------
-        value : object
-            The fact.
-        """
+        """One fact of the metadata, of this Python type."""
         value = self.metadata.get(name)
         if not isinstance(value, kind):
             raise FileFormatError(f"{self.path} is damaged: its fact {name!r} is {value!r:.60}")
@@ -410,18 +383,7 @@ class StoreWriter:
             self._arrays[name].append(array)
 
     def length(self, name: str) -> int:
-        """The number of rows so far.
-
-        Parameters
-        ----------
-        name : str
-            The array.
-
-        Returns
-        -------
-        length : int
-            0 where there is no such array yet.
-        """
+        """The number of rows of an array so far."""
         return self._arrays[name].length if name in self._arrays else 0
 
     def __exit__(

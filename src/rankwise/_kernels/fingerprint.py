@@ -118,14 +118,14 @@ def cell_width(features):
 @kernel
 def projections(x, signs, out):
     """Random projections of the logarithm of a row, in cells; returns whether any value is not negligible."""
-    zero, told, width = to_bits(SMALL), False, cell_width(len(x))
+    zero, counts, width = to_bits(SMALL), False, cell_width(len(x))
     # six sums side by side: one after the other, each addition would wait for the one before
     a, b, c, d, e, f = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(len(x)):
         value = np.float64(x[j])
-        # the bits of a float, read as a whole number, are its logarithm drawn as straight lines between powers of two
+        # the bits of a float, read as an integer, are its logarithm drawn as straight lines between powers of two
         size = np.float64(to_bits(abs(value) + SMALL) - zero) * 2.0**-52
-        told = told or size > width
+        counts = counts or size > width
         size = -size if value < 0 else size
         a += signs[j, 0] * size
         b += signs[j, 1] * size
@@ -135,7 +135,7 @@ def projections(x, signs, out):
         f += signs[j, 5] * size
     out[0], out[1], out[2] = a / width, b / width, c / width
     out[3], out[4], out[5] = d / width, e / width, f / width
-    return told
+    return counts
 
 
 @kernel

@@ -55,6 +55,13 @@ def is_whole(value: Any, least: int = 1) -> bool:
     return whole and bool(least <= value < 2**63)
 
 
+def refuse_unless_one_of(value: Any, name: str, choices: Sequence[str]) -> None:
+    """Refuse an option that is not one of the given words: "name is 'a', 'b' or 'c': found ..."."""
+    if not (isinstance(value, str) and value in choices):
+        *others, last = map(repr, choices)
+        raise RankwiseError(f"{name} is {', '.join(others)} or {last}: found {value!r:.60}")
+
+
 def refuse_unless_level(rel: Any) -> None:
     """Check the smallest label that counts as relevant: a finite number, or None for any label above 0."""
     if rel is not None and not (is_number(rel) and abs(rel) < np.inf):
@@ -195,7 +202,7 @@ def as_names(names: Sequence[str] | None, n_features: int | None) -> tuple[str, 
         return None
     try:
         listed = tuple(str(name) for name in names)
-    except TypeError as error:  # nothing to go through
+    except TypeError as error:  # not iterable
         raise DataError(f"feature_names holds one name per feature: {in_one_line(error)}") from error
     if n_features is not None and len(listed) != n_features:
         raise DataError(
@@ -248,8 +255,7 @@ def fill_missing(
     X : ndarray, shape (n_documents, n_features)
         Finite features: the same array, or a copy where something was replaced.
     """
-    if missing not in ("error", "zero", "min"):
-        raise RankwiseError(f"missing is 'error', 'zero' or 'min': found {missing!r}")
+    refuse_unless_one_of(missing, "missing", ("error", "zero", "min"))
     found = first_not_finite(X)
     if found is None:
         return X

@@ -26,15 +26,17 @@ def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
     bounds = np.cumsum([0, *(part.n_documents for part in parts)])
     grouped = all(part.is_grouped for part in parts)
     start = [parts[0].start[:1]] + [part.start[1:] + bound for part, bound in zip(parts, bounds, strict=False)]
+    labels = _of_all(parts, "y", "carries no labels and others do: label all parts or none")
+    docids = _of_all(parts, "docid", "has no document ids and others do")
     weighted = any(part.weight is not None for part in parts)
     return Queries._trusted(
         np.concatenate([part.X for part in parts]),
-        _labels(parts),
+        None if labels is None else np.concatenate(labels),
         np.concatenate(start),
         None if grouped else np.concatenate([part.rows + bound for part, bound in zip(parts, bounds, strict=False)]),
         weight=np.concatenate([part.query_weight for part in parts]) if weighted else None,
         qid=_ids(parts, rename),
-        docid=_docids(parts),
+        docid=None if docids is None else StringColumn.concat(docids),
         feature_names=parts[0].feature_names,
         scaling=parts[0].scaling if all(part.scaling == parts[0].scaling for part in parts) else None,
     )
@@ -53,26 +55,14 @@ def _same_features(parts: Sequence[Queries]) -> list[Queries]:
     return aligned
 
 
-def _labels(parts: Sequence[Queries]) -> NDArray[np.float64] | None:
-    """The labels of all parts, or None where no part has any."""
-    labels = [part.y for part in parts if part.y is not None]
-    if labels and len(labels) != len(parts):
-        unlabelled = next(number for number, part in enumerate(parts) if part.y is None)
-        raise DataError(f"part {unlabelled} carries no labels and others do: label all parts or none")
-    return np.concatenate(labels) if labels else None
-
-
 def _ids(parts: Sequence[Queries], rename: bool) -> NDArray[Any] | None:
     """The query ids of all parts; an id in two parts raises an error unless ids are renamed."""
     if rename:
         texts = [f"{number}/{name}" for number, part in enumerate(parts) for name in part.names()]
         return np.array(texts, dtype=str)
-    ids = [part.qid for part in parts if part.qid is not None]
-    if not ids:
+    ids = _of_all(parts, "qid", "has no query ids and others do: give rename=True")
+    if ids is None:
         return None
-    if len(ids) != len(parts):
-        nameless = next(number for number, part in enumerate(parts) if part.qid is None)
-        raise DataError(f"part {nameless} has no query ids and others do: give rename=True")
     owner: dict[Any, int] = {}
     for number, part in enumerate(parts):
         for name in part.names():
@@ -86,10 +76,12 @@ def _ids(parts: Sequence[Queries], rename: bool) -> NDArray[Any] | None:
     return np.concatenate([part.astype(object) for part in ids])
 
 
-def _docids(parts: Sequence[Queries]) -> StringColumn | None:
-    """The document ids of all parts, or None where no part has any."""
-    docids = [part.docid for part in parts if part.docid is not None]
-    if docids and len(docids) != len(parts):
-        nameless = next(number for number, part in enumerate(parts) if part.docid is None)
-        raise DataError(f"part {nameless} has no document ids and others do")
-    return StringColumn.concat(docids) if docids else None
+def _of_all(parts: Sequence[Queries], field: str, lack: str) -> list[Any] | None:
+    """The field of every part, None where no part has it; an error where only some have."""
+    values = [getattr(part, field) for part in parts]
+    if all(value is None for value in values):
+        return None
+    nameless = next((number for number, value in enumerate(values) if value is None), None)
+    if nameless is not None:
+        raise DataError(f"part {nameless} {lack}")
+    return values

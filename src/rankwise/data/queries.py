@@ -7,7 +7,7 @@ arrays. A selection of queries is a `Queries` again; one query is a :class:`rank
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
@@ -17,7 +17,8 @@ from rankwise._errors import DataError
 from rankwise.data import checks, grouping
 from rankwise.data.checks import Floats, Missing, plural
 from rankwise.data.query import Query
-from rankwise.data.string_column import StringColumn, offsets
+from rankwise.data.selection import as_scaling, checked_fields, one_query, select, select_features
+from rankwise.data.string_column import StringColumn
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -58,22 +59,8 @@ class Queries:
 
     Attributes
     ----------
-    X : ndarray of float32 or float64, shape (n_documents, n_features)
-        The features, C-contiguous: a read-only view of what was given.
-    y : ndarray of float64, shape (n_documents,), or None
-        The labels; None for data to be ranked.
-    start : ndarray of int64, shape (n_queries + 1,)
-        The offsets of the queries in ``rows``.
-    weight : ndarray of float64, shape (n_queries,), or None
-        The query weights; None where all queries weigh the same. See also :attr:`query_weight`.
-    qid : ndarray, shape (n_queries,), or None
-        The query ids.
-    docid : StringColumn, length n_documents, or None
-        The document ids.
-    feature_names : tuple of str, or None
-        The feature names.
-    scaling : Scaler or None
-        The fitted scaler that made ``X``.
+    X, y, start, weight, qid, docid, feature_names, scaling : as the parameters
+        What was given, as read-only views where possible; see also :attr:`rows` and :attr:`query_weight`.
 
     Examples
     --------
@@ -113,7 +100,7 @@ class Queries:
         layout = grouping.as_layout(start, rows, len(X))
         if qid is not None:
             layout = layout._replace(qid=grouping.as_query_ids(qid, len(layout.start) - 1))
-        self._set(*_checked(X, y, layout, weight, docid, feature_names), _as_scaling(scaling, X.shape[1]))
+        self._set(*checked_fields(X, y, layout, weight, docid, feature_names), as_scaling(scaling, X.shape[1]))
 
     @classmethod
     def _trusted(
@@ -202,7 +189,7 @@ class Queries:
         parts = grouping.by_id(qid, len(X)) if qid is not None else grouping.by_size(group, len(X))  # type: ignore[arg-type]
         if group is not None:
             grouping.warn_of_empty(np.diff(parts.start), "group")
-        return cls._trusted(*_checked(X, y, parts, weight, docid, feature_names, missing))
+        return cls._trusted(*checked_fields(X, y, parts, weight, docid, feature_names, missing))
 
     @classmethod
     def from_frame(cls, frame: Any, **columns: Any) -> "Queries":
@@ -387,26 +374,14 @@ class Queries:
         return len(self.start) - 1
 
     def __iter__(self) -> Iterator[Query]:
-        return (self._query(query) for query in range(len(self)))
+        return (one_query(self, query) for query in range(len(self)))
 
     @overload
     def __getitem__(self, key: int | np.integer[Any]) -> Query: ...
     @overload
     def __getitem__(self, key: slice | Sequence[int] | NDArray[Any] | tuple[Any, ...]) -> "Queries": ...
     def __getitem__(self, key: Any) -> "Query | Queries":
-        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # how scikit-learn slices
-            key = key[0]
-        if isinstance(key, (int, np.integer)):
-            return self._query(range(len(self))[int(key)])
-        if isinstance(key, slice) and key.step in (None, 1):
-            first, last, _ = key.indices(len(self))
-            return self._run(first, max(first, last))
-        try:
-            if not isinstance(key, slice):
-                key = np.asarray(key) if len(key) else np.zeros(0, dtype=np.int64)
-            return self._pick(np.arange(len(self))[key])
-        except (IndexError, TypeError) as error:
-            raise DataError(f"queries are chosen by number, slice, mask or list of numbers: {error}") from error
+        return select(self, key)
 
     def __repr__(self) -> str:
         labels = "no labels"
@@ -492,21 +467,7 @@ class Queries:
         DataError
             If the features have no names, or none of them has a given name.
         """
-        if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
-            raise DataError(f"features are selected by a list of names: found {names!r:.60}")
-        names = list(names)
-        if self.feature_names is None:
-            raise DataError("these queries carry no feature names: give feature_names= when making them")
-        place = {name: column for column, name in enumerate(self.feature_names)}
-        lacking = [name for name in names if not isinstance(name, str) or name not in place]
-        if lacking:
-            raise DataError(f"feature {lacking[0]!r} is not among the {len(place)} features of these queries")
-        if tuple(names) == self.feature_names:
-            return self
-        columns = [place[name] for name in names]
-        return self._replace(
-            X=np.ascontiguousarray(self.X[:, columns]), feature_names=checks.as_names(names, len(columns)), scaling=None
-        )
+        return select_features(self, names)
 
     def save(self, path: "str | PathLike[str]") -> None:
         """Write everything to one file that holds no code; :func:`rankwise.load` maps it back into memory.
@@ -527,45 +488,6 @@ class Queries:
         """A copy with other fields, by the names of the constructor's parameters."""
         return Queries._trusted(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
 
-    def _query(self, query: int) -> Query:
-        """One query as a view."""
-        places = self.rows_of(query)
-        return Query._trusted(
-            self.X[places],
-            None if self.y is None else self.y[places],
-            query if self.qid is None else self.qid[query],
-            None if self.docid is None else self.docid[places],
-            1.0 if self.weight is None else float(self.weight[query]),
-            self.feature_names,
-        )
-
-    def _run(self, first: int, last: int) -> "Queries":
-        """Queries first..last-1: views of the same memory where their rows stand together."""
-        if self._rows is not None:
-            return self._pick(np.arange(first, last))
-        row, end = int(self.start[first]), int(self.start[last])
-        return self._at(slice(row, end), self.start[first : last + 1] - row, slice(first, last))
-
-    def _pick(self, chosen: NDArray[np.int64]) -> "Queries":
-        """The chosen queries, in the requested order."""
-        sizes = self.sizes[chosen]
-        start = offsets(sizes)
-        places = np.repeat(self.start[chosen] - start[:-1], sizes) + np.arange(start[-1])
-        return self._at(places if self._rows is None else self._rows[places], start, chosen)
-
-    def _at(self, rows: Any, start: NDArray[np.int64], queries: Any) -> "Queries":
-        """The queries whose fields per document are at ``rows`` and whose fields per query are at ``queries``."""
-        return Queries._trusted(
-            self.X[rows],
-            None if self.y is None else self.y[rows],
-            start,
-            weight=None if self.weight is None else self.weight[queries],
-            qid=None if self.qid is None else self.qid[queries],
-            docid=None if self.docid is None else self.docid[rows],
-            feature_names=self.feature_names,
-            scaling=self.scaling,
-        )
-
 
 _FIELDS = ("X", "y", "start", "_rows", "weight", "qid", "docid", "feature_names", "scaling")
 
@@ -578,36 +500,8 @@ def as_queries(value: Any, function: str) -> Queries:
     raise DataError(f"{function} takes Queries: found {type(value).__name__}{hint}")
 
 
-def _checked(
-    X: Floats, y: Any, layout: grouping.Grouping, weight: Any, docid: Any, names: Any, missing: Missing = "error"
-) -> tuple[Any, ...]:
-    """The fields of queries, without the scaling, after all checks but those of ``X``'s type and of the layout."""
-    names = checks.as_names(names, X.shape[1])
-    return (
-        checks.fill_missing(X, layout.start, layout.rows, missing, names),
-        None if y is None else checks.as_labels(y, len(X)),
-        layout.start,
-        layout.rows,
-        None if weight is None else checks.as_weights(weight, len(layout.start) - 1),
-        layout.qid,
-        checks.as_docid(docid, len(X)),
-        names,
-    )
-
-
 def _read_only(array: Array) -> Array:
     """A view that cannot be written through: what was checked stays checked."""
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _as_scaling(scaling: Any, n_features: int) -> "Scaler | None":
-    """A scaler fitted on as many features, or None."""
-    if scaling is None:
-        return None
-    from rankwise.data.scaling import Scaler
-
-    if not isinstance(scaling, Scaler) or getattr(scaling, "n_features_in_", None) != n_features:
-        raise DataError(f"scaling is a Scaler fitted on {n_features} features, or None: found {scaling!r:.60}")
-    return scaling

@@ -315,7 +315,7 @@ class Scaler:
         center, scale = arrays.get("center"), arrays.get("scale")
         for array in (center, scale):
             if array is not None and not (isinstance(array, np.ndarray) and array.dtype == np.float64):
-                raise DataError("the state of a scaler has centers or scales that are no arrays of float64")
+                raise DataError("the state of a scaler has centers or scales that are not arrays of float64")
             if (array is None) != (scaler.per == "query") or (array is not None and array.shape != (count,)):
                 raise DataError("the state of a scaler has centers or scales that do not fit its features")
             if array is not None and not np.isfinite(array).all():

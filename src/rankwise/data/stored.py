@@ -108,15 +108,15 @@ def read_queries(store: Store, mmap: bool = True) -> Queries:
     if X.dtype not in (np.float32, np.float64):
         raise FileFormatError(f"{store.path} is damaged: its features have type {X.dtype}")
     start = store.array("start", np.int64, (None,))
-    if not grouping.climbs(start, len(X)):
-        raise FileFormatError(f"{store.path} is damaged: its queries do not cover its {len(X):,} documents")
-    count = len(start) - 1
+    rows = store.array("rows", np.int64, (len(X),)) if "rows" in store else None
     try:
+        layout = grouping.as_layout(start, rows, len(X))
+        count = len(start) - 1
         return Queries._trusted(
             X,
             checks.as_labels(store.array("y", np.float64), len(X)) if "y" in store else None,
-            start,
-            _read_rows(store, len(X)),
+            layout.start,
+            layout.rows,
             weight=_read_weight(store, count),
             qid=_read_ids(store, count),
             docid=read_texts(store, "docid", len(X)),
@@ -148,19 +148,6 @@ def read_scaler(store: Store) -> Scaler | None:
         name: store.array(f"scaling.{name}", np.float64) for name in ("center", "scale") if f"scaling.{name}" in store
     }
     return Scaler.from_state(store.fact("scaling", dict), arrays)
-
-
-def _read_rows(store: Store, count: int) -> NDArray[np.int64] | None:
-    """The rows, every document once; None where they are grouped."""
-    if "rows" not in store:
-        return None
-    rows: NDArray[np.int64] = store.array("rows", np.int64, (count,))
-    seen = np.zeros(count, dtype=bool)
-    inside = (rows >= 0) & (rows < count)
-    seen[rows[inside]] = True
-    if not seen.all():
-        raise DataError("its rows do not name every document once")
-    return rows
 
 
 def _read_weight(store: Store, count: int) -> NDArray[np.float64] | None:

@@ -68,10 +68,10 @@ class StringColumn:
         """
         try:
             encoded = [str(text).encode("utf-8", "surrogateescape") for text in texts]
-        except TypeError as error:  # nothing to go through, or an object without a text
+        except TypeError as error:  # not iterable, or an object without a text
             raise DataError(f"texts come from a list of identities: {in_one_line(error)}") from error
         except UnicodeEncodeError as error:
-            raise DataError(f"{error.object!r} is no text: it holds half of a surrogate pair") from error
+            raise DataError(f"{error.object!r} is not a text: it holds half of a surrogate pair") from error
         return cls.of_bytes(encoded)
 
     @classmethod
@@ -185,6 +185,6 @@ def described(values: Any) -> str:
     """The shape and type of an array-like for an error message; the class of what is not one."""
     try:
         array = np.asarray(values)
-    except Exception:  # whatever a foreign object or a ragged list raises
+    except Exception:  # foreign objects and ragged lists raise anything
         return f"a {type(values).__name__}"
     return f"an array of shape {array.shape} and type {array.dtype}"

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._atomic_write import writing
-from rankwise._errors import DataError, FileFormatError, RankwiseError
+from rankwise._errors import DataError, FileFormatError
 from rankwise._paths import path_of
-from rankwise.data.checks import as_scores, first_repeated
+from rankwise.data.checks import as_scores, first_repeated, refuse_unless_one_of
 from rankwise.data.grouping import as_ids
 from rankwise.data.plain_text import without_mark
 from rankwise.data.queries import Queries, as_queries
@@ -154,8 +154,7 @@ def from_trec(
     scores : ndarray of float64, shape (n_documents,)
         One score per document.
     """
-    if missing_queries not in ("skip", "zero"):
-        raise RankwiseError(f"missing_queries is 'skip' or 'zero': found {missing_queries!r}")
+    refuse_unless_one_of(missing_queries, "missing_queries", ("skip", "zero"))
     qrels = qrels if isinstance(qrels, Qrels) else read_qrels(qrels)
     run = run if isinstance(run, Run) else read_run(run)
     labels = _judged(qrels, unjudged)
@@ -245,8 +244,7 @@ def _by_query(qid: StringColumn, docid: StringColumn, values: NDArray[np.float64
 
 def _judged(qrels: Qrels, unjudged: str) -> dict[str, dict[str, float]]:
     """query -> document -> label; NaN for a document to be dropped."""
-    if unjudged not in ("zero", "drop", "error"):
-        raise RankwiseError(f"unjudged is 'zero', 'drop' or 'error': found {unjudged!r}")
+    refuse_unless_one_of(unjudged, "unjudged", ("zero", "drop", "error"))
     negative = qrels.label < 0
     if unjudged == "error" and negative.any():
         row = int(np.argmax(negative))

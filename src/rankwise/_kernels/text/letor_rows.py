@@ -28,7 +28,7 @@ from rankwise._kernels.text.words import after_newline, byte, digit_bits, digits
 
 U = np.uint64
 
-REACH = 32  # bytes within which an announcement, a short value and the words that were looked at end
+REACH = 32  # bytes within which an announcement, a short value and the words that are read for them end
 
 
 @kernel(inline="always")

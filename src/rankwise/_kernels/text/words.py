@@ -110,31 +110,27 @@ def eight_digits(eight):
     return ((fours & U(0x0000FFFF0000FFFF)) * U(10000 * 2**32 + 1)) >> U(32)
 
 
+@kernel(inline="always")
+def _find(text, place, end, repeated, letter):
+    """Where this byte stands next, or ``end``; ``repeated`` holds it eight times."""
+    while place + 8 <= end:
+        apart = word(text, place) ^ repeated
+        found = (apart - ONES) & ~apart & HIGH
+        if found != U(0):
+            return place + np.int64(trailing_zeros(found) >> U(3))
+        place += 8
+    while place < end and byte(text, place) != letter:
+        place += 1
+    return place
+
+
 @kernel
 def after_newline(text, place, end):
     """Where the next line begins, or ``end`` if this is the last one."""
-    while place + 8 <= end:
-        apart = word(text, place) ^ NEWLINES
-        found = (apart - ONES) & ~apart & HIGH
-        if found != U(0):
-            return place + np.int64(trailing_zeros(found) >> U(3)) + 1
-        place += 8
-    while place < end:
-        if byte(text, place) == 10:
-            return place + 1
-        place += 1
-    return end
+    return min(_find(text, place, end, NEWLINES, 10) + 1, end)
 
 
 @kernel
 def find_return(text, place, end):
     """Where the next carriage return stands, or ``end``."""
-    while place + 8 <= end:
-        apart = word(text, place) ^ RETURNS
-        found = (apart - ONES) & ~apart & HIGH
-        if found != U(0):
-            return place + np.int64(trailing_zeros(found) >> U(3))
-        place += 8
-    while place < end and byte(text, place) != 13:
-        place += 1
-    return place
+    return _find(text, place, end, RETURNS, 13)

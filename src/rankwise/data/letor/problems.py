@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.text import letor_lines as code
-from rankwise.data.checks import Missing, as_names, as_whole
+from rankwise.data.checks import Missing, as_names, as_whole, refuse_unless_one_of
 
 Unjudged = Literal["error", "drop", "zero"]
 ZeroBased = bool | Literal["auto"]
@@ -26,7 +26,7 @@ _RETURN = (
     "for example by tr '\\r' '\\n'"
 )
 _SHOWN = 40  # letters of what was found
-_BLOCK = 1 << 22  # bytes looked at together
+_BLOCK = 1 << 22  # bytes that are scanned together
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Reading:
     names : tuple of str, or None
         The feature names.
     rules : LetorRules
-        What the compiled reader is told. Base and width may be left open: they are then taken from the text, and a
+        The input of the compiled reader. Base and width may be left open: they are then taken from the text, and a
         stream fixes them after its first block.
     streaming : bool
         Whether the text is read block by block.
@@ -86,11 +86,9 @@ def as_reading(
         raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}") from error
     if kind not in (np.float32, np.float64):
         raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}")
-    drive.threads(n_jobs)  # refuses what is no number of threads
-    if not (isinstance(missing, str) and missing in ("error", "zero", "min")):
-        raise RankwiseError(f"missing is 'error', 'zero' or 'min': found {missing!r}")
-    if not (isinstance(unjudged, str) and unjudged in _UNJUDGED):
-        raise RankwiseError(f"unjudged is 'error', 'drop' or 'zero': found {unjudged!r}")
+    drive.threads(n_jobs)  # refuses an invalid number of threads
+    refuse_unless_one_of(missing, "missing", ("error", "zero", "min"))
+    refuse_unless_one_of(unjudged, "unjudged", tuple(_UNJUDGED))
     if not (isinstance(zero_based, bool) or (isinstance(zero_based, str) and zero_based == "auto")):
         raise RankwiseError(f"zero_based is True, False or 'auto': found {zero_based!r}")
     if n_features is not None:

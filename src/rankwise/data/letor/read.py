@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.text import letor_lines as code
-from rankwise.data.checks import Missing, as_whole, fill_missing
+from rankwise.data.checks import Missing, as_whole, fill_missing, refuse_unless_one_of
 from rankwise.data.grouping import Grouping, by_run, by_size, warn_of_empty
 from rankwise.data.letor.problems import Reading, SourceLocation, Unjudged, ZeroBased, as_reading
 from rankwise.data.letor.table import LetorTable, read_table
@@ -179,8 +179,7 @@ def iter_letor(
     [['a'], ['b']]
     """
     rows = as_whole(rows, "rows", 1)
-    if returning not in ("error", "new"):
-        raise RankwiseError(f"returning is 'error' or 'new': found {returning!r}")
+    refuse_unless_one_of(returning, "returning", ("error", "new"))
     how = as_reading(dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs, streaming=True)
     return _iterate(path, rows, how, None if returning == "new" else set(), on_read)
 

@@ -209,7 +209,7 @@ class ParsedRange(NamedTuple):
     """
 
     notes: code.Notes
-    run_row: NDArray[np.int64]  # counted from the range's first row
+    run_row: NDArray[np.int64]
     run_at: NDArray[np.int64]
     run_qid: StringColumn
     docid: StringColumn | None

@@ -95,8 +95,7 @@ def make_lists(
         )
     if grades < 2 or not checks.is_number(noise) or not 0 <= noise < math.inf:
         raise RankwiseError(f"grades is 2 or more and noise 0 or more: found grades={grades}, noise={noise}")
-    if dtype not in ("float64", "float32"):
-        raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}")
+    checks.refuse_unless_one_of(dtype, "dtype", ("float64", "float32"))
     random = checks.as_random(random_state)
     sizes = np.exp(random.uniform(math.log(fewest), math.log(most + 1), size=queries)).astype(np.int64)
     sizes = np.clip(sizes, fewest, most)

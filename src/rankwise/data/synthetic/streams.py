@@ -107,7 +107,7 @@ class Stream:
             raise RankwiseError(
                 f"a stream has 2 grades or more and a seed of 0 or more: found grades={self.grades}, seed={self.seed}"
             )
-        # squares of the radius are taken
+        # the radius is squared below
         if not 0 < self.radius < 1e150 or not 0 < self.margin < 2 * self.radius / (self.grades - 1) * (1 - 1e-9):
             raise RankwiseError(
                 "the radius is above 0 and below 1e150, and the margin between 0 and 2 radius / (grades - 1), or "
@@ -157,7 +157,7 @@ class Stream:
         size = self._block_queries
         for number in range(first // size, -(-self.n_queries // size)):
             begin, end = number * size, min((number + 1) * size, self.n_queries)
-            # A whole block is drawn even where the last one is cut: the first lists of a longer stream are the same.
+            # A whole block is drawn even where the last one is cut: the first queries of a longer stream are the same.
             block = self._draw(number)[max(first - begin, 0) : end - begin]
             if len(block):
                 yield block
@@ -241,7 +241,7 @@ class Stream:
         """Rows of these grades around the comparators ``u``, one for all rows or one per row."""
         reach = self.radius - self._guard
         gap = self.margin + self._guard
-        # Bands take half of the room that the gaps leave at most, so that the outer grades can spread, too.
+        # Bands take at most half of the space that the gaps leave, so that the outer grades can spread too.
         width = min(self.margin, (2 * reach - (self.grades - 1) * gap) / (2 * self.grades))
         lowest = -((self.grades - 1) * gap + self.grades * width) / 2
         along = lowest + grade * (gap + width) + width * random.random(len(grade))

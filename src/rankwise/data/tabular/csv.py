@@ -93,28 +93,12 @@ class CsvText:
     source: ByteStream
     format: Format
     names: tuple[str, ...]
-    rest: bytes  # read, and not yet given out
+    rest: bytes
     first_line: int
 
     @classmethod
     def open(cls, source: ByteStream) -> "CsvText":
-        """Read the header and detect the format.
-
-        Parameters
-        ----------
-        source : ByteStream
-            The text, from its beginning.
-
-        Returns
-        -------
-        text : CsvText
-            The open text.
-
-        Raises
-        ------
-        FileFormatError
-            If the first line is not a header of different names in UTF-8.
-        """
+        """Read the header and detect the format; what is not a header of different names in UTF-8 raises an error."""
         text = source.read(len(source.head)).removeprefix(MARK)
         while (end := _record_end(text)) < 0 and (more := source.read(_BLOCK)):
             if len(text) > _LONGEST_HEADER:
@@ -228,21 +212,9 @@ def _decoded(text: bytes) -> str:
 
 
 def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
-    """The rows of a block by pyarrow.
+    """The rows of a block of whole records by pyarrow.
 
-    Parameters
-    ----------
-    block : bytes
-        Whole records.
-    delimiter : str
-        The separator.
-    wanted : Wanted
-        The columns.
-
-    Returns
-    -------
-    rows : TableRows or None
-        None where pyarrow is not installed, or where a cell needs a closer look: words among numbers, empty cells.
+    None where pyarrow is not installed, or where a cell needs a closer look: words among numbers, empty cells.
     """
     columns = wanted.columns
     if importlib.util.find_spec("pyarrow") is None or wanted.grades is not None:
@@ -354,7 +326,7 @@ class _Block:
         """The records; a quote that does not end raises an error."""
         try:
             yield from reader
-        except csv.Error as error:  # a quote that does not end, as a rule
+        except csv.Error as error:  # usually a quote that does not end
             raise FileFormatError(f"{self.wanted.name}, line {first_line + reader.line_num - 1:,}: {error}") from error
 
     def refuse(self, row: int, sentence: str) -> NoReturn:

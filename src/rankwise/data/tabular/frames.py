@@ -21,7 +21,7 @@ from rankwise._extras import require
 from rankwise._paths import path_of
 from rankwise._store import FORMAT, KEY
 from rankwise._version import __version__
-from rankwise.data.checks import Floats, Missing, as_scores
+from rankwise.data.checks import Floats, Missing, as_scores, refuse_unless_one_of
 from rankwise.data.grouping import as_ids
 from rankwise.data.queries import Queries
 from rankwise.data.sources import ByteStream, peeked
@@ -133,8 +133,7 @@ def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | 
     """
     import narwhals as nw
 
-    if backend not in ("pandas", "polars", "pyarrow"):
-        raise RankwiseError(f"backend is one of 'pandas', 'polars', 'pyarrow': found {backend!r}")
+    refuse_unless_one_of(backend, "backend", ("pandas", "polars", "pyarrow"))
     require(backend)
     if not isinstance(queries, Queries):
         raise DataError(f"to_frame takes Queries: found {type(queries).__name__}")

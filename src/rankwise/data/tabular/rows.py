@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
-from rankwise.data.checks import Floats, Missing
+from rankwise._errors import DataError
+from rankwise.data.checks import Floats, Missing, refuse_unless_one_of
 from rankwise.data.letor.read import as_written
 from rankwise.data.queries import Queries
 from rankwise.data.string_column import StringColumn
@@ -204,8 +204,7 @@ def without_unjudged(rows: TableRows, unjudged: Unjudged) -> TableRows:
     """Take label 0 for rows without a label or with a negative one, or leave them out; "error" keeps them for a later
     check.
     """
-    if unjudged not in ("error", "drop", "zero"):
-        raise RankwiseError(f"unjudged is 'error', 'drop' or 'zero': found {unjudged!r}")
+    refuse_unless_one_of(unjudged, "unjudged", ("error", "drop", "zero"))
     if rows.y is None or unjudged == "error":
         return rows
     bad = np.isnan(rows.y) | (rows.y < 0)
