@@ -118,21 +118,19 @@ def scoped():
 # ------------------------------------------------------------------------------------------- who uses BLAS
 
 PRODUCTS = {"dot", "vdot", "inner", "matmul", "tensordot", "linalg", "lstsq", "cov", "corrcoef", "polyfit", "multi_dot"}
-# Only reached from a fit or a certificate, whose doors in _base.py and _online.py are scopes, or from a solver that is.
+# Only reached from a fit or a certificate, whose entry points are scopes, or from a solver that is one.
 INSIDE = {
-    "rankers/_adarank_rounds.py",
-    "rankers/_certified_lists.py",
-    "rankers/_certified_risk.py",
-    "rankers/_fidelity_step.py",
-    "rankers/_listnet_batch.py",
-    "rankers/_regularised.py",
-    "rankers/_second_bound.py",
-    "rankers/_smoothed.py",
-    "rankers/ranksvm.py",
-    "solvers/anneal.py",
-    "solvers/penalties.py",
-    "solvers/planes.py",
-    "solvers/simplex_qp.py",
+    "rankers/boosting/adarank.py",
+    "rankers/boosting/frank.py",
+    "rankers/certificate/claims.py",
+    "rankers/certificate/sample.py",
+    "rankers/linear/listnet.py",
+    "rankers/linear/loss_ranker.py",
+    "rankers/linear/ranksvm.py",
+    "rankers/permutation/two_stage.py",
+    "rankers/smooth/smoothed.py",
+    "solvers/batch/anneal.py",
+    "solvers/batch/penalties.py",
 }
 # "@" between a measure and a cut-off, and a product of rows written out in float32.
 NO_BLAS = {"measures/conventions.py", "exports/solr.py", "exports/elasticsearch.py"}

@@ -69,7 +69,7 @@ def test_plans_need_no_ranker(run):
     ("arguments", "sentence"),
     [
         ([], "certify takes a saved ranker"),
-        (["nowhere.rankwise"], "is not there"),
+        (["nowhere.rankwise"], "does not exist"),
         (["test.scores"], "scores are certified by --holdout alone"),
         (["test.rankwise"], "a certificate is for a ranker"),
         (["model.rankwise", "-m", "AP"], "leave out --measure"),

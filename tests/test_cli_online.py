@@ -222,7 +222,7 @@ def test_on_a_terminal_a_live_line_counts_rounds_and_mistakes(text, tmp_path):
         (["-", "--online", "--epochs", "2"], "standard input can be read once: --epochs 2 needs a file"),
         (["lists.txt", "--online", "--out", "no/folder/x"], "no/folder/x cannot be written: the folder"),
         (["lists.txt", "--online", "--out", "."], "cannot be written: it is a folder"),
-        (["lists.txt", "--online", "--resume", "lists.txt"], "lists.txt is no rankwise file"),
+        (["lists.txt", "--online", "--resume", "lists.txt"], "lists.txt is not a rankwise file"),
         (["lists.txt", "--online", "--resume", "queries.rankwise"], "holds Queries, and --resume goes on with a run"),
         (["lists.txt", "--online", "--resume", "saved", "--eta", "2"], "leave out --eta"),
         (["narrow.txt", "--online", "--resume", "saved"], "feature 21 is beyond"),

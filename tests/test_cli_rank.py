@@ -168,7 +168,7 @@ def test_columns_go_by_name_and_others_do_not_matter(run, expected):
             "few.csv has 2 features (bm25_title, bm25_body ...), and RidgeRanker has learned from 4",
         ),
         (["lists.txt", "m.rankwise"], "lists.txt is no saved ranker: the model comes first"),
-        (["nowhere.rankwise", "lists.txt"], "nowhere.rankwise is not there"),
+        (["nowhere.rankwise", "lists.txt"], "nowhere.rankwise does not exist"),
         (["m.rankwise", "nowhere.txt"], "nowhere.txt cannot be read: there is no such file"),
         (["m.rankwise", "lists.txt", "-o", "o.docx"], "o.docx does not say what to write"),
         (["m.rankwise", "lists.txt", "-o", "no/o.csv"], "no/o.csv cannot be written: the folder"),

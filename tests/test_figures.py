@@ -85,7 +85,7 @@ def test_a_figure_that_cannot_be_drawn_leaves_the_old_file_and_nothing_else(tmp_
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(RankwiseError, match="missing is not there"):
+    with pytest.raises(RankwiseError, match="missing does not exist"):
         drawn(tmp_path / "missing" / "one.png")
 
 

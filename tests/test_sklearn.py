@@ -151,13 +151,13 @@ def test_the_wrapper_has_nothing_that_could_be_sliced(queries):
     whole = Unsliced(queries)
     assert not any(hasattr(whole, name) for name in ("__len__", "shape", "__array__", "__getitem__", "__iter__"))
     assert Unsliced.open(whole) is Unsliced.open(queries) is queries
-    assert repr(whole) == f"Whole({queries!r})"
+    assert repr(whole) == f"Unsliced({queries!r})"
 
 
 def test_the_wrapper_carries_queries_only(queries):
-    with pytest.raises(DataError, match="Whole carries Queries: found ndarray"):
+    with pytest.raises(DataError, match="Unsliced carries Queries: found ndarray"):
         Unsliced(queries.X)
-    with pytest.raises(DataError, match="Queries or Whole"):
+    with pytest.raises(DataError, match="Queries or Unsliced"):
         Unsliced.open(queries.X)
 
 

@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise import Queries, RankwiseError, RidgeRanker
-from rankwise import _atomic_write as _beside
+from rankwise import Queries, RankwiseError, RidgeRanker, _atomic_write
 from rankwise._atomic_write import atomic_write, remove_parts, writing
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and locks of POSIX")
 
 WAITING = """
 import sys, time
-from rankwise._atomic_write import beside
-with beside(sys.argv[1]) as part:
+from rankwise._atomic_write import atomic_write
+with atomic_write(sys.argv[1]) as part:
     part.write_bytes(b"half")
     print(part, flush=True)
     sys.stdin.readline()
@@ -127,7 +126,7 @@ def test_r9_a_group_that_cannot_be_kept_gives_no_rights_to_another(tmp_path, mon
     path.write_bytes(b"old")
     path.chmod(0o664)
     was = os.lstat(path)
-    monkeypatch.setattr(_beside, "_status", lambda target: os.stat_result([*was[:5], was.st_gid + 1, *was[6:10]]))
+    monkeypatch.setattr(_atomic_write, "_status", lambda target: os.stat_result([*was[:5], was.st_gid + 1, *was[6:10]]))
 
     def refuse(*_):
         raise PermissionError(1, "not permitted")
@@ -345,12 +344,12 @@ def test_an_error_between_leaves_the_old_file_and_no_part(tmp_path):
     assert everything_in(tmp_path) == ["model"]
 
 
-# ------------------------------------------------------------------------------------------- what is no path
+# ------------------------------------------------------------------------------------------- what is not a path
 
 NO_PATHS = [
     ("a\0b", "zero byte"),
     ("", "empty"),
-    ("\ud800", "is no path"),
+    ("\ud800", "is not a path"),
     (5, "a path was expected"),
     (None, "a path was"),
 ]

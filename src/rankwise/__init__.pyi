@@ -20,7 +20,7 @@ from rankwise.data.letor.read import iter_letor as iter_letor
 from rankwise.data.letor.read import read_letor as read_letor
 from rankwise.data.letor.write import write_letor as write_letor
 from rankwise.data.queries import Queries as Queries
-from rankwise.data.queries import Query as Query
+from rankwise.data.query import Query as Query
 from rankwise.data.scaling import Scaler as Scaler
 from rankwise.data.string_column import StringColumn as StringColumn
 from rankwise.data.synthetic.lists import make_lists as make_lists

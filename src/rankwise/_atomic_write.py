@@ -1,9 +1,9 @@
-"""Files are written beside their target and renamed: nobody ever sees half a file, and an error leaves none behind.
+"""Write files atomically: a file is written beside its target and renamed, and an error leaves nothing behind.
 
-The file that is being written is ``.NAME.TOKEN.part`` in the folder of its target, locked by its writer. When it is
-complete it goes to the disk (``fsync``), takes the mode and owner of the file that it replaces, and is renamed; then
-the folder goes to the disk. Whoever has the old file open or mapped keeps the old one. A writer that is killed leaves
-its ``.part`` file without a lock, and the next writer of the same target removes it.
+The file in progress is ``.NAME.TOKEN.part`` in the folder of its target, locked by its writer. When it is complete it
+is flushed to the disk (``fsync``), takes the mode and owner of the file that it replaces, and is renamed; then the
+folder is flushed. A process that has the old file open or mapped keeps the old one. A writer that is killed leaves its
+``.part`` file without a lock, and the next writer of the same target removes it.
 """
 
 import errno
@@ -21,32 +21,42 @@ from rankwise._paths import path_of
 
 try:
     import fcntl
-except ImportError:  # Windows, where a file that somebody has open cannot be removed
+except ImportError:  # Windows, where an open file cannot be removed
     fcntl = None  # type: ignore[assignment]
 
 _LONGEST = 200  # bytes of the target's name in the part's: file systems allow 255 in all
 _PART = re.compile(r"\..*\.[0-9a-f]{12}\.part", re.DOTALL)
-_NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)  # of file systems that know no such thing
-_UNLOCKED = 86_400  # seconds after which a part is nobody's, on systems without locks
+_NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)  # of file systems without fsync
+_UNLOCKED = 86_400  # seconds after which a part counts as left behind, on systems without locks
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new, empty file in the folder of ``path``: renamed to it when all went well, removed when not.
+    """A new, empty file in the folder of ``path``: renamed to it on success, removed on failure.
 
-    A symbolic link stays one, and the file that it points to is replaced. A new file has the mode that the umask gives,
+    A symbolic link stays one, and the file that it points to is replaced. A new file has the mode that the umask gives;
     a replaced one keeps its mode, and its owner and group as far as the system allows.
+
+    Parameters
+    ----------
+    path : path
+        The target.
+
+    Yields
+    ------
+    part : Path
+        The file to write to.
 
     Raises
     ------
     RankwiseError
-        If the folder is not there, or if something other than a regular file is in the way.
+        If the folder does not exist, or if the target is something other than a regular file.
     """
     name = path_of(path)
     with refusing(name):
         target = Path(os.path.realpath(name))
         if not target.parent.is_dir():
-            raise RankwiseError(f"{name} cannot be written: the folder {target.parent} is not there")
+            raise RankwiseError(f"{name} cannot be written: the folder {target.parent} does not exist")
         if target.is_dir():
             raise RankwiseError(f"{name} cannot be written: it is a folder")
         old = _status(target)
@@ -66,13 +76,24 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
             _sync_folder(target.parent)
     finally:
         _closed(held)
-        with suppress(OSError):  # renamed, as a rule; a failure to tidy up must not hide the one before it
+        with suppress(OSError):  # usually renamed; a failure of the clean-up must not hide the error before it
             part.unlink(missing_ok=True)
 
 
 @contextmanager
 def refusing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn what the system refuses (no room, no permission) into a sentence that names the file."""
+    """Turn what the system refuses (no space, no permission) into an error that names the file.
+
+    Parameters
+    ----------
+    path : path
+        The file that is written.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
     try:
         yield
     except OSError as error:
@@ -81,37 +102,51 @@ def refusing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """:func:`beside` for a body that does nothing but write: what the system refuses becomes a sentence."""
+    """:func:`atomic_write` for a body that only writes: what the system refuses raises an error that names the file.
+
+    Parameters
+    ----------
+    path : path
+        The target.
+
+    Yields
+    ------
+    part : Path
+        The file to write to.
+    """
     with refusing(path), atomic_write(path) as part:
         yield part
 
 
 def remove_parts(folder: Path, name: str = "", *, ending: str = "") -> None:
-    """Remove the parts that killed writers have left in a folder: those that nobody holds a lock on.
+    """Remove the parts that killed writers have left in a folder: those without a lock.
 
     Parameters
     ----------
-    folder : where to look
-    name : of their target; empty: any target whose name has that ending
-    ending : of the target's name, where no name is given
+    folder : Path
+        Where to look.
+    name : str, default=""
+        The name of their target; empty for any target with the ending.
+    ending : str, default=""
+        The ending of the target's name, where no name is given.
     """
-    with suppress(OSError):  # tidying up is no reason to stop
+    with suppress(OSError):  # a failure of the clean-up must not stop the writer
         with os.scandir(folder) as entries:
             found = [entry.name for entry in entries if _PART.fullmatch(entry.name)]
         for part in found:
             begin = part[: -len("0123456789ab.part")]
             if begin == _prefix(name) or (not name and begin.endswith(f"{ending}.")):
-                with suppress(OSError):  # not ours to open, or another process was quicker
+                with suppress(OSError):  # no permission, or another process was quicker
                     _remove_if_left(folder / part)
 
 
 def _prefix(name: str) -> str:
-    """How the names of the parts of a target of that name begin."""
+    """How the names of the parts of a target begin."""
     return f".{name.encode('utf-8', 'surrogateescape')[:_LONGEST].decode('utf-8', 'ignore')}."
 
 
 def _status(target: Path) -> os.stat_result | None:
-    """What is at the target now; a link that is left after all were followed is one of a loop."""
+    """The status of the target, or None; links have been followed, so a link that is left belongs to a loop."""
     try:
         return os.lstat(target)
     except FileNotFoundError:
@@ -121,21 +156,21 @@ def _status(target: Path) -> os.stat_result | None:
 def _new_part(target: Path, private: bool) -> tuple[Path, int]:
     """(path, descriptor) of an empty file that is locked for as long as the descriptor is open.
 
-    What replaces a file may be for its owner's eyes only, so nobody else can open it before it has the mode of that.
+    A private file can be opened by its owner alone until it has the mode of the file that it replaces.
     """
     while True:
         part = target.with_name(f"{_prefix(target.name)}{secrets.token_hex(6)}.part")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         held = os.open(part, flags, 0o600 if private else 0o666)
         locked = _lock(held)
-        # Before it was locked, another process may have taken it for one that was left behind: then once more.
+        # Before it was locked, another process may have removed it as left behind: then try again.
         if locked is False or (locked and _is_at(held, part)):
             return part, held
         os.close(held)
 
 
 def _lock(descriptor: int) -> bool | None:
-    """Take the lock: whether that was possible, None where somebody else has it."""
+    """Take the lock: True, False where the system has no locks, None where another process holds it."""
     if fcntl is None:
         return False
     try:
@@ -158,6 +193,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _remove_if_left(part: Path) -> None:
+    """Remove a part without a lock; without locks in the system, a part that is a day old."""
     if fcntl is None:
         if time.time() - part.stat().st_mtime > _UNLOCKED:
             part.unlink()
@@ -171,7 +207,7 @@ def _remove_if_left(part: Path) -> None:
 
 
 def _inherit(held: int, old: os.stat_result) -> None:
-    """Give an open file the owner, group and mode of the one that it replaces."""
+    """Give an open file the owner, group and mode of the file that it replaces."""
     if fcntl is None:  # modes and owners of POSIX only
         return
     mode, own = stat.S_IMODE(old.st_mode) & 0o777, os.fstat(held)
@@ -182,7 +218,7 @@ def _inherit(held: int, old: os.stat_result) -> None:
             try:
                 os.fchown(held, -1, old.st_gid)
             except OSError:
-                mode &= 0o707  # what was for its group is not for ours
+                mode &= 0o707  # the rights of the old group are not for the new one
     if mode != stat.S_IMODE(os.fstat(held).st_mode):
         os.fchmod(held, mode)
 
@@ -197,7 +233,7 @@ def _sync(descriptor: int) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name survive a power failure, where the system knows how."""
+    """Make the new name survive a power failure, where the system can."""
     if fcntl is None:
         return
     with suppress(OSError):  # some file systems have nothing to sync in a folder
@@ -209,7 +245,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _closed(descriptor: int) -> int:
-    """Close it, once; -1 stands for a closed one."""
+    """Close a descriptor once; -1 stands for a closed one."""
     if descriptor >= 0:
         os.close(descriptor)
     return -1

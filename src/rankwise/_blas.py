@@ -1,8 +1,9 @@
-"""Linear algebra on one thread, so that its bits do not depend on how many threads BLAS may use.
+"""Linear algebra on one thread, so that its bits do not depend on the number of threads of BLAS.
 
 OpenBLAS and MKL divide a product or a factorisation among their threads, and the division decides how sums are rounded.
-What rankwise computes with them is therefore computed inside :func:`one_blas_thread`. Work that is worth several
-threads is cut into fixed chunks by :mod:`rankwise._kernels.drive` instead.
+The package therefore calls them inside :func:`one_blas_thread`. Work that is worth several threads is cut into fixed
+chunks by :mod:`rankwise._kernels.drive` instead. ``threadpoolctl.threadpool_limits`` alone is not enough: its scopes do
+not share one limit across Python threads.
 """
 
 import os
@@ -15,14 +16,14 @@ from weakref import WeakSet
 
 
 class _Scope:
-    """One scope that is open; ``before`` are the counts of libraries that have one for each Python thread."""
+    """One open scope; ``before`` holds the counts of libraries that have one count per Python thread."""
 
     def __init__(self) -> None:
         self.before: list[int] | None = None
 
 
 class _Limit:
-    """The thread counts of BLAS libraries: 1 while a scope is open, and what they were before after the last one.
+    """The thread counts of BLAS libraries: 1 while a scope is open, the former counts after the last one.
 
     Most libraries have one count for the process. Scopes that overlap in several Python threads must therefore share
     one limit: if each restored what it had found, the last one to leave would restore the 1 of the others.
@@ -30,11 +31,12 @@ class _Limit:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        # weak, so that a scope that an interrupt broke off before it could leave does not hold the limit for ever
+        # weak references: a scope that an interrupt ended before it could leave must not hold the limit for ever
         self._open: WeakSet[_Scope] = WeakSet()
         self._before: list[int] | None = None
 
     def enter(self, scope: _Scope) -> None:
+        """Open a scope: remember the counts, and set them to 1."""
         with self._lock:
             shared, own = _libraries()
             scope.before = [library.num_threads for library in own]
@@ -45,6 +47,7 @@ class _Limit:
                 _set_threads(library, 1)
 
     def leave(self, scope: _Scope) -> None:
+        """Close a scope: restore the counts if it is the last one."""
         with self._lock:
             shared, own = _libraries()
             _restore(own, scope.before)
@@ -54,7 +57,7 @@ class _Limit:
                 _restore(shared, before)
 
     def after_fork(self) -> None:
-        """Only the thread that forked lives on in a child: what any thread held is released."""
+        """Release what any thread held: only the thread that forked lives on in a child process."""
         before, self._before = self._before, None
         self._lock, self._open = threading.RLock(), WeakSet()
         if before is not None:
@@ -62,15 +65,17 @@ class _Limit:
 
 
 def _restore(libraries: list[Any], counts: list[int] | None) -> None:
+    """Set the former counts."""
     for library, count in zip(libraries, counts or (), strict=counts is not None):
         _set_threads(library, count)
 
 
 def _set_threads(library: Any, count: int) -> None:
-    """Set the count of a library.
+    """Set the thread count of a library.
 
     From 3.8 on, threadpoolctl ignores all threads but the first one that has set a count and has not left its own scope
-    yet. The lock above keeps order among our threads, so this right is taken from whoever has it, and left to nobody.
+    yet. The lock of :class:`_Limit` orders the threads of this package, so that right is taken away before and given up
+    after.
     """
     let_go = getattr(library, "clear_controlling_thread", None)
     if let_go is not None:
@@ -82,11 +87,11 @@ def _set_threads(library: Any, count: int) -> None:
 
 @cache
 def _libraries() -> tuple[list[Any], list[Any]]:
-    """Controllers of the BLAS libraries with one count for the process, and of those with one for each Python thread.
+    """Controllers of the BLAS libraries with one count per process, and of those with one count per Python thread.
 
-    To find them takes milliseconds, to use one a microsecond.
+    Finding them takes milliseconds, using one a microsecond.
     """
-    import scipy.linalg  # noqa: F401  # brings a BLAS of its own, which cannot be found before it is there
+    import scipy.linalg  # noqa: F401  # loads a BLAS of its own, which cannot be found before
     from threadpoolctl import ThreadpoolController
 
     found = ThreadpoolController().select(user_api="blas").lib_controllers
@@ -101,10 +106,15 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Have BLAS and LAPACK compute on the calling thread alone, in this scope and in all that overlap with it.
+    """Compute BLAS and LAPACK on the calling thread alone, in this scope and in all that overlap with it.
 
-    Scopes may be nested and may overlap in several Python threads. The counts of before come back when the last scope
-    is left. A library that threadpoolctl does not know (Apple's Accelerate) is left as it is.
+    Scopes may be nested and may overlap in several Python threads. The former counts come back when the last scope is
+    left. A library that threadpoolctl does not know (Apple's Accelerate) is not changed.
+
+    Yields
+    ------
+    None
+        Nothing; use it as a context manager or as a decorator.
 
     Examples
     --------

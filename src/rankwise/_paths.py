@@ -1,4 +1,4 @@
-"""Paths that come from outside: what cannot be a path is refused in one sentence, before the system sees it."""
+"""Paths that come from outside: what cannot be a path raises a clear error before the system sees it."""
 
 import os
 
@@ -13,11 +13,17 @@ def path_of(path: object) -> str:
     Parameters
     ----------
     path : str, bytes or os.PathLike
+        The path.
+
+    Returns
+    -------
+    name : str
+        The same path.
 
     Raises
     ------
     RankwiseError
-        If it is no path, is empty, holds a zero byte, or holds a letter that the file system cannot encode.
+        If it is not a path, is empty, holds a zero byte, or holds a letter that the file system cannot encode.
 
     Examples
     --------
@@ -30,9 +36,11 @@ def path_of(path: object) -> str:
     except TypeError as error:
         raise RankwiseError(f"a path was expected, found {path!r:.60}") from error
     except UnicodeEncodeError as error:  # half of a surrogate pair
-        raise RankwiseError(f"{path!r:.60} is no path: the file system has no bytes for it ({error.reason})") from error
+        raise RankwiseError(
+            f"{path!r:.60} is not a path: the file system cannot encode it ({error.reason})"
+        ) from error
     if not name:
         raise RankwiseError("a path was expected, found an empty text")
     if "\0" in name:
-        raise RankwiseError(f"{name!r:.60} is no path: it holds a zero byte")
+        raise RankwiseError(f"{name!r:.60} is not a path: it holds a zero byte")
     return name

@@ -1,7 +1,7 @@
-"""Find classes without listing them: every module of a package, and what third parties declare as entry points.
+"""Find classes without listing them: in every module of a package, and among the entry points of third parties.
 
-Adding a measure, a loss or a ranker is adding one file; the registry, and with it the parser and the common tests,
-finds it there.
+Adding a measure, a loss or a ranker means adding one file. The registry finds the class there, and with it the parser
+and the common tests do. :func:`lazy_names` makes the classes that were found public names of their package.
 """
 
 import importlib
@@ -18,9 +18,28 @@ from rankwise._errors import RankwiseError
 
 @cache
 def discover(package: str, base: type, group: str) -> dict[str, type]:
-    """Concrete subclasses of ``base`` by ``name``: those in the package's modules, then those of entry points.
+    """Concrete subclasses by name: those in the modules of a package, then those of entry points.
 
-    A module whose name begins with an underscore is skipped; so is a class that does not set its own ``name``.
+    A module whose name begins with an underscore is skipped, and so is a class that does not set its own ``name``.
+
+    Parameters
+    ----------
+    package : str
+        The full name of the package.
+    base : type
+        The class that they inherit from.
+    group : str
+        The entry-point group of third parties.
+
+    Returns
+    -------
+    classes : dict of str to type
+        The classes by their ``name``.
+
+    Raises
+    ------
+    RankwiseError
+        If two classes have the same name, or an entry point is not a subclass of ``base``.
     """
     found: dict[str, type] = {}
     for kind in (*_in_package(package, base), *_in_entry_points(base, group)):
@@ -37,6 +56,7 @@ def discover(package: str, base: type, group: str) -> dict[str, type]:
 
 
 def _in_package(package: str, base: type) -> Iterator[type]:
+    """The subclasses in the modules of a package, subpackages included."""
     folder = importlib.import_module(package)
     for module in sorted(pkgutil.iter_modules(folder.__path__), key=lambda info: info.name):
         if module.name.startswith("_"):
@@ -51,6 +71,7 @@ def _in_package(package: str, base: type) -> Iterator[type]:
 
 
 def _in_entry_points(base: type, group: str) -> Iterator[type]:
+    """The subclasses that third parties declare."""
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         kind = entry.load()
         if not (inspect.isclass(kind) and issubclass(kind, base)):
@@ -66,12 +87,19 @@ def lazy_names(
     Parameters
     ----------
     package : str
-        The package's full name.
+        The full name of the package.
     homes : mapping of str to sequence of str
-        Module of the package -> public names that live in it.
+        The public names of each module of the package.
     classes : callable, default=None
-        Returns the classes that the registry found, which are public under their own names too; a new file needs no
-        entry in ``homes``.
+        Returns the classes that the registry found. They are public under their own names too, so that a new file needs
+        no entry in ``homes``.
+
+    Returns
+    -------
+    getattribute : callable
+        The ``__getattr__`` of the package.
+    listed : callable
+        The ``__dir__`` of the package.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
 

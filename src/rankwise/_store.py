@@ -1,16 +1,18 @@
-"""One safe file for data and models: safetensors, which holds numbers and no code.
+"""One file for data and models that holds no code: safetensors.
 
-What rankwise has to say about the arrays is JSON under the one metadata key ``rankwise``: the kind of thing stored,
-the format, the version that wrote it, and plain facts. A reader for data (:mod:`rankwise.data.stored`) or models
-looks at the kind and asks for its arrays by name, type and shape; nothing in a file is trusted.
+What rankwise notes about the arrays is JSON under the metadata key ``rankwise``: the kind of content, the format, the
+version that wrote it, and plain facts. A reader for data (:mod:`rankwise.data.stored`) or models checks the kind and
+requests its arrays by name, type and shape; nothing in a file is trusted. :func:`read_store` opens a file for reading
+as a :class:`Store`, :class:`StoreWriter` writes one.
 
-Layout: 8 bytes with the header's length, the JSON header padded with spaces, then the arrays without a gap. The first
-array begins at a multiple of 64 bytes, so that it can be mapped into memory and used in place; it may grow to any
+Layout: 8 bytes with the length of the header, the JSON header padded with spaces, then the arrays without a gap. The
+first array begins at a multiple of 64 bytes, so that it can be mapped into memory and used in place; it may grow to any
 length while it is written, because its shape is put into the header at the end.
 
-A mapped file must not be cut short or written to in place while it is in use: the system ends a process (SIGBUS) that
+A mapped file must not be truncated or written to in place while it is in use: the system ends a process (SIGBUS) that
 touches a mapped page which the file no longer has. rankwise itself never does that. It writes a new file and renames
-it, and whoever has the old one mapped keeps the old one. Where other programs may, the arrays are read into memory.
+it, and a process that has the old one mapped keeps the old one. Where other programs may do it, the arrays are read
+into memory.
 """
 
 import json
@@ -46,7 +48,7 @@ _TYPES = {
 }
 _NAMES = {dtype: name for name, dtype in _TYPES.items()}
 
-_ATTEMPTS = 5  # to read a file that others keep saving over
+_ATTEMPTS = 5  # to read a file that others keep replacing
 _ALIGNMENT = 64
 _RESERVED = 1 << 14  # bytes kept free for the header; a longer one costs a copy of the file at the end
 _COPIED = 1 << 20  # bytes copied at a time
@@ -69,8 +71,21 @@ class _Place:
 class Store:
     """An opened file: its kind, its facts, and its arrays by name.
 
-    Arrays are read when they are asked for, from the very file whose header was checked: if it was replaced or changed
-    since then, :class:`ChangedFileError` is raised.
+    Arrays are read on request, from the very file whose header was checked: if it was replaced or changed since then,
+    :class:`ChangedFileError` is raised.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    kind : str
+        The kind of content.
+    metadata : dict
+        The facts.
+    places : dict of str to _Place
+        Where the arrays stand.
+    identity : tuple of int
+        What identifies the file, as :func:`identity_of` has it.
     """
 
     path: str
@@ -85,7 +100,27 @@ class Store:
     def array(
         self, name: str, dtype: DTypeLike | None = None, shape: Sequence[int | None] | None = None
     ) -> NDArray[Any]:
-        """The array in memory of its own, of exactly this type and shape if they are given (None: any length)."""
+        """Read an array into memory.
+
+        Parameters
+        ----------
+        name : str
+            The array.
+        dtype : dtype, default=None
+            The required type, if there is one.
+        shape : sequence of int or None, default=None
+            The required shape, if there is one; None stands for any length.
+
+        Returns
+        -------
+        array : ndarray
+            The array, in memory of its own.
+
+        Raises
+        ------
+        FileFormatError
+            If the file has no such array.
+        """
         place = self._place(name, dtype, shape)
         with self._file() as file:
             flat = np.fromfile(file, place.dtype, prod(place.shape), offset=place.offset)
@@ -94,9 +129,9 @@ class Store:
         return flat.reshape(place.shape).astype(place.dtype.newbyteorder("="), copy=False)
 
     def map(self, name: str, dtype: DTypeLike | None = None, shape: Sequence[int | None] | None = None) -> NDArray[Any]:
-        """The array mapped into memory, read-only; one that is empty or does not lie on its boundary is read.
+        """Map an array into memory, read-only; parameters as for :meth:`array`. An empty or unaligned array is read.
 
-        The file must not be cut short or written to for as long as the array is in use.
+        The file must not be truncated or written to for as long as the array is in use.
         """
         place = self._place(name, dtype, shape)
         if not prod(place.shape) or place.offset % place.dtype.itemsize or not place.dtype.isnative:
@@ -118,7 +153,7 @@ class Store:
 
     @contextmanager
     def _file(self) -> Iterator[IO[bytes]]:
-        """The file whose header was checked, or the sentence that it is another one now."""
+        """The file whose header was checked, or an error if it is another one now."""
         try:
             with open(self.path, "rb") as file:
                 if identity_of(file) != self.identity:
@@ -128,6 +163,7 @@ class Store:
             raise FileFormatError(f"{self.path} cannot be read: {error.strerror or error}") from error
 
     def _place(self, name: str, dtype: DTypeLike | None, shape: Sequence[int | None] | None) -> _Place:
+        """The place of an array of this type and shape, or an error."""
         place = self.places.get(name)
         if place is None:
             raise FileFormatError(f"{self.path} is damaged: it lacks the array {name!r}")
@@ -143,16 +179,23 @@ class Store:
 
 
 class ChangedFileError(FileFormatError):
-    """A file that was replaced or changed between two looks at it; :func:`read_store` looks again."""
+    """A file was replaced or changed between two reads; :func:`read_store` reads it again."""
 
 
 def read_store(path: str | os.PathLike[str], read: Callable[[Store], T]) -> T:
-    """What ``read`` makes of the file; once more from the beginning where somebody saved over it meanwhile.
+    """What ``read`` makes of a file; once more from the beginning where the file was replaced meanwhile.
 
     Parameters
     ----------
-    path : of a file that :class:`StoreWriter` wrote
-    read : makes something of an opened file
+    path : path
+        A file that :class:`StoreWriter` wrote.
+    read : callable
+        Takes a :class:`Store`.
+
+    Returns
+    -------
+    value : object
+        What ``read`` returned.
     """
     for _ in range(_ATTEMPTS - 1):
         with suppress(ChangedFileError):
@@ -161,12 +204,28 @@ def read_store(path: str | os.PathLike[str], read: Callable[[Store], T]) -> T:
 
 
 def open_store(path: str | os.PathLike[str]) -> Store:
-    """Look into a file that :class:`StoreWriter` wrote; anything else raises one clear sentence."""
+    """Check the header of a file.
+
+    Parameters
+    ----------
+    path : path
+        A file that :class:`StoreWriter` wrote.
+
+    Returns
+    -------
+    store : Store
+        The opened file.
+
+    Raises
+    ------
+    FileFormatError
+        If it is another kind of file, is damaged, or needs a newer rankwise.
+    """
     from safetensors import safe_open
 
     name = path_of(path)
     if not os.path.isfile(name):
-        raise FileFormatError(f"{name} is not there" if not os.path.exists(name) else f"{name} is not a file")
+        raise FileFormatError(f"{name} does not exist" if not os.path.exists(name) else f"{name} is not a file")
     try:
         with open(name, "rb") as file:
             identity = identity_of(file)
@@ -181,8 +240,8 @@ def open_store(path: str | os.PathLike[str]) -> Store:
             same = identity_of(file) == identity
         header.pop("__metadata__", None)
         places = {called: _as_place(entry, 8 + length) for called, entry in header.items()}
-    except Exception as error:  # whatever a hostile file provokes
-        raise FileFormatError(f"{name} is no rankwise file, or is damaged: {_first_line(error)}") from error
+    except Exception as error:  # a hostile file can raise anything
+        raise FileFormatError(f"{name} is not a rankwise file, or is damaged: {_first_line(error)}") from error
     if not same:
         raise ChangedFileError(f"{name} was replaced or changed while it was read: load it again")
     if any(place.offset + prod(place.shape) * place.dtype.itemsize > end for place in places.values()):
@@ -193,12 +252,13 @@ def open_store(path: str | os.PathLike[str]) -> Store:
 
 
 def identity_of(file: IO[bytes]) -> tuple[int, ...]:
-    """What tells an open file from another one, and from itself after a change."""
+    """What distinguishes an open file from another one, and from itself after a change."""
     status = os.fstat(file.fileno())
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _as_place(entry: dict[str, Any], begin: int) -> _Place:
+    """The place of an array from its entry in the header."""
     dtype, (first, last) = _TYPES[entry["dtype"]], entry["data_offsets"]
     place = _Place(dtype, tuple(entry["shape"]), begin + first)
     if first < 0 or prod(place.shape) * dtype.itemsize != last - first:
@@ -207,14 +267,14 @@ def _as_place(entry: dict[str, Any], begin: int) -> _Place:
 
 
 def _about(name: str, text: str) -> tuple[str, dict[str, Any]]:
-    """(kind, facts) out of the JSON under rankwise's key."""
+    """(kind, facts) from the JSON under the key of rankwise."""
     try:
         about = json.loads(text)
         kind, version, number, facts = about["kind"], about["version"], about["format"], about["facts"]
         if not (isinstance(kind, str) and isinstance(number, int) and isinstance(facts, dict)):
             raise TypeError("kind, format or facts of another type")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise FileFormatError(f"{name} is damaged: what it says about itself cannot be read") from error
+        raise FileFormatError(f"{name} is damaged: its description of itself cannot be read") from error
     if number > FORMAT:
         raise FileFormatError(
             f"{name} has format {number!s:.20}, written by rankwise {version!s:.20}; this is rankwise {__version__}, "
@@ -224,6 +284,7 @@ def _about(name: str, text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _first_line(error: Exception) -> str:
+    """The first line of an error message."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
@@ -231,7 +292,7 @@ def _first_line(error: Exception) -> str:
 
 
 class _Growing:
-    """An array that is appended to without knowing its length; its bytes go straight to ``file``."""
+    """An array of unknown length whose bytes go directly to ``file``."""
 
     def __init__(self, file: IO[bytes], first: NDArray[Any]) -> None:
         self.file = file
@@ -240,6 +301,7 @@ class _Growing:
         self.length = 0
 
     def append(self, rows: NDArray[Any]) -> None:
+        """Add rows of the same type and shape."""
         if rows.dtype != self.dtype or rows.shape[1:] != self.row:
             raise RankwiseError(
                 f"rows of type {rows.dtype} and shape {rows.shape[1:]} cannot follow rows of type {self.dtype} "
@@ -251,22 +313,32 @@ class _Growing:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape so far."""
         return (self.length, *self.row)
 
     @property
     def size(self) -> int:
+        """The number of bytes so far."""
         return prod(self.shape) * self.dtype.itemsize
 
 
 class StoreWriter:
-    """Write one file; it appears under its name when all is there, and not at all after an error.
+    """Write one file, which appears under its name when it is complete, and not at all after an error.
 
-    Arrays are appended to in any order and in pieces. The first one goes straight into the file, the others wait in
+    Arrays are appended to in any order and in pieces. The first one goes directly into the file, the others wait in
     temporary files (small ones in memory), so that memory stays bounded whatever the number of rows.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    kind : str
+        The kind of content.
 
     Attributes
     ----------
-    metadata : facts for JSON, read back as :attr:`Store.metadata`
+    metadata : dict
+        Facts for JSON, read back as :attr:`Store.metadata`.
 
     Examples
     --------
@@ -292,7 +364,15 @@ class StoreWriter:
         return self
 
     def append(self, name: str, rows: ArrayLike) -> None:
-        """Add rows to the array of that name; the first rows fix its type and the shape of a row."""
+        """Add rows to an array; the first rows fix its type and the shape of a row.
+
+        Parameters
+        ----------
+        name : str
+            The array.
+        rows : array-like, shape (n_rows, ...)
+            The rows.
+        """
         array = np.asarray(rows)
         array = array.astype(array.dtype.newbyteorder("<"), copy=False)
         if array.dtype not in _NAMES or not array.ndim:
@@ -303,7 +383,7 @@ class StoreWriter:
             self._arrays[name].append(array)
 
     def length(self, name: str) -> int:
-        """Rows appended so far to the array of that name."""
+        """The number of rows of an array so far."""
         return self._arrays[name].length if name in self._arrays else 0
 
     def __exit__(
@@ -317,10 +397,11 @@ class StoreWriter:
             self._finish()
 
     def _spool(self) -> IO[bytes]:
+        """A temporary file, in memory while it is small."""
         return self._opened.enter_context(SpooledTemporaryFile(_SPOOL, dir=self._folder))
 
     def _finish(self) -> None:
-        """Put the other arrays behind the first one, the widest types first, and then the header before all."""
+        """Put the other arrays behind the first one, the widest types first, and the header before all."""
         ordered = list(self._arrays.items())
         ordered[1:] = sorted(ordered[1:], key=lambda item: -item[1].dtype.itemsize)
         for _, array in ordered[1:]:
@@ -340,6 +421,7 @@ class StoreWriter:
         self._file.write((size - 8).to_bytes(8, "little") + header.ljust(size - 8))
 
     def _header(self, ordered: list[tuple[str, _Growing]]) -> bytes:
+        """The JSON header with the places of all arrays."""
         about = {"kind": self.kind, "format": FORMAT, "version": __version__, "facts": self.metadata}
         header: dict[str, Any] = {"__metadata__": {KEY: json.dumps(about)}}
         first = 0

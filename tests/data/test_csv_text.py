@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rankwise import RankwiseError
 from rankwise.data import checks
-from rankwise.data.sources import ByteStream, Peeked, peeked
+from rankwise.data.sources import ByteStream, peeked
 from rankwise.data.tabular import csv as csv_text
 from rankwise.data.tabular.frames import iter_table, read_table
 from rankwise.data.tabular.rows import Roles
@@ -22,7 +22,7 @@ ROW = st.tuples(WORD, WORD, st.integers(0, 4), NUMBER, st.one_of(NUMBER, st.none
 
 
 def opened(text):
-    return Peeked(ByteStream("t.csv", io.BytesIO(text)))
+    return ByteStream("t.csv", io.BytesIO(text))
 
 
 def written(rows, delimiter):

@@ -64,7 +64,7 @@ def test_facts_are_plain_numbers():
     assert facts["queries"] == 4
     assert facts["documents"] == 7
     assert facts["features"] == 2
-    assert facts["documents_a_query"] == {"min": 0, "median": 2.0, "mean": 1.75, "max": 3}
+    assert facts["documents_per_query"] == {"min": 0, "median": 2.0, "mean": 1.75, "max": 3}
     assert facts["labels"] == {"0": 4, "1": 1, "1.5": 1, "2": 1}
     assert facts["queries_without_documents"] == 1
     assert facts["queries_with_one_document"] == 1
@@ -424,7 +424,7 @@ def test_ohsumed_is_as_its_description_says(data_folder):
     assert diagnosis.facts["queries"] == 106
     assert diagnosis.facts["documents"] == 16_140
     assert diagnosis.facts["queries_without_relevant"] == 1
-    assert {"min": 35, "max": 320}.items() <= diagnosis.facts["documents_a_query"].items()
+    assert {"min": 35, "max": 320}.items() <= diagnosis.facts["documents_per_query"].items()
     assert (diagnosis.table()["zeros"] == 1).sum() == 9
     assert the("9 features have the same value everywhere", whole).severity == "note"
     assert found(parts, severity="problem") == []  # no query in two parts

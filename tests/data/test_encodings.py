@@ -144,9 +144,9 @@ def test_r7_digits_of_other_scripts_are_no_numbers_of_a_table(monkeypatch, cell,
 
 
 def _peeked(text):
-    from rankwise.data.sources import ByteStream, Peeked
+    from rankwise.data.sources import ByteStream
 
-    return Peeked(ByteStream("t.csv", io.BytesIO(text.encode())))
+    return ByteStream("t.csv", io.BytesIO(text.encode()))
 
 
 @pytest.mark.parametrize("word", ["1_000", "\u0661", "nan", "1e", "0x1", "", " 1", "1 ", "1,5", "--1", "inf", "1\n"])

@@ -18,7 +18,7 @@ from rankwise.data.letor.read import iter_letor, read_letor
 from tests.data import reference_letor
 
 WIDEST = 3_000  # the plain reader makes lists of lists
-OTHER_KINDS = (b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff")  # gzip, UTF-16
+OTHER_KINDS = (b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")  # gzip, UTF-16, UTF-32
 
 NUMBERS = [
     "0", "1", "2", "-1", "3.5", "0.056537", "-0", "1e400", "1e-400", "-1e3", "NULL", "nan", "inf", "-Infinity", "+7",

@@ -296,7 +296,7 @@ def test_a_malformed_line_is_named(text, where, what):
         ("1 qid:1 4:1", {"n_features": 3}, ", line 1, column 9: feature 4 is beyond n_features=3 (ids begin at 1)"),
         ("1 qid:1 0:1", {"zero_based": False}, ", line 1, column 9: found feature 0, but zero_based=False says that "
          "ids begin at 1: give zero_based=True"),
-        ("1 qid:1 1:1", {"query_file": "q"}, " has qids, so query_file='q' has nothing to say: leave it out"),
+        ("1 qid:1 1:1", {"query_file": "q"}, " has qids, so query_file='q' has no effect: leave it out"),
         ("1 1:1", {}, ": no line has a qid: put qid:<id> after each label, or give query_file=, a file with the size "
          "of each query (train.txt.query or train.txt.group would be found by its name)"),
         ("# c\n\n", {}, " holds no rows: expected lines of the form label qid:id feature:value ..."),

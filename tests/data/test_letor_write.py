@@ -143,7 +143,7 @@ def test_real_sets_come_back(data_folder, tmp_path):
         ({"qid": ["a b", "c"]}, "query 'a b' holds ' ', which would end its id in the text"),
         ({"qid": ["a", "c#"]}, "query 'c#' holds '#', which would end its id in the text"),
         ({"qid": ["a", ""]}, "query 1 has an empty id, which the format cannot hold"),
-        ({"qid": [1, "1"]}, "query '1' is there twice, and its lists would become one"),
+        ({"qid": [1, "1"]}, "query '1' occurs twice, and the two queries would become one"),
         ({"docid": ["d1", "d\n2"]}, r"document 'd\n2' holds '\n', which would end its id in the text"),
     ],
 )
@@ -158,7 +158,7 @@ def test_what_the_format_cannot_hold_is_refused_by_name(fields, sentence, tmp_pa
 
 def test_a_query_taken_twice_is_refused(tmp_path):
     queries = Queries.from_arrays(np.ones((2, 1)), [0, 1], qid=["a", "b"])
-    with pytest.raises(DataError, match="query 'a' is there twice"):
+    with pytest.raises(DataError, match="query 'a' occurs twice"):
         write_letor(queries[[0, 1, 0]], tmp_path / "train.txt")
 
 

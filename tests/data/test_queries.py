@@ -138,9 +138,9 @@ def test_ids_without_a_hash_are_refused(unhashable):
         ({"X": [[1.0], [2.0], [-np.inf]], "feature_names": ["bm25"]}, r"X is -inf at row 2, feature 0 \(bm25\)"),
         ({"y": [0, -1, 2]}, "y is -1 at row 1: labels are 0 or more"),
         ({"y": [0, 1, np.nan]}, "y is nan at row 2"),
-        ({"y": ["good", "bad", "bad"]}, "y holds one number a row"),
+        ({"y": ["good", "bad", "bad"]}, "y holds one number per row"),
         ({"y": [0, 1]}, r"found shape \(2,\) for 3 rows"),
-        ({"weight": [1.0]}, r"one number a query: found shape \(1,\) for 2 queries"),
+        ({"weight": [1.0]}, r"one number per query: found shape \(1,\) for 2 queries"),
         ({"weight": [1.0, -1.0]}, "weight is -1.0 at query 1"),
         ({"weight": [0.0, 0.0]}, "0 at every query"),
         ({"docid": ["a"]}, "found 1 for 3 rows"),
@@ -159,7 +159,7 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(change, sentence):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"start": ["a", "b", "a"]}, r"found one value a row; query ids go to Queries.from_arrays\(X, y, qid=ids\)"),
+        ({"start": ["a", "b", "a"]}, r"found one value per row; query ids go to Queries.from_arrays\(X, y, qid=ids\)"),
         ({"start": [7, 7, 8]}, r"query ids go to Queries.from_arrays\(X, y, qid=ids\)"),
         ({"start": [2, 1]}, r"sizes go to Queries.from_arrays\(X, y, group=sizes\)"),
         ({"start": [0, 4]}, "offsets that climb from 0 to the number of rows, 3: found an array of shape"),
@@ -175,16 +175,16 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(change, sentence):
         ({"rows": [0, 1, 1]}, "row 2 is not there"),
         ({"rows": [0, 1, 2**64 - 1]}, "rows holds every row number once"),
         ({"rows": [0.0, 1.0, 2.0]}, "rows holds every row number once"),
-        ({"y": [0, 1]}, "y holds one number a row"),
+        ({"y": [0, 1]}, "y holds one number per row"),
         ({"y": [0, 1, -1]}, "labels are 0 or more"),
         ({"X": [[1.0], [np.nan], [2.0]]}, "X is nan at row 1"),
         ({"X": [1.0, 2.0, 3.0]}, "two dimensions"),
-        ({"weight": [1.0, 1.0, 1.0]}, "one number a query"),
+        ({"weight": [1.0, 1.0, 1.0]}, "one number per query"),
         ({"qid": ["a", "b", "a"]}, "found 3 ids for 2 queries; ids of rows go to"),
         ({"qid": ["a", "a"]}, "qid holds 'a' twice"),
-        ({"docid": ["a"]}, "one identity a row"),
+        ({"docid": ["a"]}, "one identity per row"),
         ({"docid": 3}, "a list of identities"),
-        ({"feature_names": ["a", "b"]}, "one name a feature"),
+        ({"feature_names": ["a", "b"]}, "one name per feature"),
         ({"scaling": "standard"}, "scaling is a Scaler fitted on 1 features"),
     ],
 )
@@ -534,7 +534,7 @@ def test_masked_values_are_missing():
 
 def test_queries_do_not_change():
     queries = Queries.from_arrays([[1.0]], [0], group=[1])
-    with pytest.raises(AttributeError, match="Queries do not change"):
+    with pytest.raises(AttributeError, match="Queries are immutable"):
         queries.y = None
     with pytest.raises(ValueError, match="read-only"):
         queries.X[0, 0] = 5

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from rankwise import DataError, Queries, RankwiseError, Scaler
-from rankwise.data import scaling
+from rankwise.data import checks, scaling
 
 HOW = ["standard", "minmax", "log"]
 
@@ -71,7 +71,7 @@ def test_a_small_spread_far_from_zero_is_not_lost():
 def test_blocks_change_nothing_but_the_last_digits(monkeypatch, how, dtype):
     X = np.random.default_rng(1).normal(3, 5, (101, 4)).astype(dtype)
     whole = Scaler(how).fit(lists(X))
-    monkeypatch.setattr(scaling, "BLOCK_VALUES", 4 * 7)
+    monkeypatch.setattr(checks, "BLOCK_VALUES", 4 * 7)
     parts = Scaler(how).fit(lists(X))
     np.testing.assert_allclose(parts.center_, whole.center_, rtol=1e-13)
     np.testing.assert_allclose(parts.scale_, whole.scale_, rtol=1e-13)
@@ -81,7 +81,7 @@ def test_blocks_change_nothing_but_the_last_digits(monkeypatch, how, dtype):
 
 
 def test_no_block_is_a_copy_of_all_features(monkeypatch):
-    monkeypatch.setattr(scaling, "BLOCK_VALUES", 1000)
+    monkeypatch.setattr(checks, "BLOCK_VALUES", 1000)
     sizes = []
     shaped = scaling._shaped
     monkeypatch.setattr(scaling, "_shaped", lambda block, how: sizes.append(block.size) or shaped(block, how))

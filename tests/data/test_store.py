@@ -380,7 +380,7 @@ def test_a_link_is_written_through(path):
 
 
 def test_what_cannot_be_written_is_said_in_a_sentence(tmp_path):
-    with pytest.raises(RankwiseError, match=r"cannot be written: the folder .* is not there"):
+    with pytest.raises(RankwiseError, match=r"cannot be written: the folder .* does not exist"):
         make(3).save(tmp_path / "no" / "where")
     with pytest.raises(RankwiseError, match="cannot be written: it is a folder"):
         make(3).save(tmp_path)
@@ -414,7 +414,7 @@ def test_r3_a_file_that_is_shorter_than_its_header_says_is_refused_at_once(path,
     make(5_000, columns=9).save(path)
     with open(path, "r+b") as file:
         file.truncate(path.stat().st_size - 1)
-    with pytest.raises(FileFormatError, match="is no rankwise file, or is damaged"):
+    with pytest.raises(FileFormatError, match="is not a rankwise file, or is damaged"):
         rankwise.load(path, mmap=mmap)
 
 
@@ -471,7 +471,7 @@ def test_r3_loading_while_another_process_saves_gives_one_of_the_two_whole(path,
 
 
 def test_what_is_not_there_or_not_a_file_is_named(tmp_path):
-    with pytest.raises(FileFormatError, match=r"nothing\.rankwise is not there"):
+    with pytest.raises(FileFormatError, match=r"nothing\.rankwise does not exist"):
         rankwise.load(tmp_path / "nothing.rankwise")
     with pytest.raises(FileFormatError, match="is not a file"):
         rankwise.load(tmp_path)
@@ -486,7 +486,7 @@ def test_other_tensors_are_not_ours(path):
 @pytest.mark.parametrize("content", [b"", b"{}", b"2 qid:1 1:0.5\n", bytes(8), b"\xff" * 64, b"PK\x03\x04" + bytes(60)])
 def test_other_files_are_not_ours(path, content):
     path.write_bytes(content)
-    with pytest.raises(FileFormatError, match=r"queries\.rankwise is no rankwise file, or is damaged") as refusal:
+    with pytest.raises(FileFormatError, match=r"queries\.rankwise is not a rankwise file, or is damaged") as refusal:
         rankwise.load(path)
     assert "\n" not in str(refusal.value)
 
@@ -515,7 +515,7 @@ def test_a_file_cut_short_is_refused(tmp_path, data):
     make(5, docid=list("abcde")).save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
-    with pytest.raises(FileFormatError, match="cut is no rankwise file, or is damaged"):
+    with pytest.raises(FileFormatError, match="cut is not a rankwise file, or is damaged"):
         rankwise.load(path)
 
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
-from rankwise.data.queries import Queries, Query
+from rankwise.data.queries import Queries
+from rankwise.data.query import Query
 from rankwise.data.synthetic.streams import noisy_stream, separable_stream
 from rankwise.guarantees import Adversary, play, printed_003
 from rankwise.guarantees.bounds.adversary import published

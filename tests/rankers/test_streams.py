@@ -9,7 +9,8 @@ import pytest
 
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
-from rankwise.data.queries import Queries, Query
+from rankwise.data.queries import Queries
+from rankwise.data.query import Query
 from rankwise.data.synthetic.streams import separable_stream
 from rankwise.losses import registered as losses
 from rankwise.rankers._base import registered
@@ -182,11 +183,11 @@ def test_missing_values_of_a_stream_follow_the_policy():
     [
         ([(np.ones((2, 3)), [0, 1]), (np.ones((2, 4)), [0, 1])], "same features: found 3 and 4"),
         (["a list"], "queries or pairs"),
-        ([(np.ones((2, 3)), [0, 1, 2])], "one number a row"),
+        ([(np.ones((2, 3)), [0, 1, 2])], "one number per row"),
         ([Query(np.ones((2, 3)), None, "q7", None, 1.0, None)], "'q7' has no labels"),
         ([Queries.from_arrays(np.ones((2, 3)), group=[2])], "labels are needed"),
-        (np.ones((2, 3)), "learns from labels"),
-        (7, "learns from labels"),
+        (np.ones((2, 3)), "needs labels"),
+        (7, "needs labels"),
     ],
 )
 def test_what_is_no_stream_of_judged_lists_is_refused_in_a_sentence(stream, found):

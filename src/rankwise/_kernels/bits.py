@@ -1,4 +1,4 @@
-"""A float64 and its bits."""
+"""The bits of a float64 as an integer, and back."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import numba.extending
 from llvmlite import ir
 from numba import types
 
-intrinsic: Any = numba.extending.intrinsic  # what it makes has other arguments than what it is given
+intrinsic: Any = numba.extending.intrinsic  # its result takes other arguments than the function that it decorates
 
 
 @intrinsic
 def from_bits(context, bits):
-    """The float64 with these bits, given as a signed or unsigned number of 64 bits."""
+    """The float64 with these bits, given as a signed or unsigned integer of 64 bits."""
 
     def generate(context, builder, signature, arguments):
         return builder.bitcast(arguments[0], ir.DoubleType())
@@ -21,7 +21,7 @@ def from_bits(context, bits):
 
 @intrinsic
 def to_bits(context, number):
-    """The bits of a float64."""
+    """The bits of a float64 as a signed integer."""
 
     def generate(context, builder, signature, arguments):
         return builder.bitcast(arguments[0], ir.IntType(64))

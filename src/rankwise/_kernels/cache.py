@@ -1,8 +1,14 @@
-"""The folder of compiled code: private, since code that others could have put there would be run.
+"""The folder of compiled code, and the files in it.
 
-Compiled code is read back by ``pickle``, which runs what a file tells it to. A folder is therefore used only if it
-belongs to the user and nobody else can write to it, or to a folder above it. Otherwise nothing is kept, and one
-warning says why; where the folder merely cannot be written, nothing is kept and nothing is said.
+Compiled code is read back by ``pickle``, which executes what a file contains. :func:`private_folder` therefore accepts
+a folder only if it belongs to the user and no other user can write to it, or to a folder above it. Otherwise nothing is
+kept, and one warning says why; a folder that merely cannot be written to is ignored silently.
+
+:class:`KernelCache` keeps one file per function and signature. numba's own cache raises what the disk raises (no space,
+no permission), trusts what it reads, and names its files by an index that two processes can overwrite for each other.
+Here a failure to write means that nothing is kept. A file begins with the digest of the rest, and the rest with what it
+was compiled from: a file that is truncated, damaged or of another function is not used, and the function is compiled
+again.
 """
 
 import hashlib
@@ -26,14 +32,26 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def private_folder(folder: Path) -> str | None:
-    """The folder, made with mode 0700 where it is not there; None where nothing can or should be kept.
+    """A folder that only the user can write to.
 
     Parameters
     ----------
-    folder : a folder of its own for compiled code, inside the folder of the user's or of ``RANKWISE_CACHE_DIR``
+    folder : Path
+        A folder for compiled code alone, inside the cache folder of the user or inside ``RANKWISE_CACHE_DIR``. It is
+        made with mode 0700 where it does not exist.
+
+    Returns
+    -------
+    folder : str or None
+        None where nothing can or should be kept.
+
+    Warns
+    -----
+    RuntimeWarning
+        If other users could write to the folder.
     """
     try:
-        # Links above are followed once, so that what is looked at is what is used.
+        # Links above are followed once, so that the folder that is checked is the one that is used.
         folder = Path(os.path.realpath(folder.parent)) / folder.name
         _make(folder)
         if os.name == "posix":
@@ -48,19 +66,19 @@ def private_folder(folder: Path) -> str | None:
                 return None
         with tempfile.TemporaryFile(dir=folder):
             return str(folder)
-    except (OSError, ValueError):  # ValueError: a name that cannot be one of a folder
+    except (OSError, ValueError):  # ValueError: a name that no folder can have
         return None
 
 
 def _make(folder: Path) -> None:
-    """Make the folder and those above it, for nobody but the user."""
+    """Make the folder and those above it for the user alone."""
     if not folder.parent.exists():
         _make(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _reason_against(folder: Path) -> str | None:
-    """Why compiled code in that folder, whose path holds no link but its last part, cannot be trusted."""
+    """Why compiled code in that folder, whose path holds no link but its last part, cannot be trusted; or None."""
     if stat.S_ISLNK(os.lstat(folder).st_mode):
         return "it is a symbolic link"
     for place in (folder, folder.parent):
@@ -79,7 +97,7 @@ def _reason_against(folder: Path) -> str | None:
 
 
 def _is_shared_safely(status: os.stat_result) -> bool:
-    """Whether a folder is root's and nobody can rename what others have in it, as in /tmp."""
+    """Whether a folder belongs to root and protects the files of its users from each other, as /tmp does."""
     return status.st_uid == 0 and (bool(status.st_mode & stat.S_ISVTX) or not status.st_mode & _OTHERS)
 
 
@@ -97,28 +115,22 @@ def _is_private_group(status: os.stat_result) -> bool:
     return group.gr_gid == user.pw_gid and group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
 
 
-# ------------------------------------------------------------------------------------------------------- kernel cache
-# Compiled code on the disk: one sealed file for each function and signature.
-#
-# numba's own cache raises what the disk raises (no room, no permission), trusts what it reads, and names its files by
-# an
-# index that two processes can overwrite for each other. Here a failure to write means that nothing is kept. A file
-# begins
-# with the digest of the rest, and the rest with what it was compiled from: a file that is cut short, damaged or another
-# function's is not used, and the function is compiled again.
-
+# -------------------------------------------------------------------------------------------------------------- files
 
 _DIGEST = hashlib.sha256().digest_size
 
 
 class KernelCache(NullCache):
-    """The compiled forms of one function, as numba's dispatchers ask for them.
+    """The compiled forms of one function, as numba's dispatchers request them.
 
     Parameters
     ----------
-    function : the plain function
-    folder : where files are kept, private to the user (:mod:`rankwise._kernels.cache`)
-    form : what it is compiled to, as a function for Python is not one for C
+    function : callable
+        The plain function.
+    folder : str
+        Where files are kept, private to the user.
+    form : str
+        What it is compiled to; a function for Python differs from one for C.
     """
 
     def __init__(self, function: Callable[..., Any], folder: str, form: str) -> None:
@@ -135,7 +147,7 @@ class KernelCache(NullCache):
         return self._folder
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was compiled for this signature, or None where it has to be compiled (again)."""
+        """What was compiled for this signature, or None where it has to be compiled."""
         target_context.refresh()
         try:
             key = self._key(sig, target_context.codegen())
@@ -148,11 +160,11 @@ class KernelCache(NullCache):
                 return None
             found, reduced = pickle.loads(content)
             return CompileResult._rebuild(target_context, *reduced) if found == key else None
-        except Exception:  # not there, unreadable, of another numba: whatever it is, compiling mends it
+        except Exception:  # absent, unreadable or of another numba: the function is compiled again
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled for this signature, if the disk takes it."""
+        """Keep what was compiled for this signature, if the disk allows it."""
         if any(not lifted.can_cache for lifted in data.lifted) or data.library.has_dynamic_globals:
             return
         key = self._key(sig, data.codegen)
@@ -163,12 +175,12 @@ class KernelCache(NullCache):
             with open(part, "xb") as file:
                 file.write(hashlib.sha256(content).digest() + content)
             os.replace(part, path)
-        except OSError:  # no room, no permission, a quota: then there is no cache
+        except OSError:  # no space, no permission, a quota: nothing is kept
             with suppress(OSError):
                 os.unlink(part)
 
     def _key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        """Everything that the machine code depends on, the versions in the folder's name apart."""
+        """Everything that the machine code depends on, except for the versions in the name of the folder."""
         code = self._function.__code__
         place = (self._function.__module__, self._function.__qualname__, code.co_firstlineno)
         cells = tuple(cell.cell_contents for cell in self._function.__closure__ or ())
@@ -176,7 +188,7 @@ class KernelCache(NullCache):
         return (*place, self._form, self._source, written, sig, codegen.magic_tuple())
 
     def _path(self, key: tuple[Any, ...]) -> str:
-        """One name for one key; two keys that print alike share it, and the one that was written last has it."""
+        """The file of a key; two keys that print alike share it, and the last one written is kept."""
         digest = hashlib.sha256(repr(key).encode("utf-8", "backslashreplace")).hexdigest()[:20]
         plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in self._function.__name__)
         return os.path.join(self._folder, f"{plain[:60]}-{digest}.kernel")

@@ -1,7 +1,7 @@
-"""Spread fixed chunks of queries over threads; the chunks, and so the bits, do not depend on the thread count.
+"""Spread fixed chunks of queries over threads; the chunks, and so the bits, do not depend on the number of threads.
 
-Kernels release the GIL and work on a range of queries. Nothing here is summed across threads: each chunk writes
-its own part, or its result is returned in order.
+Kernels release the GIL and work on a range of queries. Nothing is summed across threads here: each chunk writes its own
+part of the output, or its result is returned in order.
 """
 
 import os
@@ -16,12 +16,12 @@ from rankwise._errors import RankwiseError
 
 Result = TypeVar("Result")
 
-# Documents a chunk: large enough that the 50 us of a call into compiled code do not show, small enough to share out.
+# Documents per chunk: many enough that the 50 us of a call into compiled code do not matter, few enough to balance.
 CHUNK = 1 << 16
 
 
 def threads(n_jobs: int | None = None) -> int:
-    """The number of threads meant by ``n_jobs``: None and -1 mean every core this process may use."""
+    """The number of threads that ``n_jobs`` means: None and -1 mean every core that this process may use."""
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer))):
         raise RankwiseError(f"n_jobs is a whole number, or None for every core: found {n_jobs!r:.60}")
     if n_jobs is not None and n_jobs > 0:
@@ -33,7 +33,20 @@ def threads(n_jobs: int | None = None) -> int:
 
 
 def query_chunks(start: NDArray[np.int64], size: int = CHUNK) -> Iterator[tuple[int, int]]:
-    """Ranges (first, last) of whole queries with about ``size`` documents each, the same on every machine."""
+    """Ranges of whole queries, the same on every machine.
+
+    Parameters
+    ----------
+    start : ndarray of int64, shape (n_queries + 1,)
+        The offsets of the queries.
+    size : int, default=CHUNK
+        About how many documents a chunk has.
+
+    Yields
+    ------
+    first, last : int
+        The chunk of queries first..last-1.
+    """
     count = len(start) - 1
     first = 0
     while first < count:
@@ -44,7 +57,22 @@ def query_chunks(start: NDArray[np.int64], size: int = CHUNK) -> Iterator[tuple[
 
 
 def run(task: Callable[..., Result], chunks: Sequence[tuple[int, ...]], n_jobs: int | None = None) -> list[Result]:
-    """``[task(*chunk) for chunk in chunks]`` on threads, in order; Ctrl-C drops what has not begun."""
+    """Run a task on threads for every chunk.
+
+    Parameters
+    ----------
+    task : callable
+        Takes the numbers of a chunk.
+    chunks : sequence of tuple
+        The arguments of the calls.
+    n_jobs : int, default=None
+        The number of threads; None uses every core.
+
+    Returns
+    -------
+    results : list
+        ``[task(*chunk) for chunk in chunks]``. Ctrl-C cancels the chunks that have not begun.
+    """
     workers = min(threads(n_jobs), len(chunks))
     if workers <= 1:
         return [task(*chunk) for chunk in chunks]

@@ -1,10 +1,11 @@
 """exp, sigmoid and log(1 + exp x) that a loop can vectorise, to two units in the last place.
 
-numba has no vectorised ``exp`` of its own, and a call into the C library for every value costs five times as much. Here
-x = k ln 2 + r with k whole and abs(r) <= ln(2)/2; exp(r) is a polynomial and 2^k is put together from its bits.
+numba has no vectorised ``exp``, and a call into the C library for every value costs five times as much. Here x = k ln 2
++ r with k an integer and abs(r) <= ln(2)/2 (Cody and Waite, 1980); exp(r) is a polynomial and 2^k is assembled from its
+bits.
 
 Sums must not be reassociated in this file: that would delete the rounding trick. ``exp``, ``sigmoid`` and ``log1pexp``
-become part of the function that calls them, which must not allow it either; a loop around ``decay`` may.
+are inlined into the function that calls them, which must not allow it either; a loop around ``decay`` may.
 """
 
 import math
@@ -18,7 +19,7 @@ LOG2_E = 1.0 / math.log(2.0)
 # ln 2 in two parts: the first has zeros at its end, so that k times it is exact for every k here
 _LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
 _LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
-# adding this number leaves no room for fractions: what is kept is x rounded to a whole number, in the lowest bits
+# adding this number leaves no bits for fractions: what is kept is x rounded to an integer, in the lowest bits
 _ROUND = 1.5 * 2.0**52
 _ROUND_BITS = int(np.float64(_ROUND).view(np.int64))
 # below, exp rounds to 0; above, to infinity
@@ -58,7 +59,7 @@ def exp(x):
         "0x1.e8b75cc7d42fap-28",
     )
 )
-# the largest y whose 2^-y is put together without leaving the normal range
+# the largest y whose 2^-y is assembled without leaving the normal range
 _FADED = 1021.0
 
 
@@ -66,13 +67,14 @@ _FADED = 1021.0
 def decay(y):
     """2^-y for y >= 0, to three units in the last place; 0 where that is below 2^-1021.
 
-    Half the work of :func:`exp`: nothing to clamp, no product with ln 2, and 2^k is added to the exponent at once.
+    It takes half the work of :func:`exp`: there is nothing to clamp, no product with ln 2, and 2^k is added to the
+    exponent at once.
     """
     rounded = _ROUND - y
     r = (_ROUND - rounded) - y
     tail = _D5 + r * (_D6 + r * (_D7 + r * (_D8 + r * (_D9 + r * _D10))))
     value = 1.0 + r * (_D1 + r * (_D2 + r * (_D3 + r * (_D4 + r * tail))))
-    # the lowest bits of ``rounded`` hold the whole number k; shifted up, they are what the exponent grows by
+    # the lowest bits of ``rounded`` hold the integer k; shifted up, they are added to the exponent
     return from_bits(to_bits(value) + (to_bits(rounded) << 52)) if y <= _FADED else 0.0
 
 

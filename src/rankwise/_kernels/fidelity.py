@@ -1,7 +1,13 @@
-"""The fidelity loss phi(d) = 1 - sqrt(sigmoid(d)) of pairs, d = s_i - s_j for a better i and a worse j, list by list.
+"""The fidelity loss phi(d) = 1 - sqrt(sigmoid(d)) of pairs, d = s_i - s_j for a better i and a worse j.
 
-Lists are laid out as in ``pair_weights``, and a pair of list q counts weight[q]. The slope of the loss, w = -phi'(d) =
-0.5 sqrt(sigmoid(d)) sigmoid(-d), is not a product of a number of i and one of j: every pair is looked at.
+Queries are laid out as in :func:`rankwise._kernels.pairs.exponential_potentials`, and a pair of query q has weight[q].
+The slope of the loss, w = -phi'(d) = 0.5 sqrt(sigmoid(d)) sigmoid(-d), is not a product of a factor of i and a factor
+of j, so every pair is visited.
+
+References
+----------
+M.-F. Tsai, T.-Y. Liu, T. Qin, H.-H. Chen and W.-Y. Ma (2007). FRank: a ranking method with fidelity loss. SIGIR 2007,
+383-390. doi:10.1145/1277741.1277808
 """
 
 import math
@@ -26,7 +32,7 @@ def _slopes(score, own, factor, out):
 
 @kernel(fastmath={"reassoc"})
 def _take_from_worse(slope, potential):
-    """Take every slope from the potential of its worse document; returns their sum, which is for the better one."""
+    """Subtract every slope from the potential of its worse document; returns their sum, for the better one."""
     total = 0.0
     for j in range(len(slope)):
         potential[j] -= slope[j]
@@ -36,10 +42,10 @@ def _take_from_worse(slope, potential):
 
 @kernel
 def list_slopes(q, score, segment, lists, weight, potential, slope):
-    """The slopes of one list's pairs, better document after better document, into ``slope``; and ``potential``.
+    """The slopes of one query's pairs, better document after better document, and the potentials.
 
-    ``potential`` gets for every document the slopes of pairs in which it is the better one less those in which it is
-    the worse.
+    ``potential`` receives for every document the slopes of the pairs in which it is the better one minus those in which
+    it is the worse one.
     """
     begin, at = segment[lists[q]], 0
     potential[begin : segment[lists[q + 1]]] = 0.0
@@ -54,7 +60,7 @@ def list_slopes(q, score, segment, lists, weight, potential, slope):
 
 @kernel
 def _most_pairs(first, last, segment, lists):
-    """The largest number of pairs of one list."""
+    """The largest number of pairs of one query."""
     most = 0
     for q in range(first, last):
         pairs = 0
@@ -66,7 +72,7 @@ def _most_pairs(first, last, segment, lists):
 
 @kernel
 def potentials(first, last, score, segment, lists, weight, potential):
-    """The potentials of lists first..last-1; see :func:`list_slopes`."""
+    """The potentials of queries first..last-1; see :func:`list_slopes`."""
     slope = np.empty(_most_pairs(first, last, segment, lists))
     for q in range(first, last):
         list_slopes(q, score, segment, lists, weight, potential, slope)
@@ -74,7 +80,7 @@ def potentials(first, last, score, segment, lists, weight, potential):
 
 @kernel(fastmath={"reassoc"})
 def _add_right_ones(slope, bins, own, given):
-    """Add to ``given`` the slopes of the pairs that a feature orders rightly, by bins; returns their sum."""
+    """Add the slopes of the pairs that a feature orders correctly, by bins, to ``given``; returns their sum."""
     total = 0.0
     for j in range(len(slope)):
         right = slope[j] if bins[j] < own else 0.0
@@ -85,11 +91,11 @@ def _add_right_ones(slope, bins, own, given):
 
 @kernel
 def slopes_by_candidate(first, last, score, segment, lists, weight, bins, start, potential, rises):
-    """The potentials of lists first..last-1 and, by bin, the slopes of the pairs that candidates order rightly.
+    """The potentials of queries first..last-1 and, by bin, the slopes of the pairs that candidates order correctly.
 
-    ``rises`` holds zeros, and gets for every bin of every feature by how much that sum grows from the threshold
-    before the bin to the one after it: a pair counts at the thresholds from the bin of its worse document up to that
-    of its better one. The bins of feature f begin at start[f] + f.
+    ``rises`` holds zeros, and receives for every bin of every feature by how much that sum grows from the threshold
+    before the bin to the one after it: a pair counts at the thresholds from the bin of its worse document up to that of
+    its better one. The bins of feature f begin at start[f] + f.
     """
     slope = np.empty(_most_pairs(first, last, segment, lists))
     for q in range(first, last):
@@ -113,10 +119,10 @@ def slopes_by_candidate(first, last, score, segment, lists, weight, bins, start,
 
 @kernel
 def count_margins(first, last, score, above, segment, lists, weight, width, counts):
-    """The weights of pairs that ``above`` tells apart by their margin d, in units of ``width``.
+    """The weights of the pairs that ``above`` separates, by their margin d in units of ``width``.
 
-    counts[0] gets those that it orders rightly, counts[1] those that it orders wrongly, each shared between the two
-    whole numbers around its margin; d = 0 is in the middle, and what lies beyond an end is put there.
+    counts[0] receives the pairs that it orders correctly, counts[1] those that it orders wrongly, each shared between
+    the two integers around its margin; d = 0 is in the middle, and margins beyond an end are put there.
     """
     middle = (counts.shape[1] - 1) // 2
     for q in range(first, last):

@@ -1,13 +1,21 @@
-"""Hashes of the content of queries: one that any change shows in, and some of documents that small changes leave alone.
+"""Hashes of the content of queries: exact ones that any change alters, and sketches that small changes leave alone.
 
-The exact hash of a row is the sum over its values of (low half + key) (high half + key'), keys of the column, which the
-processor takes four at a time (the NH hash of Black, Halevi, Krawczyk, Krovetz and Rogaway, UMAC, 1999: two rows have
-the same sum with a chance of 2^-32 at most). Rows are then mixed and added up to the query; a sum does not know the
-order of what was added, so neither does the hash.
+The exact hash of a row is the sum over its values of (low half + key) (high half + key'), with keys of the column,
+which the processor computes four at a time (the NH hash of UMAC: two rows have the same sum with probability 2^-32 at
+most). Rows are then mixed and added up to the query; a sum does not depend on the order of its terms, so neither does
+the hash.
 
 The sketch of a document is a hash of a few random projections of its features, each rounded to a cell: values that are
 rounded, or stored in less precision, move a projection by much less than a cell. Values go through a logarithm first,
-or a feature of large numbers would hide all others.
+because a feature of large numbers would hide all others.
+
+References
+----------
+J. Black, S. Halevi, H. Krawczyk, T. Krovetz and P. Rogaway (1999). UMAC: fast and secure message authentication. CRYPTO
+1999, 216-233. doi:10.1007/3-540-48405-1_14
+
+G. L. Steele, D. Lea and C. H. Flood (2014). Fast splittable pseudorandom number generators. OOPSLA 2014, 453-472.
+doi:10.1145/2660193.2660195
 """
 
 import math
@@ -17,18 +25,18 @@ import numpy as np
 from rankwise._kernels.bits import to_bits
 from rankwise._kernels.jit import kernel
 
-# The lowest bit of a query's hash: whether its documents differ. Queries whose documents are all alike, as those of one
-# document are, are like others by chance.
+# The lowest bit of a query's hash: whether its documents differ. Queries whose documents are all equal, such as those
+# of one document, coincide by chance.
 TELLS = np.uint64(1)
 # Projections that a sketch is made of, and documents of a query that are sketched.
 PROJECTIONS, SKETCHED = 6, 4
-# Values far below this count by their size, values far above by their logarithm.
+# Values far below this enter by their size, values far above by their logarithm.
 SMALL = 2.0**-7
 
 
 @kernel
 def mix(word):
-    """Spread the information of 64 bits over all of them: a bijection (Steele, Lea and Flood, SplitMix, 2014)."""
+    """Spread the information of 64 bits over all of them: a bijection (SplitMix)."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
@@ -51,7 +59,7 @@ def product_of_halves(word, key):
 
 @kernel
 def row_word(x, keys):
-    """The sum over the values of a row."""
+    """The exact hash of a row: the sum over its values."""
     word = np.uint64(0)
     for j in range(len(x)):
         word += product_of_halves(word_of(x[j]), keys[j])
@@ -69,7 +77,7 @@ def column_keys(count):
 
 @kernel
 def query_hash(own, X, label, keys):
-    """The hash of the query with the rows ``own``; no ``label``: without labels."""
+    """The exact hash of the query with the rows ``own``; an empty ``label`` means without labels."""
     total, first, alike = np.uint64(len(own)), np.uint64(0), True
     for i in range(len(own)):
         word = row_word(X[own[i]], keys)
@@ -100,7 +108,7 @@ def projection_signs(count):
 def cell_width(features):
     """The width of a cell: many times the effect of rounding, which adds up over features with random signs.
 
-    With few features there are few ways to differ, so that different documents need narrower cells.
+    With few features there are few ways to differ, so different documents need narrower cells.
     """
     if features < 4:
         return (2.0**-20, 2.0**-20, 2.0**-16, 2.0**-15)[features]
@@ -109,15 +117,15 @@ def cell_width(features):
 
 @kernel
 def projections(x, signs, out):
-    """Random projections of the logarithm of a row, in cells; returns whether any value of it counts."""
-    zero, told, width = to_bits(SMALL), False, cell_width(len(x))
+    """Random projections of the logarithm of a row, in cells; returns whether any value is not negligible."""
+    zero, counts, width = to_bits(SMALL), False, cell_width(len(x))
     # six sums side by side: one after the other, each addition would wait for the one before
     a, b, c, d, e, f = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(len(x)):
         value = np.float64(x[j])
-        # the bits of a float, read as a whole number, are its logarithm drawn as straight lines between powers of two
+        # the bits of a float, read as an integer, are its logarithm drawn as straight lines between powers of two
         size = np.float64(to_bits(abs(value) + SMALL) - zero) * 2.0**-52
-        told = told or size > width
+        counts = counts or size > width
         size = -size if value < 0 else size
         a += signs[j, 0] * size
         b += signs[j, 1] * size
@@ -127,12 +135,12 @@ def projections(x, signs, out):
         f += signs[j, 5] * size
     out[0], out[1], out[2] = a / width, b / width, c / width
     out[3], out[4], out[5] = d / width, e / width, f / width
-    return told
+    return counts
 
 
 @kernel
 def cell_hash(places):
-    """One hash of 32 bits for a cell; never 0, which stands for no document."""
+    """A hash of 32 bits for a cell; never 0, which stands for no document."""
     word = np.uint64(0)
     for k in range(len(places)):
         word = mix(word + np.uint64(places[k]) + np.uint64(0x9E3779B97F4A7C15))
@@ -142,7 +150,7 @@ def cell_hash(places):
 
 @kernel
 def sketch_query(own, X, signs, spot, places, out):
-    """Sketches of some documents of a query, no two the same, into ``out``, which comes in as zeros."""
+    """Sketches of some documents of a query, no two the same, into ``out``, which holds zeros."""
     step, found = max(1, len(own) // (2 * SKETCHED)), 0
     for i in range(0, len(own), step):
         if found == SKETCHED:
@@ -161,7 +169,27 @@ def sketch_query(own, X, signs, spot, places, out):
 
 @kernel
 def fingerprint_queries(first, last, start, rows, X, y, keys, signs, hashes, sketches):
-    """Hash and sketches of queries first..last-1; no ``rows``: queries stand together; no ``y``: without labels."""
+    """Hashes and sketches of queries first..last-1.
+
+    Parameters
+    ----------
+    first, last : int
+        The range of queries.
+    start, rows : ndarray of int64
+        The layout; ``rows`` is empty where the rows are grouped.
+    X : ndarray, shape (n_documents, n_features)
+        The features.
+    y : ndarray of float64
+        The labels; empty means without labels.
+    keys : ndarray of uint64, shape (n_features + 1,)
+        From :func:`column_keys`.
+    signs : ndarray of float64, shape (n_features, PROJECTIONS)
+        From :func:`projection_signs`.
+    hashes : ndarray of uint64, shape (n_queries,)
+        Receives the exact hashes.
+    sketches : ndarray of uint32, shape (n_queries, SKETCHED)
+        Receives the sketches.
+    """
     spot, places = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64)
     for q in range(first, last):
         own = rows[start[q] : start[q + 1]] if len(rows) else np.arange(start[q], start[q + 1])
@@ -173,7 +201,7 @@ def fingerprint_queries(first, last, start, rows, X, y, keys, signs, hashes, ske
 def find_sketches(first, last, X, signs, known, out):
     """For rows first..last-1 the place of their sketch in ``known``, which is sorted, or -1.
 
-    A sketch is also looked for in the neighbouring cells that are no farther than a quarter of a cell: so a document is
+    A sketch is also looked up in the neighbouring cells that are no farther than a quarter of a cell, so a document is
     found if none of its projections has moved by more than that.
     """
     spot, places = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64)
@@ -225,7 +253,7 @@ def chained(trail, hashes, weight):
 
 @kernel
 def added_up(hashes, weight):
-    """(sum over queries of a hash of each, the same with its weight): which queries, in no order."""
+    """(sum over queries of a hash of each, the same with its weight): which queries, in any order."""
     content, weighted = np.uint64(0), np.uint64(0)
     for q in range(len(hashes)):
         content += mix(hashes[q] + np.uint64(0x9E3779B97F4A7C15))

@@ -1,8 +1,17 @@
-"""Soft ranks by Gauss transforms: what gauss_rows computes in O(m k), in nearly linear time for any width.
+"""Soft ranks: which document stands at position j, blurred by a Gaussian, by direct sums or by Gauss transforms.
 
-All that is needed are four sums F(x) = sum_i w_i exp(-(x - y_i)^2 / sigma) and their derivatives, since
-sum_i w_i (y_i - x) exp(-(x - y_i)^2 / sigma) = (sigma / 2) F'(x): the weights 1 and G_i at the targets f_j give E_j and
-E_j Gbar_j, the weights w_j / E_j and w_j Gbar_j / E_j at the targets f_p give the gradient.
+f_1 >= f_2 >= ... are the scores of one query in decreasing order and G the gains in the same order. Position j takes
+document i with weight h_ij = e_ij / E_j, e_ij = exp(-(f_i - f_j)^2 / sigma), E_j = sum_i e_ij >= 1, so its mean gain is
+Gbar_j = sum_i h_ij G_i. With T_ij = h_ij (f_i - f_j) (G_i - Gbar_j), a sum of weights times mean gains, sum_j w_j
+Gbar_j, has the derivative -(2/sigma) sum_j w_j T_pj + (2/sigma) w_p sum_i T_ip with respect to f_p.
+
+:func:`row_means` and :func:`row_slopes` compute this in O(m k) by direct sums. :func:`gauss_means` and
+:func:`gauss_slopes` compute it by Gauss transforms, in nearly linear time for any width; :func:`transforms_pay` says
+which is faster.
+
+All that the transforms need are four sums F(x) = sum_i w_i exp(-(x - y_i)^2 / sigma) and their derivatives, since sum_i
+w_i (y_i - x) exp(-(x - y_i)^2 / sigma) = (sigma / 2) F'(x): the weights 1 and G_i at the targets f_j give E_j and E_j
+Gbar_j, the weights w_j / E_j and w_j Gbar_j / E_j at the targets f_p give the gradient.
 
 Sorted scores are cut into boxes no wider than sqrt(sigma), each with the middle of its own documents as its centre, so
 that nothing is lost to cancellation where scores crowd together. With t the distance of two centres, u and v those of
@@ -11,11 +20,16 @@ h_(n+1) = 2 t h_n - 2 n h_(n-1),
 
     exp(-(t + u - v)^2) = sum over a, b >= 0 of h_(a+b)(t) v^a / a! (-u)^b / b!
 
-For abs(u), abs(v) <= 1/2 and abs(h_n(t)) <= 1.09 2^(n/2) sqrt(n!) a term is at most 1.09 / sqrt(a! b!): what lies
-beyond the first TERMS powers is below 2e-11 of the weights at the very worst, and below 1e-14 wherever it was measured.
-A box of sources becomes TERMS moments, and these a polynomial about the centre of the other box. Pairs of boxes with
-few documents are cheaper to sum as they are, and pairs too far apart count nothing. Narrow kernels thus become sums
-over windows, wide ones a few polynomials.
+For abs(u), abs(v) <= 1/2 and abs(h_n(t)) <= 1.09 2^(n/2) sqrt(n!) a term is at most 1.09 / sqrt(a! b!): the terms
+beyond the first TERMS powers are below 2e-11 of the weights in the worst case, and below 1e-14 wherever it was
+measured. A box of sources becomes TERMS moments, and these become a polynomial about the centre of the other box. Pairs
+of boxes with few documents are cheaper to sum directly, and pairs that are too far apart are negligible. Narrow kernels
+thus become sums over windows, wide ones a few polynomials.
+
+References
+----------
+L. Greengard and J. Strain (1991). The fast Gauss transform. SIAM Journal on Scientific and Statistical Computing 12(1),
+79-94. doi:10.1137/0912004
 """
 
 import math
@@ -37,7 +51,7 @@ _MOST_PAIRS = 250_000
 
 @kernel
 def _cut_into_boxes(f, width, start, centre):
-    """Begin a box wherever the next score is more than ``width`` below the box's first; returns their number."""
+    """Begin a box wherever the next score is more than ``width`` below the first of the box; returns their number."""
     count = 0
     for p in range(len(f)):
         if p == 0 or f[start[count - 1]] - f[p] > width:
@@ -49,8 +63,8 @@ def _cut_into_boxes(f, width, start, centre):
     return count
 
 
-# As in gauss_rows, loops take whole arrays and unsigned indices; and what a pass over memory brings in is used for four
-# terms at once, since loads and stores would otherwise take longer than the arithmetic.
+# As in the direct sums below, loops take whole arrays and unsigned indices. What a pass over memory loads is used for
+# four terms at once, because loads and stores would otherwise take longer than the arithmetic.
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -111,7 +125,7 @@ def _hermite(count, twice, buffer, h):
 
 @kernel(fastmath={"contract"})
 def _translate(i, s, h, moment, local):
-    """Add box s of sources to the polynomials of a box of targets, whose signs and factorials wait until the end."""
+    """Add box s of sources to the polynomials of a box of targets; signs and factorials are applied at the end."""
     for a in range(0, TERMS, 4):
         m0, m1, m2, m3 = moment[s, 0, a], moment[s, 0, a + 1], moment[s, 0, a + 2], moment[s, 0, a + 3]
         n0, n1, n2, n3 = moment[s, 1, a], moment[s, 1, a + 1], moment[s, 1, a + 2], moment[s, 1, a + 3]
@@ -149,7 +163,7 @@ def _evaluate(low, size, f, centre, inverse, local, buffer, sums):
 
 @kernel(fastmath={"reassoc", "contract"})
 def _row(low, high, x, f, scale, w0, w1):
-    """Both sums and first moments at one target x of the sources low .. high-1, as they are."""
+    """Both sums and first moments at one target x of the sources low .. high-1, directly."""
     v0, d0, v1, d1 = 0.0, 0.0, 0.0, 0.0
     for i in range(low, high):
         y = f[i] - x
@@ -177,7 +191,8 @@ def _add_rows(f, low, high, from_, to, sigma, w0, w1, sums):
 def transforms(f, sigma, reach, w0, w1, targets, sums):
     """F and F' for the weights w0 (sums[0], sums[1]) and w1 (sums[2], sums[3]) at the first ``targets`` scores.
 
-    Sources are the first ``len(w0)`` scores; ``f`` is decreasing and ``reach`` the squared distance that still counts.
+    The sources are the first ``len(w0)`` scores; ``f`` is decreasing, and ``reach`` is the squared distance from which
+    on pairs are negligible.
     """
     size, sources = len(f), len(w0)
     radius, inverse = math.sqrt(reach), 1.0 / math.sqrt(sigma)
@@ -187,7 +202,7 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
     moment, ready = np.empty((count, 2, TERMS)), np.zeros(count, np.bool_)
     h, local = np.empty((count, 2 * TERMS)), np.empty((2, TERMS))
     chosen, twice = np.empty(count, np.int64), np.empty(count)
-    first = 0  # the first box within reach, which only moves down
+    first = 0  # the first box within reach; it only moves down
     for t in range(count):
         low, high = start[t], min(start[t + 1], targets)
         if high <= low:
@@ -195,7 +210,7 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
         while f[start[first + 1] - 1] - f[low] > radius:
             first += 1
         expanded = 0
-        waiting = start[first]  # the sources from here to the current box are to be summed as they are
+        waiting = start[first]  # the sources from here to the current box are to be summed directly
         s = first
         while s < count and start[s] < sources and (s <= t or f[high - 1] - f[start[s]] <= radius):
             from_, to = start[s], min(start[s + 1], sources)
@@ -224,7 +239,7 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
 def transforms_pay(f, positions, pairs, sigma):
     """Whether transforms are likely to be faster than direct sums over so many pairs within reach.
 
-    Costs in nanoseconds, measured, for documents that are spread evenly over the boxes.
+    The costs are in nanoseconds, measured, for documents that are spread evenly over the boxes.
     """
     if pairs > _MOST_PAIRS:
         return True
@@ -250,7 +265,7 @@ def gauss_means(f, gain, sigma, reach, total, mean, own):
 
 @kernel
 def gauss_slopes(f, gain, weight, sigma, reach, total, mean, own, slope):
-    """Add the derivatives of sum_j w_j Gbar_j to ``slope``, given what :func:`gauss_means` found."""
+    """Add the derivatives of sum_j w_j Gbar_j to ``slope``, given the results of :func:`gauss_means`."""
     k, size = len(weight), len(f)
     sums = np.zeros((4, size))
     shared = weight / total
@@ -261,30 +276,20 @@ def gauss_slopes(f, gain, weight, sigma, reach, total, mean, own, slope):
         slope[j] += weight[j] * own[j]
 
 
-# --------------------------------------------------------------------------------------------------------- gauss rows
-# Soft ranks by direct sums: which document stands at position j, blurred by a Gaussian, in O(m k).
-#
-# f_1 >= f_2 >= ... are the scores of one list in decreasing order and G the gains in the same order.
-# Position j takes document i with weight h_ij = e_ij / E_j, e_ij = exp(-(f_i - f_j)^2 / sigma), E_j = sum_i e_ij >=
-# 1, so
-# its mean gain is Gbar_j = sum_i h_ij G_i. With T_ij = h_ij (f_i - f_j) (G_i - Gbar_j), a sum of weights times mean
-# gains, sum_j w_j Gbar_j, has the derivative -(2/sigma) sum_j w_j T_pj + (2/sigma) w_p sum_i T_ip with respect to f_p.
-#
-# e_ij = e_ji, so pairs i > j are enough: each is computed once, kept, and used for both positions.
+# -------------------------------------------------------------------------------------------------------- direct sums
 
-
-# exp(-36) = 2e-16: a document that far away is not seen beside the one that stands at the position itself
+# exp(-36) = 2e-16: a document that far away is negligible beside the one that stands at the position itself
 FAR = 36.0
-# exp(-707) = 1e-307: whatever is smaller is taken for nothing
+# exp(-707) = 1e-307: smaller weights are taken as 0
 _FARTHEST = 707.0
 
 
 @kernel
 def reach(f, gain, positions, sigma):
-    """The squared distance from which on nothing counts.
+    """The squared distance from which on pairs are negligible.
 
-    The closest documents with different gains make the largest part of a gradient, which may be tiny itself where all
-    scores are far apart: what is left out is small beside that part.
+    The closest documents with different gains contribute most to a gradient, which may be tiny itself where all scores
+    are far apart: what is left out is small compared with that contribution.
     """
     closest = _FARTHEST
     for p in range(min(positions, len(f) - 1)):
@@ -310,6 +315,7 @@ def _square_row(j, stop, base, f, scale, pairs):
 
 @kernel(fastmath={"contract"})
 def _decay_all(pairs):
+    """2^-y for every pair, in place."""
     for i in range(len(pairs)):
         pairs[i] = decay(pairs[i])
 
@@ -358,15 +364,16 @@ def windows(f, reach, stop):
 
 @kernel
 def row_means(f, gain, sigma, stop, pairs, total, mean):
-    """E_j and Gbar_j of the first ``len(stop)`` positions; what stands after them in the two arrays has no meaning.
+    """E_j and Gbar_j of the first ``len(stop)`` positions; later entries of the two arrays are meaningless.
 
-    ``pairs`` receives the e_ij, as many as :func:`windows` has counted.
+    ``pairs`` receives the e_ij, as many as :func:`windows` has counted. e_ij = e_ji, so pairs i > j are enough: each is
+    computed once, kept, and used for both positions.
     """
     at = 0
     for j in range(len(stop)):
         _square_row(np.uint64(j), np.uint64(stop[j]), np.uint64(at - j - 1), f, LOG2_E / sigma, pairs)
         at += stop[j] - j - 1
-    _decay_all(pairs)  # in one go: what is left over at the end of a short row costs more than the row
+    _decay_all(pairs)  # all rows together: the remainder of a vectorised loop costs more than a short row
     total[:] = 1.0
     mean[:] = 0.0  # as a difference from the gain of the document at the position: equal gains leave exactly 0
     at = 0
@@ -379,7 +386,7 @@ def row_means(f, gain, sigma, stop, pairs, total, mean):
 
 @kernel
 def row_slopes(f, gain, weight, sigma, stop, pairs, total, mean, slope):
-    """Add the derivatives of sum_j w_j Gbar_j to ``slope``, given what :func:`row_means` found."""
+    """Add the derivatives of sum_j w_j Gbar_j to ``slope``, given the results of :func:`row_means`."""
     factor = np.zeros(len(f))
     for j in range(len(weight)):
         factor[j] = 2.0 / sigma * weight[j] / total[j]

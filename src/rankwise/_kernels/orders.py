@@ -1,10 +1,13 @@
-"""Orders of values under scores: the worst that is still sorted in blocks of positions, and the best that is not.
+"""Orders of values under scores: the worst order that is still sorted, the best one that is not, and their hinge.
 
-``edge[t - 1]`` says that what stands above position t + 1 matters as a set: blocks of positions end there. An order is
-sorted when, for every edge t, its first t values are the t largest ones. The sum over positions of score times
-n + 1 - 2 position says how far an order agrees with the scores; it is largest for those that sort them. Orders are
-given by items at positions, both counted from 0. Everything is stable: items that are alike in value and score stand
-by index in every answer, so that the same scores always give the same order.
+``edge[t - 1]`` means that the values above position t + 1 matter as a set: blocks of positions end there. An order is
+sorted when, for every edge t, its first t values are the t largest ones. The sum over positions of score times n + 1 -
+2 position measures how far an order agrees with the scores; it is largest for the orders that sort them. Orders are
+given by items at positions, both counted from 0. Everything is stable: items of equal value and score stand by index in
+every answer, so the same scores always give the same order.
+
+:func:`extreme_orders` finds the two orders of every query, :func:`order_features` turns an order into a feature vector,
+and :func:`hinge_of_sets` sums the hinges between sets of perfect and imperfect orders.
 """
 
 import numpy as np
@@ -55,7 +58,7 @@ def worst_sorted(score, value, edge, order):
 
 @kernel
 def _is_sorted(value, edge, order, ideal):
-    """Whether every block holds the values that it should."""
+    """Whether every block holds the values of the ideal order."""
     size = len(order)
     t = 0
     while t < size:
@@ -79,9 +82,9 @@ def _is_sorted(value, edge, order, ideal):
 def _cheapest_pair(score, value, edge, order):
     """(t, a, b, cost): the edge t, and the places a < t <= b whose exchange across it costs least; t = 0 for none.
 
-    Let the item at a go to place t and the one at b to place t - 1, everybody between moving up or down by one. At an
+    The item at a moves to place t and the one at b to place t - 1, and all items between move up or down by one. At an
     edge with equal values on both sides one of the two stays next to it, and the other is the nearest of another value.
-    It is looked for in its own block only, because beyond that a nearer edge has a cheaper exchange.
+    It is searched in its own block only, because beyond that a nearer edge has a cheaper exchange.
     """
     size = len(order)
     at, low, high, cost = 0, 0, 0, np.inf
@@ -120,9 +123,10 @@ def _cheapest_pair(score, value, edge, order):
 
 @kernel
 def best_unsorted(score, value, edge, order):
-    """The order that is not sorted and agrees most; False, and no order, where all are sorted.
+    """The order that is not sorted and agrees most; False, and no order, where all orders are sorted.
 
-    That by decreasing score, smaller values first among equals, unless it is sorted; then the cheapest way to spoil it.
+    It is the order by decreasing score, smaller values first among ties, unless that is sorted; then the cheapest
+    exchange makes it unsorted.
     """
     size = len(score)
     for item in range(size):
@@ -149,9 +153,9 @@ def best_unsorted(score, value, edge, order):
 
 @kernel
 def extreme_orders(first, last, start, rows, score, value, edge, worst, best, exists):
-    """Both orders of lists first..last-1, at the lists' own places; ``exists`` says whether the second is there.
+    """Both orders of queries first..last-1, at the queries' own places; ``exists`` receives whether the second exists.
 
-    ``rows`` may have length 0: then list q owns rows start[q] .. start[q+1]-1.
+    ``rows`` may have length 0: then query q owns rows start[q] .. start[q+1]-1.
     """
     for q in range(first, last):
         low, size = start[q], start[q + 1] - start[q]
@@ -164,15 +168,14 @@ def extreme_orders(first, last, start, rows, score, value, edge, worst, best, ex
 
 
 # ----------------------------------------------------------------------------------------------------- order features
-# An order of a list as one vector of features: rows of X added up with weights that fall with their position.
 
 
 @kernel
 def weights_of_places(relevant, by_class, out):
-    """The weight of every position, for ``relevant`` by position; they add up to 0.
+    """The weight of every position, for ``relevant`` by position; the weights add up to 0.
 
-    (n + 1 - 2 position) / (n (n - 1)); by class, the pairs of a relevant and another item alone count: that is
-    (N0 - 2 others above) / (N1 N0) for a relevant item and (N1 - 2 relevant above) / (N1 N0) for another one.
+    (n + 1 - 2 position) / (n (n - 1)). By class, only the pairs of a relevant and another item count: that is (N0 - 2
+    others above) / (N1 N0) for a relevant item and (N1 - 2 relevant above) / (N1 N0) for another one.
     """
     size = len(relevant)
     if not by_class:
@@ -194,16 +197,17 @@ def weights_of_places(relevant, by_class, out):
 
 @kernel(fastmath={"contract"})
 def _add_scaled(x, weight, centre, factor, out):
+    """Add weight (x - centre) factor to a vector."""
     for j in range(len(out)):
         out[j] += weight * ((x[j] - centre[j]) * factor[j])
 
 
 @kernel
 def order_features(X, lists, start, rows, value, orders, by_class, centre, factor, out):
-    """out[i] = sum over positions p of weight_p (x - centre) factor, for the order of list lists[i].
+    """out[i] = sum over positions p of weight_p (x - centre) factor, for the order of query lists[i].
 
-    ``orders`` holds items at positions for all lists, at the lists' own places; an item is relevant when its value is
-    above 0.
+    ``orders`` holds items at positions for all queries, at the queries' own places; an item is relevant when its value
+    is above 0.
     """
     for i in range(len(lists)):
         low = start[lists[i]]
@@ -221,7 +225,6 @@ def order_features(X, lists, start, rows, value, orders, by_class, centre, facto
 
 
 # -------------------------------------------------------------------------------------------------------- order hinge
-# The hinge between every perfect and every imperfect order of a list, without going through the pairs.
 
 
 @kernel
@@ -233,7 +236,7 @@ def hinge_over_pairs(perfect, imperfect, missed, down, up):
     n_perfect, n_imperfect = len(perfect), len(imperfect)
     b_order, c_order = np.argsort(perfect), np.argsort(imperfect)
     base = perfect[b_order[0]]
-    later = 0.0  # what is missed by the imperfect orders that are still to come
+    later = 0.0  # the sum of ``missed`` over the imperfect orders that follow
     for c in range(n_imperfect):
         later += missed[c]
     total, below, j = 0.0, 0.0, 0
@@ -271,11 +274,11 @@ def largest_hinge(perfect, imperfect, missed, down, up):
 
 @kernel
 def hinge_of_sets(first, last, features, place, start, middle, weight, missed, largest, w, slope):
-    """sum_q weight_q hinge_q over the sets of lists first..last-1; adds the slope with respect to w.
+    """sum_q weight_q hinge_q over the sets of queries first..last-1; adds the slope with respect to w.
 
-    List q has perfect orders place[start[q]:middle[q]] and imperfect ones place[middle[q]:start[q+1]], by rows of
-    ``features`` and ``missed``. The hinge is the largest of those between two orders, or their sum over imperfect and
-    mean over perfect ones.
+    Query q has perfect orders place[start[q]:middle[q]] and imperfect ones place[middle[q]:start[q+1]], by rows of
+    ``features`` and ``missed``. The hinge is the largest one between two orders, or their sum over imperfect and mean
+    over perfect ones.
     """
     total = 0.0
     for q in range(first, last):

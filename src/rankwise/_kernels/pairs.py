@@ -1,8 +1,16 @@
-"""Sums over pairs of rows whose levels differ and whose scores are within reach: the products of their Laplacian.
+"""Sums over pairs of documents of one query whose grades differ.
 
-Rows i and j of a list are joined where level_i > level_j and 1 + s_j - s_i > 0. In the order of decreasing scores the
-rows joined to i, by their scores alone, are the first reach_i ones; both sweeps below use nothing else, so that the
-matrix is symmetric to the last pair. A Fenwick tree over the levels sums up who has come in: O(m log m) a list.
+Three parts share the numbering of grades. The products of the Laplacian (:func:`find_windows_on`,
+:func:`add_products_on`) are those of a squared hinge: rows i and j of a query are joined where level_i > level_j and 1
++ s_j - s_i > 0. In the order of decreasing scores the rows joined to i, by their scores alone, are the first reach_i
+ones; both sweeps use nothing else, so that the matrix is symmetric to the last pair. A Fenwick tree over the levels
+sums up the rows that have entered: O(m log m) for a query of m rows. :func:`exponential_potentials` sums the weights of
+pairs of the exponential loss, and :func:`count_pairs` counts pairs by their two grades.
+
+References
+----------
+P. M. Fenwick (1994). A new data structure for cumulative frequency tables. Software: Practice and Experience 24(3),
+327-336. doi:10.1002/spe.4380240306
 """
 
 import math
@@ -13,20 +21,18 @@ import numpy as np
 from numba import types
 
 from rankwise._kernels.exp import exp
-from rankwise._kernels.jit import compiled, kernel
+from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS, INTS_IN, compiled, features_in, kernel
 from rankwise._kernels.rows import add_rows, dot
 from rankwise._kernels.sorting import sort_carrying
 
 # ------------------------------------------------------------------------------------------------------------- levels
-# Number the different values of a list of keys: 0 for the lowest, 1 for the next, ...
-
 
 _FEW = 64
 
 
 @kernel
 def _number_grades(key, number):
-    """The levels of whole numbers below 64, as grades are, by counting; 0 where another key is found."""
+    """The levels of integers below 64, as grades are, by counting; 0 where another key is found."""
     level = np.zeros(_FEW, np.int64)
     for x in key:
         if not (0.0 <= x < _FEW and x == np.floor(x)):
@@ -43,9 +49,9 @@ def _number_grades(key, number):
 
 @kernel
 def number_levels(key, number):
-    """Fill ``number`` with the level of every key; returns how many levels there are.
+    """Fill ``number`` with the level of every key, 0 for the lowest; returns the number of levels.
 
-    By counting where keys are grades, else by sorting.
+    Grades are counted, other keys are sorted.
     """
     found = _number_grades(key, number)
     if found > 0:
@@ -64,7 +70,7 @@ def number_levels(key, number):
 
 @kernel
 def number_lists(start, rows, label, level, n_levels, pairs):
-    """Levels of the labels of every list, in list order; how many there are; and how many pairs of rows differ."""
+    """The levels of the labels of every query, in query order, their number, and the number of pairs that differ."""
     for q in range(len(start) - 1):
         size = start[q + 1] - start[q]
         if size == 0:
@@ -79,7 +85,7 @@ def number_lists(start, rows, label, level, n_levels, pairs):
 
 
 def _find_windows(first, last, start, rows, X, share, w, place, reach):
-    """Of lists first..last-1, the places by decreasing score, and for each how many of them come before score - 1."""
+    """The places of queries first..last-1 by decreasing score, and for each how many of them come before score - 1."""
     for q in range(first, last):
         low, size = start[q], start[q + 1] - start[q]
         if share[q] == 0.0:
@@ -141,7 +147,10 @@ def laplacian(place, reach, level, n_levels, a, out):
 
 
 def _add_products(first, last, start, rows, X, share, level, n_levels, place, reach, v, out):
-    """Add sum_q share_q X_q' L_q X_q v over lists first..last-1, a list's rows met twice while they are in cache."""
+    """Add sum_q share_q X_q' L_q X_q v over queries first..last-1.
+
+    The rows of a query are read twice, the second time from the cache.
+    """
     longest = 0
     for q in range(first, last):
         longest = max(longest, start[q + 1] - start[q])
@@ -160,37 +169,24 @@ def _add_products(first, last, start, rows, X, share, level, n_levels, place, re
         add_rows(X, mine, h, out)
 
 
-_floats = types.Array(types.float64, 1, "C")
-_floats_in = types.Array(types.float64, 1, "C", readonly=True)
-_ints = types.Array(types.int64, 1, "C")
-_ints_in = types.Array(types.int64, 1, "C", readonly=True)
-
-
 def _shared(dtype: np.dtype[Any]) -> tuple[Any, ...]:
     """Types of first, last, start, rows, X and share."""
-    real = types.float32 if dtype == np.float32 else types.float64
-    return types.int64, types.int64, _ints_in, _ints_in, types.Array(real, 2, "C", readonly=True), _floats_in
+    return types.int64, types.int64, INTS_IN, INTS_IN, features_in(dtype), FLOATS_IN
 
 
 @cache
 def find_windows_on(dtype: np.dtype[Any]) -> Any:
     """:func:`_find_windows` compiled for this type of X."""
-    return compiled(kernel(_find_windows), types.void(*_shared(dtype), _floats_in, _ints, _ints))
+    return compiled(kernel(_find_windows), types.void(*_shared(dtype), FLOATS_IN, INTS, INTS))
 
 
 @cache
 def add_products_on(dtype: np.dtype[Any]) -> Any:
     """:func:`_add_products` compiled for this type of X."""
-    return compiled(kernel(_add_products), types.void(*_shared(dtype), *(_ints_in,) * 4, _floats_in, _floats))
+    return compiled(kernel(_add_products), types.void(*_shared(dtype), *(INTS_IN,) * 4, FLOATS_IN, FLOATS))
 
 
 # ------------------------------------------------------------------------------------------------------- pair weights
-# Weights of pairs of documents of different grades, summed over each document's pairs.
-#
-# Lists stand one after the other, each from its lowest grade to its highest: list q has the segments of equal grade
-# lists[q] .. lists[q+1]-1, and segment g the places segment[g] .. segment[g+1]-1. The documents that are worse than
-# those
-# of a segment are then the places from the beginning of the list to that of the segment.
 
 
 @kernel
@@ -202,6 +198,7 @@ def _fill_exp(score, sign, shift, out):
 
 @kernel(fastmath={"reassoc"})
 def _sum(value):
+    """The sum of an array."""
     total = 0.0
     for v in value:
         total += v
@@ -227,12 +224,16 @@ def _log_of_sum(a, b):
 
 @kernel
 def exponential_potentials(score, segment, lists, log_weight, potential):
-    """For every document the weights of pairs in which it is the better one less those in which it is the worse.
+    """For every document the weights of the pairs in which it is the better one minus those in which it is the worse.
 
-    The pair of a better i and a worse j of list q weighs exp(log_weight[q] + s_j - s_i); potentials are divided by the
-    sum of all weights, whose logarithm is returned (-inf where there is no pair). Linear in documents, since the sum
-    over all worse j is exp(-s_i) times one number a grade; that number is kept as its logarithm, so that scores may be
-    of any size.
+    Queries stand one after the other, each from its lowest grade to its highest: query q has the segments of equal
+    grade lists[q] .. lists[q+1]-1, and segment g the places segment[g] .. segment[g+1]-1. The documents that are worse
+    than those of a segment are then the places from the beginning of the query to that of the segment.
+
+    The pair of a better i and a worse j of query q weighs exp(log_weight[q] + s_j - s_i); potentials are divided by the
+    sum of all weights, whose logarithm is returned (-inf where there is no pair). The cost is linear in documents,
+    since the sum over all worse j is exp(-s_i) times one number per grade; that number is kept as its logarithm, so
+    that scores may be of any size.
     """
     grades = len(segment) - 1
     low, high = np.empty(grades), np.empty(grades)
@@ -272,43 +273,42 @@ def exponential_potentials(score, segment, lists, log_weight, potential):
 
 
 # ----------------------------------------------------------------------------------------------------- pairs by label
-# Count pairs of documents by their two grades: how many there are, how many stand wrongly, how many are tied.
 
 
 @kernel
 def count_pairs(start, order, end, grade, n_grades):
-    """Pairs of different grades within lists, by (higher grade, lower grade).
+    """Pairs of different grades within queries, by (higher grade, lower grade).
 
-    ``start`` bounds the lists in ``order`` and ``end``, which hold their rows from the highest key down and their
-    blocks of equal keys, as ``order_lists`` writes them. Returns four n_grades x n_grades arrays of whole numbers:
-    all pairs; inverted ones (the lower grade has the strictly higher key); tied ones (the same key); and those of
-    the tied ones in which the lower grade comes first. O(m n_grades) for a list of m documents.
+    ``start`` bounds the queries in ``order`` and ``end``, which hold their rows from the highest key down and their
+    blocks of equal keys, as ``order_lists`` writes them. Returns four n_grades x n_grades arrays of integers: all
+    pairs; inverted ones (the lower grade has the strictly higher key); tied ones (the same key); and the tied ones in
+    which the lower grade comes first. O(m n_grades) for a query of m documents.
     """
     pairs = np.zeros((n_grades, n_grades), dtype=np.int64)
     inverted = np.zeros((n_grades, n_grades), dtype=np.int64)
     tied = np.zeros((n_grades, n_grades), dtype=np.int64)
     tied_wrongly = np.zeros((n_grades, n_grades), dtype=np.int64)
     above = np.empty(n_grades, dtype=np.int64)  # documents with a strictly higher key, by grade
-    atomic_write = np.empty(n_grades, dtype=np.int64)  # earlier documents of the same block of equal keys, by grade
+    earlier = np.empty(n_grades, dtype=np.int64)  # earlier documents of the same block of equal keys, by grade
     for q in range(len(start) - 1):
         base = start[q] - start[0]
         size = start[q + 1] - start[q]
         above[:] = 0
         t = 0
         while t < size:
-            atomic_write[:] = 0
+            earlier[:] = 0
             for p in range(t, end[base + t]):
                 own = grade[order[base + p]]
                 for other in range(own):  # lower grades that stand higher, or the same
                     inverted[own, other] += above[other]
-                    pairs[own, other] += above[other] + atomic_write[other]
-                    tied[own, other] += atomic_write[other]
-                    tied_wrongly[own, other] += atomic_write[other]
+                    pairs[own, other] += above[other] + earlier[other]
+                    tied[own, other] += earlier[other]
+                    tied_wrongly[own, other] += earlier[other]
                 for other in range(own + 1, n_grades):  # higher grades that stand higher, or the same
-                    pairs[other, own] += above[other] + atomic_write[other]
-                    tied[other, own] += atomic_write[other]
-                atomic_write[own] += 1
+                    pairs[other, own] += above[other] + earlier[other]
+                    tied[other, own] += earlier[other]
+                earlier[own] += 1
             for g in range(n_grades):
-                above[g] += atomic_write[g]
+                above[g] += earlier[g]
             t = end[base + t]
     return pairs, inverted, tied, tied_wrongly

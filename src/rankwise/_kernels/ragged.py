@@ -1,7 +1,7 @@
-"""Order every list of a ragged array, and find its blocks of equal keys.
+"""Order every query of a ragged array, find its blocks of ties, and measure queries by many columns of keys.
 
-A list's order is given by row numbers, its ties by ``end``: positions t .. end[t]-1 hold equal keys, for every t at
-which a block begins. A list without ties has ``end[t] = t + 1``.
+The order of a query is given by row numbers, its ties by ``end``: positions t .. end[t]-1 hold equal keys, for every t
+at which a block begins. A query without ties has ``end[t] = t + 1``.
 """
 
 import numpy as np
@@ -15,11 +15,27 @@ _SHORT = 16
 
 @kernel
 def order_lists(first, last, start, rows, key, order, end, finite):
-    """Rows of lists first..last-1 by decreasing key, equal keys in the order of ``rows``; with their tie blocks.
+    """Order the rows of queries first..last-1 by decreasing key, ties in the order of ``rows``, and find the ties.
 
-    ``rows`` may have length 0: then list q owns rows start[q] .. start[q+1]-1. ``order`` and ``end`` hold the
-    documents of these lists alone, the first of them at place 0; ``end`` counts from each list's own beginning.
-    ``finite`` receives, for each list, how many keys are above -inf. Returns whether any two keys of a list are equal.
+    Parameters
+    ----------
+    first, last : int
+        The range of queries.
+    start, rows : ndarray of int64
+        The layout; ``rows`` is empty where query q owns rows start[q] .. start[q+1]-1.
+    key : ndarray of float64
+        The keys, by row.
+    order : ndarray of int64
+        Receives the rows of these queries alone, the first of them at place 0.
+    end : ndarray of int64
+        Receives the ends of the blocks of ties, counted from each query's own beginning.
+    finite : ndarray of int64
+        Receives, for each query, how many keys are above -inf.
+
+    Returns
+    -------
+    tied : bool
+        Whether any two keys of a query are equal.
     """
     tied = False
     longest = 0
@@ -58,7 +74,7 @@ def order_lists(first, last, start, rows, key, order, end, finite):
 
 @kernel
 def sort_blocks(value, end, descending):
-    """Sort ``value`` inside each tie block, in place."""
+    """Sort ``value`` inside each block of ties, in place."""
     t = 0
     while t < len(value):
         e = end[t]
@@ -79,13 +95,13 @@ def sort_blocks(value, end, descending):
 
 @kernel
 def reverse(value):
-    """Turn an array around, in place."""
+    """Reverse an array in place."""
     size = len(value)
     for p in range(size // 2):
         value[p], value[size - 1 - p] = value[size - 1 - p], value[p]
 
 
-# Fewer largest values than this are kept sorted by insertion: a comparison for most values, since most are smaller.
+# Fewer largest values than this are kept sorted by insertion: one comparison for most values, since most are smaller.
 _FEW = 32
 
 
@@ -115,10 +131,6 @@ def largest(value, top):
 
 
 # ------------------------------------------------------------------------------------------------------------ columns
-# Measure every list by many columns of keys: gather the columns, order each list by each, call a formula.
-#
-# Every list is taken in ascending order of its values. A stable order by decreasing key then leaves the values of every
-# tie block ascending, and the largest values stand at the end: neither is sorted for, column after column.
 
 
 @kernel
@@ -132,11 +144,31 @@ def gather_columns(X, rows, first, out):
 
 @kernel
 def measure_columns(kernel, start, keys, order, value, tied, needs_ideal, table, params, out):
-    """out[j, q] = formula of list q in decreasing order of keys[j], whose documents are start[q] .. start[q+1]-1.
+    """out[j, q] = the measure of query q in decreasing order of keys[j].
 
-    ``value`` is ascending inside a list, and ``order`` says at which of its places. ``tied`` shows the formula blocks
-    of equal keys; otherwise every block is cut into blocks of one, lowest value first. The other arguments are those of
-    the formula, whose first parameter is a cut-off.
+    Every query is stored in ascending order of its values. A stable order by decreasing key then leaves the values of
+    every block of ties ascending, and the largest values stand at the end: neither has to be sorted for each column.
+
+    Parameters
+    ----------
+    kernel : typed function
+        The kernel of the measure.
+    start : ndarray of int64, shape (n_queries + 1,)
+        Query q has the documents start[q] .. start[q+1]-1.
+    keys : ndarray of float64, shape (n_columns, n_documents)
+        The keys of every column.
+    order : ndarray of int64, shape (n_documents,)
+        The place of every value inside its query.
+    value : ndarray of float64, shape (n_documents,)
+        The gains, ascending inside a query.
+    tied : bool
+        Whether the kernel sees blocks of ties; otherwise every block is cut into blocks of one, lowest value first.
+    needs_ideal : bool
+        Whether the kernel needs the largest values.
+    table, params : ndarray of float64
+        The other arguments of the kernel; params[0] is a cut-off.
+    out : ndarray of float64, shape (n_columns, n_queries)
+        Receives the measures.
     """
     longest = 0
     for q in range(len(start) - 1):
@@ -171,7 +203,7 @@ def measure_columns(kernel, start, keys, order, value, tied, needs_ideal, table,
 
 @kernel
 def _find_blocks(key, end):
-    """end[t] = the end of the run of equal keys in which t stands."""
+    """end[t] = the end of the run of equal keys that t belongs to."""
     block = 0
     for p in range(1, len(key) + 1):
         if p == len(key) or key[p] != key[p - 1]:

@@ -1,8 +1,8 @@
-"""Rows of X against a vector: the one dot product of the house, and its transpose.
+"""Rows of X against a vector: the one dot product of the package, its transpose, radii and second moments.
 
-Every score is made by :func:`dot`, in predictions, streams and rounds alike: a row has the same bits alone, in a slice
-and in the whole, which BLAS does not promise, and which makes or breaks ties. X may be float32 or float64; sums are in
-float64.
+Every score is computed by :func:`dot`, in predictions, streams and online rounds alike: a row has the same bits alone,
+in a slice and in the whole. BLAS does not guarantee that, and a last bit makes or breaks ties. X may be float32 or
+float64; sums are in float64.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from rankwise._kernels.jit import compiled, kernel
+from rankwise._kernels.jit import FLOATS_IN, INTS_IN, compiled, features_in, kernel
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -51,13 +51,14 @@ def add_row(x, factor, out):
 
 @kernel(fastmath={"contract"})
 def _add_four(a, in_a, b, in_b, c, in_c, d, in_d, out):
+    """Add four rows times their factors to a vector."""
     for j in range(len(out)):
         out[j] += (a[j] * in_a + b[j] * in_b) + (c[j] * in_c + d[j] * in_d)
 
 
 @kernel
 def add_rows(X, rows, factors, out):
-    """Add X' g for the given rows; rows with g = 0 are not touched."""
+    """Add X' g for the given rows; rows with g = 0 are not read."""
     waiting, count = np.empty(4, np.int64), 0
     for p in range(len(rows)):
         if factors[p] != 0.0:
@@ -108,6 +109,7 @@ def _reach(X, rows, scale, center):
 
 @kernel
 def _reach_from_zero(X, rows, scale, center):
+    """The largest distance of a row from 0; ``center`` is overwritten."""
     center[:] = 0.0
     return _reach(X, rows, scale, center)
 
@@ -123,12 +125,12 @@ def reach_from_mean(X, rows, scale, center):
 
 @kernel
 def raised_radius(X, rows, scale, center, radius, mean_first):
-    """The larger of ``radius`` and the radius of these rows; and which of its two sides to look at first next time.
+    """The larger of ``radius`` and the radius of these rows, and which of its two sides to try first next time.
 
     The radius of rows is their largest distance, features times ``scale``, from 0 or from their mean row, whichever is
-    smaller: either bounds that of the smallest ball around them, which is at least half of the second. So one of the
-    two, if it is small enough, shows that nothing is raised, and the order in which they are tried changes no result.
-    ``center`` is overwritten.
+    smaller: either is an upper bound of the radius of the smallest ball around them, which is at least half of the
+    second. So one of the two, if it is small enough, shows that nothing is raised, and the order in which they are
+    tried changes no result. ``center`` is overwritten.
     """
     first = reach_from_mean(X, rows, scale, center) if mean_first else _reach_from_zero(X, rows, scale, center)
     if first <= radius:
@@ -147,7 +149,7 @@ def list_radius(X, rows, scale, center):
 
 @kernel
 def add_moments(X, rows, count, mean, squares):
-    """Running means and sums of squared deviations of every feature (Welford), with these rows; returns the count."""
+    """Add rows to running means and sums of squared deviations of every feature (Welford); returns the count."""
     for row in rows:
         count += 1
         for j in range(len(mean)):
@@ -159,7 +161,7 @@ def add_moments(X, rows, count, mean, squares):
 
 @kernel
 def onto_l1_ball(w, radius):
-    """The nearest point of the l1 ball, in place: every size shrunk by the same threshold, none below 0.
+    """Project onto the l1 ball in place: every size shrinks by the same threshold, none below 0.
 
     With the sizes in decreasing order the threshold is the largest of (a_1 + ... + a_p - radius) / p.
     """
@@ -176,11 +178,6 @@ def onto_l1_ball(w, radius):
 
 
 # ------------------------------------------------------------------------------------------------------------ moments
-# Sums of z z' over rows z = (1, x, g), the only thing about millions of rows that a least squares problem needs.
-#
-# Written out rather than left to BLAS: a product of BLAS has other bits on one and on two threads, needs X copied to
-# float64, and does not know that its result is symmetric. One thread of this takes half of the time of one of OpenBLAS.
-
 
 # Rows that are gathered before their products are added, a multiple of eight.
 _GATHERED = 64
@@ -208,7 +205,7 @@ def _add_eight(z, query_weight, k, top, bottom, left, right, out):
 
 @kernel
 def _add_gathered(z, query_weight, count, out):
-    """Add the products of the first ``count`` rows; those that fill up the last eight count 0 times."""
+    """Add the products of the first ``count`` rows; rows that fill up the last eight have weight 0."""
     z[count:], query_weight[count:] = 0.0, 0.0
     width = out.shape[1]
     for left in range(0, width, _WIDE):
@@ -221,8 +218,8 @@ def _add_gathered(z, query_weight, count, out):
 def _moments(first, last, rows, X, label, target, weight, shift, factor, out):
     """Add z z' of the rows at places first..last-1 to out[0], or to out[1] where the label is above 0.
 
-    z = (1, (x - shift) factor, target). ``rows`` empty: places are rows; ``weight`` empty: every row counts once. Only
-    the upper triangles are written.
+    z = (1, (x - shift) factor, target). An empty ``rows`` means that places are rows; an empty ``weight`` means that
+    every row has weight 1. Only the upper triangles are written.
     """
     width = X.shape[1] + 2
     z, query_weight, count = np.zeros((2, _GATHERED, width)), np.zeros((2, _GATHERED)), np.zeros(2, np.int64)
@@ -243,13 +240,13 @@ def _moments(first, last, rows, X, label, target, weight, shift, factor, out):
         _add_gathered(z[part], query_weight[part], count[part], out[part])
 
 
-_floats_in = types.Array(types.float64, 1, "C", readonly=True)
-_ints_in = types.Array(types.int64, 1, "C", readonly=True)
-
-
 @cache
 def moments_on(dtype: np.dtype[Any]) -> Any:
-    """The sums compiled for this type of X."""
-    X = types.Array(types.float32 if dtype == np.float32 else types.float64, 2, "C", readonly=True)
-    given = (types.int64, types.int64, _ints_in, X, *(_floats_in,) * 5)
+    """The sums of z z' over rows z = (1, x, g), which determine a least squares problem, compiled for this type of X.
+
+    They are written out instead of left to BLAS: a BLAS product has other bits on one and on two threads, needs X
+    copied to float64, and does not use that its result is symmetric. One thread of this takes half of the time of one
+    of OpenBLAS.
+    """
+    given = (types.int64, types.int64, INTS_IN, features_in(dtype), *(FLOATS_IN,) * 5)
     return compiled(kernel(_moments), types.void(*given, types.Array(types.float64, 3, "C")))

@@ -1,9 +1,9 @@
-"""A stable sort that carries row numbers along, linear on keys that spread out and O(m log m) on any.
+"""A stable sort that carries row numbers along, linear on keys that are spread out and O(m log m) on any.
 
-Written by hand because numba's ``argsort`` compares through an index and mispredicts half of its branches: on lists of
-a hundred documents it takes several times as long. Keys are first dealt into as many equal buckets as there are
-keys, which leaves them nearly sorted; insertion ends the work, within a budget; what goes beyond it (keys in clumps)
-is sorted by merging.
+It is written by hand because numba's ``argsort`` compares through an index and mispredicts half of its branches: on
+queries of a hundred documents it takes several times as long. Keys are first dealt into as many equal buckets as there
+are keys, which leaves them nearly sorted; insertion finishes the work, within a budget; what exceeds it (keys in
+clumps) is sorted by merging.
 """
 
 import numpy as np
@@ -17,9 +17,9 @@ _RUN = 8
 
 @kernel
 def sort_carrying(key, place, key_buffer, place_buffer, count_buffer):
-    """Sort ``key`` ascending, equal keys in their order, and ``place`` with it.
+    """Sort ``key`` ascending, ties in their order, and ``place`` with it.
 
-    The rooms are overwritten: two as long as ``key``, ``count_room`` of whole numbers, longer by one.
+    The buffers are overwritten: two as long as ``key``, and ``count_buffer`` of integers, longer by one.
     """
     size = len(key)
     if size < 2:
@@ -59,7 +59,7 @@ def _deal(key, place, key_buffer, place_buffer, count):
 
 @kernel
 def _insert(key, place, budget):
-    """Insertion sort; False, with some keys sorted and equal ones still in their order, once the budget is spent."""
+    """Insertion sort; returns False once the budget is spent, with some keys sorted and ties still in their order."""
     moves = 0
     for i in range(1, len(key)):
         k = key[i]

@@ -1,4 +1,4 @@
-"""Columns of X against thresholds: which bin a value falls into, sums over bins, and scores that are sums of steps.
+"""Columns of X against thresholds: bins of values, sums over bins, and scores that are sums of steps.
 
 A feature with thresholds t_0 < ... < t_{K-1} has bins 0, ..., K: bin b holds the values above exactly b thresholds.
 """
@@ -7,7 +7,7 @@ import numpy as np
 
 from rankwise._kernels.jit import kernel
 
-# Columns that are worked on together: their sums do not wait for each other, and a cache line of X is read once.
+# Columns that are processed together: their sums do not wait for each other, and a cache line of X is read once.
 TOGETHER = 4
 
 
@@ -22,10 +22,10 @@ def take_columns(X, rows, first, last, out):
 
 @kernel
 def even_gaps(count, most, gaps):
-    """After which of the distinct values a bin ends, so that bins hold about the same number of rows; how many do.
+    """After which of the distinct values a bin ends, so that bins hold about the same number of rows; returns how many.
 
-    ``count``: rows of every distinct value, ascending. A bin ends where going on would take it further from an equal
-    share of what is left, so that frequent values stand alone and leave the other bins to the rest.
+    ``count`` holds the number of rows of every distinct value, ascending. A bin ends where continuing would take it
+    further from an equal share of the rest, so that frequent values stand alone and leave the other bins to the rest.
     """
     left, bins, inside, found = count.sum(), most + 1, 0, 0
     for v in range(len(count) - 1):
@@ -105,10 +105,10 @@ def add_step(bins, cut, alpha, score):
 
 @kernel
 def score_steps(X, first, last, feature, start, cut, worth, out):
-    """Scores of rows first..last-1: for every feature in use the worth of the bin that its value falls into.
+    """Scores of rows first..last-1: for every feature in use the worth of the bin that its value belongs to.
 
-    The thresholds of feature[n] are cut[start[n]:start[n+1]]; its bins, one more, have their worths from
-    worth[start[n] + n] on.
+    The thresholds of feature[n] are cut[start[n]:start[n+1]]; its bins, one more, have their worths from worth[start[n]
+    + n] on.
     """
     for row in range(first, last):
         x, total = X[row], 0.0

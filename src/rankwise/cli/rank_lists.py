@@ -15,7 +15,7 @@ from rankwise._errors import DataError, FileFormatError
 from rankwise.cli import reading
 from rankwise.data.anyfile import kind_of
 from rankwise.data.letor.read import iter_letor, read_letor
-from rankwise.data.sources import Peeked, peeked
+from rankwise.data.sources import ByteStream, peeked
 from rankwise.data.tabular.frames import is_table, iter_table
 from rankwise.data.tabular.rows import Roles
 
@@ -101,7 +101,7 @@ def _stored(data: Path, on_read: OnRead) -> Iterator["Queries"]:
         first = last
 
 
-def _table(asked: Asked, source: Path | Peeked, on_read: OnRead) -> Iterator["Queries"]:
+def _table(asked: Asked, source: Path | ByteStream, on_read: OnRead) -> Iterator["Queries"]:
     """By the names that the ranker knows, or else every column that has no other role."""
     columns = {**asked.columns, "ignore": () if asked.names else asked.columns["ignore"]}
     rows = None if asked.unsorted else _ROWS
@@ -112,7 +112,7 @@ def _table(asked: Asked, source: Path | Peeked, on_read: OnRead) -> Iterator["Qu
         raise DataError(str(error).replace("read the file as a whole", "give --unsorted")) from error
 
 
-def _text(asked: Asked, source: Peeked) -> Iterator["Queries"]:
+def _text(asked: Asked, source: ByteStream) -> Iterator["Queries"]:
     """A text says nothing about features that are 0 in all of its lines, so its beginning is looked at."""
     width = asked.ranker.n_features_in_
     _check_text(asked, source, width)
@@ -126,7 +126,7 @@ def _text(asked: Asked, source: Peeked) -> Iterator["Queries"]:
         raise FileFormatError(str(error).replace("read_letor takes", "--unsorted takes")) from error
 
 
-def _check_text(asked: Asked, source: Peeked, width: int) -> None:
+def _check_text(asked: Asked, source: ByteStream, width: int) -> None:
     if asked.features is not None and asked.features != width:
         raise DataError(f"{asked.ranker.name} has learned from {width} features: found --features {asked.features}")
     lines = source.head.split(b"\n")

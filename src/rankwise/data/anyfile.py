@@ -1,4 +1,7 @@
-"""Open and convert judged lists whatever their format: recognised by content first, by ending where it says more."""
+"""Open and convert judged queries of any format.
+
+The format is recognised by the content of a file first, and by the ending of its name where that decides more.
+"""
 
 import os
 from pathlib import Path
@@ -9,17 +12,31 @@ from rankwise._paths import path_of
 from rankwise.data.queries import Queries
 from rankwise.data.sources import open_file
 
-_TABLES = (".parquet", ".csv")  # that are written; more are read, see frames.is_table
+_TABLES = (".parquet", ".csv")  # endings that are written; frames.is_table has those that are read
 _OF_TABLES = ("docid", "ignore", "grades", "features")
 _STORES = (".rankwise", ".safetensors")
 _TEXTS = (".txt", ".letor", ".dat", ".svm", ".svmlight", ".libsvm")
 
 
 def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "label", **options: Any) -> Queries:
-    """Judged lists from a LETOR text, a parquet or CSV table, or a rankwise file; ``-`` is a text on standard input.
+    """Read judged queries from a LETOR text, a Parquet, Arrow or CSV table, or a rankwise file.
 
-    ``qid``, ``label``, ``docid``, ``ignore``, ``grades`` and ``features`` are for tables, as in :func:`from_frame`; the
-    other options are those of :func:`read_letor`.
+    Parameters
+    ----------
+    path : path
+        The file; ``-`` is a LETOR text on standard input.
+    qid : str, default="qid"
+        The column of query ids, for tables.
+    label : str, default="label"
+        The column of labels, for tables.
+    **options : keyword arguments
+        ``docid``, ``ignore``, ``grades`` and ``features`` are for tables, as in :func:`from_frame`; the others are
+        those of :func:`read_letor`.
+
+    Returns
+    -------
+    queries : Queries
+        The queries of the file.
     """
     kind = kind_of(path)
     if kind == "store":
@@ -37,7 +54,18 @@ def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "la
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """'store', 'table' or 'text'."""
+    """What a file is.
+
+    Parameters
+    ----------
+    path : path
+        The file, or ``-``.
+
+    Returns
+    -------
+    kind : {"store", "table", "text"}
+        A rankwise file, a table, or LETOR text. A file that does not exist is "text", whose reader reports it.
+    """
     name = path_of(path)
     if name == "-":
         return "text"
@@ -48,7 +76,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
     if is_table(name):
         return "table"
     if not os.path.isfile(name):
-        return "text"  # whose reader says that there is no such file; or a pipe, which is read once
+        return "text"  # its reader reports a missing file; a pipe can be read only once
     with open_file(name) as file:
         head = file.read(9)
     if head[:4] == b"PAR1":
@@ -65,7 +93,26 @@ def convert_any(
     sparse: bool = False,
     **options: Any,
 ) -> str:
-    """Write the judged lists of ``source`` as the ending of ``target`` says; returns what was written, in a line."""
+    """Write the judged queries of one file in the format that the ending of another one names.
+
+    Parameters
+    ----------
+    source : path
+        The file to read.
+    target : path
+        The file to write.
+    dtype : {"float64", "float32"}, default="float64"
+        The type of the features.
+    sparse : bool, default=False
+        Whether a LETOR text leaves zeros out.
+    **options : keyword arguments
+        The options of :func:`read_any`.
+
+    Returns
+    -------
+    summary : str
+        One line that says what was written.
+    """
     endings = [suffix.lower() for suffix in Path(path_of(target)).suffixes]
     ending = next((suffix for suffix in reversed(endings) if suffix != ".gz"), "")
     known = (*_STORES, *_TABLES, *_TEXTS, ".qrels")
@@ -94,7 +141,7 @@ def convert_any(
 
 
 def _stream(source: str | os.PathLike[str], target: str | os.PathLike[str], dtype: str, options: dict[str, Any]) -> str:
-    """A text into a rankwise file, block by block, with a bar that counts the bytes of the source."""
+    """Convert a text into a rankwise file block by block, with a progress bar over the bytes of the source."""
     from rankwise._progress import progress
     from rankwise.data.letor.read import iter_letor
     from rankwise.data.stored import QueriesWriter

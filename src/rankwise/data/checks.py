@@ -1,7 +1,11 @@
-"""The edge: what comes in is checked once, by name, and is trusted afterwards."""
+"""Checks of input: every value that comes from outside is checked once, here, and is trusted afterwards.
+
+``as_*`` functions return the value in the form that the package uses, or raise an error that names the argument, what
+was found and what is expected. ``is_*`` functions answer a question.
+"""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal, TypeVar
 
@@ -9,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError, in_one_line
+from rankwise.data.string_column import StringColumn
 
 Missing = Literal["error", "zero", "min"]
 Name = TypeVar("Name", str, bytes)
@@ -18,12 +23,12 @@ Floats = NDArray[np.float32] | NDArray[np.float64]
 _LIGHTEST, _HEAVIEST = 1e-100, 1e100
 _WEIGHTS = f"weights are finite and 0 or more, and what is not 0 lies between {_LIGHTEST:g} and {_HEAVIEST:g}"
 
-# Rows looked at together: no test of a large X needs a second array of its size.
+# Values that are checked together: no check of a large X allocates a second array of its size.
 BLOCK_VALUES = 1 << 20
 
 
 def as_whole(value: Any, name: str, least: int = 0, most: int = 2**63 - 1) -> int:
-    """A whole number between two others; no truth value, no real number, nothing that 64 bits do not hold."""
+    """A whole number between two others; no bool, no float, nothing beyond 64 bits."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and least <= value <= most:
         return int(value)
     above = f"{least:,} or more" if most == 2**63 - 1 else f"between {least:,} and {most:,}"
@@ -39,34 +44,41 @@ def as_range(value: Any, name: str) -> tuple[int, int]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is one real number, not NaN and no truth value."""
+    """Whether a value is one real number: not NaN, no bool."""
     real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     return real and bool(value == value)
 
 
 def is_whole(value: Any, least: int = 1) -> bool:
-    """Whether it is a whole number from ``least`` on that 64 bits hold."""
+    """Whether a value is a whole number from ``least`` on that 64 bits can hold."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     return whole and bool(least <= value < 2**63)
 
 
+def refuse_unless_one_of(value: Any, name: str, choices: Sequence[str]) -> None:
+    """Refuse an option that is not one of the given words: "name is 'a', 'b' or 'c': found ..."."""
+    if not (isinstance(value, str) and value in choices):
+        *others, last = map(repr, choices)
+        raise RankwiseError(f"{name} is {', '.join(others)} or {last}: found {value!r:.60}")
+
+
 def refuse_unless_level(rel: Any) -> None:
-    """The smallest label that counts as relevant is a finite number; None: any label above 0 does."""
+    """Check the smallest label that counts as relevant: a finite number, or None for any label above 0."""
     if rel is not None and not (is_number(rel) and abs(rel) < np.inf):
         raise RankwiseError(f"rel is the smallest label that counts as relevant, or None: found {rel!r:.60}")
 
 
 def as_one_list(values: Any, name: str) -> NDArray[np.float64]:
-    """The scores or labels of one query as float64, a single number as those of one document."""
+    """The scores or labels of one query as float64; a single number is one document."""
     try:
         vector = np.atleast_1d(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{name} holds one number a document: {in_one_line(error)}") from error
+        raise DataError(f"{name} holds one number per document: {in_one_line(error)}") from error
     return as_vector(vector, len(vector), name)
 
 
 def as_random(random_state: Any) -> np.random.Generator:
-    """The generator that a seed means, or the one that was given."""
+    """The random generator of a seed, or the generator that was given."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
@@ -76,19 +88,29 @@ def as_random(random_state: Any) -> np.random.Generator:
 
 
 def as_features(X: Any, n_features: int | None = None) -> Floats:
-    """``X`` as C-contiguous float32 or float64, the caller's own memory where it is that already.
+    """Features as a C-contiguous array of float32 or float64, without a copy where ``X`` is one already.
 
-    ``n_features`` is the number that is expected, where one is known: a single row of so many is one document.
+    Parameters
+    ----------
+    X : array-like, data frame or sparse matrix, shape (n_documents, n_features)
+        The features. Masked values become NaN.
+    n_features : int, default=None
+        The expected number of features, if it is known; it decides the hint for a single row.
+
+    Returns
+    -------
+    X : ndarray of float32 or float64, shape (n_documents, n_features)
+        The features, not yet checked for NaN.
     """
     if isinstance(X, (str, bytes, os.PathLike)):
         raise DataError(not_a_path(X))
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         X = _dense(X)
     if isinstance(X, np.ma.MaskedArray):
-        X = np.ma.filled(X.astype(np.float64), np.nan)  # what is masked is missing
+        X = np.ma.filled(X.astype(np.float64), np.nan)  # masked values are missing values
     try:
         array = np.asanyarray(X) if isinstance(X, np.memmap) else np.asarray(X)
-    except Exception as error:  # whatever a foreign object or a ragged list raises
+    except Exception as error:  # foreign objects and ragged lists raise anything
         raise DataError(f"X is documents x features, two dimensions: {in_one_line(error)}") from error
     if array.ndim != 2:
         hint = ""
@@ -105,7 +127,7 @@ def as_features(X: Any, n_features: int | None = None) -> Floats:
 
 
 def not_a_path(path: Any) -> str:
-    """The sentence for a file name where arrays are expected."""
+    """The error message for a file name where arrays are expected."""
     return (
         f"X is an array, a data frame or Queries: found the path {os.fsdecode(path)!r:.60}; read_table(path, qid=..., "
         "label=...) reads CSV, Parquet and Arrow files, and read_letor(path) LETOR and SVMlight text"
@@ -113,7 +135,7 @@ def not_a_path(path: Any) -> str:
 
 
 def as_labels(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """Labels as float64: one a row, finite, not negative."""
+    """Labels as float64: one per row, finite, not negative."""
     labels = as_vector(y, n_rows, "y")
     if not np.isfinite(labels).all():
         row = int(np.argmin(np.isfinite(labels)))
@@ -125,13 +147,13 @@ def as_labels(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
 
 
 def as_weights(weight: ArrayLike, n_queries: int) -> NDArray[np.float64]:
-    """Query weights: one a query, 0 or of a usual size, not all zero."""
+    """Query weights as float64: one per query, 0 or of a usual size, not all zero."""
     try:
         weights = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"weight holds one number a query: {in_one_line(error)}") from error
+        raise DataError(f"weight holds one number per query: {in_one_line(error)}") from error
     if weights.shape != (n_queries,):
-        raise DataError(f"weight holds one number a query: found shape {weights.shape} for {n_queries:,} queries")
+        raise DataError(f"weight holds one number per query: found shape {weights.shape} for {n_queries:,} queries")
     usual = _usual_weights(weights)
     if not usual.all():
         query = int(np.argmin(usual))
@@ -149,47 +171,50 @@ def as_weight(weight: Any) -> float:
 
 
 def _usual_weights(weight: Any) -> Any:
+    """Whether weights are 0 or within the allowed sizes."""
     return (weight == 0) | ((weight >= _LIGHTEST) & (weight <= _HEAVIEST))
 
 
 def as_scores(scores: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """Scores as float64, one a row, never NaN; -inf says that the document was not retrieved."""
+    """Scores as float64: one per row, never NaN; -inf means that the document was not retrieved."""
     values = as_vector(scores, n_rows, "scores")
     if np.isnan(values).any():
-        raise DataError(f"scores is NaN at row {int(np.argmax(np.isnan(values))):,}: a document needs a place")
+        raise DataError(f"scores is NaN at row {int(np.argmax(np.isnan(values))):,}: every document needs a position")
     return values
 
 
 def as_vector(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float64]:
-    """One float64 number a row; a column of shape (n, 1) is taken as what it means."""
+    """One float64 number per row; a column of shape (n, 1) is accepted."""
     try:
         vector = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{name} holds one number a row: {in_one_line(error)}") from error
+        raise DataError(f"{name} holds one number per row: {in_one_line(error)}") from error
     if vector.ndim == 2 and vector.shape[1] == 1:
         vector = vector[:, 0]
     if vector.shape != (n_rows,):
-        raise DataError(f"{name} holds one number a row: found shape {vector.shape} for {n_rows:,} rows")
+        raise DataError(f"{name} holds one number per row: found shape {vector.shape} for {n_rows:,} rows")
     return np.ascontiguousarray(vector)
 
 
 def as_names(names: Sequence[str] | None, n_features: int | None) -> tuple[str, ...] | None:
-    """Feature names: one a feature (None: as many as there are names), no name twice."""
+    """Feature names: one per feature (None: as many as there are names), without repeats."""
     if names is None:
         return None
     try:
         listed = tuple(str(name) for name in names)
-    except TypeError as error:  # nothing to go through
-        raise DataError(f"feature_names holds one name a feature: {in_one_line(error)}") from error
+    except TypeError as error:  # not iterable
+        raise DataError(f"feature_names holds one name per feature: {in_one_line(error)}") from error
     if n_features is not None and len(listed) != n_features:
-        raise DataError(f"feature_names holds one name a feature: found {len(listed)} names for {n_features} features")
+        raise DataError(
+            f"feature_names holds one name per feature: found {len(listed)} names for {n_features} features"
+        )
     if (twice := first_repeated(listed)) is not None:
         raise DataError(f"feature_names holds {twice!r} twice")
     return listed
 
 
 def first_repeated(names: Sequence[Name]) -> Name | None:
-    """The first name that stood before, or None; in one pass, for there may be thousands."""
+    """The first name that occurs a second time, or None; in one pass, because there may be thousands."""
     seen: set[Name] = set()
     for name in names:
         if name in seen:
@@ -200,25 +225,37 @@ def first_repeated(names: Sequence[Name]) -> Name | None:
 
 def first_not_finite(X: Floats) -> tuple[int, int] | None:
     """(row, feature) of the first NaN or infinity, found in blocks."""
-    step = max(1, BLOCK_VALUES // max(1, X.shape[1]))
-    for first in range(0, len(X), step):
-        finite = np.isfinite(X[first : first + step])
+    for rows in blocks_of_rows(*X.shape):
+        finite = np.isfinite(X[rows])
         if not finite.all():
             row, feature = np.unravel_index(int(np.argmin(finite)), finite.shape)
-            return first + int(row), int(feature)
+            return rows.start + int(row), int(feature)
     return None
 
 
 def fill_missing(
     X: Floats, start: NDArray[np.int64], rows: NDArray[np.int64] | None, missing: Missing, names: Any = None
 ) -> Floats:
-    """``X`` with NaN and infinities refused by name, or replaced as LETOR does: 0, or the query's smallest value.
+    """Refuse or replace NaN and infinity; ``X`` itself is never changed.
 
-    ``min`` takes the smallest finite value of that feature in the same query, 0 if there is none. ``X`` itself is
-    left alone: a copy is made only when something has to be replaced.
+    Parameters
+    ----------
+    X : ndarray, shape (n_documents, n_features)
+        The features.
+    start, rows : ndarray of int64
+        The layout of the queries; ``rows`` is None where the rows are grouped.
+    missing : {"error", "zero", "min"}
+        "error" raises an error that names the row and the feature. "zero" puts 0. "min" puts the smallest finite value
+        of the feature in the same query, 0 if there is none (LETOR's rule).
+    names : sequence of str, default=None
+        The feature names, for the error message.
+
+    Returns
+    -------
+    X : ndarray, shape (n_documents, n_features)
+        Finite features: the same array, or a copy where something was replaced.
     """
-    if missing not in ("error", "zero", "min"):
-        raise RankwiseError(f"missing is 'error', 'zero' or 'min': found {missing!r}")
+    refuse_unless_one_of(missing, "missing", ("error", "zero", "min"))
     found = first_not_finite(X)
     if found is None:
         return X
@@ -244,7 +281,7 @@ def fill_missing(
 
 
 def _dense(X: Any) -> NDArray[Any]:
-    """A scipy sparse matrix made dense, once it is known to fit into what the machine has left."""
+    """A scipy sparse matrix made dense, if it fits into the free memory."""
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     needed = X.shape[0] * X.shape[1] * X.dtype.itemsize
@@ -257,8 +294,32 @@ def _dense(X: Any) -> NDArray[Any]:
     return np.asarray(X.toarray())
 
 
+def as_docid(docid: Sequence[Any] | StringColumn | None, n_rows: int) -> StringColumn | None:
+    """Document ids as texts: one per row; None where there are none."""
+    if docid is None:
+        return None
+    try:
+        texts = docid if isinstance(docid, StringColumn) else StringColumn.of(docid)
+    except TypeError as error:  # not iterable, or an object without a text
+        raise DataError(f"docid holds one identity per row: {in_one_line(error)}") from error
+    if len(texts) != n_rows:
+        raise DataError(f"docid holds one identity per row: found {len(texts):,} for {n_rows:,} rows")
+    return texts
+
+
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """A number and its noun: "1 query", "2 queries"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def blocks_of_rows(n_rows: int, n_features: int) -> Iterator[slice]:
+    """Consecutive ranges of rows, each small enough that a copy in float64 does not matter."""
+    step = max(1, BLOCK_VALUES // max(1, n_features))
+    return (slice(first, min(first + step, n_rows)) for first in range(0, n_rows, step))
+
+
 def available_memory() -> int | None:
-    """Bytes that can still be had without swapping, or None where the system does not say."""
+    """The bytes that can be allocated without swapping, or None where the system does not say."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             figures = dict(line.split(":", 1) for line in lines)

@@ -1,4 +1,8 @@
-"""Put judged lists together without ever letting two lists become one."""
+"""Join sets of queries without merging two queries into one.
+
+Parts with the same feature names in another order are aligned by name. What only some of the parts carry (labels, ids,
+feature names) raises an error that names the part.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -22,22 +26,24 @@ def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
     bounds = np.cumsum([0, *(part.n_documents for part in parts)])
     grouped = all(part.is_grouped for part in parts)
     start = [parts[0].start[:1]] + [part.start[1:] + bound for part, bound in zip(parts, bounds, strict=False)]
+    labels = _of_all(parts, "y", "carries no labels and others do: label all parts or none")
+    docids = _of_all(parts, "docid", "has no document ids and others do")
     weighted = any(part.weight is not None for part in parts)
     return Queries._trusted(
         np.concatenate([part.X for part in parts]),
-        _labels(parts),
+        None if labels is None else np.concatenate(labels),
         np.concatenate(start),
         None if grouped else np.concatenate([part.rows + bound for part, bound in zip(parts, bounds, strict=False)]),
         weight=np.concatenate([part.query_weight for part in parts]) if weighted else None,
         qid=_ids(parts, rename),
-        docid=_docids(parts),
+        docid=None if docids is None else StringColumn.concat(docids),
         feature_names=parts[0].feature_names,
         scaling=parts[0].scaling if all(part.scaling == parts[0].scaling for part in parts) else None,
     )
 
 
 def _same_features(parts: Sequence[Queries]) -> list[Queries]:
-    """The parts with their features in the first one's order, by name; refused where the names differ."""
+    """The parts with their features in the order of the first part."""
     first = parts[0]
     aligned = []
     for number, part in enumerate(parts):
@@ -49,24 +55,14 @@ def _same_features(parts: Sequence[Queries]) -> list[Queries]:
     return aligned
 
 
-def _labels(parts: Sequence[Queries]) -> NDArray[np.float64] | None:
-    labels = [part.y for part in parts if part.y is not None]
-    if labels and len(labels) != len(parts):
-        unlabelled = next(number for number, part in enumerate(parts) if part.y is None)
-        raise DataError(f"part {unlabelled} carries no labels and others do: label all parts or none")
-    return np.concatenate(labels) if labels else None
-
-
 def _ids(parts: Sequence[Queries], rename: bool) -> NDArray[Any] | None:
+    """The query ids of all parts; an id in two parts raises an error unless ids are renamed."""
     if rename:
         texts = [f"{number}/{name}" for number, part in enumerate(parts) for name in part.names()]
         return np.array(texts, dtype=str)
-    ids = [part.qid for part in parts if part.qid is not None]
-    if not ids:
+    ids = _of_all(parts, "qid", "has no query ids and others do: give rename=True")
+    if ids is None:
         return None
-    if len(ids) != len(parts):
-        nameless = next(number for number, part in enumerate(parts) if part.qid is None)
-        raise DataError(f"part {nameless} has no query ids and others do: give rename=True")
     owner: dict[Any, int] = {}
     for number, part in enumerate(parts):
         for name in part.names():
@@ -80,9 +76,12 @@ def _ids(parts: Sequence[Queries], rename: bool) -> NDArray[Any] | None:
     return np.concatenate([part.astype(object) for part in ids])
 
 
-def _docids(parts: Sequence[Queries]) -> StringColumn | None:
-    docids = [part.docid for part in parts if part.docid is not None]
-    if docids and len(docids) != len(parts):
-        nameless = next(number for number, part in enumerate(parts) if part.docid is None)
-        raise DataError(f"part {nameless} has no document ids and others do")
-    return StringColumn.concat(docids) if docids else None
+def _of_all(parts: Sequence[Queries], field: str, lack: str) -> list[Any] | None:
+    """The field of every part, None where no part has it; an error where only some have."""
+    values = [getattr(part, field) for part in parts]
+    if all(value is None for value in values):
+        return None
+    nameless = next((number for number, value in enumerate(values) if value is None), None)
+    if nameless is not None:
+        raise DataError(f"part {nameless} {lack}")
+    return values

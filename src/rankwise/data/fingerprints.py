@@ -1,13 +1,17 @@
-"""Fingerprints of judged queries: what a ranker has seen, in 24 bytes per query.
+"""Fingerprints of judged queries: which queries a ranker has seen, in 24 bytes per query.
 
-A fingerprint has two parts. The *hash* is made of all labels and all features of a query. Its id, the order of its
-rows, and whether a value is stored as float32 or float64 do not matter; any other change makes another query of it, and
-two different queries have the same hash with a chance of 1 in 2^32 at most. The *sketches* are those of up to four of
-its documents. A sketch stays the same, or is found in a neighbouring cell, where features are rounded to about five
-digits or decimals, and it does not depend on labels: by sketches a query is known again after rounding, after a change
-of precision, and without some of its documents.
+A fingerprint has two parts. The *hash* is computed from all labels and all features of a query. It does not depend on
+the id of the query, on the order of its rows, or on whether a value is stored as float32 or float64; any other change
+makes another query of it. Two different queries have the same hash with probability 2^-32 at most. The *sketches* are
+those of up to four documents. A sketch stays the same, or moves to a neighbouring cell, where features are rounded to
+about five digits or decimals, and it does not depend on labels. Sketches recognise a query after rounding, after a
+change of precision, and without some of its documents.
 
-Queries whose documents are all alike, as those of one document are, tell nothing about where they come from.
+Queries whose documents are all equal, such as those of one document, do not identify anything.
+
+:func:`fingerprints` computes fingerprints. :class:`Fingerprints` and :class:`TrainingRecord` store those that a ranker
+has seen, together as :class:`Seen`. :func:`seen_before` finds hold-out queries among them, and :func:`same_content`
+finds queries that repeat each other. Both compare content, not ids.
 """
 
 import math
@@ -24,15 +28,29 @@ from rankwise.data.queries import Queries
 FINGERPRINT = np.dtype([("hash", np.uint64), ("documents", np.uint32, (4,))])
 Marks = NDArray[np.void]
 
-# Queries that are remembered at most, in 96 MB; of a longer stream the first so many are.
+# The largest number of queries that are remembered (96 MB): the first ones of a longer stream.
 MOST = 1 << 22
 
 Same = Literal["same", "in another order", "with other weights", "other"]
 
 
 def fingerprints(queries: Queries, *, n_jobs: int | None = None) -> Marks:
-    """One fingerprint per query.
+    """Compute one fingerprint per query.
 
+    Parameters
+    ----------
+    queries : Queries
+        With or without labels.
+    n_jobs : int, default=None
+        The number of threads; None uses every core.
+
+    Returns
+    -------
+    marks : structured ndarray, shape (n_queries,)
+        Of type ``FINGERPRINT``: ``hash`` and ``documents``, the sketches.
+
+    Examples
+    --------
     >>> one = Queries.from_arrays([[1.0, 0.5], [0.0, 2.0]], [1, 0], qid=["a", "a"])
     >>> two = Queries.from_arrays(np.float32([[0.0, 2.0], [1.0, 0.5]]), [0, 1], qid=["b", "b"])
     >>> bool((fingerprints(one)["hash"] == fingerprints(two)["hash"]).all())
@@ -56,30 +74,34 @@ def fingerprints(queries: Queries, *, n_jobs: int | None = None) -> Marks:
 
 
 def packed(hashes: NDArray[np.uint64], sketches: NDArray[np.uint32]) -> Marks:
-    """Hashes and sketches as fingerprints."""
+    """Hashes and sketches as an array of fingerprints."""
     found = np.zeros(len(hashes), FINGERPRINT)
     found["hash"], found["documents"] = hashes, sketches
     return found
 
 
 def telling(marks: Marks) -> NDArray[np.bool_]:
-    """For each fingerprint whether the documents of its query differ."""
+    """Whether the documents of each fingerprint's query differ, so that it identifies the query."""
     return np.asarray(marks["hash"] & np.uint64(1) != 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Fingerprints:
-    """Fingerprints in the order in which queries came, ``MOST`` at most, in memory that grows by doubling.
+    """Fingerprints in the order in which queries came, at most ``MOST``, in memory that grows by doubling.
 
-    Those of one stream share their memory: only what lies before ``length`` is theirs. ``filled`` says how far anybody
-    went on; where two streams part, the second one gets memory of its own.
+    Records of one stream share their memory: only what lies before ``length`` belongs to a record. ``filled`` says how
+    far any record has written; where two streams diverge, the second one gets memory of its own.
 
     Attributes
     ----------
     length : int
-        Queries that are remembered.
+        The number of queries that are remembered.
     forgotten : int
-        Queries that came when there was no more room.
+        The number of queries that came after the memory was full.
+    buffer : structured ndarray
+        The shared memory.
+    filled : list of int
+        One number: how many fingerprints of the shared memory are in use.
     """
 
     length: int = 0
@@ -89,10 +111,11 @@ class Fingerprints:
 
     @classmethod
     def of(cls, marks: Marks, forgotten: int = 0) -> Self:
+        """A record of these fingerprints."""
         return cls(len(marks), forgotten, marks, [len(marks)])
 
     def added(self, marks: Marks) -> "Fingerprints":
-        """The same and these."""
+        """The record with more fingerprints."""
         kept = marks[: MOST - self.length]
         length, buffer, filled = self.length + len(kept), self.buffer, self.filled
         if len(kept) and (length > len(buffer) or filled[0] > self.length):
@@ -105,22 +128,24 @@ class Fingerprints:
 
     @property
     def marks(self) -> Marks:
-        """One per query."""
+        """The fingerprints, one per query."""
         return self.buffer[: self.length]
 
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """Which queries, with which weights and in which order, in a few bytes however many they are.
+    """Which queries, with which weights and in which order, in a few bytes whatever their number.
 
     Attributes
     ----------
     count : int
-        Queries so far.
-    content, weighted : int
-        Sums over queries of a hash of each, without and with its weight: they do not depend on the order.
+        The number of queries so far.
+    content : int
+        The sum over queries of a hash of each, which does not depend on their order.
+    weighted : int
+        The same sum with the weight of each query in its hash.
     trail : int
-        A hash of all of them in their order, with their weights.
+        A hash of all queries in their order, with their weights.
     """
 
     count: int = 0
@@ -130,10 +155,11 @@ class TrainingRecord:
 
     @classmethod
     def of(cls, queries: Queries, *, n_jobs: int | None = None) -> "TrainingRecord":
+        """The record of a set of queries."""
         return cls().added(fingerprints(queries, n_jobs=n_jobs), queries.weight)
 
     def added(self, marks: Marks, weight: NDArray[np.float64] | None) -> "TrainingRecord":
-        """The record with some more queries."""
+        """The record with more queries."""
         from rankwise._kernels.fingerprint import added_up, chained
 
         hashes = np.ascontiguousarray(marks["hash"])
@@ -147,7 +173,7 @@ class TrainingRecord:
         )
 
     def compared(self, other: "TrainingRecord") -> Same:
-        """What the queries of another record are to these."""
+        """How the queries of another record relate to these."""
         if self == other:
             return "same"
         if (self.count, self.weighted) == (other.count, other.weighted):
@@ -161,10 +187,12 @@ class Seen:
 
     Attributes
     ----------
-    training, validation : Fingerprints
-        Of queries that ``fit`` saw, and of those that rankers saw which it began with.
+    training : Fingerprints
+        Of the queries that ``fit`` learned from, and of those that the rankers it started from learned from.
+    validation : Fingerprints
+        Of the queries used for model selection, likewise.
     record : TrainingRecord or None
-        Of the queries that ``fit`` learned from itself; None where that is not known.
+        Of the queries that ``fit`` itself learned from; None where it is not known.
     """
 
     training: Fingerprints = field(default_factory=Fingerprints)
@@ -172,32 +200,30 @@ class Seen:
     record: TrainingRecord | None = None
 
     def with_training(self, marks: Marks) -> "Seen":
+        """The same with more queries that were learned from."""
         return Seen(self.training.added(marks), self.validation, self.record)
 
     def with_validation(self, marks: Marks) -> "Seen":
+        """The same with more queries that were used for model selection."""
         return Seen(self.training, self.validation.added(marks), self.record)
 
     def __or__(self, other: "Seen") -> "Seen":
-        """What both have seen: how a ranker that begins where another ended remembers that one's queries."""
+        """What either has seen: a ranker that starts from another one remembers the queries of both."""
         return Seen(_both(self.training, other.training), _both(self.validation, other.validation), self.record)
 
 
 def _both(one: Fingerprints, two: Fingerprints) -> Fingerprints:
+    """The fingerprints of both records."""
     whole = one.added(two.marks)
     return Fingerprints(whole.length, whole.forgotten + two.forgotten, whole.buffer, whole.filled)
 
 
-# -------------------------------------------------------------------------------------------------------------- reuse
-# Queries that were used before: those of a hold-out that a ranker has seen, and those that repeat another one.
-#
-# Both compare content, not ids. Neither is fooled by another order of rows or by a touch on the last digits, the first
-# one also not by rounding, by another precision or by a document that is missing.
-
+# ------------------------------------------------------------------------------------ queries that were used before
 
 # The width of cells for means, for one feature.
 _NARROW = 2.0**-26
 
-# What a certificate may say of queries that :func:`seen_before` does not name.
+# What a certificate may state about queries that :func:`seen_before` does not name.
 NOT_SEEN = (
     "no hold-out query has the content of a query that fit saw, or half of its sampled documents with features equal "
     "to about five digits"
@@ -205,23 +231,26 @@ NOT_SEEN = (
 
 
 def seen_before(queries: Queries, seen: Fingerprints, *, n_jobs: int | None = None) -> NDArray[np.bool_]:
-    """For each query whether it is one of those that were seen.
+    """Whether each query is one of those that were seen.
 
-    A query was seen if its hash is known; or if two of the sketched documents of one query that was seen, and half of
-    them, are among its documents. Documents that occur in several queries do not count: they tell nothing.
+    A query was seen if its hash is known; or if at least two of the sketched documents of one query that was seen, and
+    at least half of them, are among its documents. Documents that occur in several queries do not count, because they
+    do not identify a query. Rounding, another precision, another order of rows and a missing document do not hide a
+    query.
 
     Parameters
     ----------
     queries : Queries
-        To be looked up.
+        The queries to look up.
     seen : Fingerprints
-        Of what was seen.
+        The fingerprints of what was seen.
     n_jobs : int, default=None
-        Threads.
+        The number of threads; None uses every core.
 
     Returns
     -------
     seen : ndarray of bool, shape (n_queries,)
+        One answer per query.
     """
     if not seen.length:
         return np.zeros(len(queries), bool)
@@ -244,22 +273,22 @@ def seen_before(queries: Queries, seen: Fingerprints, *, n_jobs: int | None = No
 
 
 def same_content(queries: Queries, *, n_jobs: int | None = None) -> NDArray[np.int64]:
-    """For each query the number of its group: queries of one group repeat each other.
+    """Find the queries that repeat each other.
 
     Queries repeat each other if they have the same hash, or if they have equally many documents whose features and
-    labels have the same mean to about nine digits. Queries whose documents are all alike repeat nothing.
+    labels have the same mean to about nine digits. Queries whose documents are all equal repeat nothing.
 
     Parameters
     ----------
     queries : Queries
         With or without labels.
     n_jobs : int, default=None
-        Threads.
+        The number of threads; None uses every core.
 
     Returns
     -------
     group : ndarray of int64, shape (n_queries,)
-        From 0 on, in the order of first appearance.
+        The number of each query's group, from 0 on, in the order of first appearance.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -273,7 +302,7 @@ def same_content(queries: Queries, *, n_jobs: int | None = None) -> NDArray[np.i
         cells = np.column_stack([queries.sizes[tells], np.floor(means + shift)])
         keys.append(np.unique(cells, axis=0, return_inverse=True)[1].reshape(-1).astype(np.uint64))
     one, two = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for key in keys:  # each is tied to the next of its kind
+    for key in keys:  # each query is tied to the next one with the same key
         order = np.argsort(key, kind="stable")
         tied = key[order[1:]] == key[order[:-1]]
         one.append(tells[order[:-1][tied]])
@@ -294,7 +323,7 @@ def _telling_sketches(documents: NDArray[np.uint32]) -> tuple[NDArray[np.uint32]
 
 
 def _found(queries: Queries, sketches: NDArray[np.uint32], n_jobs: int | None) -> NDArray[np.int64]:
-    """For each document the place of its sketch, or -1."""
+    """The place of each document's sketch among ``sketches``, or -1."""
     from rankwise._kernels.fingerprint import find_sketches, projection_signs
 
     X, signs = np.asarray(queries.X), projection_signs(queries.n_features)
@@ -309,8 +338,8 @@ def _found(queries: Queries, sketches: NDArray[np.uint32], n_jobs: int | None) -
 def _means(queries: Queries, n_jobs: int | None) -> NDArray[np.float64]:
     """The mean projection of each query's documents, in narrow cells, and four times the sum of their labels.
 
-    These cells are wider than what another order of the rows or a touch on the last digits makes of a mean, and so
-    narrow that queries which differ in a single feature hardly ever share one.
+    A cell is wider than the change that another order of the rows or another last digit makes to a mean, and so narrow
+    that queries which differ in a single feature rarely share one.
     """
     from rankwise._kernels.fingerprint import PROJECTIONS, cell_width, mean_projections, projection_signs
 

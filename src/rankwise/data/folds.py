@@ -1,4 +1,8 @@
-"""Training, validation and test sets, and folds: a query is never cut in two."""
+"""Training, validation and test sets, and folds; a query is never divided.
+
+:func:`split` divides queries once, :func:`kfold` rotates k parts, and :func:`read_folds` reads the folds that LETOR
+data sets come with.
+"""
 
 import os
 import re
@@ -23,7 +27,17 @@ _FILES = ("train", "vali", "test")
 
 
 class Fold(NamedTuple):
-    """One way to divide the queries: learn on the first, choose on the second, report on the third."""
+    """One division of the queries.
+
+    Attributes
+    ----------
+    train : Queries
+        For learning.
+    validation : Queries
+        For model selection.
+    test : Queries
+        For reporting.
+    """
 
     train: Queries
     validation: Queries
@@ -31,17 +45,26 @@ class Fold(NamedTuple):
 
 
 def split(queries: Queries, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_state: Seed = 0) -> tuple[Queries, ...]:
-    """Divide the queries by chance into parts; each query is in exactly one, and keeps its place among the others.
+    """Divide the queries at random; every query is in exactly one part and keeps its order.
 
     Parameters
     ----------
-    sizes : the share of each part; they add up to 1, and each part gets at least one query
-    random_state : seed, or generator
+    queries : Queries
+        The queries to divide.
+    sizes : sequence of float, default=(0.6, 0.2, 0.2)
+        The share of each part. Shares add up to 1, and every part gets at least one query.
+    random_state : int or numpy.random.Generator, default=0
+        The seed or generator.
+
+    Returns
+    -------
+    parts : tuple of Queries
+        One set per share.
 
     Examples
     --------
-    >>> lists = Queries.from_arrays(np.zeros((10, 1)), np.zeros(10), qid=range(10))
-    >>> [len(part) for part in split(lists)]
+    >>> queries = Queries.from_arrays(np.zeros((10, 1)), np.zeros(10), qid=range(10))
+    >>> [len(part) for part in split(queries)]
     [6, 2, 2]
     """
     queries = as_queries(queries, "split")
@@ -61,10 +84,24 @@ def split(queries: Queries, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_
 
 
 def kfold(queries: Queries, k: int = 5, *, random_state: Seed = 0) -> Iterator[Fold]:
-    """k folds: every query is in exactly one test set and in exactly one validation set.
+    """Make k folds: every query is in exactly one test set and in exactly one validation set.
 
-    The queries are divided by chance into k parts of sizes that differ by at most one. Each fold tests on one part,
-    validates on the next one (which is the next fold's test set) and trains on the others.
+    The queries are divided at random into k parts whose sizes differ by at most one. Each fold tests on one part,
+    validates on the next one (which is the test set of the next fold) and trains on the others.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries to divide, at least k.
+    k : int, default=5
+        The number of folds, 3 or more.
+    random_state : int or numpy.random.Generator, default=0
+        The seed or generator.
+
+    Returns
+    -------
+    folds : iterator of Fold
+        The k folds.
     """
     queries = as_queries(queries, "kfold")
     k = checks.as_whole(k, "k")
@@ -79,24 +116,33 @@ def kfold(queries: Queries, k: int = 5, *, random_state: Seed = 0) -> Iterator[F
 
 
 def _fold(queries: Queries, parts: Sequence[NDArray[np.int64]], number: int) -> Fold:
+    """Fold ``number``: test on its part, validate on the next, train on the rest."""
     test, validation, *train = (parts[(number + step) % len(parts)] for step in range(len(parts)))
     return Fold(*(queries[np.sort(chosen)] for chosen in (np.concatenate(train), validation, test)))
 
 
 def read_folds(folder: str | os.PathLike[str], *, rename: bool = False, **options: Any) -> Iterator[Fold]:
-    """The folds in a folder, as LETOR sets come: ``Fold1`` to ``Fold5``, or five parts ``S1`` to ``S5``.
+    """Read the folds of a folder as LETOR data sets have them: ``Fold1`` to ``Fold5``, or five parts ``S1`` to ``S5``.
 
-    ``FoldN`` holds ``train.txt``, ``vali.txt`` and ``test.txt``. From five parts, each read once, LETOR's rotation
-    is made: fold 1 trains on parts 1, 2 and 3, validates on 4 and tests on 5; fold 2 is 2, 3, 4 / 5 / 1, and so on.
-    Any file may be gzipped (``.txt.gz``). Where sparse files reach to different features, all are as wide as the
-    widest. Feature ids begin at 1 unless ``zero_based=True`` says otherwise: a guess made for each file alone could
-    shift the features of one against those of another.
+    ``FoldN`` holds ``train.txt``, ``vali.txt`` and ``test.txt``. Five parts, each read once, are rotated as LETOR does:
+    fold 1 trains on parts 1, 2 and 3, validates on 4 and tests on 5; fold 2 is 2, 3, 4 / 5 / 1, and so on. Every file
+    may be gzipped (``.txt.gz``). Where sparse files end at different features, all are as wide as the widest. Feature
+    ids begin at 1 unless ``zero_based=True`` is given: a guess for each file alone could shift the features of one file
+    against those of another.
 
     Parameters
     ----------
-    folder : where the folds or the parts are
-    rename : call query ``id`` of part 1 ``S1/id``, for parts in which the same id means different queries
-    options : those of :func:`read_letor`
+    folder : path
+        The folder of the folds or of the parts.
+    rename : bool, default=False
+        Whether query ``id`` of part 1 is called ``S1/id``, for parts in which the same id means different queries.
+    **options : keyword arguments
+        The options of :func:`read_letor`.
+
+    Returns
+    -------
+    folds : iterator of Fold
+        The folds, in the order of their numbers.
     """
     root = Path(path_of(folder))
     if not root.is_dir():
@@ -111,16 +157,14 @@ def read_folds(folder: str | os.PathLike[str], *, rename: bool = False, **option
 
 
 def _rotated(files: Sequence[Path], rename: bool, options: dict[str, Any]) -> Iterator[Fold]:
+    """The five folds of five parts."""
     parts = _read_alike(files, options)
     if rename:
-        parts = [_renamed(part, f"S{number}") for number, part in enumerate(parts, 1)]
+        names = ([f"S{number}/{qid}" for qid in part.names()] for number, part in enumerate(parts, 1))
+        parts = [part._replace(qid=as_ids(ids, "qid")) for part, ids in zip(parts, names, strict=True)]
     for number in range(_PARTS):
         *train, validation, test = (parts[(number + step) % _PARTS] for step in range(_PARTS))
         yield Fold(concat(train), validation, test)
-
-
-def _renamed(part: Queries, name: str) -> Queries:
-    return part._replace(qid=as_ids([f"{name}/{qid}" for qid in part.names()], "qid"))
 
 
 def _file(folder: Path, name: str) -> Path:
@@ -132,15 +176,14 @@ def _file(folder: Path, name: str) -> Path:
 
 
 def _read_alike(files: Sequence[Path], options: dict[str, Any]) -> list[Queries]:
-    """Texts that belong together, all with as many features as the widest has."""
+    """Texts that belong together, all with as many features as the widest."""
     from rankwise.data.letor.read import read_letor
 
     if options.get("zero_based", "auto") == "auto":
         options = {**options, "zero_based": False}
     parts = [read_letor(path, **options) for path in files]
     width = max(part.n_features for part in parts)
-    return [part if part.n_features == width else _padded(part, width) for part in parts]
-
-
-def _padded(queries: Queries, width: int) -> Queries:
-    return queries.map_features(lambda X: np.pad(X, ((0, 0), (0, width - X.shape[1]))))
+    return [
+        part if part.n_features == width else part.map_features(lambda X: np.pad(X, ((0, 0), (0, width - X.shape[1]))))
+        for part in parts
+    ]

@@ -1,8 +1,8 @@
-"""Text from other programs: its encoding, and the numbers in it.
+"""Text of other programs: its encoding, and the numbers in it.
 
-Files are read as UTF-8. Ids keep bytes that are not (they come back as they were); names that people and other programs
-read must be UTF-8. Numbers are those that every tool reads: ``float`` of Python also takes underscores (``1_000``),
-digits of other scripts and the words ``nan`` and ``infinity``.
+Files are read as UTF-8. Ids keep bytes that are not UTF-8 (they are written back as they were); names that people and
+other programs read must be UTF-8. Numbers are those that every tool reads: Python's ``float`` also accepts underscores
+(``1_000``), digits of other scripts and the words ``nan`` and ``infinity``.
 """
 
 import re
@@ -26,9 +26,14 @@ def refuse_wide(head: bytes, name: str) -> None:
     Parameters
     ----------
     head : bytes
-        The first bytes of the text, four or more unless it is shorter.
+        The first bytes of the text, at least four unless the text is shorter.
     name : str
-        How the error calls the file.
+        How the error message calls the file.
+
+    Raises
+    ------
+    FileFormatError
+        If the text begins with such a mark.
     """
     for mark, encoding in _WIDE.items():
         if head.startswith(mark):
@@ -36,20 +41,30 @@ def refuse_wide(head: bytes, name: str) -> None:
 
 
 def without_mark(text: bytes, name: str) -> bytes:
-    """The text without the byte order mark of UTF-8; one of UTF-16 or UTF-32 raises FileFormatError."""
+    """Remove the byte order mark of UTF-8; the mark of UTF-16 or UTF-32 raises FileFormatError."""
     refuse_wide(text[:4], name)
     return text.removeprefix(MARK)
 
 
 def decoded(text: bytes, where: str) -> str:
-    """A text that has to be UTF-8; where it is not, the error names the byte, and the word around it as Latin-1.
+    """Decode a text that has to be UTF-8.
 
     Parameters
     ----------
     text : bytes
-        What is decoded.
+        The encoded text.
     where : str
-        How the error calls its place, such as "train.csv, line 1".
+        How the error message calls its place, such as "train.csv, line 1".
+
+    Returns
+    -------
+    text : str
+        The decoded text.
+
+    Raises
+    ------
+    FileFormatError
+        If the text is not UTF-8. The message names the byte, and the word around it as Latin-1.
 
     Examples
     --------
@@ -68,7 +83,17 @@ def decoded(text: bytes, where: str) -> str:
 
 
 def plain_number(word: str) -> float | None:
-    """The number that a word is, or None; one that is too large for float64 is infinite.
+    """The number that a word spells.
+
+    Parameters
+    ----------
+    word : str
+        The word, without blanks.
+
+    Returns
+    -------
+    number : float or None
+        None where the word is not a number; infinity where it is too large for float64.
 
     Examples
     --------

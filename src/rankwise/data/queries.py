@@ -1,16 +1,23 @@
-"""`Queries`: a ragged, immutable set of judged lists, the one currency of the house."""
+"""`Queries`: the ragged, immutable set of judged queries that all parts of the package exchange.
+
+The documents of all queries share one feature matrix ``X``, one label vector ``y`` and one column of document ids,
+all in the order of the input. The layout, ``start`` and ``rows``, says which rows belong to which query.
+:mod:`rankwise.data.grouping` derives the layout from query ids or sizes, and :mod:`rankwise.data.checks` checks the
+arrays. A selection of queries is a `Queries` again; one query is a :class:`rankwise.data.query.Query`.
+"""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, in_one_line
+from rankwise._errors import DataError
 from rankwise.data import checks, grouping
-from rankwise.data.checks import Floats, Missing
+from rankwise.data.checks import Floats, Missing, plural
+from rankwise.data.query import Query
+from rankwise.data.selection import as_scaling, checked_fields, one_query, select, select_features
 from rankwise.data.string_column import StringColumn
 
 if TYPE_CHECKING:
@@ -22,65 +29,38 @@ if TYPE_CHECKING:
 Array = TypeVar("Array", bound=NDArray[Any])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Query:
-    """One judged query: a view of its rows, in input order.
-
-    Queries hand out their own without a check; one that is made by hand is checked as :class:`Queries` are.
-    """
-
-    X: Floats
-    y: NDArray[np.float64] | None
-    qid: Any
-    docid: StringColumn | None
-    weight: float
-    feature_names: tuple[str, ...] | None
-
-    def __post_init__(self) -> None:
-        X = checks.as_features(self.X)
-        names = checks.as_names(self.feature_names, X.shape[1])
-        checked = {
-            "X": checks.fill_missing(X, np.array([0, len(X)]), None, "error", names),
-            "y": None if self.y is None else checks.as_labels(self.y, len(X)),
-            "docid": None if self.docid is None else _as_docid(self.docid, len(X)),
-            "weight": checks.as_weight(self.weight),
-            "feature_names": names,
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
-
-    @classmethod
-    def _trusted(cls, X: Any, y: Any, qid: Any, docid: Any, weight: float, feature_names: Any) -> "Query":
-        """A query of parts that were checked."""
-        query = object.__new__(cls)
-        for name, value in zip(_QUERY_FIELDS, (X, y, qid, docid, weight, feature_names), strict=True):
-            object.__setattr__(query, name, value)
-        return query
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-
-_QUERY_FIELDS = ("X", "y", "qid", "docid", "weight", "feature_names")
-
-
 class Queries:
-    """Judged lists: documents x features, labels, and which rows belong to which query.
+    """Judged queries: documents x features, labels, and which rows belong to which query.
 
-    Query q owns rows ``rows[start[q]:start[q+1]]``. ``X``, ``y``, ``docid`` and every score stay in the order of
-    the input, and ``X`` is not copied. Make one by :meth:`from_arrays`, :meth:`from_frame`, :func:`read_letor` or
-    :func:`load`; the constructor takes the layout itself, and checks all of it.
+    Query q owns the rows ``rows[start[q]:start[q+1]]``. ``X``, ``y``, ``docid`` and every score stay in the order of
+    the input, and ``X`` is not copied. :meth:`from_arrays`, :meth:`from_frame`, :func:`read_letor` and :func:`load`
+    make `Queries` from data. The constructor takes the layout itself and checks all of it.
+
+    Parameters
+    ----------
+    X : array-like, shape (n_documents, n_features)
+        The features, finite; float32 and float64 are kept as they are.
+    y : array-like, shape (n_documents,), or None
+        The labels, finite and 0 or more; None for data to be ranked.
+    start : array-like of int, shape (n_queries + 1,)
+        Offsets that climb from 0 to the number of documents.
+    rows : array-like of int, shape (n_documents,), default=None
+        Every row number once, query after query; None where the rows are already grouped.
+    weight : array-like, shape (n_queries,), default=None
+        The query weights; None weights all queries equally.
+    qid : sequence of hashable, length n_queries, default=None
+        One id per query, without repeats.
+    docid : sequence, length n_documents, default=None
+        One id per document.
+    feature_names : sequence of str, length n_features, default=None
+        One name per feature, without repeats.
+    scaling : Scaler, default=None
+        The fitted scaler that made ``X``.
 
     Attributes
     ----------
-    X : documents x features, C-contiguous float32 or float64 (read-only view of what was given)
-    y : labels, float64, 0 or more; None for data to be ranked
-    start, rows : int64; the layout above
-    weight : one number a query, or None where all count the same
-    qid : one identity a query, or None
-    docid : one text a document, or None
-    feature_names : tuple of names, or None
-    scaling : the fitted :class:`Scaler` that made ``X``, or None
+    X, y, start, weight, qid, docid, feature_names, scaling : as the parameters
+        What was given, as read-only views where possible; see also :attr:`rows` and :attr:`query_weight`.
 
     Examples
     --------
@@ -118,19 +98,9 @@ class Queries:
     ) -> None:
         X = checks.as_features(X)
         layout = grouping.as_layout(start, rows, len(X))
-        names = checks.as_names(feature_names, X.shape[1])
-        count = len(layout.start) - 1
-        self._set(
-            checks.fill_missing(X, layout.start, layout.rows, "error", names),
-            None if y is None else checks.as_labels(y, len(X)),
-            layout.start,
-            layout.rows,
-            None if weight is None else checks.as_weights(weight, count),
-            None if qid is None else grouping.as_query_ids(qid, count),
-            None if docid is None else _as_docid(docid, len(X)),
-            names,
-            _as_scaling(scaling, X.shape[1]),
-        )
+        if qid is not None:
+            layout = layout._replace(qid=grouping.as_query_ids(qid, len(layout.start) - 1))
+        self._set(*checked_fields(X, y, layout, weight, docid, feature_names), as_scaling(scaling, X.shape[1]))
 
     @classmethod
     def _trusted(
@@ -139,14 +109,13 @@ class Queries:
         y: NDArray[np.float64] | None,
         start: NDArray[np.int64],
         rows: NDArray[np.int64] | None = None,
-        *,
         weight: NDArray[np.float64] | None = None,
         qid: NDArray[Any] | None = None,
         docid: StringColumn | None = None,
         feature_names: tuple[str, ...] | None = None,
         scaling: "Scaler | None" = None,
     ) -> "Queries":
-        """Queries of parts that were checked where they came from; nothing is looked at again."""
+        """Queries of parts that were checked where they came from; nothing is checked again."""
         queries = object.__new__(cls)
         queries._set(X, y, start, rows, weight, qid, docid, feature_names, scaling)
         return queries
@@ -156,7 +125,7 @@ class Queries:
             object.__setattr__(self, name, _read_only(value) if isinstance(value, np.ndarray) else value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"Queries do not change: make others by with_labels, with_weight or map_features ({name})")
+        raise AttributeError(f"Queries are immutable: with_labels, with_weight and map_features make others ({name})")
 
     # ------------------------------------------------------------------------------------------- making one
 
@@ -173,60 +142,111 @@ class Queries:
         feature_names: Sequence[str] | None = None,
         missing: Missing = "error",
     ) -> "Queries":
-        """Judged lists from arrays.
+        """Make queries from arrays.
 
         Parameters
         ----------
-        X : documents x features; float32 and float64 are kept as they are, scipy sparse is made dense if it fits
-        y : labels, 0 or more; None for data to be ranked
-        qid : one hashable id a row, in any order; or
-        group : sizes of consecutive queries; a size of 0 is a query without documents, and gives a warning
-        weight : one number a query, in order of first appearance; 0, or between 1e-100 and 1e100
-        docid : one identity a row
-        feature_names : one name a feature, no name twice; a data frame's columns where None
-        missing : what to do with NaN and infinity: "error", "zero", or "min" (smallest of the query, LETOR's rule)
+        X : array-like or sparse matrix, shape (n_documents, n_features)
+            The features. float32 and float64 are kept as they are; a scipy sparse matrix is made dense if it fits into
+            memory.
+        y : array-like, shape (n_documents,), default=None
+            The labels, 0 or more; None for data to be ranked.
+        qid : sequence of hashable, length n_documents, default=None
+            One id per row, in any order. Give either ``qid`` or ``group``.
+        group : array-like of int, shape (n_queries,), default=None
+            The sizes of consecutive queries. A size of 0 is a query without documents.
+        weight : array-like, shape (n_queries,), default=None
+            One number per query, in order of first appearance: 0, or between 1e-100 and 1e100.
+        docid : sequence, length n_documents, default=None
+            One id per row.
+        feature_names : sequence of str, length n_features, default=None
+            One name per feature, without repeats; the columns of a data frame where None.
+        missing : {"error", "zero", "min"}, default="error"
+            What to do with NaN and infinity. "min" takes the smallest value of the feature in the same query (LETOR's
+            rule).
+
+        Returns
+        -------
+        queries : Queries
+            The queries, numbered by first appearance.
+
+        Raises
+        ------
+        DataError
+            If the grouping is not given exactly once, or an array does not have the shape, type or values above.
+
+        Warns
+        -----
+        DataWarning
+            If ``group`` holds a size of 0.
         """
         if feature_names is None and hasattr(X, "columns"):
             feature_names = list(X.columns)  # a data frame names its features
         X = checks.as_features(X)
         if (qid is None) == (group is None):
             found = "neither" if qid is None else "both"
-            raise DataError(f"say which rows belong together by qid= (one id a row) or group= (sizes): found {found}")
+            raise DataError(f"say which rows belong together by qid= (one id per row) or group= (sizes): found {found}")
         parts = grouping.by_id(qid, len(X)) if qid is not None else grouping.by_size(group, len(X))  # type: ignore[arg-type]
         if group is not None:
             grouping.warn_of_empty(np.diff(parts.start), "group")
-        names = checks.as_names(feature_names, X.shape[1])
-        return cls._trusted(
-            checks.fill_missing(X, parts.start, parts.rows, missing, names),
-            None if y is None else checks.as_labels(y, len(X)),
-            parts.start,
-            parts.rows,
-            weight=None if weight is None else checks.as_weights(weight, len(parts.start) - 1),
-            qid=parts.qid,
-            docid=None if docid is None else _as_docid(docid, len(X)),
-            feature_names=names,
-        )
+        return cls._trusted(*checked_fields(X, y, parts, weight, docid, feature_names, missing))
 
     @classmethod
     def from_frame(cls, frame: Any, **columns: Any) -> "Queries":
-        """Judged lists from a polars, pandas or Arrow table; see :func:`rankwise.data.tabular.frames.from_frame`."""
+        """Make queries from a polars, pandas or Arrow table.
+
+        Parameters
+        ----------
+        frame : data frame
+            One row per document.
+        **columns : keyword arguments
+            The column names and options of :func:`rankwise.data.tabular.frames.from_frame`.
+
+        Returns
+        -------
+        queries : Queries
+            The queries of the table.
+        """
         from rankwise.data.tabular.frames import from_frame
 
         return from_frame(frame, **columns)
 
     @classmethod
     def from_letor(cls, path: "str | PathLike[str]", **options: Any) -> "Queries":
-        """Judged lists from LETOR / SVMlight text; see :func:`rankwise.read_letor`."""
+        """Read queries from LETOR / SVMlight text.
+
+        Parameters
+        ----------
+        path : path, ``-`` or binary file object
+            The text.
+        **options : keyword arguments
+            The options of :func:`rankwise.read_letor`.
+
+        Returns
+        -------
+        queries : Queries
+            The queries of the text.
+        """
         from rankwise.data.letor.read import read_letor
 
         return read_letor(path, **options)
 
     @classmethod
     def concat(cls, parts: Sequence["Queries"], *, rename: bool = False) -> "Queries":
-        """All queries of the parts, in order.
+        """Join sets of queries, in order.
 
-        Parts that share a query id are refused, because two lists would become one; ``rename=True`` makes the ids
-        the texts ``part/id``.
+        Parameters
+        ----------
+        parts : sequence of Queries
+            The sets. Either all or none carry labels, query ids, document ids and feature names.
+        rename : bool, default=False
+            Whether the query ids become the texts ``part/id``. Otherwise parts that share a query id raise an error,
+            because two queries would become one.
+
+        Returns
+        -------
+        queries : Queries
+            All queries of the parts.
         """
         from rankwise.data.concat import concat
 
@@ -236,32 +256,32 @@ class Queries:
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """Row numbers, query after query; the identity when the input was grouped."""
+        """Row numbers, query after query; the identity where the input was grouped."""
         return np.arange(len(self.X), dtype=np.int64) if self._rows is None else self._rows
 
     @property
     def scattered_rows(self) -> NDArray[np.int64] | None:
-        """``rows`` where they have to be looked up, None where the input was grouped."""
+        """``rows`` where the input was not grouped, otherwise None: what functions take that skip the look-up then."""
         return self._rows
 
     @property
     def is_grouped(self) -> bool:
-        """Whether every query's rows already stand together, so that no row has to be looked up."""
+        """Whether the rows of every query stand together in the input, in the order of the queries."""
         return self._rows is None
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Documents in each query."""
+        """The number of documents of every query."""
         return np.diff(self.start)
 
     @property
     def n_documents(self) -> int:
-        """Documents in all queries together."""
+        """The number of documents of all queries together."""
         return len(self.X)
 
     @property
     def n_features(self) -> int:
-        """Features of a document."""
+        """The number of features."""
         return int(self.X.shape[1])
 
     @property
@@ -270,14 +290,25 @@ class Queries:
         return len(self), self.n_features
 
     def labels(self) -> NDArray[np.float64]:
-        """``y``, or the sentence that says that labels are needed."""
+        """The labels, for functions that need them.
+
+        Returns
+        -------
+        y : ndarray of float64, shape (n_documents,)
+            The labels, in input order.
+
+        Raises
+        ------
+        DataError
+            If the queries carry no labels.
+        """
         if self.y is None:
             raise DataError("these queries carry no labels, and labels are needed here: use with_labels(y)")
         return self.y
 
     @property
     def query_of_row(self) -> NDArray[np.int64]:
-        """For each row, in input order, the number of its query."""
+        """The number of the query of every row, in input order."""
         owner = np.repeat(np.arange(len(self), dtype=np.int64), self.sizes)
         if self._rows is None:
             return owner
@@ -286,7 +317,18 @@ class Queries:
         return placed
 
     def rows_of(self, query: int) -> Any:
-        """What picks one query's rows out of an array in input order: a slice when they stand together."""
+        """What selects the rows of one query from an array in input order.
+
+        Parameters
+        ----------
+        query : int
+            The number of the query; negative numbers count from the end.
+
+        Returns
+        -------
+        rows : slice or ndarray of int64
+            A slice where the rows stand together.
+        """
         if not isinstance(query, (int, np.integer)) or not -len(self) <= query < len(self):
             raise DataError(f"rows_of takes the number of a query, 0 to {len(self) - 1:,}: found {query!r:.60}")
         query = range(len(self))[int(query)]
@@ -294,7 +336,18 @@ class Queries:
         return slice(first, last) if self._rows is None else self._rows[first:last]
 
     def in_query_order(self, values: Array) -> Array:
-        """Values per document, in input order, brought into the order of ``rows``: query after query."""
+        """Bring values per document from input order into the order of ``rows``.
+
+        Parameters
+        ----------
+        values : ndarray, shape (n_documents, ...)
+            Values in input order.
+
+        Returns
+        -------
+        values : ndarray, shape (n_documents, ...)
+            The values query after query; the same array where the input was grouped.
+        """
         return values if self._rows is None else values[self._rows]  # type: ignore[return-value]
 
     @property
@@ -304,61 +357,90 @@ class Queries:
 
     @property
     def counted(self) -> NDArray[np.int64]:
-        """The numbers of the queries whose weight is not 0."""
+        """The numbers of the queries of non-zero weight."""
         return np.flatnonzero(self.query_weight)
 
     def names(self) -> list[Any]:
-        """The query ids as plain Python values; positions where the queries have none."""
+        """The query ids as Python values.
+
+        Returns
+        -------
+        names : list
+            The ids; the positions 0, 1, ... where the queries have none.
+        """
         return list(range(len(self))) if self.qid is None else list(self.qid.tolist())
 
     def __len__(self) -> int:
         return len(self.start) - 1
 
     def __iter__(self) -> Iterator[Query]:
-        return (self._query(query) for query in range(len(self)))
+        return (one_query(self, query) for query in range(len(self)))
 
     @overload
     def __getitem__(self, key: int | np.integer[Any]) -> Query: ...
     @overload
     def __getitem__(self, key: slice | Sequence[int] | NDArray[Any] | tuple[Any, ...]) -> "Queries": ...
     def __getitem__(self, key: Any) -> "Query | Queries":
-        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # how scikit-learn slices
-            key = key[0]
-        if isinstance(key, (int, np.integer)):
-            return self._query(range(len(self))[int(key)])
-        if isinstance(key, slice) and key.step in (None, 1):
-            first, last, _ = key.indices(len(self))
-            return self._run(first, max(first, last))
-        try:
-            if not isinstance(key, slice):
-                key = np.asarray(key) if len(key) else np.zeros(0, dtype=np.int64)
-            return self._pick(np.arange(len(self))[key])
-        except (IndexError, TypeError) as error:
-            raise DataError(f"queries are chosen by number, slice, mask or list of numbers: {error}") from error
+        return select(self, key)
 
     def __repr__(self) -> str:
         labels = "no labels"
         if self.y is not None:
             labels = f"labels {self.y.min():g} to {self.y.max():g}" if len(self.y) else "labels none"
         return (
-            f"Queries({_count(len(self), 'query', 'queries')}, {_count(self.n_documents, 'document')}, "
-            f"{_count(self.n_features, 'feature')}, {labels})"
+            f"Queries({plural(len(self), 'query', 'queries')}, {plural(self.n_documents, 'document')}, "
+            f"{plural(self.n_features, 'feature')}, {labels})"
         )
 
     # ------------------------------------------------------------------------------------------- making another
 
     def with_labels(self, y: ArrayLike | None) -> "Queries":
-        """The same documents with other labels (None: without)."""
+        """The same documents with other labels.
+
+        Parameters
+        ----------
+        y : array-like, shape (n_documents,), or None
+            The new labels; None removes the labels.
+
+        Returns
+        -------
+        queries : Queries
+            A copy that shares ``X``.
+        """
         return self._replace(y=None if y is None else checks.as_labels(y, self.n_documents))
 
     def with_weight(self, weight: ArrayLike | None) -> "Queries":
-        """The same lists with other query weights (None: all count the same)."""
+        """The same queries with other weights.
+
+        Parameters
+        ----------
+        weight : array-like, shape (n_queries,), or None
+            The new query weights; None weights all queries equally.
+
+        Returns
+        -------
+        queries : Queries
+            A copy that shares ``X``.
+        """
         return self._replace(weight=None if weight is None else checks.as_weights(weight, len(self)))
 
     def map_features(
         self, function: Callable[[Floats], ArrayLike], *, feature_names: Sequence[str] | None = None
     ) -> "Queries":
-        """The same lists with ``function(X)`` for features; the names are kept while their number stays the same."""
+        """The same queries with transformed features.
+
+        Parameters
+        ----------
+        function : callable
+            Takes ``X`` and returns as many rows.
+        feature_names : sequence of str, default=None
+            The names of the new features; None keeps the old names while the number of features stays the same.
+
+        Returns
+        -------
+        queries : Queries
+            A copy with ``function(X)`` as its features.
+        """
         X = checks.as_features(function(self.X))
         if len(X) != self.n_documents:
             raise DataError(f"the function returned {len(X):,} rows for {self.n_documents:,} documents")
@@ -368,90 +450,54 @@ class Queries:
         return self._replace(X=X, feature_names=checks.as_names(feature_names, X.shape[1]), scaling=None)
 
     def select_features(self, names: Sequence[str]) -> "Queries":
-        """The same lists with the named features, in that order; a name that is not there is refused by name."""
-        if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
-            raise DataError(f"features are selected by a list of names: found {names!r:.60}")
-        names = list(names)
-        if self.feature_names is None:
-            raise DataError("these queries carry no feature names: give feature_names= when making them")
-        place = {name: column for column, name in enumerate(self.feature_names)}
-        lacking = [name for name in names if not isinstance(name, str) or name not in place]
-        if lacking:
-            raise DataError(f"feature {lacking[0]!r} is not among the {len(place)} features of these queries")
-        if tuple(names) == self.feature_names:
-            return self
-        columns = [place[name] for name in names]
-        return self._replace(
-            X=np.ascontiguousarray(self.X[:, columns]), feature_names=checks.as_names(names, len(columns)), scaling=None
-        )
+        """The same queries with some of their features.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The features, in the new order.
+
+        Returns
+        -------
+        queries : Queries
+            A copy with these features.
+
+        Raises
+        ------
+        DataError
+            If the features have no names, or none of them has a given name.
+        """
+        return select_features(self, names)
 
     def save(self, path: "str | PathLike[str]") -> None:
-        """Write everything to one safe file; :func:`rankwise.load` maps it back into memory."""
+        """Write everything to one file that holds no code; :func:`rankwise.load` maps it back into memory.
+
+        Parameters
+        ----------
+        path : path
+            The file, which is replaced as a whole.
+        """
         from rankwise.data.stored import save_queries
 
         save_queries(self, path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, tuple(getattr(self, name) for name in _FIELDS)
+        return Queries._trusted, tuple(getattr(self, name) for name in _FIELDS)
 
     def _replace(self, **changes: Any) -> "Queries":
-        return _rebuild(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
-
-    def _query(self, query: int) -> Query:
-        places = self.rows_of(query)
-        return Query._trusted(
-            X=self.X[places],
-            y=None if self.y is None else self.y[places],
-            qid=query if self.qid is None else self.qid[query],
-            docid=None if self.docid is None else self.docid[places],
-            weight=1.0 if self.weight is None else float(self.weight[query]),
-            feature_names=self.feature_names,
-        )
-
-    def _run(self, first: int, last: int) -> "Queries":
-        """Queries first..last-1: views of the same memory when their rows stand together."""
-        if self._rows is not None:
-            return self._pick(np.arange(first, last))
-        row, end = int(self.start[first]), int(self.start[last])
-        return self._at(slice(row, end), self.start[first : last + 1] - row, slice(first, last))
-
-    def _pick(self, chosen: NDArray[np.int64]) -> "Queries":
-        """The chosen queries, in the order in which they were asked for."""
-        sizes = self.sizes[chosen]
-        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        places = np.repeat(self.start[chosen] - start[:-1], sizes) + np.arange(start[-1])
-        return self._at(places if self._rows is None else self._rows[places], start, chosen)
-
-    def _at(self, rows: Any, start: NDArray[np.int64], queries: Any) -> "Queries":
-        return Queries._trusted(
-            self.X[rows],
-            None if self.y is None else self.y[rows],
-            start,
-            weight=None if self.weight is None else self.weight[queries],
-            qid=None if self.qid is None else self.qid[queries],
-            docid=None if self.docid is None else self.docid[rows],
-            feature_names=self.feature_names,
-            scaling=self.scaling,
-        )
+        """A copy with other fields, by the names of the constructor's parameters."""
+        return Queries._trusted(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
 
 
 _FIELDS = ("X", "y", "start", "_rows", "weight", "qid", "docid", "feature_names", "scaling")
 
 
 def as_queries(value: Any, function: str) -> Queries:
-    """The queries that a function was given, or the sentence that says what it takes."""
+    """The queries that a function was given, or an error that says what the function takes."""
     if isinstance(value, Queries):
         return value
     hint = "; read_letor and read_table read files" if isinstance(value, (str, bytes, os.PathLike)) else ""
     raise DataError(f"{function} takes Queries: found {type(value).__name__}{hint}")
-
-
-def _rebuild(
-    X: Any, y: Any, start: Any, rows: Any, weight: Any, qid: Any, docid: Any, names: Any, scaling: Any
-) -> Queries:
-    return Queries._trusted(
-        X, y, start, rows, weight=weight, qid=qid, docid=docid, feature_names=names, scaling=scaling
-    )
 
 
 def _read_only(array: Array) -> Array:
@@ -459,27 +505,3 @@ def _read_only(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _as_docid(docid: Sequence[Any] | StringColumn, n_rows: int) -> StringColumn:
-    try:
-        texts = docid if isinstance(docid, StringColumn) else StringColumn.of(docid)
-    except TypeError as error:  # nothing to go through, or an object without a text
-        raise DataError(f"docid holds one identity a row: {in_one_line(error)}") from error
-    if len(texts) != n_rows:
-        raise DataError(f"docid holds one identity a row: found {len(texts):,} for {n_rows:,} rows")
-    return texts
-
-
-def _as_scaling(scaling: Any, n_features: int) -> "Scaler | None":
-    if scaling is None:
-        return None
-    from rankwise.data.scaling import Scaler
-
-    if not isinstance(scaling, Scaler) or getattr(scaling, "n_features_in_", None) != n_features:
-        raise DataError(f"scaling is a Scaler fitted on {n_features} features, or None: found {scaling!r:.60}")
-    return scaling
-
-
-def _count(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

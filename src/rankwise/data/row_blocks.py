@@ -30,10 +30,8 @@ def row_blocks(queries: Queries, chosen: NDArray[np.int64] | None = None) -> Ite
         What indexes ``queries.X``: slices where all rows are taken in input order, row numbers otherwise.
     """
     rows, count = rows_in_order(queries, chosen)
-    step = max(1, checks.BLOCK_VALUES // max(1, queries.n_features))
-    if not len(rows):
-        return (slice(first, min(first + step, count)) for first in range(0, count, step))
-    return (rows[first : first + step] for first in range(0, count, step))
+    blocks = checks.blocks_of_rows(count, queries.n_features)
+    return (rows[block] for block in blocks) if len(rows) else blocks
 
 
 def rows_in_order(queries: Queries, chosen: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], int]:

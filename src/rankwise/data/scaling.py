@@ -1,6 +1,10 @@
-"""Bring features to a common scale, learned on the training set alone or within each query."""
+"""Bring features to a common scale, learned on the training set alone or within each query.
 
-from collections.abc import Iterator, Mapping
+:class:`Scaler` is the transformer. The functions below it compute centres and scales in blocks of rows, so that
+memory-mapped features need no copy in memory.
+"""
+
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, Literal, get_args
 
@@ -8,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError, in_one_line
-from rankwise.data.checks import BLOCK_VALUES, Floats, as_names
+from rankwise.data.checks import Floats, as_names, blocks_of_rows
 from rankwise.data.queries import Queries, as_queries
 
 How = Literal["standard", "minmax", "log"]
@@ -17,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 class Scaler:
-    """Scale each feature: z = (t(x) - center) / scale, and z = 0 where the feature did not vary.
+    """Scale each feature: z = (t(x) - center) / scale, and z = 0 where the feature does not vary.
 
     ========== ==================== ========= ==================
     how        t(x)                 center    scale
@@ -28,19 +32,26 @@ class Scaler:
     ========== ==================== ========= ==================
 
     Center and scale are those of the set that the scaler was fitted on (``per="set"``), or those of each query's own
-    documents (``per="query"``; with ``minmax`` it is LETOR's rule). The result keeps the type of ``X`` and remembers
-    the scaler as ``.scaling``.
+    documents (``per="query"``; with ``minmax`` this is LETOR's rule). The result keeps the type of ``X`` and stores the
+    scaler as ``.scaling``.
 
     Parameters
     ----------
-    how : "standard", "minmax" or "log"
-    per : "set" or "query"
+    how : {"standard", "minmax", "log"}, default="standard"
+        The transformation.
+    per : {"set", "query"}, default="set"
+        What center and scale are computed over.
 
     Attributes
     ----------
-    center_, scale_ : one number a feature for ``per="set"``, None for ``per="query"``; a scale of 0 says that the
-        feature did not vary
-    n_features_in_, feature_names_in_ : what it was fitted on
+    center_ : ndarray of float64, shape (n_features,), or None
+        The centers for ``per="set"``, None for ``per="query"``.
+    scale_ : ndarray of float64, shape (n_features,), or None
+        The scales for ``per="set"``, None for ``per="query"``; 0 where the feature does not vary.
+    n_features_in_ : int
+        The number of features in ``fit``.
+    feature_names_in_ : tuple of str, or None
+        The feature names in ``fit``.
 
     Examples
     --------
@@ -60,24 +71,57 @@ class Scaler:
         self.per = per
 
     def fit(self, queries: Queries, y: Any = None) -> "Scaler":
-        """Learn center and scale from these queries (``y`` is what scikit-learn's pipelines pass along)."""
+        """Learn center and scale.
+
+        Parameters
+        ----------
+        queries : Queries
+            The training set, not scaled yet.
+        y : ignored
+            For scikit-learn's pipelines.
+
+        Returns
+        -------
+        self : Scaler
+            The fitted scaler.
+        """
         self._check_params()
         queries = as_queries(queries, "Scaler.fit")
         _refuse_scaled(queries)
         if self.per == "set" and not queries.n_documents:
             raise DataError("a scaler is fitted on documents: found none")
-        facts = center_and_scale(queries.X, list(_blocks(queries.X)), self.how) if self.per == "set" else (None, None)
+        facts = (
+            center_and_scale(queries.X, list(blocks_of_rows(*queries.X.shape)), self.how)
+            if self.per == "set"
+            else (None, None)
+        )
         self.center_, self.scale_ = facts
         self.n_features_in_ = queries.n_features
         self.feature_names_in_ = queries.feature_names
         return self
 
     def transform(self, queries: Queries) -> Queries:
-        """The same lists, scaled; features are put into the fitted order by name, other names are refused."""
+        """Scale queries.
+
+        Parameters
+        ----------
+        queries : Queries
+            Queries with the fitted features, in any order if they have names.
+
+        Returns
+        -------
+        queries : Queries
+            The same queries with scaled features, in the fitted order.
+
+        Raises
+        ------
+        DataError
+            If the features differ from the fitted ones, are scaled already, or leave the range of their type.
+        """
         queries = self._aligned(queries)
         X = np.empty_like(queries.X, subok=False)
         if self.center_ is not None and self.scale_ is not None:
-            for rows in _blocks(X):
+            for rows in blocks_of_rows(*X.shape):
                 with np.errstate(over="ignore"):  # found and named below
                     X[rows] = _scaled(_shaped(queries.X[rows], self.how), self.center_, self.scale_)
                 self._check_result(X, queries.X, rows)
@@ -85,17 +129,45 @@ class Scaler:
             for query in map(int, np.flatnonzero(queries.sizes)):
                 rows = queries.rows_of(query)
                 X[rows] = _scaled(_shaped(queries.X[rows], self.how), *center_and_scale(queries.X, [rows], self.how))
-        # a copy, so that fitting this scaler again does not rewrite the history of these queries
+        # a copy, because fitting this scaler again must not change the record of these queries
         return queries._replace(X=X, scaling=copy(self))
 
     def fit_transform(self, queries: Queries, y: Any = None) -> Queries:
-        """Fit on these queries and scale them."""
+        """Fit on queries and scale them.
+
+        Parameters
+        ----------
+        queries : Queries
+            The training set, not scaled yet.
+        y : ignored
+            For scikit-learn's pipelines.
+
+        Returns
+        -------
+        queries : Queries
+            The same queries with scaled features.
+        """
         return self.fit(queries).transform(queries)
 
     def fold(self, coef: ArrayLike) -> Array:
         """Weights on raw features that rank as ``coef`` does on scaled ones: w_j / scale_j, 0 where the scale is 0.
 
-        The scores differ by the constant sum_j w_j center_j / scale_j, which no ranking sees.
+        The scores differ by the constant sum_j w_j center_j / scale_j, which does not change a ranking.
+
+        Parameters
+        ----------
+        coef : array-like, shape (n_features,)
+            The weights on scaled features.
+
+        Returns
+        -------
+        coef : ndarray of float64, shape (n_features,)
+            The weights on raw features.
+
+        Raises
+        ------
+        RankwiseError
+            If the scaler is not fitted, or is not linear in the raw features.
         """
         self._check_fitted()
         if self.how == "log" or self.scale_ is None:
@@ -103,7 +175,7 @@ class Scaler:
         try:
             weights = np.asarray(coef, dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"coef holds one weight a feature: {in_one_line(error)}") from error
+            raise DataError(f"coef holds one weight per feature: {in_one_line(error)}") from error
         if weights.shape != self.scale_.shape:
             raise DataError(
                 f"coef has shape {weights.shape}: expected one weight for each of {len(self.scale_)} features"
@@ -121,15 +193,18 @@ class Scaler:
     # ------------------------------------------------------------------------------------------- checks
 
     def _check_params(self) -> None:
+        """Refuse values of ``how`` and ``per`` that are not known."""
         for name, value, known in (("how", self.how, get_args(How)), ("per", self.per, get_args(Per))):
             if not isinstance(value, str) or value not in known:
                 raise RankwiseError(f"{name} is one of {', '.join(map(repr, known))}: found {value!r}")
 
     def _check_fitted(self) -> None:
+        """Refuse a scaler that is not fitted."""
         if not hasattr(self, "n_features_in_"):
             raise RankwiseError(f"{self!r} is not fitted yet: call fit(training queries) first")
 
     def _aligned(self, queries: Queries) -> Queries:
+        """The queries with their features in the fitted order."""
         self._check_fitted()
         queries = as_queries(queries, "Scaler.transform")
         _refuse_scaled(queries)
@@ -143,6 +218,7 @@ class Scaler:
         return queries if self.feature_names_in_ is None else queries.select_features(self.feature_names_in_)
 
     def _check_result(self, X: Floats, raw: Floats, rows: slice) -> None:
+        """Refuse scaled features that are not finite."""
         finite = np.isfinite(X[rows])
         if not finite.all():
             place, feature = np.unravel_index(int(np.argmin(finite)), finite.shape)
@@ -155,11 +231,33 @@ class Scaler:
     # ------------------------------------------------------------------------------------------- as a value
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name, for scikit-learn."""
+        """The parameters by name, for scikit-learn.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Without effect: a scaler contains no other estimator.
+
+        Returns
+        -------
+        params : dict
+            ``how`` and ``per``.
+        """
         return {"how": self.how, "per": self.per}
 
     def set_params(self, **params: Any) -> "Scaler":
-        """Change parameters by name, for scikit-learn."""
+        """Change parameters by name, for scikit-learn.
+
+        Parameters
+        ----------
+        **params : keyword arguments
+            ``how`` and ``per``.
+
+        Returns
+        -------
+        self : Scaler
+            The scaler.
+        """
         for name, value in params.items():
             if name not in self.get_params():
                 raise RankwiseError(f"a scaler has the parameters how and per: found {name!r}")
@@ -167,7 +265,15 @@ class Scaler:
         return self
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """(facts, arrays): all that a fitted scaler knows, as plain JSON and plain arrays."""
+        """The fitted state as plain JSON values and plain arrays.
+
+        Returns
+        -------
+        facts : dict
+            Parameters, the number of features and their names.
+        arrays : dict of ndarray
+            ``center`` and ``scale``, for ``per="set"``.
+        """
         self._check_fitted()
         names = None if self.feature_names_in_ is None else list(self.feature_names_in_)
         facts = {**self.get_params(), "n_features": self.n_features_in_, "feature_names": names}
@@ -176,7 +282,25 @@ class Scaler:
 
     @classmethod
     def from_state(cls, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Scaler":
-        """The scaler that :meth:`to_state` described; what cannot be one is refused."""
+        """The scaler with a given state.
+
+        Parameters
+        ----------
+        facts : mapping
+            As :meth:`to_state` returns them.
+        arrays : mapping of ndarray
+            As :meth:`to_state` returns them.
+
+        Returns
+        -------
+        scaler : Scaler
+            The fitted scaler.
+
+        Raises
+        ------
+        DataError
+            If no scaler has this state.
+        """
         if not isinstance(facts, Mapping) or not isinstance(arrays, Mapping):
             raise DataError("the state of a scaler is facts by name and arrays by name")
         scaler = cls(facts.get("how"), facts.get("per"))  # type: ignore[arg-type]  # checked on the next line
@@ -191,7 +315,7 @@ class Scaler:
         center, scale = arrays.get("center"), arrays.get("scale")
         for array in (center, scale):
             if array is not None and not (isinstance(array, np.ndarray) and array.dtype == np.float64):
-                raise DataError("the state of a scaler has centers or scales that are no arrays of float64")
+                raise DataError("the state of a scaler has centers or scales that are not arrays of float64")
             if (array is None) != (scaler.per == "query") or (array is not None and array.shape != (count,)):
                 raise DataError("the state of a scaler has centers or scales that do not fit its features")
             if array is not None and not np.isfinite(array).all():
@@ -219,23 +343,19 @@ class Scaler:
 
 
 def _refuse_scaled(queries: Queries) -> None:
+    """Refuse queries that a scaler has already transformed."""
     if queries.scaling is not None:
         raise DataError(f"these queries were scaled already by {queries.scaling!r}: give the raw ones")
 
 
-def _blocks(X: Floats) -> Iterator[slice]:
-    """Ranges of rows small enough that their float64 copies do not count."""
-    step = max(1, BLOCK_VALUES // max(1, X.shape[1]))
-    return (slice(first, min(first + step, len(X))) for first in range(0, len(X), step))
-
-
 def _shaped(block: Floats, how: How) -> Array:
-    """t(x), in float64."""
+    """t(x) in float64."""
     values = block.astype(np.float64)
     return np.copysign(np.log1p(np.abs(values)), values) if how == "log" else values
 
 
 def _scaled(values: Array, center: Array, scale: Array) -> Array:
+    """(values - center) / scale without overflow in the difference; 0 where the scale is 0."""
     divisor = np.where(scale > 0, scale, np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = (values - center) / divisor
@@ -245,7 +365,22 @@ def _scaled(values: Array, center: Array, scale: Array) -> Array:
 
 
 def center_and_scale(X: Floats, parts: list[Any], how: How) -> tuple[Array, Array]:
-    """(center, scale) of the rows of X in all the parts together, which are read one after the other."""
+    """Center and scale of rows of X that are read part by part.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_documents, n_features)
+        The features.
+    parts : list of slice or ndarray
+        The rows, part by part.
+    how : {"standard", "minmax", "log"}
+        The transformation.
+
+    Returns
+    -------
+    center, scale : ndarray of float64, shape (n_features,)
+        As in the table of :class:`Scaler`.
+    """
     least = np.full(X.shape[1], np.inf)
     most = np.full(X.shape[1], -np.inf)
     for rows in parts:
@@ -268,7 +403,13 @@ def center_and_scale(X: Floats, parts: list[Any], how: How) -> tuple[Array, Arra
 
 
 def _moments(X: Floats, parts: list[Any], how: How, largest: Array) -> tuple[Array, Array]:
-    """(mean, standard deviation), the parts' own moments merged one after the other (Chan, Golub and LeVeque 1983)."""
+    """(mean, standard deviation) of all parts, whose moments are merged one after the other.
+
+    References
+    ----------
+    T. F. Chan, G. H. Golub and R. J. LeVeque (1983). Algorithms for computing the sample variance: analysis and
+    recommendations. The American Statistician 37(3), 242-247. doi:10.1080/00031305.1983.10483115
+    """
     # Powers of two that keep the squares of huge and tiny features in range: exact, and 1 for every ordinary feature.
     exponent = np.clip(np.frexp(largest)[1], -1000, 1000)
     factor = np.where((largest > 1e100) | (largest < 1e-100), np.ldexp(1.0, -exponent), 1.0)

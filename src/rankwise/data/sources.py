@@ -1,7 +1,9 @@
-"""Where bytes come from: a path, ``-`` for standard input, or a binary file object; gzip is recognised by itself.
+"""Where bytes come from: a path, ``-`` for standard input, or a binary file object.
 
-Whatever goes wrong on the way (no such file, a folder, a file cut off in the middle of its gzip data) is one sentence
-that names the source.
+:func:`read_text` gives a whole source as an array of bytes, mapped from its file where that is possible.
+:func:`open_stream` gives a :class:`ByteStream`, which is read block by block and can be looked ahead into;
+:func:`peeked` also refuses what is not text. gzip data are recognised by their first bytes and unpacked. Every failure
+(no such file, a folder, gzip data that end too early) raises an error that names the source.
 """
 
 import gzip
@@ -21,11 +23,29 @@ from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._paths import path_of
 from rankwise.data.plain_text import MARK, refuse_wide
 
-BLOCK = 1 << 20  # bytes asked for at a time
+OnRead = Callable[[int], object] | None
+
+STANDARD_INPUT = "standard input"
+GZIP = b"\x1f\x8b"
+BLOCK = 1 << 20  # bytes that are requested at a time
+HEAD = 1 << 16  # bytes that decide what a text is
+DELIMITERS = ",;\t|"
+
+_LETOR_LINE = re.compile(rb"\s*\S+\s+(qid:\S|\d+:\S)")
 
 
 class Text:
-    """A whole text as an array of bytes, mapped from its file where that is possible."""
+    """A whole text as an array of bytes, mapped from its file where that is possible.
+
+    Parameters
+    ----------
+    name : str
+        How error messages call the source.
+    data : ndarray of uint8
+        The bytes.
+    mapping : mmap.mmap, default=None
+        The mapping that ``data`` is a view of, if it is one.
+    """
 
     def __init__(self, name: str, data: NDArray[np.uint8], mapping: mmap.mmap | None = None) -> None:
         self.name = name
@@ -33,9 +53,15 @@ class Text:
         self._mapping = mapping
 
     def release(self, begin: int, end: int) -> None:
-        """Bytes ``begin`` to ``end`` have been read: what their mapping holds of memory can go to others.
+        """Return the memory of bytes that have been read to the system.
 
-        They can still be read, from the file again. This costs no more than giving up the mapping as a whole.
+        The bytes can still be read, from the file again. Releasing piece by piece costs no more than releasing the
+        mapping as a whole.
+
+        Parameters
+        ----------
+        begin, end : int
+            The range of bytes; only whole pages inside it are released.
         """
         begin += -begin % mmap.PAGESIZE
         end -= end % mmap.PAGESIZE
@@ -43,39 +69,15 @@ class Text:
             self._mapping.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
 
-class ByteStream:
-    """Bytes one block after another, unpacked if they were gzipped."""
+class _Lookahead:
+    """A function that reads blocks, whose next bytes can be looked at before they are read; it need not seek."""
 
-    def __init__(self, name: str, file: IO[bytes], on_read: Callable[[int], object] | None = None) -> None:
-        self.name = name
-        packed = _Rejoined(name, file, on_read)
-        self._read: Callable[[int], bytes] = packed.read
-        if packed.peek(len(GZIP)) == GZIP:
-            readable: Any = packed  # nothing but its read is needed
-            self._read = gzip.GzipFile(fileobj=readable).read1
-
-    def read(self, size: int = BLOCK) -> bytes:
-        """At most ``size`` bytes, as soon as there are any; nothing at the end."""
-        try:
-            return self._read(size)
-        except EOFError as error:
-            raise FileFormatError(f"{self.name} is cut off: its gzip data ends before its end mark") from error
-        except (zlib.error, gzip.BadGzipFile) as error:
-            raise FileFormatError(f"{self.name} is damaged: its gzip data cannot be unpacked ({error})") from error
-
-
-class _Rejoined:
-    """A file whose first bytes were looked at and are handed out again; it may be one that cannot seek."""
-
-    def __init__(self, name: str, file: IO[bytes], on_read: Callable[[int], object] | None) -> None:
-        self._name = name
-        # read1 gives what a pipe holds, read would wait until the block is full
-        self._read: Callable[[int], Any] = getattr(file, "read1", file.read)
-        self._on_read = on_read
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
         self._ahead = b""
 
     def peek(self, size: int) -> bytes:
-        while len(self._ahead) < size and (block := self._next(BLOCK)):
+        while len(self._ahead) < size and (block := self._read(BLOCK)):
             self._ahead += block
         return self._ahead[:size]
 
@@ -83,22 +85,101 @@ class _Rejoined:
         if self._ahead:
             block, self._ahead = self._ahead[:size], self._ahead[size:]
             return block
-        return self._next(size)
+        return self._read(size)
 
-    def _next(self, size: int) -> bytes:
+
+class ByteStream:
+    """A source that is read once, block after block, and unpacked if it is gzipped.
+
+    It has ``read`` and ``name``, so every reader of the package accepts it as a binary file.
+
+    Parameters
+    ----------
+    name : str
+        How error messages call the source.
+    file : binary file object
+        Where the bytes come from.
+    on_read : callable, default=None
+        Receives the number of bytes, still packed, each time some are read.
+    """
+
+    def __init__(self, name: str, file: IO[bytes], on_read: OnRead = None) -> None:
+        self.name = name
+        # read1 returns what a pipe holds, read would wait until the block is full
+        self._source: Callable[[int], Any] = getattr(file, "read1", file.read)
+        self._on_read = on_read
+        self._bytes = _Lookahead(self._packed)
+        if self._bytes.peek(len(GZIP)) == GZIP:
+            packed: Any = self._bytes  # gzip uses nothing but its read
+            self._unpack = gzip.GzipFile(fileobj=packed).read1
+            self._bytes = _Lookahead(self._unpacked)
+
+    def read(self, size: int = BLOCK) -> bytes:
+        """Read the next bytes.
+
+        Parameters
+        ----------
+        size : int, default=BLOCK
+            The largest number of bytes.
+
+        Returns
+        -------
+        block : bytes
+            At most ``size`` bytes, as soon as there are any; empty at the end.
+        """
+        return self._bytes.read(size)
+
+    def peek(self, size: int) -> bytes:
+        """Look at the next bytes without reading them.
+
+        Parameters
+        ----------
+        size : int
+            The number of bytes.
+
+        Returns
+        -------
+        ahead : bytes
+            Exactly ``size`` bytes, fewer only where the source ends.
+        """
+        return self._bytes.peek(size)
+
+    @property
+    def head(self) -> bytes:
+        """The next 64 KiB, which are not read by looking at them; fewer only where the source ends."""
+        return self.peek(HEAD)
+
+    @property
+    def kind(self) -> Literal["letor", "csv"]:
+        """What the first line looks like: ``label qid:id feature:value``, or names with a delimiter between them."""
+        lines = self.head.removeprefix(MARK).splitlines()
+        first = next((line for line in lines if line.strip() and not line.startswith(b"#")), b"")
+        if _LETOR_LINE.match(first) or not any(mark.encode() in first for mark in DELIMITERS):
+            return "letor"
+        return "csv"
+
+    def _packed(self, size: int) -> bytes:
         try:
-            block = self._read(size)
-        except (OSError, ValueError) as error:  # ValueError: it is closed
-            raise RankwiseError(f"{self._name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+            block = self._source(size)
+        except (OSError, ValueError) as error:  # ValueError: the file is closed
+            raise RankwiseError(f"{self.name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
         if not isinstance(block, bytes):
-            raise RankwiseError(f"{self._name} gives {type(block).__name__}, expected bytes: open it in binary mode")
+            raise RankwiseError(f"{self.name} gives {type(block).__name__}, expected bytes: open it in binary mode")
         if self._on_read is not None:
             self._on_read(len(block))
         return block
 
+    def _unpacked(self, size: int) -> bytes:
+        try:
+            return self._unpack(size)
+        except EOFError as error:
+            raise FileFormatError(f"{self.name} is cut off: its gzip data ends before its end mark") from error
+        except (zlib.error, gzip.BadGzipFile) as error:
+            raise FileFormatError(f"{self.name} is damaged: its gzip data cannot be unpacked ({error})") from error
+
 
 def name_of(source: Any) -> str:
-    """How sentences call a source."""
+    """How error messages call a source."""
     if hasattr(source, "read"):
         name = getattr(source, "name", None)
         return name if isinstance(name, str) else "the stream"
@@ -109,24 +190,81 @@ def name_of(source: Any) -> str:
 
 
 @contextmanager
-def open_stream(source: Any, on_read: Callable[[int], object] | None = None) -> Iterator[ByteStream]:
-    """The source as a :class:`ByteStream`; ``on_read`` is told how many of its bytes, still packed, were taken."""
+def open_stream(source: Any, on_read: OnRead = None) -> Iterator[ByteStream]:
+    """Open a source for reading block by block.
+
+    Parameters
+    ----------
+    source : path, ``-`` or binary file object
+        What is read. Files that are opened here are closed at the end.
+    on_read : callable, default=None
+        Receives the number of bytes, still packed, each time some are read.
+
+    Yields
+    ------
+    stream : ByteStream
+        The bytes, unpacked.
+    """
     name = name_of(source)
     if hasattr(source, "read"):
         yield ByteStream(name, source, on_read)
     elif name == STANDARD_INPUT:
-        stdin: Any = sys.stdin  # some programs put a stream without a buffer there
+        stdin: Any = sys.stdin  # some programs replace it by a stream without a buffer
         yield ByteStream(name, getattr(stdin, "buffer", stdin), on_read)
     else:
         with open_file(name) as file:
             yield ByteStream(name, file, on_read)
 
 
+@contextmanager
+def peeked(source: Any, on_read: OnRead = None) -> Iterator[ByteStream]:
+    """Open a source that has to be text, such as LETOR lines or CSV.
+
+    Parameters
+    ----------
+    source : path, ``-`` or binary file object
+        What is read.
+    on_read : callable, default=None
+        Receives the number of bytes, still packed, each time some are read.
+
+    Yields
+    ------
+    stream : ByteStream
+        The text; its ``kind`` says what it looks like.
+
+    Raises
+    ------
+    FileFormatError
+        If the source is a zip file, is written in UTF-16 or UTF-32, or is empty.
+    """
+    with open_stream(source, on_read) as stream:
+        head = stream.head
+        if head[:4] == b"PK\x03\x04":
+            raise FileFormatError(
+                f"{stream.name} is a zip file, as an Excel workbook is: save the sheet as CSV, or unpack it"
+            )
+        refuse_wide(head, stream.name)
+        if not head.strip():
+            raise FileFormatError(f"{stream.name} is empty: expected judged queries")
+        yield stream
+
+
 def read_text(source: Any) -> Text:
-    """The whole source: mapped if it is a plain file, else unpacked into memory."""
+    """Read a whole source: mapped if it is a plain file, otherwise unpacked into memory.
+
+    Parameters
+    ----------
+    source : path, ``-`` or binary file object
+        What is read.
+
+    Returns
+    -------
+    text : Text
+        The bytes, read-only.
+    """
     name = name_of(source)
     if not hasattr(source, "read") and name != STANDARD_INPUT and os.path.isfile(name):
-        # some files, of the system as a rule, cannot be mapped: they are read as a stream
+        # some files, usually those of the system, cannot be mapped: they are read as a stream
         with open_file(name) as file, suppress(OSError, ValueError):
             if file.peek(len(GZIP))[: len(GZIP)] != GZIP:
                 mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -136,79 +274,15 @@ def read_text(source: Any) -> Text:
         while block := stream.read():
             text += block
     data = np.frombuffer(text, dtype=np.uint8)
-    data.flags.writeable = False  # as a mapping is: compiled code is made for one of the two
+    data.flags.writeable = False  # as a mapping is: kernels are compiled for one of the two
     return Text(name, data)
 
 
 def open_file(name: str) -> Any:
-    """The file, open for reading bytes."""
+    """Open a file for reading bytes, or raise an error that names it."""
     try:
         return open(name, "rb")
     except FileNotFoundError as error:
         raise RankwiseError(f"{name} cannot be read: there is no such file") from error
     except OSError as error:
         raise RankwiseError(f"{name} cannot be read: {error.strerror or error}") from error
-
-
-# ------------------------------------------------------------------------------------------------------------- peeked
-# A source of bytes whose beginning was looked at: what it is, LETOR text or CSV, is decided by what it holds.
-
-
-HEAD = 1 << 16  # bytes that are looked at
-DELIMITERS = ",;\t|"
-
-_LETOR_LINE = re.compile(rb"\s*\S+\s+(qid:\S|\d+:\S)")
-
-
-class Peeked:
-    """An open source that can be read once, from its beginning, and whose first bytes are ``head``; gzip is unpacked.
-
-    It has ``read`` and ``name``, and so is a binary file to every reader of the house.
-    """
-
-    def __init__(self, stream: ByteStream) -> None:
-        self.name = stream.name
-        self._stream = stream
-        head = bytearray()
-        while len(head) < HEAD and (block := stream.read()):
-            head += block
-        self.head = bytes(head)
-        self._ahead = self.head
-
-    def read(self, size: int) -> bytes:
-        """At most ``size`` bytes, nothing at the end."""
-        if self._ahead:
-            block, self._ahead = self._ahead[:size], self._ahead[size:]
-            return block
-        return self._stream.read(size)
-
-    @property
-    def kind(self) -> Literal["letor", "csv"]:
-        """What the first line looks like: ``label qid:id feature:value``, or names with something between them."""
-        lines = self.head.removeprefix(MARK).splitlines()
-        first = next((line for line in lines if line.strip() and not line.startswith(b"#")), b"")
-        if _LETOR_LINE.match(first) or not any(mark.encode() in first for mark in DELIMITERS):
-            return "letor"
-        return "csv"
-
-
-@contextmanager
-def peeked(source: Any, on_read: Callable[[int], object] | None = None) -> Iterator[Peeked]:
-    """Open a path, ``-`` or a binary file; ``on_read`` is told how many bytes, still packed, were taken.
-
-    What is no text at all is refused by name.
-    """
-    with open_stream(source, on_read) as stream:
-        found = Peeked(stream)
-        if found.head[:4] == b"PK\x03\x04":
-            raise FileFormatError(
-                f"{found.name} is a zipped file, as an Excel workbook is: save the sheet as CSV, or unpack it"
-            )
-        refuse_wide(found.head, found.name)
-        if not found.head.strip():
-            raise FileFormatError(f"{found.name} is empty: expected judged lists")
-        yield found
-
-
-STANDARD_INPUT = "standard input"
-GZIP = b"\x1f\x8b"

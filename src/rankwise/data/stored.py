@@ -1,16 +1,19 @@
-"""Judged lists in one safe file, mapped back into memory.
+"""Judged queries in one file that holds no code, mapped back into memory.
+
+:func:`save_queries` and :func:`load_queries` write and read a whole set. :class:`QueriesWriter` writes block after
+block what is larger than memory. The file is one of :mod:`rankwise._store` with these arrays:
 
 ======================== ========= ==================================================================
-array                    type      what
+array                    type      content
 ======================== ========= ==================================================================
 X                        F32, F64  documents x features, the first array of the file
 y                        F64       labels, if there are any
-rows                     I64       rows, query after query, unless they stand together already
+rows                     I64       rows, query after query, unless they are grouped
 start                    I64       query q owns rows[start[q]:start[q+1]]
-weight                   F64       one a query, if there are any
-qid                      a number  one a query; texts are in ``qid.bytes`` and ``qid.offset``
-docid.bytes, .offset     U8, I64   one text a document
-feature.bytes, .offset   U8, I64   one name a feature
+weight                   F64       one per query, if there are any
+qid                      a number  one per query; texts are in ``qid.bytes`` and ``qid.offset``
+docid.bytes, .offset     U8, I64   one text per document
+feature.bytes, .offset   U8, I64   one name per feature
 scaling.center, .scale   F64       what the scaler learned
 ======================== ========= ==================================================================
 """
@@ -30,15 +33,45 @@ from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
 from rankwise.data.string_column import StringColumn
 
+KIND = "queries"
+_ROWS_AT_ONCE = 1 << 20
+_KINDS = {
+    "i": "whole numbers",
+    "u": "whole numbers",
+    "f": "real numbers",
+    "b": "truth values",
+    "U": "texts",
+    "O": "texts",
+}
+
 
 def save_queries(queries: Queries, path: str | os.PathLike[str]) -> None:
-    """Write everything that ``queries`` hold to one file; see :meth:`Queries.save`."""
+    """Write everything that ``queries`` hold to one file; see :meth:`Queries.save`.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries.
+    path : path
+        The file, which is replaced as a whole.
+    """
     with QueriesWriter(path) as writer:
         writer.append(queries)
 
 
 def load_queries(path: str | os.PathLike[str]) -> Queries:
-    """The queries saved under ``path``, with ``X`` mapped into memory, read-only; see :func:`rankwise.load`."""
+    """Load saved queries; see :func:`rankwise.load`.
+
+    Parameters
+    ----------
+    path : path
+        A file that :func:`save_queries` or :class:`QueriesWriter` wrote.
+
+    Returns
+    -------
+    queries : Queries
+        The queries, with ``X`` mapped into memory, read-only.
+    """
 
     def read(store: Store) -> Queries:
         if store.kind != KIND:
@@ -49,24 +82,41 @@ def load_queries(path: str | os.PathLike[str]) -> Queries:
 
 
 def read_queries(store: Store, mmap: bool = True) -> Queries:
-    """The queries in an opened file; what could not be queries is refused, for the file may be a stranger's.
+    """Read queries from an opened file, which may come from a stranger.
 
-    The values of ``X`` alone are not looked at, because that would read all of it: they were finite when rankwise
-    wrote them. It is mapped into memory, or read where ``mmap`` is False.
+    All arrays but ``X`` are checked. The values of ``X`` are not, because that would read all of it: they were finite
+    when rankwise wrote them.
+
+    Parameters
+    ----------
+    store : Store
+        The opened file.
+    mmap : bool, default=True
+        Whether ``X`` is mapped into memory instead of read.
+
+    Returns
+    -------
+    queries : Queries
+        The queries of the file.
+
+    Raises
+    ------
+    FileFormatError
+        If the arrays cannot be those of queries.
     """
     X = (store.map if mmap else store.array)("X", shape=(None, None))
     if X.dtype not in (np.float32, np.float64):
         raise FileFormatError(f"{store.path} is damaged: its features have type {X.dtype}")
     start = store.array("start", np.int64, (None,))
-    if not len(start) or not _climbs(start, 0, len(X)):
-        raise FileFormatError(f"{store.path} is damaged: its queries do not cover its {len(X):,} documents")
-    count = len(start) - 1
+    rows = store.array("rows", np.int64, (len(X),)) if "rows" in store else None
     try:
+        layout = grouping.as_layout(start, rows, len(X))
+        count = len(start) - 1
         return Queries._trusted(
             X,
             checks.as_labels(store.array("y", np.float64), len(X)) if "y" in store else None,
-            start,
-            _read_rows(store, len(X)),
+            layout.start,
+            layout.rows,
             weight=_read_weight(store, count),
             qid=_read_ids(store, count),
             docid=read_texts(store, "docid", len(X)),
@@ -80,12 +130,12 @@ def read_queries(store: Store, mmap: bool = True) -> Queries:
 
 
 def read_texts(store: Store, name: str, count: int) -> StringColumn | None:
-    """The texts of that name, ``count`` of them, or None where the file has none."""
+    """The ``count`` texts of that name, or None where the file has none."""
     if f"{name}.offset" not in store:
         return None
     data = store.array(f"{name}.bytes", np.uint8, (None,))
     offset = store.array(f"{name}.offset", np.int64, (count + 1,))
-    if not _climbs(offset, 0, len(data)):
+    if not grouping.climbs(offset, len(data)):
         raise FileFormatError(f"{store.path} is damaged: its {name} texts overlap or leave a gap")
     return StringColumn(data, offset)
 
@@ -100,28 +150,17 @@ def read_scaler(store: Store) -> Scaler | None:
     return Scaler.from_state(store.fact("scaling", dict), arrays)
 
 
-def _read_rows(store: Store, count: int) -> NDArray[np.int64] | None:
-    if "rows" not in store:
-        return None
-    rows: NDArray[np.int64] = store.array("rows", np.int64, (count,))
-    seen = np.zeros(count, dtype=bool)
-    inside = (rows >= 0) & (rows < count)
-    seen[rows[inside]] = True
-    if not seen.all():
-        raise DataError("its rows do not name every document once")
-    return rows
-
-
 def _read_weight(store: Store, count: int) -> NDArray[np.float64] | None:
+    """The query weights, or None."""
     if "weight" not in store:
         return None
     weight = store.array("weight", np.float64, (count,))
-    return (
-        checks.as_weights(weight, count) if weight.any() else weight
-    )  # queries may have been chosen so that none counts
+    # a selection of queries may hold none of non-zero weight
+    return checks.as_weights(weight, count) if weight.any() else weight
 
 
 def _read_ids(store: Store, count: int) -> NDArray[Any] | None:
+    """The query ids, numbers or texts, or None."""
     if "qid" in store:
         return grouping.as_ids(store.array("qid", shape=(count,)), "qid")
     texts = read_texts(store, "qid", count)
@@ -130,33 +169,28 @@ def _read_ids(store: Store, count: int) -> NDArray[Any] | None:
 
 
 def _read_names(store: Store, count: int) -> tuple[str, ...] | None:
+    """The feature names, without repeats, or None."""
     texts = read_texts(store, "feature", count)
     if texts is not None and len(set(texts)) < count:
         raise DataError("two of its features have the same name")
     return None if texts is None else tuple(texts)
 
 
-def _climbs(offset: NDArray[np.int64], first: int, last: int) -> bool:
-    """Whether offsets lead from first to last without a step back."""
-    return bool(offset[0] == first and offset[-1] == last and (offset[1:] >= offset[:-1]).all())
-
-
-# ------------------------------------------------------------------------------------------------------ stored writer
-# Write judged lists into one safe file, block after block; :mod:`rankwise.data.stored` reads it and has its layout.
-
-
-KIND = "queries"
-
-_ROWS_AT_ONCE = 1 << 20
+# -------------------------------------------------------------------------------------------------------------- writing
 
 
 class QueriesWriter:
-    """Write queries block after block into one file, so that what is larger than memory can be written.
+    """Write queries block after block into one file, so that they may be larger than memory.
 
-    The file holds what ``Queries.concat(blocks)`` would: blocks that share a query id are refused. What there is one
-    of a document goes to the disk at once; only what there is one of a query is kept until the end. Blocks of one text
-    may differ in two ways: whole numbers become texts where other blocks have texts for query ids, and document ids are
-    empty in blocks without any where others have some.
+    The file holds what ``Queries.concat(blocks)`` would: blocks that share a query id raise an error. Arrays with one
+    entry per document go to the disk at once; only arrays with one entry per query are kept until the end. Blocks of
+    one text may differ in two ways: whole numbers become texts where other blocks have texts as query ids, and document
+    ids are empty in blocks without any where others have some.
+
+    Parameters
+    ----------
+    path : path
+        The file, which appears when the context is left without an error.
 
     Examples
     --------
@@ -180,7 +214,14 @@ class QueriesWriter:
         return self
 
     def append(self, block: Queries) -> None:
-        """Write these queries behind the ones that are there."""
+        """Write more queries.
+
+        Parameters
+        ----------
+        block : Queries
+            Queries with the features of the first block, and with labels, query ids and feature names exactly if it has
+            them.
+        """
         number = len(self._weight)
         if self._form is None:
             self._form, self._scaling = _Form.of(block), block.scaling
@@ -207,6 +248,7 @@ class QueriesWriter:
             self._finish()
 
     def _take_ids(self, block: Queries, number: int) -> None:
+        """Keep the query ids; one that another block has raises an error."""
         if block.qid is None:
             return
         self._qid.append(plain_ids(block.qid))
@@ -217,7 +259,7 @@ class QueriesWriter:
                 )
 
     def _append_rows(self, block: Queries, before: int) -> None:
-        """Rows are stored as soon as one block needs them; the ones before it are then made up for."""
+        """Store rows from the first block on that needs them; those of the blocks before are then filled in."""
         if block.is_grouped and not self._file.length("rows"):
             return
         for first in range(self._file.length("rows"), before, _ROWS_AT_ONCE):
@@ -225,15 +267,16 @@ class QueriesWriter:
         self._file.append("rows", block.rows + before)
 
     def _append_docids(self, block: Queries, before: int) -> None:
-        """As with rows: from the first block on that needs them."""
+        """Store document ids from the first block on that needs them, as rows are."""
         offsets = self._file.length("docid.offset")
         if block.docid is None and not offsets:
             return
         for first in range(max(0, offsets - 1), before, _ROWS_AT_ONCE):
-            append_texts(self._file, "docid", _no_texts(min(_ROWS_AT_ONCE, before - first)))
-        append_texts(self._file, "docid", _no_texts(block.n_documents) if block.docid is None else block.docid)
+            append_texts(self._file, "docid", StringColumn.empty(min(_ROWS_AT_ONCE, before - first)))
+        append_texts(self._file, "docid", StringColumn.empty(block.n_documents) if block.docid is None else block.docid)
 
     def _finish(self) -> None:
+        """Write what there is one of per query, per feature and per file."""
         if self._form is None:
             raise DataError(f"{os.fspath(self._file.path)} was to be written, but no queries were appended")
         self._file.append("start", np.concatenate(self._start))
@@ -248,7 +291,8 @@ class QueriesWriter:
             append_scaler(self._file, self._scaling)
 
     def _append_ids(self) -> None:
-        columns = [ids for ids in self._qid if len(ids)] or self._qid[:1]  # no ids are of no kind
+        """Write the query ids as one array of numbers or as texts."""
+        columns = [ids for ids in self._qid if len(ids)] or self._qid[:1]  # empty arrays have no kind
         kinds = {_KINDS[ids.dtype.kind] for ids in columns}
         if len(kinds) > 1 and kinds != {"texts", "whole numbers"}:
             raise DataError(f"queries are named by {' and by '.join(sorted(kinds))} in one file: use one kind of id")
@@ -275,6 +319,7 @@ class _Form(NamedTuple):
 
     @classmethod
     def of(cls, block: Queries) -> "_Form":
+        """The form of a block."""
         optional = {
             "labels": block.y,
             "query ids": block.qid,
@@ -284,7 +329,7 @@ class _Form(NamedTuple):
         return cls(block.X.dtype, block.n_features, block.feature_names, has)
 
     def adapt(self, block: Queries, number: int) -> Queries:
-        """The block with its features in the first block's order, or the sentence that says what does not fit."""
+        """The block with its features in the order of the first block, or an error that says what does not fit."""
         other = _Form.of(block)
         if other.n_features != self.n_features:
             raise DataError(f"block {number} has {other.n_features} features, block 0 has {self.n_features}")
@@ -299,18 +344,8 @@ class _Form(NamedTuple):
         return block if self.feature_names is None else block.select_features(self.feature_names)
 
 
-_KINDS = {
-    "i": "whole numbers",
-    "u": "whole numbers",
-    "f": "real numbers",
-    "b": "truth values",
-    "U": "texts",
-    "O": "texts",
-}
-
-
 def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    """Ids as numbers or texts, or the sentence that names what cannot be saved."""
+    """Ids as numbers or texts, or an error that names the type that cannot be saved."""
     if ids.dtype.kind == "O":
         ids = grouping.as_ids(ids.tolist(), "qid")  # objects that are all of one kind become an array of it
     if ids.dtype.kind == "O" and not all(isinstance(name, str) for name in ids):
@@ -319,10 +354,6 @@ def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
     if ids.dtype.kind not in _KINDS:
         raise DataError(f"query ids of type {ids.dtype} cannot be stored: give numbers or texts as qid")
     return ids
-
-
-def _no_texts(count: int) -> StringColumn:
-    return StringColumn(np.zeros(0, dtype=np.uint8), np.zeros(count + 1, dtype=np.int64))
 
 
 def append_texts(file: StoreWriter, name: str, texts: StringColumn) -> None:

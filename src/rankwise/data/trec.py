@@ -1,8 +1,9 @@
 """TREC runs and judgements (qrels): the files that search engines and their evaluation exchange.
 
-A run has a line for each retrieved document, ``qid Q0 docid rank score tag``; judgements have
-``qid iteration docid label``. Fields are separated by blanks or tabs, files may be gzipped, bytes that are not UTF-8
-survive, and ids are texts (``007`` stays ``007``).
+A run has a line for each retrieved document, ``qid Q0 docid rank score tag``; judgements have ``qid iteration docid
+label``. Fields are separated by blanks or tabs, files may be gzipped, bytes that are not UTF-8 are kept, and ids are
+texts (``007`` stays ``007``). :func:`from_trec` joins the two files into `Queries` and scores; :func:`write_run` and
+:func:`write_qrels` go the other way.
 """
 
 import gzip
@@ -18,14 +19,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._atomic_write import writing
-from rankwise._errors import DataError, FileFormatError, RankwiseError
+from rankwise._errors import DataError, FileFormatError
 from rankwise._paths import path_of
-from rankwise.data.checks import as_scores, first_repeated
+from rankwise.data.checks import as_scores, first_repeated, refuse_unless_one_of
 from rankwise.data.grouping import as_ids
 from rankwise.data.plain_text import without_mark
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.sources import name_of, open_stream
-from rankwise.data.string_column import StringColumn
+from rankwise.data.string_column import StringColumn, offsets
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,19 @@ Source = FilePath | IO[bytes]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Retrieved documents, one a row, in the order of the file; rank and tag are not kept: trec_eval ignores them."""
+    """Retrieved documents, in the order of the file.
+
+    Rank and tag are not kept, because trec_eval ignores them.
+
+    Attributes
+    ----------
+    qid : StringColumn
+        The query id of each document.
+    docid : StringColumn
+        The document ids.
+    score : ndarray of float64
+        The scores.
+    """
 
     qid: StringColumn
     docid: StringColumn
@@ -47,7 +60,17 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Qrels:
-    """Judged documents, one a row, in the order of the file; labels may be negative here."""
+    """Judged documents, in the order of the file.
+
+    Attributes
+    ----------
+    qid : StringColumn
+        The query id of each document.
+    docid : StringColumn
+        The document ids.
+    label : ndarray of float64
+        The labels, which may be negative here.
+    """
 
     qid: StringColumn
     docid: StringColumn
@@ -58,12 +81,44 @@ class Qrels:
 
 
 def read_run(path: Source) -> Run:
-    """Read a run from a path, ``-`` or a binary file; a malformed line, or a document that occurs twice, is named."""
+    """Read a run.
+
+    Parameters
+    ----------
+    path : path, ``-`` or binary file object
+        The run, plain or gzipped.
+
+    Returns
+    -------
+    run : Run
+        The retrieved documents.
+
+    Raises
+    ------
+    FileFormatError
+        If a line is malformed, or repeats a document of a query; the message names the line.
+    """
     return Run(*_read(path, ("qid", "Q0", "docid", "rank", "score", "tag"), "score"))
 
 
 def read_qrels(path: Source) -> Qrels:
-    """Read judgements from a path, ``-`` or a binary file; a malformed line, or a document judged twice, is named."""
+    """Read judgements.
+
+    Parameters
+    ----------
+    path : path, ``-`` or binary file object
+        The judgements, plain or gzipped.
+
+    Returns
+    -------
+    qrels : Qrels
+        The judged documents.
+
+    Raises
+    ------
+    FileFormatError
+        If a line is malformed, or repeats a document of a query; the message names the line.
+    """
     return Qrels(*_read(path, ("qid", "iteration", "docid", "label"), "label"))
 
 
@@ -74,27 +129,32 @@ def from_trec(
     missing_queries: Literal["skip", "zero"] = "skip",
     unjudged: Literal["zero", "drop", "error"] = "zero",
 ) -> tuple[Queries, NDArray[np.float64]]:
-    """Judged lists, and the scores that a run gives to their documents.
+    """Judged queries, and the scores that a run gives to their documents.
 
-    A list holds every retrieved document, in the order of the run, and then every judged one that was not retrieved.
-    A retrieved document without judgement has label 0. A document that was not retrieved has score -inf: it counts
-    among the relevant ones and takes no position.
+    A query holds every retrieved document, in the order of the run, and then every judged document that was not
+    retrieved. A retrieved document without judgement has label 0. A document that was not retrieved has score -inf: it
+    counts among the relevant ones and takes no position.
 
     Parameters
     ----------
-    qrels, run : as :func:`read_qrels` and :func:`read_run` give them, or paths
-    missing_queries : a judged query that is not in the run is left out ("skip"), or is there with nothing retrieved
-        ("zero"). Queries of the run without judgements are left out. Either is reported by ``logging``.
-    unjudged : what a negative label means: label 0 ("zero", trec_eval's way), no such document ("drop"), or a mistake
-        ("error")
+    qrels : Qrels, path or binary file object
+        The judgements, or what :func:`read_qrels` reads.
+    run : Run, path or binary file object
+        The run, or what :func:`read_run` reads.
+    missing_queries : {"skip", "zero"}, default="skip"
+        Whether a judged query that is not in the run is left out, or is kept with nothing retrieved. Queries of the run
+        without judgements are left out. ``logging`` reports both.
+    unjudged : {"zero", "drop", "error"}, default="zero"
+        What a negative label means: label 0 (trec_eval's rule), no such document, or a mistake.
 
     Returns
     -------
-    queries : in the order of the judgements, with document ids and without features
-    scores : one a document
+    queries : Queries
+        In the order of the judgements, with document ids and without features.
+    scores : ndarray of float64, shape (n_documents,)
+        One score per document.
     """
-    if missing_queries not in ("skip", "zero"):
-        raise RankwiseError(f"missing_queries is 'skip' or 'zero': found {missing_queries!r}")
+    refuse_unless_one_of(missing_queries, "missing_queries", ("skip", "zero"))
     qrels = qrels if isinstance(qrels, Qrels) else read_qrels(qrels)
     run = run if isinstance(run, Run) else read_run(run)
     labels = _judged(qrels, unjudged)
@@ -105,7 +165,7 @@ def from_trec(
     }
     lists = {qid: documents for qid, documents in lists.items() if documents}  # "drop" may leave nothing
     rows = [row for documents in lists.values() for row in documents]
-    start = np.concatenate([[0], np.cumsum([len(documents) for documents in lists.values()])]).astype(np.int64)
+    start = offsets([len(documents) for documents in lists.values()])
     queries = Queries._trusted(
         np.empty((len(rows), 0)),
         np.array([label for _, label, _ in rows], dtype=np.float64),
@@ -119,11 +179,23 @@ def from_trec(
 def write_run(
     queries: Queries, scores: ArrayLike, path: FilePath, tag: str = "rankwise", ties_as_rank: bool = False
 ) -> None:
-    """Write scores as a run, best first, ties in input order; documents with score -inf are left out.
+    """Write scores as a run: best first, ties in input order, documents with score -inf left out.
 
-    Scores are written with all their digits. Tools still break ties in their own ways, and trec_eval compares in single
-    precision: ``ties_as_rank=True`` writes n, n-1, ..., 1 instead, which every tool reads as this very order.
-    Documents without ids are called by their place in the list, from 0.
+    Scores are written with all their digits. Tools break ties in their own ways, and trec_eval compares in single
+    precision.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries. Documents without ids are called by their position in the query, from 0.
+    scores : array-like, shape (n_documents,)
+        One score per document.
+    path : path
+        The file, gzipped if it ends in ``.gz``.
+    tag : str, default="rankwise"
+        The name of the run, the last field of each line.
+    ties_as_rank : bool, default=False
+        Whether n, n-1, ..., 1 are written instead of the scores, which every tool reads as exactly this order.
     """
     values = as_scores(scores, as_queries(queries, "write_run").n_documents)
     if np.isposinf(values).any() and not ties_as_rank:
@@ -139,7 +211,15 @@ def write_run(
 
 
 def write_qrels(queries: Queries, path: FilePath) -> None:
-    """Write the labels as judgements, in input order; whole labels as whole numbers, as trec_eval wants them."""
+    """Write the labels as judgements, in input order; whole labels as integers, as trec_eval requires them.
+
+    Parameters
+    ----------
+    queries : Queries
+        Queries with labels.
+    path : path
+        The file, gzipped if it ends in ``.gz``.
+    """
     labels = as_queries(queries, "write_qrels").labels()
     with _writing_lines(path) as file:
         for query, qid, docids in _identified(queries):
@@ -164,8 +244,7 @@ def _by_query(qid: StringColumn, docid: StringColumn, values: NDArray[np.float64
 
 def _judged(qrels: Qrels, unjudged: str) -> dict[str, dict[str, float]]:
     """query -> document -> label; NaN for a document to be dropped."""
-    if unjudged not in ("zero", "drop", "error"):
-        raise RankwiseError(f"unjudged is 'zero', 'drop' or 'error': found {unjudged!r}")
+    refuse_unless_one_of(unjudged, "unjudged", ("zero", "drop", "error"))
     negative = qrels.label < 0
     if unjudged == "error" and negative.any():
         row = int(np.argmax(negative))
@@ -184,6 +263,7 @@ def _joined(labels: dict[str, float], scores: dict[str, float]) -> list[tuple[st
 
 
 def _report(labels: dict[str, Any], scores: dict[str, Any], missing_queries: str) -> None:
+    """Log the queries that only one of the two files has; no common query at all is an error."""
     missing = [qid for qid in labels if qid not in scores]
     extra = [qid for qid in scores if qid not in labels]
     if missing and len(missing) == len(labels) and scores:
@@ -203,6 +283,7 @@ def _report(labels: dict[str, Any], scores: dict[str, Any], missing_queries: str
 
 
 def _some(names: list[str]) -> str:
+    """The first names, for a message."""
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
@@ -212,7 +293,7 @@ def _some(names: list[str]) -> str:
 def _read(
     source: Source, fields: tuple[str, ...], number: str
 ) -> tuple[StringColumn, StringColumn, NDArray[np.float64]]:
-    """Columns qid, docid and the one called ``number``."""
+    """The columns qid, docid and ``number`` of a file."""
     name, place, docid_place = name_of(source), fields.index(number), fields.index("docid")
     qids: list[bytes] = []
     docids: list[bytes] = []
@@ -235,10 +316,11 @@ def _read(
         qids.append(qid)
         docids.append(docid)
         values.append(_number(parts[place], name, line, number))
-    return _texts(qids), _texts(docids), np.array(values, dtype=np.float64)
+    return StringColumn.of_bytes(qids), StringColumn.of_bytes(docids), np.array(values, dtype=np.float64)
 
 
 def _number(word: bytes, name: str, line: int, what: str) -> float:
+    """A finite number, or an error that names the line."""
     try:
         value = float(word)
     except ValueError:
@@ -248,18 +330,13 @@ def _number(word: bytes, name: str, line: int, what: str) -> float:
     return value
 
 
-def _texts(words: list[bytes]) -> StringColumn:
-    length = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
-    return StringColumn(
-        np.frombuffer(b"".join(words), dtype=np.uint8), np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-    )
-
-
 def _text(word: bytes) -> str:
+    """The text of bytes that may not be UTF-8."""
     return word.decode("utf-8", "surrogateescape")
 
 
 def _lines(source: Source) -> Iterator[bytes]:
+    """The lines of a source, without the byte order mark."""
     with open_stream(source) as stream:
         rest = stream.read()
         while len(rest) < 4 and (block := stream.read()):  # a pipe may give less than a byte order mark
@@ -286,7 +363,7 @@ def _writing_lines(path: FilePath) -> Iterator[IO[bytes] | gzip.GzipFile]:
 
 
 def _identified(queries: Queries) -> Iterator[tuple[int, bytes, list[bytes]]]:
-    """(number, id, ids of the documents) of each query, as the words that stand for them in a file."""
+    """(number, id, ids of the documents) of each query, as the words of a file."""
     names = [_field(name, "query id") for name in queries.names()]
     if (twice := first_repeated(names)) is not None:
         raise DataError(f"two queries would be written as {_text(twice)!r}: give them other ids")
@@ -301,6 +378,7 @@ def _identified(queries: Queries) -> Iterator[tuple[int, bytes, list[bytes]]]:
 
 
 def _field(value: Any, what: str) -> bytes:
+    """A value as one field of a line."""
     try:
         word = str(value).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:

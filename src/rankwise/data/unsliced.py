@@ -1,4 +1,4 @@
-"""Carry a validation set through scikit-learn in one piece."""
+"""Pass a validation set through scikit-learn undivided."""
 
 from typing import Any
 
@@ -9,16 +9,21 @@ from rankwise.data.queries import Queries
 class Unsliced:
     """A set of queries that scikit-learn does not slice.
 
-    ``GridSearchCV`` and its kin cut every argument of ``fit`` that has as many samples as X, so a validation set that
-    happens to have as many queries as the training set would lose some of them without a word. This wrapper has no
-    length and no shape, so it passes through as it is.
+    ``GridSearchCV`` and similar tools slice every argument of ``fit`` that has as many samples as X. A validation set
+    with as many queries as the training set would silently lose some of them. This wrapper has no length and no shape,
+    so scikit-learn passes it on as it is.
+
+    Parameters
+    ----------
+    queries : Queries
+        The validation set.
 
     Examples
     --------
     >>> validation = Queries.from_arrays([[0.1], [0.9]], [0, 1], qid=[1, 1])
-    >>> Whole(validation)
-    Whole(Queries(1 query, 2 documents, 1 feature, labels 0 to 1))
-    >>> Whole.open(Whole(validation)) is validation
+    >>> Unsliced(validation)
+    Unsliced(Queries(1 query, 2 documents, 1 feature, labels 0 to 1))
+    >>> Unsliced.open(Unsliced(validation)) is validation
     True
     """
 
@@ -26,17 +31,28 @@ class Unsliced:
 
     def __init__(self, queries: Queries) -> None:
         if not isinstance(queries, Queries):
-            raise DataError(f"Whole carries Queries: found {type(queries).__name__}")
+            raise DataError(f"Unsliced carries Queries: found {type(queries).__name__}")
         self.queries = queries
 
     @staticmethod
     def open(value: Any) -> Queries:
-        """The queries inside; queries that were not wrapped are given back as they are."""
+        """The queries inside a wrapper.
+
+        Parameters
+        ----------
+        value : Unsliced or Queries
+            A wrapper, or queries that were not wrapped.
+
+        Returns
+        -------
+        queries : Queries
+            The queries themselves.
+        """
         if isinstance(value, Unsliced):
             return value.queries
         if isinstance(value, Queries):
             return value
-        raise DataError(f"a set of queries is Queries or Whole(queries): found {type(value).__name__}")
+        raise DataError(f"a set of queries is Queries or Unsliced(queries): found {type(value).__name__}")
 
     def __repr__(self) -> str:
-        return f"Whole({self.queries!r})"
+        return f"Unsliced({self.queries!r})"

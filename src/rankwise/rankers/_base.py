@@ -28,7 +28,8 @@ from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints
-from rankwise.data.queries import Queries, Query
+from rankwise.data.queries import Queries
+from rankwise.data.query import Query
 from rankwise.data.unsliced import Unsliced
 from rankwise.measures._base import Measure
 from rankwise.measures.parse import parse

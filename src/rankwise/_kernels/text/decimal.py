@@ -1,15 +1,20 @@
-"""Decimal text to the nearest float64, bit for bit what Python's ``float`` gives.
+"""Decimal text to the nearest float64, bit for bit the result of Python's ``float``.
 
-A decimal is w * 10^q with w a whole number of at most 19 digits. Three steps, each for what the one before cannot
+A decimal is w * 10^q with w an integer of at most 19 digits. Each of three steps handles what the one before cannot
 decide:
 
-1. w <= 2^53 and |q| <= 22: both are exact in float64, and one multiplication or division rounds once (Clinger,
-   "How to read floating point numbers accurately", 1990).
-2. Otherwise w times the leading 128 bits of 5^q gives the leading bits of the result; the error is known to be too
-   small to matter except where it is seen to matter (Lemire, "Number parsing at a gigabyte per second", 2021,
-   algorithm 1).
+1. w <= 2^53 and |q| <= 22: both are exact in float64, and one multiplication or division rounds once (Clinger, 1990).
+2. Otherwise w times the leading 128 bits of 5^q gives the leading bits of the result; the error is too small to matter
+except where it is detected (Lemire, 2021, algorithm 1).
 3. More than 19 digits, where w and w + 1 lead to different floats, and what step 2 leaves open: ``UNDECIDED``. The
-   caller hands the text to Python's ``float``; in honest data this does not happen.
+caller passes the text to Python's ``float``; in real data this does not happen.
+
+References
+----------
+W. D. Clinger (1990). How to read floating point numbers accurately. PLDI 1990, 92-101. doi:10.1145/93542.93557
+
+D. Lemire (2021). Number parsing at a gigabyte per second. Software: Practice and Experience 51(8), 1700-1727.
+doi:10.1002/spe.2984
 """
 
 import numpy as np
@@ -33,7 +38,7 @@ FINITE, NOT_FINITE, UNDECIDED, MALFORMED = 0, 1, 2, 3
 
 LOWEST, HIGHEST = -342, 308  # below, every 19-digit w * 10^q rounds to 0; above, to infinity
 MOST_DIGITS = 19  # 10^19 - 1 fits into 64 bits
-FAR = 1 << 50  # an exponent beyond any that the length of a text could make up for
+FAR = 1 << 50  # an exponent that the length of no text could compensate
 
 
 def _leading_bits_of_powers_of_five() -> np.ndarray:
@@ -193,8 +198,8 @@ def _not_a_number(text, place, end):
 def read_decimal(text, place, end):
     """``(value, where the token ends, what it is)`` of the number at ``place``; reads nothing from ``end`` on.
 
-    ``[+-] digits [. digits] [e [+-] digits]``, at least one digit before or after the point, then a break or the
-    end. What is not finite comes back as NaN.
+    The form is ``[+-] digits [. digits] [e [+-] digits]`` with at least one digit before or after the point, then a
+    break or the end. A value that is not finite comes back as NaN.
     """
     token = place
     negative = False

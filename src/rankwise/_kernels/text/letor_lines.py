@@ -1,7 +1,8 @@
-"""What can be told about lines of LETOR text without reading their features.
+"""The rules and notes of the LETOR reader, and scans of lines that do not read features.
 
-A line is a row unless it is blank or begins with ``#``. ``begin`` is always the first byte of a line; nothing at
-or after ``end`` is read.
+A line is a row unless it is blank or begins with ``#``. ``begin`` is always the first byte of a line; nothing at or
+after ``end`` is read. The constants are compiled into every kernel that uses them. :class:`LetorRules` goes into the
+reader, :class:`LetorRows` holds the arrays that it fills, and :class:`Notes` come out.
 """
 
 from typing import NamedTuple
@@ -12,13 +13,7 @@ from rankwise._kernels.jit import kernel
 from rankwise._kernels.text.decimal import is_break
 from rankwise._kernels.text.words import after_newline, byte, find_return
 
-# -------------------------------------------------------------------------------------------------------- letor rules
-# What the reader of LETOR text is told and what it tells: rules in, arrays to fill, notes out.
-#
-# The constants are compiled into every ``@kernel`` that imports them; the module itself needs no compiler.
-
-
-# why a range could not be read on; 0 means that it was read
+# why a range could not be read to its end; 0 means that it was
 BAD_LABEL, BAD_FEATURE, BAD_VALUE, EMPTY_QID, QID_LACKING, QID_UNEXPECTED = 1, 2, 3, 4, 5, 6
 VALUE_NOT_FINITE, LABEL_NEGATIVE, ID_REPEATED, ID_TOO_LARGE, ID_ZERO = 7, 8, 9, 10, 11
 STRAY_RETURN = 12
@@ -31,7 +26,23 @@ LARGEST_ID = 10**17  # larger ids are taken for this one, of which ten times sti
 
 
 class LetorRules(NamedTuple):
-    """How to read: ``base`` is the id of column 0; ids outside are refused where ``fixed``, else only noted."""
+    """How to read.
+
+    Attributes
+    ----------
+    base : int
+        The id of column 0.
+    width : int
+        The number of columns.
+    fixed_base, fixed_width : bool
+        Whether ids outside are refused; otherwise they are only noted.
+    qid : int
+        Whether rows carry a qid: ``WITHOUT_QID``, ``WITH_QID`` or ``EITHER``.
+    unjudged : int
+        What to do with negative labels: ``REFUSE``, ``DROP`` or ``ZERO``.
+    refuse_missing : bool
+        Whether values that are not finite are refused.
+    """
 
     base: int
     width: int
@@ -45,7 +56,7 @@ class LetorRules(NamedTuple):
 class Expected(NamedTuple):
     """For each column the ``id:`` that announces it, as bytes 1, 2, ... of a word, with a mask.
 
-    Byte 0 is for the blank before; ``length`` counts it.
+    Byte 0 is for the blank before; ``length`` includes it.
     """
 
     letters: np.ndarray
@@ -54,7 +65,19 @@ class Expected(NamedTuple):
 
 
 class LetorRows(NamedTuple):
-    """The arrays to fill: of all rows ``X`` (flat), ``y`` and ``dropped`` (or none), of the range's rows the docids."""
+    """The arrays to fill.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n_rows * n_features,)
+        The features of all rows.
+    y : ndarray of float64, shape (n_rows,)
+        The labels of all rows.
+    docid_at, docid_length : ndarray of int64
+        Where the document ids of the range's rows stand.
+    dropped : ndarray of bool
+        Whether each row of the text is left out; empty where none may be.
+    """
 
     X: np.ndarray
     y: np.ndarray
@@ -64,25 +87,41 @@ class LetorRows(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """What a range found; the compiled reader fills them in by the numbers below."""
+    """What a range found; the compiled reader fills them in by the numbers below.
 
-    problem: int = 0  # why it could not be read on, and
-    place: int = 0  # at which byte
+    Attributes
+    ----------
+    problem, place : int
+        Why the range could not be read to its end (0: it was), and at which byte.
+    rows, runs, docids : int
+        The number of rows, of runs of one qid, and of document ids.
+    largest : int
+        The largest feature id among those that were not expected.
+    zero : int
+        Whether an id 0 occurred where ids should begin at 1.
+    missing, undecided : int
+        The number of values that are not finite, and of those left to Python's ``float``.
+    qid : int
+        Whether the first row has a qid.
+    """
+
+    problem: int = 0
+    place: int = 0
     rows: int = 0
     runs: int = 0
-    largest: int = -1  # feature id among those that were not foreseen
-    zero: int = 0  # whether an id 0 came where ids should begin at 1
-    missing: int = 0  # values that are not finite
-    undecided: int = 0  # values left to Python's float
+    largest: int = -1
+    zero: int = 0
+    missing: int = 0
+    undecided: int = 0
     docids: int = 0
-    qid: int = EITHER  # whether the first row has one
+    qid: int = EITHER
 
 
 PROBLEM, PLACE, ROWS, RUNS, LARGEST, ZERO_SEEN, MISSING, LEFT_OPEN, DOCIDS, QID = range(10)
 
 
 def expected_ids(base: int, width: int, most: int = 1 << 14) -> Expected:
-    """The announcements of columns 0, 1, ...; those of wide sparse data beyond ``most`` are not worth a table."""
+    """The announcements of columns 0, 1, ...; of wide sparse data at most ``most`` are worth a table."""
     texts = [f"\0{base + column}:".encode() for column in range(min(width, most))]
     return Expected(
         np.array([int.from_bytes(text, "little") for text in texts], dtype=np.uint64),
@@ -103,7 +142,7 @@ def is_blank(letter):
 
 @kernel
 def skip_blanks(text, place, end):
-    """The first place from here on that is no blank, or ``end``."""
+    """The first place from here on that is not blank, or ``end``."""
     while place < end and is_blank(byte(text, place)):
         place += 1
     return place
@@ -150,8 +189,8 @@ def same_bytes(text, first, second, length):
 def stray_return(text, place, end):
     """Where the rest of a line, from ``place`` to ``end``, holds a carriage return with more than blanks behind it.
 
-    That is a line of a text whose lines end with a carriage return alone: what it hides must not get lost. Otherwise
-    ``end``, as before a newline.
+    Such a line belongs to a text whose lines end with a carriage return alone: what it hides must not be lost.
+    Otherwise ``end``, as before a newline.
     """
     found = find_return(text, place, end)
     behind = skip_blanks(text, found, end)
@@ -174,11 +213,12 @@ def count_rows(text, begin, end):
 
 @kernel
 def find_last_run(text, end, skip_negative, state):
-    """Go on from ``state`` over whole lines up to ``end``: how many rows, and where the last run of one qid begins.
+    """Continue from ``state`` over whole lines up to ``end``: the number of rows, and where the last run of one qid
+    begins.
 
-    ``state`` is (place, rows, rows before the last run, first byte of the last run's first line, its qid's place,
-    its qid's length); rows whose label begins with a minus are not counted if ``skip_negative``. A row without a qid
-    begins a run of its own, so that a malformed file is not gathered whole.
+    ``state`` is (place, rows, rows before the last run, first byte of the last run's first line, place of its qid,
+    length of its qid). Rows whose label begins with a minus are not counted if ``skip_negative``. A row without a qid
+    begins a run of its own, so that a malformed file is not gathered as a whole.
     """
     place, rows, rows_before, line, known_at, known_length = state
     while place < end:
@@ -214,9 +254,10 @@ def _names_docid(text, place, end):
 
 @kernel
 def find_docid(text, place, end):
-    """``(first byte, length)`` of the document's identity in the comment at ``place``.
+    """``(first byte, length)`` of the document id in the comment at ``place``.
 
-    The word X of ``docid = X`` if that is anywhere in the comment, else the first word; length 0 if there is none.
+    It is the word X of ``docid = X`` if that is anywhere in the comment, otherwise the first word; length 0 if there is
+    none.
     """
     first = skip_blanks(text, place, end)
     place = first
@@ -238,7 +279,7 @@ def gather(text, at, offset, data):
 
 @kernel
 def read_integers(text, at, length, numbers):
-    """Whether every token is a whole number of 64 bits as it would be written back; then ``numbers`` holds them."""
+    """Whether every token is an integer of 64 bits as it would be written back; then ``numbers`` holds them."""
     for token in range(len(at)):
         place = at[token]
         end = place + length[token]

@@ -1,13 +1,19 @@
 """LETOR text to arrays: ``label qid:id feature:value ... # comment``, a range of whole lines at a time.
 
-Ranges are independent of each other, so that threads can share a file; every range writes its own rows of the
-final arrays. What a range cannot decide alone it notes: ids beyond the width that was foreseen, values that need
-Python's ``float``, the first byte that cannot be read and why.
+Ranges are independent of each other, so that threads can share a file; every range writes its own rows of the final
+arrays. A range notes what it cannot decide alone: ids beyond the expected width, values that need Python's ``float``,
+the first byte that cannot be read and why.
+
+Features are read at two speeds. In dense data each id is one more than the last and each value is a short decimal:
+`_steady` compares eight bytes with the expected announcement, and reads a number in two words without looking at single
+bytes. Everything else (gaps, more blanks, exponents, long numbers, the last bytes of the text) is read by
+`read_features`, byte by byte and with every bound checked.
 """
 
 import numpy as np
 
 from rankwise._kernels.jit import kernel
+from rankwise._kernels.text import letor_lines as code
 from rankwise._kernels.text.decimal import (
     FINITE,
     MALFORMED,
@@ -18,63 +24,18 @@ from rankwise._kernels.text.decimal import (
     is_break,
     read_decimal,
 )
-from rankwise._kernels.text.letor_lines import (
-    BAD_FEATURE,
-    BAD_LABEL,
-    BAD_VALUE,
-    DOCIDS,
-    DROP,
-    EITHER,
-    EMPTY_QID,
-    HASH,
-    ID_REPEATED,
-    ID_TOO_LARGE,
-    ID_ZERO,
-    LABEL_NEGATIVE,
-    LARGEST,
-    LARGEST_ID,
-    LEFT_OPEN,
-    MISSING,
-    NEWLINE,
-    PLACE,
-    PROBLEM,
-    QID,
-    QID_LACKING,
-    QID_UNEXPECTED,
-    REFUSE,
-    ROWS,
-    RUNS,
-    STRAY_RETURN,
-    VALUE_NOT_FINITE,
-    ZERO_SEEN,
-    find_docid,
-    has_qid,
-    same_bytes,
-    skip_blanks,
-    skip_token,
-    stray_return,
-)
 from rankwise._kernels.text.words import after_newline, byte, digit_bits, digits, word
-
-# ----------------------------------------------------------------------------------------------------- letor features
-# The features of one row of LETOR text: ``id:value id:value ...`` into one row of X.
-#
-# Two speeds. In dense data each id is one more than the last and each value is a short decimal: `_steady` compares
-# eight bytes with the announcement that it expects, and reads a number in two words without looking at single bytes.
-# Whatever is different (gaps, more blanks, exponents, long numbers, the last bytes of the text) is read by
-# `read_features`, byte by byte and with every bound checked.
-
 
 U = np.uint64
 
-REACH = 32  # bytes within which an announcement, a short value and the words that were looked at end
+REACH = 32  # bytes within which an announcement, a short value and the words that are read for them end
 
 
 @kernel(inline="always")
 def _short_value(text, place):
     """``(value, where it ends)`` of ``[-]digits[.digits]`` with at most 7 digits a side; ends at -1 if it is longer.
 
-    What follows is not looked at: the number may go on, with an exponent for one.
+    What follows is not checked: the number may continue, for example with an exponent.
     """
     eight = word(text, place)
     negative = eight & U(0xFF) == U(45)
@@ -103,10 +64,10 @@ def _short_value(text, place):
 
 @kernel(inline="always")
 def _steady(text, place, column, expected, X, offset):
-    """Read on while each feature is the next one, after a blank or a tab, and its value is short.
+    """Read features while each one is the next column, after a blank or a tab, and its value is short.
 
-    Returns ``(place, column, pending)``: pending says that the value of ``column`` stands at ``place`` and is of
-    another kind; otherwise something other than that column's announcement does.
+    Returns ``(place, column, pending)``: pending means that the value of ``column`` stands at ``place`` and is of
+    another kind; otherwise something other than the announcement of that column stands there.
     """
     value_at = -1
     stop = len(text) - REACH
@@ -133,7 +94,7 @@ def _read_id(text, place, end):
     first = place
     identity = 0
     while place < end and 48 <= byte(text, place) <= 57:
-        identity = min(LARGEST_ID, identity * 10 + byte(text, place) - 48)
+        identity = min(code.LARGEST_ID, identity * 10 + byte(text, place) - 48)
         place += 1
     if place in (first, end) or byte(text, place) != 58:
         return -1, first
@@ -145,11 +106,11 @@ def _repeats_an_id(text, place, end):
     """Whether any id stands twice among the features from ``place`` to ``end``."""
     ids = np.empty((end - place) // 3 + 1, dtype=np.int64)  # no feature is shorter than "1:0"
     count = 0
-    place = skip_blanks(text, place, end)
+    place = code.skip_blanks(text, place, end)
     while place < end:
         ids[count], _ = _read_id(text, place, end)
         count += 1
-        place = skip_blanks(text, skip_token(text, place, end), end)
+        place = code.skip_blanks(text, code.skip_token(text, place, end), end)
     gap = 1
     while gap < count // 3:
         gap = 3 * gap + 1
@@ -170,18 +131,18 @@ def _repeats_an_id(text, place, end):
 
 @kernel
 def leave_open(undecided, notes, row, column, place, end):
-    """Ask for Python's ``float`` on ``text[place:end]``; beyond the capacity it is only counted."""
-    if notes[LEFT_OPEN] < len(undecided):
-        undecided[notes[LEFT_OPEN], 0] = row
-        undecided[notes[LEFT_OPEN], 1] = column
-        undecided[notes[LEFT_OPEN], 2] = place
-        undecided[notes[LEFT_OPEN], 3] = end
-    notes[LEFT_OPEN] += 1
+    """Request Python's ``float`` for ``text[place:end]``; beyond the capacity it is only counted."""
+    if notes[code.LEFT_OPEN] < len(undecided):
+        undecided[notes[code.LEFT_OPEN], 0] = row
+        undecided[notes[code.LEFT_OPEN], 1] = column
+        undecided[notes[code.LEFT_OPEN], 2] = place
+        undecided[notes[code.LEFT_OPEN], 3] = end
+    notes[code.LEFT_OPEN] += 1
 
 
 @kernel
 def read_features(text, place, end, row, dropping, rules, expected, table, undecided, notes):
-    """Read one row's features: ``(where they end, 0)``, or ``(where the problem is, which)``."""
+    """Read the features of one row: ``(where they end, 0)``, or ``(where the problem is, which)``."""
     offset = row * rules.width
     first = place
     column = 0
@@ -193,20 +154,20 @@ def read_features(text, place, end, row, dropping, rules, expected, table, undec
         if column > started:
             previous = column - 1 + rules.base
         if not pending:
-            place = skip_blanks(text, place, end)
-            if place == end or byte(text, place) == NEWLINE or byte(text, place) == HASH:
+            place = code.skip_blanks(text, place, end)
+            if place == end or byte(text, place) == code.NEWLINE or byte(text, place) == code.HASH:
                 break
             identity, value_at = _read_id(text, place, end)
             if identity < 0:
-                return place, BAD_FEATURE
+                return place, code.BAD_FEATURE
             column = identity - rules.base
             if column < 0:
                 if rules.fixed_base:
-                    return place, ID_ZERO
-                notes[ZERO_SEEN] = 1
+                    return place, code.ID_ZERO
+                notes[code.ZERO_SEEN] = 1
             if column >= rules.width and rules.fixed_width:
-                return place, ID_TOO_LARGE
-            notes[LARGEST] = max(notes[LARGEST], identity)
+                return place, code.ID_TOO_LARGE
+            notes[code.LARGEST] = max(notes[code.LARGEST], identity)
             ascending = ascending and identity > previous
             place = value_at
         kind = MALFORMED
@@ -217,7 +178,7 @@ def read_features(text, place, end, row, dropping, rules, expected, table, undec
         if kind != FINITE:
             value, stop, kind = read_decimal(text, place, end)
         if kind == MALFORMED:
-            return place, BAD_VALUE
+            return place, code.BAD_VALUE
         if 0 <= column < rules.width:
             table.X[offset + column] = value
             if kind == FINITE and np.isinf(table.X[offset + column]):  # too large for float32
@@ -227,23 +188,48 @@ def read_features(text, place, end, row, dropping, rules, expected, table, undec
                 leave_open(undecided, notes, row, column, place, stop)
         if kind == NOT_FINITE and not dropping:
             if rules.refuse_missing:
-                return place, VALUE_NOT_FINITE
-            notes[MISSING] += 1
+                return place, code.VALUE_NOT_FINITE
+            notes[code.MISSING] += 1
         previous = column + rules.base
         column += 1
         place = stop
     if not ascending and _repeats_an_id(text, first, place):
-        return first, ID_REPEATED
+        return first, code.ID_REPEATED
     return place, 0
+
+
+@kernel
+def _next_line(text, place, end):
+    """``(where the next line begins, 0)``, or ``(where a stray carriage return stands, which problem that is)``."""
+    after = after_newline(text, place, end)
+    stray = code.stray_return(text, place, after)
+    return (stray, code.STRAY_RETURN) if stray < after else (after, 0)
 
 
 @kernel
 def read_rows(text, begin, end, row, rules, expected, table, runs, undecided, notes):
     """Read the lines from ``begin`` to ``end`` into rows ``row``, ``row + 1``, ... of ``table``.
 
-    ``runs`` receives (row, place, length) of the qid at the first row of every run of one qid, rows counted from 0;
-    ``undecided`` (row, column, begin, end) of the texts left to Python's ``float``, column -1 for a label; ``notes``
-    the rest.
+    Parameters
+    ----------
+    text : ndarray of uint8
+        The bytes.
+    begin, end : int
+        The range of bytes.
+    row : int
+        The first row.
+    rules : LetorRules
+        How to read.
+    expected : Expected
+        The announcements of the columns.
+    table : LetorRows
+        The arrays to fill.
+    runs : ndarray of int64, shape (n_rows, 3)
+        Receives (row, place, length) of the qid at the first row of every run of one qid, rows counted from 0.
+    undecided : ndarray of int64, shape (capacity, 4)
+        Receives (row, column, begin, end) of the texts left to Python's ``float``; column -1 is a label.
+    notes : ndarray of int64
+        Receives the rest, in the order of ``Notes``.
     """
     first_row = row
     line = row
@@ -252,65 +238,57 @@ def read_rows(text, begin, end, row, rules, expected, table, runs, undecided, no
     known_at = 0
     known_length = -1
     while place < end:
-        place = skip_blanks(text, place, end)
-        if place == end or byte(text, place) == NEWLINE or byte(text, place) == HASH:
-            rest = place
-            place = after_newline(text, place, end)
-            stray = stray_return(text, rest, place)
-            if stray < place:
-                place = stray
-                problem = STRAY_RETURN
+        place = code.skip_blanks(text, place, end)
+        if place == end or byte(text, place) == code.NEWLINE or byte(text, place) == code.HASH:
+            place, problem = _next_line(text, place, end)
+            if problem != 0:
                 break
             continue
         label, stop, kind = read_decimal(text, place, end)
         if kind in (MALFORMED, NOT_FINITE):
-            problem = BAD_LABEL
+            problem = code.BAD_LABEL
             break
-        if label < 0 and rules.unjudged == REFUSE:
-            problem = LABEL_NEGATIVE
+        if label < 0 and rules.unjudged == code.REFUSE:
+            problem = code.LABEL_NEGATIVE
             break
-        dropping = label < 0 and rules.unjudged == DROP
+        dropping = label < 0 and rules.unjudged == code.DROP
         if kind == UNDECIDED and not label < 0:
             leave_open(undecided, notes, row, -1, place, stop)
         table.y[row] = 0.0 if label < 0 else label
 
-        place = skip_blanks(text, stop, end)
-        with_qid = has_qid(text, place, end)
-        if notes[QID] == EITHER:
-            notes[QID] = with_qid
-        if with_qid != rules.qid and rules.qid != EITHER:
-            problem = QID_UNEXPECTED if with_qid else QID_LACKING
+        place = code.skip_blanks(text, stop, end)
+        with_qid = code.has_qid(text, place, end)
+        if notes[code.QID] == code.EITHER:
+            notes[code.QID] = with_qid
+        if with_qid != rules.qid and rules.qid != code.EITHER:
+            problem = code.QID_UNEXPECTED if with_qid else code.QID_LACKING
             break
         if with_qid:
             at = place + 4
-            length = skip_token(text, at, end) - at
+            length = code.skip_token(text, at, end) - at
             if length == 0:
-                problem = EMPTY_QID
+                problem = code.EMPTY_QID
                 break
             place = at + length
-            if not dropping and (length != known_length or not same_bytes(text, at, known_at, length)):
-                runs[notes[RUNS], 0] = row - first_row
-                runs[notes[RUNS], 1] = at
-                runs[notes[RUNS], 2] = length
-                notes[RUNS] += 1
+            if not dropping and (length != known_length or not code.same_bytes(text, at, known_at, length)):
+                runs[notes[code.RUNS], 0] = row - first_row
+                runs[notes[code.RUNS], 1] = at
+                runs[notes[code.RUNS], 2] = length
+                notes[code.RUNS] += 1
                 known_at = at
                 known_length = length
 
         place, problem = read_features(text, place, end, row, dropping, rules, expected, table, undecided, notes)
         if problem != 0:
             break
-        if place < end and byte(text, place) == HASH and not dropping:
-            at, length = find_docid(text, place + 1, end)
+        if place < end and byte(text, place) == code.HASH and not dropping:
+            at, length = code.find_docid(text, place + 1, end)
             if length > 0:
                 table.docid_at[row - first_row] = at
                 table.docid_length[row - first_row] = length
-                notes[DOCIDS] += 1
-        rest = place
-        place = after_newline(text, place, end)
-        stray = stray_return(text, rest, place)
-        if stray < place:
-            place = stray
-            problem = STRAY_RETURN
+                notes[code.DOCIDS] += 1
+        place, problem = _next_line(text, place, end)
+        if problem != 0:
             break
         if dropping:
             for cell in range(row * rules.width, (row + 1) * rules.width):
@@ -320,6 +298,6 @@ def read_rows(text, begin, end, row, rules, expected, table, runs, undecided, no
         else:
             row += 1
         line += 1
-    notes[PROBLEM] = problem
-    notes[PLACE] = place
-    notes[ROWS] = row - first_row
+    notes[code.PROBLEM] = problem
+    notes[code.PLACE] = place
+    notes[code.ROWS] = row - first_row

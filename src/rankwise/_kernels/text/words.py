@@ -1,4 +1,4 @@
-"""Text by the machine word: eight bytes are looked at in one step.
+"""Text by the machine word: eight bytes are examined in one step.
 
 Byte 0 of the text is the lowest byte of the word on every machine, so that "how many digits lead" is a count of
 trailing zero bits. None of these functions checks a bound: the caller keeps ``place + 8 <= len(text)``.
@@ -15,7 +15,7 @@ from numba import types
 from rankwise._kernels.jit import kernel
 
 U = np.uint64
-intrinsic: Any = numba.extending.intrinsic  # what it makes has other arguments than what it is given
+intrinsic: Any = numba.extending.intrinsic  # its result takes other arguments than the function that it decorates
 
 ONES = U(0x0101010101010101)
 HIGH = U(0x8080808080808080)
@@ -41,7 +41,7 @@ def word(context, text, place):
 
 @intrinsic
 def byte(context, text, place):
-    """One byte of ``text``; unlike ``text[place]`` it spends nothing on places below zero."""
+    """One byte of ``text``; unlike ``text[place]`` it does not check for places below zero."""
 
     def generate(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -84,9 +84,9 @@ def multiply_high(context, left, right):
 
 @kernel(inline="always")
 def digit_bits(eight):
-    """Eight times the number of digits that lead the word: 0, 8, ... 64.
+    """Eight times the number of leading digits of the word: 0, 8, ... 64.
 
-    A carry out of a byte that is no digit can spoil the marks above it, never the lowest one.
+    A carry out of a byte that is not a digit can spoil the marks above it, never the lowest one.
     """
     apart = eight ^ ZEROS
     return trailing_zeros(((apart + BEYOND_NINE) | apart) & HIGH) & U(0x78)
@@ -110,31 +110,27 @@ def eight_digits(eight):
     return ((fours & U(0x0000FFFF0000FFFF)) * U(10000 * 2**32 + 1)) >> U(32)
 
 
+@kernel(inline="always")
+def _find(text, place, end, repeated, letter):
+    """Where this byte stands next, or ``end``; ``repeated`` holds it eight times."""
+    while place + 8 <= end:
+        apart = word(text, place) ^ repeated
+        found = (apart - ONES) & ~apart & HIGH
+        if found != U(0):
+            return place + np.int64(trailing_zeros(found) >> U(3))
+        place += 8
+    while place < end and byte(text, place) != letter:
+        place += 1
+    return place
+
+
 @kernel
 def after_newline(text, place, end):
     """Where the next line begins, or ``end`` if this is the last one."""
-    while place + 8 <= end:
-        apart = word(text, place) ^ NEWLINES
-        found = (apart - ONES) & ~apart & HIGH
-        if found != U(0):
-            return place + np.int64(trailing_zeros(found) >> U(3)) + 1
-        place += 8
-    while place < end:
-        if byte(text, place) == 10:
-            return place + 1
-        place += 1
-    return end
+    return min(_find(text, place, end, NEWLINES, 10) + 1, end)
 
 
 @kernel
 def find_return(text, place, end):
     """Where the next carriage return stands, or ``end``."""
-    while place + 8 <= end:
-        apart = word(text, place) ^ RETURNS
-        found = (apart - ONES) & ~apart & HIGH
-        if found != U(0):
-            return place + np.int64(trailing_zeros(found) >> U(3))
-        place += 8
-    while place < end and byte(text, place) != 13:
-        place += 1
-    return place
+    return _find(text, place, end, RETURNS, 13)

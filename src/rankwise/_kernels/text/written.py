@@ -1,8 +1,21 @@
-"""Rows of LETOR text, written so that reading them gives back the same bits.
+"""Rows of LETOR text and lines of ranked documents, written so that reading them gives back the same bits.
 
-Most numbers of real data are short decimals: |v| = m / 10^k with m of at most 15 digits. If that division gives back
-v exactly, the text of m with a point before its last k digits will do, because the reader divides in the same way.
-What is left is handed over as text, which Python made.
+Most numbers of real data are short decimals: |v| = m / 10^k with m of at most 15 digits. If that division gives v back
+exactly, the text of m with a point before its last k digits suffices, because the reader divides in the same way. Other
+numbers of LETOR rows are passed in as text that Python made.
+
+:func:`put_shortest` writes the shortest text that reads back as a float64, letter for letter that of Python's ``repr``:
+x = w / 10^k with w of 16 digits, or of 17 where no 16 suffice (Steele and White, 1990). The product x 10^k is known to
+twice the precision of float64 (Dekker, 1971), which is enough to guess w, and reading w / 10^k back shows whether the
+guess is right. What is left, the very large, the very small and what cannot be decided, is written by Python.
+
+References
+----------
+G. L. Steele and J. L. White (1990). How to print floating-point numbers accurately. PLDI 1990, 112-126.
+doi:10.1145/93542.93559
+
+T. J. Dekker (1971). A floating-point technique for extending the available precision. Numerische Mathematik 18,
+224-242. doi:10.1007/BF01397083
 """
 
 import math
@@ -40,7 +53,7 @@ def _decimal_of(size, k, single):
 
 @kernel
 def short_decimal(value, single):
-    """``(m, k)`` with |value| = m / 10^k and k as small as can be, or k = -1 if the value is no short decimal."""
+    """``(m, k)`` with |value| = m / 10^k and k as small as possible, or k = -1 if the value is not a short decimal."""
     size = abs(np.float64(value))
     m = _decimal_of(size, 0, single)
     if m >= 0:
@@ -61,13 +74,13 @@ def short_decimal(value, single):
 
 @kernel
 def is_left_out(value, sparse):
-    """Whether a sparse text does without this value: 0, but not -0."""
+    """Whether a sparse text omits this value: 0, but not -0."""
     return sparse and value == 0 and math.copysign(1.0, value) > 0
 
 
 @kernel
 def find_long(X, y, first, last, sparse, single, place):
-    """Put (row, column) of every number of these rows that is no short decimal into ``place``, in order."""
+    """Put (row, column) of every number of these rows that is not a short decimal into ``place``, in order."""
     count = 0
     for row in range(first, last):
         for column in range(LABEL, X.shape[1]):
@@ -85,6 +98,7 @@ def find_long(X, y, first, last, sparse, single, place):
 
 @kernel
 def put(out, at, letters):
+    """Write letters at ``at``; returns where they end."""
     for number in range(len(letters)):
         out[at + number] = letters[number]
     return at + len(letters)
@@ -92,7 +106,7 @@ def put(out, at, letters):
 
 @kernel
 def put_whole(out, at, number, count):
-    """Write a whole number with at least ``count`` digits."""
+    """Write an integer with at least ``count`` digits."""
     digits = count
     while digits <= MOST_DECIMALS and number >= WHOLE_TENS[digits]:
         digits += 1
@@ -122,7 +136,7 @@ def _put_number(out, at, value, single, long_texts, long_offset, used):
 
 @kernel
 def _put_comment(out, at, docid):
-    """Write a document's identity so that it is read as that, or nothing if it is empty."""
+    """Write a document id so that it is read as one, or nothing if it is empty."""
     if len(docid) == 0:
         return at
     at = put(out, at, _COMMENT)
@@ -138,7 +152,7 @@ def _put_comment(out, at, docid):
 def format_rows(X, y, first, last, sparse, single, query, qid, qid_offset, docid, docid_offset, long, long_offset, out):
     """Write rows ``first`` to ``last`` into ``out``, which is large enough.
 
-    Returns ``(bytes, long texts needed)``; where fewer were given, what was written is of no use. The first row of
+    Returns ``(bytes, long texts needed)``; where fewer texts were given, what was written is useless. The first row of
     all names its last feature even if that is 0, so that a sparse text keeps the width of X.
     """
     at = 0
@@ -162,13 +176,6 @@ def format_rows(X, y, first, last, sparse, single, query, qid, qid_offset, docid
 
 
 # ----------------------------------------------------------------------------------------------------------- shortest
-# The shortest text that is read back as a float64, letter for letter what Python's ``repr`` gives.
-#
-# x = w / 10^k with w of 16 digits, or of 17 where no 16 will do (Steele and White, "How to print floating-point numbers
-# accurately", 1990). The product x 10^k is known to twice the precision of float64 (Dekker, 1971), which tells w with
-# certainty enough to guess, and reading w / 10^k back tells whether the guess is right. What is left over, the very
-# large, the very small and what cannot be decided, is Python's to write.
-
 
 LONGEST = 25  # a sign, 17 digits, a point, and zeros before them
 _SMALLEST, _LARGEST = 1e-4, 1e15  # repr has an exponent below, and from 1e16 on
@@ -209,7 +216,7 @@ def _digits_of(size):
 
 @kernel
 def put_shortest(out, at, value):
-    """Write a number at ``at``; returns where it ends, or -1 where Python has to write it."""
+    """Write the shortest text of a number at ``at``; returns where it ends, or -1 where Python has to write it."""
     size = abs(value)
     if size != 0.0 and not _SMALLEST <= size < _LARGEST:  # NaN too
         return -1
@@ -243,8 +250,6 @@ def put_shortest(out, at, value):
 
 
 # ------------------------------------------------------------------------------------------------------- ranked lines
-# Lines of ranked documents: query, document, rank and score, with given letters behind each of them.
-
 
 _LONGEST_WHOLE = 20
 
@@ -258,7 +263,7 @@ def put_scores(scores, text, length):
 
 @kernel
 def put_column(text, length):
-    """One score a line."""
+    """Write one score per line."""
     out, at = np.empty(length.sum() + len(length), np.uint8), 0
     for i in range(len(length)):
         at = put(out, at, text[i, : length[i]])
@@ -269,7 +274,11 @@ def put_column(text, length):
 
 @kernel
 def put_lines(query, qid, qid_offset, document, docid, docid_offset, rank, text, length, row, behind, behind_offset):
-    """One line for each place of ``query``; no ``docid``: documents are called by their numbers."""
+    """Write one line of query, document, rank and score for each place of ``query``, with given letters behind each of
+    them.
+
+    Documents are called by their numbers where ``docid`` is empty.
+    """
     size, letters = 0, behind_offset[4] + 2 * _LONGEST_WHOLE + LONGEST
     for i in range(len(query)):
         size += qid_offset[query[i] + 1] - qid_offset[query[i]] + letters

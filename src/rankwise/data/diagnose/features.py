@@ -1,4 +1,7 @@
-"""Diagnosis of the features: one pass over X in blocks, which also makes the keys by which equal rows are found."""
+"""Diagnosis of the features: one pass over X in blocks, which also computes the keys that find equal rows.
+
+:func:`summarise` makes the pass; the ``find_*`` functions turn its :class:`Summary` into findings.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,27 +14,34 @@ from numpy.typing import NDArray
 from rankwise._kernels import drive
 from rankwise._progress import progress
 from rankwise._tables import Table
-from rankwise.data.checks import Floats
-from rankwise.data.diagnose.findings import Finding, counted
+from rankwise.data.checks import Floats, plural
+from rankwise.data.diagnose.findings import Finding
 from rankwise.data.queries import Queries
 
 Keys = NDArray[np.uint64]
 
-# Values looked at together: they and the working copies stay in the cache, and X is never copied as a whole.
+# Values per block: they and their working copies stay in the cache, and X is never copied as a whole.
 _BLOCK_VALUES = 1 << 18
-# Beyond these a linear ranker's weights, penalties and steps mean different things for different features.
+# Beyond these the weights, penalties and steps of a linear ranker mean different things for different features.
 _WIDTH_RATIO, _LARGEST_VALUE = 1e3, 1e4
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What one pass over X tells.
+    """The result of one pass over X.
 
     Attributes
     ----------
-    low, high, mean, zeros : per feature; zeros is the share of documents that have 0
-    constant : per feature, the share of queries (of two documents or more) in which it has one value
-    row_key, column_key : equal rows and equal columns have equal keys, and different ones hardly ever
+    low, high, mean : ndarray of float64, shape (n_features,)
+        The smallest, largest and mean value of each feature.
+    zeros : ndarray of float64, shape (n_features,)
+        The share of documents in which each feature is 0.
+    constant : ndarray of float64, shape (n_features,)
+        The share of queries (of two documents or more) in which each feature has one value.
+    row_key : ndarray of uint64, shape (n_documents,)
+        Equal rows have equal keys, and different rows almost never.
+    column_key : ndarray of uint64, shape (n_features,)
+        The same for columns.
     """
 
     low: NDArray[np.float64]
@@ -44,7 +54,7 @@ class Summary:
 
 
 def mixed(bits: Keys) -> Keys:
-    """Spread the information of every 64-bit word over all its bits (a multiply between two shifts)."""
+    """Spread the information of every 64-bit word over all its bits (a multiplication between two shifts)."""
     spread = bits ^ (bits >> np.uint64(32))
     spread *= np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, as in Fibonacci hashing
     spread ^= spread >> np.uint64(29)
@@ -52,14 +62,28 @@ def mixed(bits: Keys) -> Keys:
 
 
 def odd_words(first: int, last: int) -> Keys:
-    """Pseudo-random odd multipliers number first..last-1."""
+    """The pseudo-random odd multipliers number first..last-1."""
     return mixed(mixed(np.arange(first + 1, last + 1, dtype=np.uint64) << np.uint64(20))) | np.uint64(1)
 
 
 def summarise(queries: Queries, multipliers: Keys, *, n_jobs: int | None = None, verbose: bool = False) -> Summary:
-    """One pass over X, in blocks of whole queries spread over threads.
+    """Pass once over X, in blocks of whole queries on threads.
 
-    ``multipliers`` holds one word a feature; the same words on two sets make their row keys comparable.
+    Parameters
+    ----------
+    queries : Queries
+        The queries.
+    multipliers : ndarray of uint64, shape (n_features,)
+        One word per feature. The same words on two sets make their row keys comparable.
+    n_jobs : int, default=None
+        The number of threads; None uses every core.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+
+    Returns
+    -------
+    summary : Summary
+        The statistics and keys.
     """
     start, n_documents, n_features = queries.start, queries.n_documents, queries.n_features
     row_key = np.zeros(n_documents, dtype=np.uint64)
@@ -96,7 +120,7 @@ def summarise(queries: Queries, multipliers: Keys, *, n_jobs: int | None = None,
 
 
 class _FeatureStatistics(NamedTuple):
-    """What a few rows tell: low and high a query and a feature, the others a feature (constant: still to be told)."""
+    """Statistics of a few rows: low and high per query and feature, the others per feature."""
 
     low: Floats
     high: Floats
@@ -109,7 +133,7 @@ class _FeatureStatistics(NamedTuple):
 def _look(
     queries: Queries, begin: int, end: int, heads: NDArray[np.int64], multipliers: Keys, row_key: Keys
 ) -> _FeatureStatistics:
-    """Places begin..end-1 of the lists, in which queries begin at ``heads``; writes their rows' keys."""
+    """Statistics of places begin..end-1, where queries begin at ``heads``; writes the keys of their rows."""
     rows = slice(begin, end) if queries.is_grouped else queries.rows[begin:end]
     block = queries.X[rows]
     words = mixed((block.astype(np.float64) + 0.0).view(np.uint64))  # + 0.0: -0 equals 0
@@ -125,7 +149,7 @@ def _look(
 
 
 def _joined(one: _FeatureStatistics, two: _FeatureStatistics) -> _FeatureStatistics:
-    """Two parts of the same long query."""
+    """The statistics of two parts of the same long query."""
     low, high = np.minimum(one.low, two.low), np.maximum(one.high, two.high)
     return _FeatureStatistics(low, high, one.total + two.total, one.zeros + two.zeros, one.key + two.key, one.constant)
 
@@ -134,12 +158,12 @@ def _joined(one: _FeatureStatistics, two: _FeatureStatistics) -> _FeatureStatist
 
 
 def feature_names(queries: Queries) -> list[str]:
-    """The names of the features; their columns, as ``X[:, 4]``, where they have none."""
+    """The names of the features; their columns, such as ``X[:, 4]``, where they have none."""
     return list(queries.feature_names or (f"X[:, {number}]" for number in range(queries.n_features)))
 
 
 def feature_table(queries: Queries, summary: Summary) -> Table:
-    """One row a feature."""
+    """A table with one row per feature."""
     return Table(
         {
             "name": feature_names(queries),
@@ -160,10 +184,12 @@ def find_in_features(queries: Queries, summary: Summary) -> Iterator[Finding]:
     everywhere = summary.low == summary.high
     within = (summary.constant == 1) & ~everywhere
     if everywhere.any():
-        what = f"{counted(int(everywhere.sum()), 'feature has', 'features have')} the same value everywhere"
-        yield Finding.of("note", what, _chosen(names, everywhere), "they cost time and say nothing: leave them out")
+        what = f"{plural(int(everywhere.sum()), 'feature has', 'features have')} the same value everywhere"
+        yield Finding.of(
+            "note", what, _chosen(names, everywhere), "they cost time and carry no information: leave them out"
+        )
     if within.any():
-        what = f"{counted(int(within.sum()), 'feature is', 'features are')} constant within every query"
+        what = f"{plural(int(within.sum()), 'feature is', 'features are')} constant within every query"
         advice = (
             "useless to a linear ranker, which only compares documents of one query; trees and products may use them"
         )
@@ -171,7 +197,7 @@ def find_in_features(queries: Queries, summary: Summary) -> Iterator[Finding]:
     yield from _find_scales(names, summary, ~everywhere)
     same = _same_columns(queries, summary.column_key, np.flatnonzero(~everywhere))
     if same:
-        what = f"{counted(len(same), 'feature repeats', 'features repeat')} another one"
+        what = f"{plural(len(same), 'feature repeats', 'features repeat')} another one"
         where = (f"{names[twin]} = {names[first]}" for first, twin in same)
         yield Finding.of(
             "note", what, where, "weights are shared between equal features in an arbitrary way: leave one out"
@@ -179,6 +205,7 @@ def find_in_features(queries: Queries, summary: Summary) -> Iterator[Finding]:
 
 
 def _find_scales(names: list[str], summary: Summary, varies: NDArray[np.bool_]) -> Iterator[Finding]:
+    """Findings about features of very different or very large ranges."""
     if not varies.any():
         return
     width = np.where(varies, summary.high - summary.low, np.nan)
@@ -203,14 +230,12 @@ def _find_scales(names: list[str], summary: Summary, varies: NDArray[np.bool_]) 
 def find_drift(
     name: str, other: str, names: list[str], first: Summary, low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> Iterator[Finding]:
-    """Features whose range, low to high in another split, leaves the first one's by more than its whole width."""
+    """Features whose range in another split leaves the range in the first one by more than its whole width."""
     width = first.high - first.low
     beyond = np.maximum(np.maximum(first.low - low, high - first.high), 0)
     far = beyond > width  # also: anything else than the one value of a constant feature
     if far.any():
-        what = (
-            f"{counted(int(far.sum()), 'feature leaves', 'features leave')} the range of {name!r} by far in {other!r}"
-        )
+        what = f"{plural(int(far.sum()), 'feature leaves', 'features leave')} the range of {name!r} by far in {other!r}"
         widths_away = np.divide(beyond, width, out=np.full(len(width), np.inf), where=width > 0)
         where = (
             f"{names[place]} ({first.low[place]:.3g} to {first.high[place]:.3g}, "
@@ -238,4 +263,5 @@ def _same_columns(queries: Queries, key: Keys, columns: NDArray[np.int64]) -> li
 
 
 def _chosen(names: list[str], mask: NDArray[np.bool_]) -> list[str]:
+    """The names where the mask is True."""
     return [names[place] for place in np.flatnonzero(mask)]

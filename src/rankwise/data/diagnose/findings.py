@@ -1,4 +1,4 @@
-"""What a diagnosis says: findings in order of severity, plain facts, and a table of the features."""
+"""The result of a diagnosis: findings in order of severity, plain facts, and a table of the features."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -6,6 +6,7 @@ from html import escape
 from typing import Any, Literal
 
 from rankwise._tables import Table
+from rankwise.data.checks import plural
 
 Severity = Literal["problem", "warning", "note"]
 _ORDER = ("problem", "warning", "note")
@@ -14,15 +15,20 @@ _NAMED_AT_MOST = 10
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing worth knowing about the data.
+    """One observation about the data.
 
     Attributes
     ----------
-    severity : "problem" (results will be wrong), "warning" (they may be) or "note"
-    what : what was found, in a sentence
-    where : the features or queries concerned, at most 10 of them
-    advice : what to do about it
-    unnamed : how many more features or queries are concerned
+    severity : {"problem", "warning", "note"}
+        Whether results will be wrong, may be wrong, or neither.
+    what : str
+        What was found.
+    where : tuple
+        The features or queries concerned, at most 10 of them.
+    advice : str
+        What to do about it.
+    unnamed : int
+        How many more features or queries are concerned.
     """
 
     severity: Severity
@@ -33,12 +39,35 @@ class Finding:
 
     @classmethod
     def of(cls, severity: Severity, what: str, where: Iterable[Any], advice: str) -> "Finding":
-        """A finding that names no more than the first 10 places."""
+        """Make a finding that names at most the first 10 places.
+
+        Parameters
+        ----------
+        severity : {"problem", "warning", "note"}
+            As the attribute.
+        what : str
+            As the attribute.
+        where : iterable
+            All features or queries concerned.
+        advice : str
+            As the attribute.
+
+        Returns
+        -------
+        finding : Finding
+            The finding.
+        """
         places = tuple(where)
         return cls(severity, what, places[:_NAMED_AT_MOST], advice, max(0, len(places) - _NAMED_AT_MOST))
 
     def places(self) -> str:
-        """Where, as a line: the names, and how many more there are."""
+        """The places as one line: the names, and how many more there are.
+
+        Returns
+        -------
+        places : str
+            The line.
+        """
         more = [f"and {self.unnamed:,} more"] if self.unnamed else []
         return ", ".join([*map(str, self.where), *more])
 
@@ -49,9 +78,12 @@ class Diagnosis:
 
     Attributes
     ----------
-    findings : list of :class:`Finding`, the worst first
-    facts : plain numbers: sizes, labels, counts of special queries
-    features : the table that :meth:`table` returns
+    findings : list of Finding
+        The findings, the worst first.
+    facts : dict
+        Plain numbers: sizes, labels, counts of special queries.
+    features : Table
+        The table that :meth:`table` returns.
     """
 
     findings: list[Finding]
@@ -64,14 +96,25 @@ class Diagnosis:
         return cls(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)), facts, features)
 
     def table(self) -> Table:
-        """One row a feature: name, min, max, mean, zeros (share of documents) and constant (share of queries).
+        """The features: name, min, max, mean, zeros (share of documents) and constant (share of queries).
 
         A query counts as constant in a feature when its documents, two or more, all have the same value.
+
+        Returns
+        -------
+        table : Table
+            One row per feature.
         """
         return self.features
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, ready for JSON where the query ids are."""
+        """Everything as plain values.
+
+        Returns
+        -------
+        diagnosis : dict
+            Ready for JSON where the query ids are.
+        """
         return {
             "facts": self.facts,
             "findings": [asdict(finding) | {"where": list(finding.where)} for finding in self.findings],
@@ -88,7 +131,7 @@ class Diagnosis:
         return "\n".join(lines if self.findings else [*lines, "nothing to remark"])
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """The HTML that notebooks show."""
         head = "<br>\n".join(map(escape, _headline(self.facts)))
         found = Table(
             {
@@ -101,21 +144,16 @@ class Diagnosis:
         return f"<p>{head}</p>\n{found._repr_html_()}\n{self.features._repr_html_()}"
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """A number and its noun: "1 query", "2 queries"."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def _headline(facts: dict[str, Any]) -> list[str]:
-    """The facts that everybody asks for first."""
+    """The most important facts, in two or three lines."""
     lines = [
-        f"{counted(facts['queries'], 'query', 'queries')}, {counted(facts['documents'], 'document')}, "
-        f"{counted(facts['features'], 'feature')}"
+        f"{plural(facts['queries'], 'query', 'queries')}, {plural(facts['documents'], 'document')}, "
+        f"{plural(facts['features'], 'feature')}"
     ]
-    sizes = facts["documents_a_query"]
+    sizes = facts["documents_per_query"]
     if sizes is not None:
         spread = f"median {sizes['median']:,.1f}, mean {sizes['mean']:,.1f}"
-        lines.append(f"documents a query: {sizes['min']:,} to {sizes['max']:,}, {spread}")
+        lines.append(f"documents per query: {sizes['min']:,} to {sizes['max']:,}, {spread}")
     labels = facts["labels"]
     if labels is None:
         lines.append("labels: none")

@@ -1,4 +1,8 @@
-"""Diagnosis of the lists and their labels: sizes, one-sided lists, labels that a gain cannot take."""
+"""Diagnosis of the queries and their labels: sizes, queries of one label, labels that a gain cannot take, repeats.
+
+Repeated documents within a query, and queries that two splits share, are found by 64-bit keys in linear time and memory
+and then compared value by value.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,21 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise.data.checks import is_number
+from rankwise.data.checks import is_number, plural
 from rankwise.data.diagnose.features import Keys, mixed
-from rankwise.data.diagnose.findings import Finding, Severity, counted
+from rankwise.data.diagnose.findings import Finding, Severity
 from rankwise.data.queries import Queries
 
 Gain = str | Mapping[float, float] | Sequence[float]
 
-# What other tools take: LightGBM's label_gain has entries for 0..30 and its lists at most 10,000 rows; XGBoost's
+# Limits of other tools: LightGBM's label_gain has entries for 0..30 and its queries at most 10,000 rows; XGBoost's
 # exponential gain takes labels up to 31.
 _LIGHTGBM_LABEL, _XGBOOST_LABEL, _LIGHTGBM_ROWS = 30, 31, 10_000
 # 2^label - 1 is a whole number that float64 holds exactly up to label 53; beyond 996 no sum of gains is safe.
 _EXACT_LABEL, _LARGEST_LABEL = 53, 996
 # More different labels than this are counted in ranges.
 _LABELS_ONE_BY_ONE = 100
-# One query with more documents than this is more often a forgotten query id than a list.
+# One query with more documents than this is more often a forgotten query id than a real query.
 _SUSPICIOUS = 1_000
 
 
@@ -34,7 +38,7 @@ def list_facts(queries: Queries) -> dict[str, Any]:
         "queries": len(queries),
         "documents": queries.n_documents,
         "features": queries.n_features,
-        "documents_a_query": {
+        "documents_per_query": {
             "min": int(sizes.min()),
             "median": float(np.median(sizes)),
             "mean": float(sizes.mean()),
@@ -57,6 +61,7 @@ def find_in_lists(queries: Queries, gain: Gain, facts: dict[str, Any]) -> Iterat
 
 
 def _find_in_sizes(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]:
+    """Findings about queries without documents, with one document and with very many."""
     sizes, names = queries.sizes, queries.names()
     single, empty = sizes == 1, sizes == 0
     facts["queries_without_documents"] = int(empty.sum())
@@ -88,6 +93,7 @@ def _find_in_sizes(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]
 
 
 def _find_in_labels(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]:
+    """Findings about queries of one label, queries without relevant documents, and labels that are not integers."""
     labels = queries.labels()
     low, high = _extremes(labels, queries)
     listed = queries.sizes > 1
@@ -111,21 +117,21 @@ def _find_in_labels(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding
     if len(real):
         yield Finding.of(
             "note",
-            f"{counted(len(real), 'label is', 'labels are')} not a whole number",
+            f"{plural(len(real), 'label is', 'labels are')} not a whole number",
             np.unique(real[:10_000])[:10].tolist(),
             "rankwise takes them, LightGBM and trec_eval do not; check that the gain 2^label - 1 is what you mean",
         )
 
 
 def _find_in_gain(labels: NDArray[np.float64], gain: Gain) -> Iterator[Finding]:
-    """Labels that the gain of NDCG cannot take, or takes in a way that nobody wants."""
+    """Labels that the gain of NDCG cannot take, or that make it useless."""
     if not isinstance(gain, str):
         if not isinstance(gain, (Mapping, Sequence)) or not all(map(is_number, gain)):
             raise RankwiseError(f"gain is 'exp2', 'linear' or a table of gains by label: found {gain!r:.60}")
         known = np.array(sorted(gain) if isinstance(gain, Mapping) else range(len(gain)), dtype=np.float64)
         strangers = np.setdiff1d(labels, known)
         if len(strangers):
-            what = f"{counted(len(strangers), 'label is', 'labels are')} not in the table of gains"
+            what = f"{plural(len(strangers), 'label is', 'labels are')} not in the table of gains"
             yield Finding.of("problem", what, strangers.tolist(), "give every label a gain")
         return
     if gain not in ("exp2", "linear"):
@@ -146,14 +152,15 @@ def _find_in_gain(labels: NDArray[np.float64], gain: Gain) -> Iterator[Finding]:
 
 
 def _some(queries: Queries, chosen: NDArray[np.bool_], severity: Severity, have: str, advice: str) -> Finding:
+    """A finding about the chosen queries."""
     number = int(chosen.sum())
     names = queries.names()
-    what = f"{counted(number, 'query has', 'queries have')} {have}"
+    what = f"{plural(number, 'query has', 'queries have')} {have}"
     return Finding.of(severity, what, (names[query] for query in np.flatnonzero(chosen)), advice)
 
 
 def _extremes(labels: NDArray[np.float64], queries: Queries) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Smallest and largest label of every query; infinity and minus infinity where it has no document."""
+    """The smallest and largest label of every query; infinity and minus infinity where it has no document."""
     low, high = np.full(len(queries), np.inf), np.full(len(queries), -np.inf)
     filled = queries.sizes > 0
     if filled.any():
@@ -164,7 +171,7 @@ def _extremes(labels: NDArray[np.float64], queries: Queries) -> tuple[NDArray[np
 
 
 def _histogram(labels: NDArray[np.float64]) -> dict[str, int]:
-    """Label -> documents, from the smallest label on; in ten ranges of labels where there are very many."""
+    """Label -> documents, from the smallest label on; in ten ranges where there are very many labels."""
     values, numbers = np.unique(labels, return_counts=True)
     if len(values) <= _LABELS_ONE_BY_ONE:
         return {_as_text(value): number for value, number in zip(values.tolist(), numbers.tolist(), strict=True)}
@@ -174,16 +181,13 @@ def _histogram(labels: NDArray[np.float64]) -> dict[str, int]:
 
 
 def _as_text(label: float) -> str:
+    """A label without a needless decimal point."""
     return str(int(label)) if label == int(label) else repr(label)
 
 
-# --------------------------------------------------------------------------------------------------- diagnose repeats
-# Diagnosis of what is there twice: documents within a query, and queries in two splits.
-#
-# Candidates are found by 64-bit keys in linear time and memory, and then compared value by value.
+# ------------------------------------------------------------------------------------------------------------ repeats
 
-
-# Pairs of rows compared together.
+# Pairs of rows that are compared together.
 _COMPARED_TOGETHER = 1 << 12
 
 
@@ -193,10 +197,14 @@ class NamedQueries:
 
     Attributes
     ----------
-    name : what the user calls it
-    queries : the set
-    columns : for each feature of the first set, the column in this one
-    row_key : the rows' keys, made with the first set's multipliers
+    name : str
+        The name that the user gives it.
+    queries : Queries
+        The set.
+    columns : ndarray of int64
+        The column in this set of each feature of the first set.
+    row_key : ndarray of uint64
+        The keys of the rows, made with the multipliers of the first set.
     """
 
     name: str
@@ -216,7 +224,7 @@ def find_repeated_rows(queries: Queries, row_key: Keys, facts: dict[str, Any]) -
         return
     names = queries.names()
     where = np.unique(owner[second])
-    what = f"{counted(len(second), 'document repeats', 'documents repeat')} the features of another of the same query"
+    what = f"{plural(len(second), 'document repeats', 'documents repeat')} the features of another of the same query"
     advice = "no ranker can tell them apart: check that no document was joined twice"
     yield Finding.of("note", what, (names[query] for query in where), advice)
     if queries.y is None:
@@ -227,7 +235,7 @@ def find_repeated_rows(queries: Queries, row_key: Keys, facts: dict[str, Any]) -
         where = np.unique(owner[second[against]])
         yield Finding.of(
             "warning",
-            f"{counted(len(where), 'query has', 'queries have')} documents with the same features and different labels",
+            f"{plural(len(where), 'query has', 'queries have')} documents with the same features and different labels",
             (names[query] for query in where),
             "contradictory judgements bound what any ranker can reach: judge again, or add features that differ",
         )
@@ -241,6 +249,7 @@ def find_shared_queries(splits: list[NamedQueries]) -> Iterator[Finding]:
 
 
 def _compare(one: NamedQueries, two: NamedQueries, mine: Keys, theirs: Keys) -> Iterator[Finding]:
+    """Findings about the queries that two sets share."""
     names, others = one.queries.names(), two.queries.names()
     both_named = one.queries.qid is not None and two.queries.qid is not None
     place = {name: query for query, name in enumerate(names)} if both_named else {}
@@ -263,14 +272,14 @@ def _compare(one: NamedQueries, two: NamedQueries, mine: Keys, theirs: Keys) -> 
     between = f"{one.name!r} and {two.name!r}"
     leak = "what is measured on them is memory, not ranking: leave them out of one of the two"
     if same:
-        what = f"{counted(len(same), 'query is', 'queries are')} in both {between}"
+        what = f"{plural(len(same), 'query is', 'queries are')} in both {between}"
         yield Finding.of("problem", what, same, leak)
     if renamed:
         ids = " under different ids" if both_named else ""
-        what = f"{counted(len(renamed), 'query has', 'queries have')} the same documents in {between}{ids}"
+        what = f"{plural(len(renamed), 'query has', 'queries have')} the same documents in {between}{ids}"
         yield Finding.of("problem", what, renamed, leak)
     if namesakes:
-        what = f"{counted(len(namesakes), 'query id has', 'query ids have')} different documents in {between}"
+        what = f"{plural(len(namesakes), 'query id has', 'query ids have')} different documents in {between}"
         advice = "fine where numbering begins anew in each file; otherwise the same query leaks from one into the other"
         yield Finding.of("warning", what, namesakes, advice)
 
@@ -289,7 +298,7 @@ def _repeats(queries: Queries, row_key: Keys, owner: NDArray[np.int64]) -> tuple
 
 
 def _fingerprints(split: NamedQueries) -> Keys:
-    """One word a query that depends on its documents and not on their order."""
+    """One word per query that depends on its documents and not on their order."""
     queries = split.queries
     words = mixed(queries.in_query_order(split.row_key))
     total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(words, dtype=np.uint64)])
@@ -297,7 +306,7 @@ def _fingerprints(split: NamedQueries) -> Keys:
 
 
 def _tells(split: NamedQueries, query: int) -> bool:
-    """Whether a query's documents identify it: lists of one document, or of equal ones, are alike by chance."""
+    """Whether the documents of a query identify it: queries of one document, or of equal ones, coincide by chance."""
     keys = split.row_key[split.queries.rows_of(query)]
     return len(keys) > 1 and bool((keys != keys[0]).any())
 

@@ -1,4 +1,8 @@
-"""`diagnose`: look at judged lists before trusting anything learned from them."""
+"""`diagnose`: check judged queries before a ranker learns from them.
+
+One pass over each set summarises its features; the checks of :mod:`~rankwise.data.diagnose.queries` and
+:mod:`~rankwise.data.diagnose.features` turn the summaries into findings.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -36,26 +40,32 @@ def diagnose(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Diagnosis:
-    """Look for what makes rankers fail silently: in the lists, the labels, the features, and between splits.
+    """Look for what makes rankers fail silently: in the queries, the labels, the features, and between splits.
 
     Parameters
     ----------
-    queries : the judged lists to look at in full
-    others : other splits of the same data, looked at for queries they share with the first and with each other,
-        and for features that leave the first one's range; a dict gives names, as in
-        ``diagnose({"train": train}, {"test": test})``, otherwise they are 'train', 'other 1', 'other 2', ...
-    gain : the gain that NDCG will use: "exp2", "linear", or a table of gains by label
-    n_jobs : threads
-    verbose : show a progress bar on a terminal
+    queries : Queries or mapping of str to Queries
+        The judged queries to check in full. A mapping gives them a name, otherwise they are called 'train'.
+    *others : Queries or mapping of str to Queries
+        Other splits of the same data. They are checked for queries that they share with the first set and with each
+        other, and for features that leave the range of the first set. A mapping gives names, as in ``diagnose({"train":
+        train}, {"test": test})``, otherwise they are called 'other 1', 'other 2', ...
+    gain : {"exp2", "linear"} or table of gains by label, default="exp2"
+        The gain that NDCG will use.
+    n_jobs : int, default=None
+        The number of threads; None uses every core.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
 
     Returns
     -------
-    diagnosis : with ``findings`` (the worst first), ``facts``, ``table()`` of the features and ``to_dict()``
+    diagnosis : Diagnosis
+        With ``findings`` (the worst first), ``facts``, ``table()`` of the features and ``to_dict()``.
 
     Notes
     -----
-    X is read once, in blocks, so that memory-mapped data larger than memory can be looked at; equal rows and
-    queries are found by 64-bit keys and then compared value by value.
+    X is read once, in blocks, so that memory-mapped data larger than memory can be checked. Equal rows and queries are
+    found by 64-bit keys and then compared value by value.
 
     Examples
     --------
@@ -95,7 +105,7 @@ def diagnose(
 
 
 def _named(queries: Any, others: tuple[Any, ...]) -> dict[str, Queries]:
-    """All sets by name, the one to look at first."""
+    """All sets by name, the one to check in full first."""
     named: dict[str, Queries] = {}
     for name, part in _pairs(queries, others):
         if not isinstance(part, Queries):
@@ -109,6 +119,7 @@ def _named(queries: Any, others: tuple[Any, ...]) -> dict[str, Queries]:
 
 
 def _pairs(queries: Any, others: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+    """(name, set) of every argument."""
     for place, part in enumerate((queries, *others)):
         if isinstance(part, Mapping):
             yield from ((str(name), value) for name, value in part.items())
@@ -117,7 +128,7 @@ def _pairs(queries: Any, others: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
 
 
 def _columns(first: Queries, other: Queries) -> NDArray[np.int64] | None:
-    """For each feature of the first set its column in the other one, by name where both have names, or None."""
+    """The column of each feature of the first set in the other one, by name where both have names, or None."""
     if first.n_features != other.n_features:
         return None
     if first.feature_names is None or other.feature_names is None:
@@ -129,6 +140,7 @@ def _columns(first: Queries, other: Queries) -> NDArray[np.int64] | None:
 
 
 def _strange_features(name: str, first: Queries, label: str, other: Queries) -> Finding:
+    """The finding about two sets with different features."""
     lacking = sorted(set(first.feature_names or ()) ^ set(other.feature_names or ()))
     what = f"{name!r} and {label!r} have different features ({first.n_features} and {other.n_features})"
     return Finding.of("problem", what, lacking, "make both with the same features, and name them")

@@ -1,4 +1,8 @@
-"""From a byte that cannot be read to the sentence that helps: file, line, column, what was found, what was expected."""
+"""The options of the LETOR readers, and the messages for what cannot be read.
+
+The compiled reader notes a reason and a byte. :func:`problem` turns them into an error that names the file, the line,
+the column, what was found and what was expected.
+"""
 
 import re
 from collections.abc import Sequence
@@ -11,21 +15,44 @@ from numpy.typing import NDArray
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.text import letor_lines as code
-from rankwise.data.checks import Missing, as_names, as_whole
-
-# ------------------------------------------------------------------------------------------------------ letor options
-# What a reader of LETOR text was asked for, checked by name.
-
+from rankwise.data.checks import Missing, as_names, as_whole, refuse_unless_one_of
 
 Unjudged = Literal["error", "drop", "zero"]
 ZeroBased = bool | Literal["auto"]
-
 _UNJUDGED = {"error": code.REFUSE, "drop": code.DROP, "zero": code.ZERO}
+_BLANKS = b" \t\r\v\f"
+_RETURN = (
+    "a carriage return (\\r) inside a line, with text behind it: lines end with \\n or \\r\\n, so convert the file, "
+    "for example by tr '\\r' '\\n'"
+)
+_SHOWN = 40  # letters of what was found
+_BLOCK = 1 << 22  # bytes that are scanned together
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read; ``rules`` may leave base and width open, to be found in the text, and a stream then settles them."""
+    """How to read a text.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        The type of the features.
+    missing : {"error", "zero", "min"}
+        What to do with values that are not finite.
+    names : tuple of str, or None
+        The feature names.
+    rules : LetorRules
+        The input of the compiled reader. Base and width may be left open: they are then taken from the text, and a
+        stream fixes them after its first block.
+    streaming : bool
+        Whether the text is read block by block.
+    width_given : bool
+        Whether the caller has given the number of features.
+    base_given : bool
+        Whether the caller has given the first feature id.
+    n_jobs : int or None
+        The number of threads.
+    """
 
     dtype: np.dtype[Any]
     missing: Missing
@@ -52,18 +79,16 @@ def as_reading(
     *,
     streaming: bool = False,
 ) -> Reading:
-    """The options of :func:`read_letor` and :func:`iter_letor`, or the sentence that says which one is not right."""
+    """Check the options of :func:`read_letor` and :func:`iter_letor`."""
     try:
         kind = np.dtype(dtype)
     except Exception as error:  # NumPy parses texts, and raises what its parser does
         raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}") from error
     if kind not in (np.float32, np.float64):
         raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}")
-    drive.threads(n_jobs)  # refuses what is no number of threads
-    if not (isinstance(missing, str) and missing in ("error", "zero", "min")):
-        raise RankwiseError(f"missing is 'error', 'zero' or 'min': found {missing!r}")
-    if not (isinstance(unjudged, str) and unjudged in _UNJUDGED):
-        raise RankwiseError(f"unjudged is 'error', 'drop' or 'zero': found {unjudged!r}")
+    drive.threads(n_jobs)  # refuses an invalid number of threads
+    refuse_unless_one_of(missing, "missing", ("error", "zero", "min"))
+    refuse_unless_one_of(unjudged, "unjudged", tuple(_UNJUDGED))
     if not (isinstance(zero_based, bool) or (isinstance(zero_based, str) and zero_based == "auto")):
         raise RankwiseError(f"zero_based is True, False or 'auto': found {zero_based!r}")
     if n_features is not None:
@@ -84,30 +109,31 @@ def as_reading(
     return Reading(kind, missing, names, rules, streaming, rules.fixed_width, rules.fixed_base, n_jobs)
 
 
-_BLANKS = b" \t\r\v\f"
-_RETURN = (
-    "a carriage return (\\r) inside a line, with text behind it: lines end with \\n or \\r\\n, so convert the file, "
-    "for example by tr '\\r' '\\n'"
-)
-_SHOWN = 40  # letters of what was found
-_BLOCK = 1 << 22  # bytes looked at together
-
-
 @dataclass(frozen=True)
 class SourceLocation:
-    """The text in hand and what its lines are called: ``first_line`` is the number of the line at byte 0."""
+    """Places in a text, and how messages call them.
+
+    Attributes
+    ----------
+    name : str
+        The name of the source.
+    text : ndarray of uint8
+        The bytes.
+    first_line : int, default=1
+        The number of the line at byte 0.
+    """
 
     name: str
     text: NDArray[np.uint8]
     first_line: int = 1
 
     def line(self, place: int) -> int:
-        """The number of the line that this byte belongs to."""
+        """The number of the line of this byte."""
         blocks = (self.text[first : min(place, first + _BLOCK)] for first in range(0, place, _BLOCK))
         return self.first_line + sum(int(np.count_nonzero(block == ord("\n"))) for block in blocks)
 
     def of(self, place: int) -> str:
-        """``train.txt, line 12, column 34``, counted in letters."""
+        """``train.txt, line 12, column 34``, with columns counted in letters."""
         before = self.text[self._line_begin(place) : place].tobytes().removeprefix(b"\xef\xbb\xbf")
         return f"{self.name}, line {self.line(place):,}, column {len(before.decode('utf-8', 'replace')) + 1:,}"
 
@@ -130,7 +156,7 @@ class SourceLocation:
         return _identity(self.token(place))
 
     def repeated(self, place: int) -> int:
-        """Where, in the line from this byte on, the first feature stands that stood before."""
+        """Where the first repeated feature of a line stands, from this byte on."""
         end = place
         while end < len(self.text) and self.text[end] not in b"\n#":
             end += 1
@@ -146,17 +172,18 @@ class SourceLocation:
         return place
 
     def announced(self, feature: int) -> int:
-        """Where the first ``id:`` of this feature stands, or of any as large where that is as large as ids get."""
+        """Where the first ``id:`` of this feature stands; ids beyond the largest known one are the same."""
         digits = rb"[1-9][0-9]{17,}" if feature >= code.LARGEST_ID else b"0*%d" % feature
         found = re.search(rb"[ \t\r\v\f]" + digits + rb":", self.text.data)
         return found.start() + 1 if found else 0
 
     def stray_return(self, begin: int) -> int | None:
-        """Where a carriage return stands in a comment, with more than blanks behind it in its line."""
+        """Where a comment holds a carriage return with more than blanks behind it in its line, or None."""
         found = re.compile(rb"#[^\n\r]*(\r)[ \t\r\v\f]*[^ \t\r\v\f\n]").search(self.text.data, begin)
         return found.start(1) if found else None
 
     def _line_begin(self, place: int) -> int:
+        """Where the line of this byte begins."""
         last = place
         while last > 0:
             first = max(0, last - _BLOCK)
@@ -168,19 +195,20 @@ class SourceLocation:
 
 
 def _identity(token: bytes) -> int:
-    """The id that leads a feature, as the reader takes it: none is larger than the largest it knows."""
+    """The id at the beginning of a feature as the compiled reader takes it, with its upper limit."""
     digits = token.split(b":", 1)[0].lstrip(b"0") or b"0"
     return min(int(digits), code.LARGEST_ID) if len(digits) < 20 else code.LARGEST_ID
 
 
 def problem(where: SourceLocation, reason: int, place: int, rules: code.LetorRules, how: Reading) -> FileFormatError:
-    """The error to raise for what the reader, following ``rules``, noted at this byte."""
+    """The error for what the reader, following ``rules``, noted at this byte."""
     if reason == code.ID_REPEATED:
         place = where.repeated(place)
     return FileFormatError(f"{where.of(place)}: {_sentence(where, reason, place, rules, how)}")
 
 
 def _sentence(where: SourceLocation, reason: int, place: int, rules: code.LetorRules, how: Reading) -> str:
+    """The message for a reason, without the place."""
     found = where.found(place)
     match reason:
         case code.BAD_LABEL:

@@ -1,8 +1,12 @@
-"""Read LETOR / SVMlight text, whole or as a stream of whole queries.
+"""Read LETOR / SVMlight text, as a whole or as a stream of whole queries.
 
 ::
 
     <label> qid:<id> <feature>:<value> <feature>:<value> ... # <comment>
+
+:func:`read_letor` maps the text and reads it into one table. :func:`iter_letor` cuts a stream where one run of rows
+with the same qid ends, and reads block after block. Both group the rows by qid; a text without qids needs a file of
+query sizes.
 """
 
 import os
@@ -15,173 +19,18 @@ from numpy.typing import NDArray
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.text import letor_lines as code
-from rankwise.data.checks import Missing, as_whole, fill_missing
+from rankwise.data.checks import Missing, as_whole, fill_missing, refuse_unless_one_of
 from rankwise.data.grouping import Grouping, by_run, by_size, warn_of_empty
 from rankwise.data.letor.problems import Reading, SourceLocation, Unjudged, ZeroBased, as_reading
 from rankwise.data.letor.table import LetorTable, read_table
-from rankwise.data.plain_text import without_mark
+from rankwise.data.plain_text import MARK, refuse_wide, without_mark
 from rankwise.data.queries import Queries
 from rankwise.data.sources import STANDARD_INPUT, ByteStream, Text, name_of, open_stream, read_text
-from rankwise.data.string_column import StringColumn
-
-# ------------------------------------------------------------------------------------------------------- letor groups
-# Which rows of a LETOR text belong together: by their qids, or by the sizes in a file beside it.
-
+from rankwise.data.string_column import StringColumn, offsets
 
 SIDE_FILES = (".query", ".group")  # LightGBM's and XGBoost's names
-_LONGEST = 256  # letters of an id up to which all ids may take the room of the longest
-
-
-def as_written(tokens: StringColumn) -> NDArray[Any]:
-    """Ids as whole numbers if each is written as one is, else as the texts that they are (``007`` stays ``007``)."""
-    from rankwise._kernels.text.letor_lines import read_integers
-
-    data = tokens.data.view()
-    data.flags.writeable = False
-    numbers = np.empty(len(tokens), dtype=np.int64)
-    if read_integers(data, tokens.offset[:-1], np.diff(tokens.offset), numbers):
-        return numbers
-    texts = list(tokens)
-    if max(map(len, texts)) > _LONGEST or any(text.endswith("\0") for text in texts):  # NumPy drops zeros at the end
-        return np.array([*texts, None], dtype=object)[:-1]
-    return np.array(texts, dtype=str)
-
-
-def find_side_file(source: Any) -> str | None:
-    """The file of sizes that belongs to a text by its name: ``train.txt.query`` or ``train.txt.group``."""
-    if hasattr(source, "read") or name_of(source) == STANDARD_INPUT:
-        return None
-    name = name_of(source)
-    names = [name, name.removesuffix(".gz")]
-    return next((known + end for known in names for end in SIDE_FILES if os.path.isfile(known + end)), None)
-
-
-def group_sizes(query_file: Any, name: str, dropped: NDArray[np.bool_], n_rows: int) -> Grouping:
-    """Queries of the sizes that the file lists, one a line, without the rows that were dropped.
-
-    A query whose rows were all dropped is gone, as it would be from a text with qids.
-    """
-    n_lines = len(dropped) or n_rows
-    sizes = _read_sizes(query_file, name, n_lines)
-    if sum(sizes) != n_lines:
-        raise FileFormatError(
-            f"{name_of(query_file)}: the sizes add up to {sum(sizes):,}, but {name} has {n_lines:,} rows"
-        )
-    warn_of_empty(np.array(sizes, dtype=np.int64), name_of(query_file))
-    if len(dropped):
-        kept_before = np.concatenate([[0], np.cumsum(~dropped)])
-        kept = np.diff(kept_before[np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])])
-        return by_size(kept[kept > 0], n_rows)
-    return by_size(sizes, n_rows)
-
-
-def _read_sizes(query_file: Any, name: str, n_lines: int) -> list[int]:
-    """The sizes, none above the number of rows; Python's own numbers, whose sum does not wrap."""
-    text = read_text(query_file)
-    sizes = []
-    for number, line in enumerate(without_mark(text.data.tobytes(), text.name).splitlines(), start=1):
-        words = line.split()
-        if len(words) > 1 or not all(word.isdigit() and len(word) <= 18 for word in words):
-            shown = line.decode("utf-8", "replace").strip()
-            raise FileFormatError(f"{text.name}, line {number:,}: expected the size of a query, found {shown[:40]!r}")
-        for size in map(int, words):
-            if size > n_lines:
-                raise FileFormatError(
-                    f"{text.name}, line {number:,}: a query of {size:,} rows, but {name} has {n_lines:,} rows"
-                )
-            sizes.append(size)
-    return sizes
-
-
-# ------------------------------------------------------------------------------------------------------- letor stream
-# A LETOR text of any length as blocks of whole queries, cut where one run of a qid ends and the next begins.
-
-
+_LONGEST = 256  # letters of an id up to which all ids may take the memory of the longest
 Returning = Literal["error", "new"]
-
-
-def iter_blocks(stream: ByteStream, rows: int, skip_negative: bool) -> Iterator[tuple[Text, int]]:
-    """Blocks with at least ``rows`` rows, all but the last, and the number of each one's first line.
-
-    A row whose label begins with a minus does not count if ``skip_negative``. The bytes of a block are overwritten
-    by the next one.
-    """
-    from rankwise._kernels.text.letor_lines import find_last_run
-
-    held = _Held(stream.name)
-    first_line = 1
-    # place, rows so far, rows before the last run, first byte of that run, place and length of its qid (-2: none yet)
-    state = (0, 0, 0, 0, 0, -2)
-    ended = False
-    while not ended:
-        while not ended and state[2] < rows:
-            block = stream.read()
-            ended = not block
-            whole_lines = held.append(block)
-            state = find_last_run(held.text().data, whole_lines, skip_negative, state)
-        end = held.filled if ended else state[3]
-        text = held.text(end)
-        yield text, first_line
-        first_line = SourceLocation(stream.name, text.data, first_line).line(end)
-        held.forget(end)
-        place, seen, before, line, at, length = state
-        state = (place - end, seen - before, 0, line - end, at - end, length)
-
-
-class _Held:
-    """The text that has been read and not yet been given away, in memory that grows when it must."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._bytes = np.empty(1 << 21, dtype=np.uint8)
-        self._whole_lines = 0
-        self.filled = 0
-
-    def append(self, block: bytes) -> int:
-        """Add a block; returns where the last complete line ends."""
-        if self.filled + len(block) > len(self._bytes):
-            larger = np.empty(2 * len(self._bytes) + len(block), dtype=np.uint8)
-            larger[: self.filled] = self._bytes[: self.filled]
-            self._bytes = larger
-        self._bytes[self.filled : self.filled + len(block)] = np.frombuffer(block, dtype=np.uint8)
-        newline = block.rfind(b"\n")
-        if newline >= 0:
-            self._whole_lines = self.filled + newline + 1
-        self.filled += len(block)
-        return self._whole_lines
-
-    def text(self, end: int | None = None) -> Text:
-        """The bytes up to ``end``, all that are there by default."""
-        data = self._bytes[: self.filled if end is None else end]
-        data.flags.writeable = False
-        return Text(self._name, data)
-
-    def forget(self, end: int) -> None:
-        """Drop the bytes up to ``end`` and move the others to the front."""
-        self._bytes[: self.filled - end] = self._bytes[end : self.filled].copy()
-        self._whole_lines -= end
-        self.filled -= end
-
-
-def refuse_returning(table: LetorTable, seen: set[str], where: SourceLocation) -> None:
-    """Add the table's queries to those ``seen``; one that was there already, before another, is refused by name."""
-    last = None
-    for number, qid in enumerate(table.run_qid):
-        if qid != last and qid in seen:
-            line = where.line(int(table.run_at[number]))
-            raise FileFormatError(
-                f"{where.name}, line {line:,}: query {qid} returns after its rows have ended, and a stream needs them "
-                "together: read_letor takes rows in any order"
-            )
-        seen.add(qid)
-        last = qid
-
-
-def runs_as_lists(table: LetorTable) -> Grouping:
-    """Every run of rows with one qid is a list of its own, whatever stood before; memory of nothing is needed."""
-    qid = as_written(table.run_qid)
-    begins = np.concatenate([[True], qid[1:] != qid[:-1]])  # neighbours with one id are a run that was read in pieces
-    return Grouping(np.append(table.run_row[begins], len(table.y)).astype(np.int64), None, qid[begins])
 
 
 def read_letor(
@@ -196,35 +45,49 @@ def read_letor(
     query_file: Any = None,
     n_jobs: int | None = None,
 ) -> Queries:
-    """Judged lists from LETOR / SVMlight text.
+    """Read judged queries from LETOR / SVMlight text.
 
-    Lines end with a newline, or a carriage return and a newline; a carriage return alone, with text behind it, raises
-    an error. Blank lines and lines that begin with ``#`` are passed over; absent features are 0; rows of a query may
-    stand anywhere. Values are bit for bit what Python's ``float`` makes of them, whatever the number of threads. A file
-    that is not gzipped is mapped, and read straight into X: it must not be cut short meanwhile, which would end the
+    Lines end with a newline, or with a carriage return and a newline; a carriage return alone, with text behind it,
+    raises an error. Blank lines and lines that begin with ``#`` are skipped, absent features are 0, and the rows of a
+    query may stand anywhere. Values are bit for bit those of Python's ``float``, whatever the number of threads. A file
+    that is not gzipped is mapped and read directly into X: it must not be truncated meanwhile, which would end the
     process. An open binary file is read as a stream, to which that does not apply.
 
     Parameters
     ----------
-    path : path, ``-`` for standard input, or binary file object; gzip is recognised by its first bytes
-    dtype : float64, or float32 (the float64 value, rounded)
-    missing : what to do with ``NULL``, ``nan``, ``inf`` and numbers too large: "error", "zero", or "min" (the smallest
-        of that feature in the query, LETOR's rule)
-    unjudged : what to do with negative labels: "error", "drop" (leave the document out) or "zero" (label 0)
-    zero_based : whether feature ids begin at 0; "auto": yes if an id 0 occurs
-    n_features : width of X; default: as many as the largest id asks for, or as there are names. An id that asks for
-        more than 100 MB, and for more than 100 values for each byte of the text, raises an error unless this allows it
-    feature_names : one name a feature
-    query_file : for a text without qids, a file with the size of each query, one a line; default: the file beside
-        ``path`` whose name has ``.query`` (LightGBM) or ``.group`` (XGBoost) at the end, if it is there
-    n_jobs : threads; default: every core
+    path : path, ``-`` or binary file object
+        The text; ``-`` is standard input. gzip is recognised by its first bytes.
+    dtype : {"float64", "float32"}, default="float64"
+        The type of X; float32 is the rounded float64 value.
+    missing : {"error", "zero", "min"}, default="error"
+        What to do with ``NULL``, ``nan``, ``inf`` and numbers that are too large. "min" takes the smallest value of the
+        feature in the query (LETOR's rule).
+    unjudged : {"error", "drop", "zero"}, default="error"
+        What to do with negative labels: raise an error, leave the document out, or take label 0.
+    zero_based : bool or "auto", default="auto"
+        Whether feature ids begin at 0; "auto": yes if an id 0 occurs.
+    n_features : int, default=None
+        The width of X; None takes the largest id, or the number of names. An id that needs more than 100 MB, and more
+        than 100 values per byte of the text, raises an error unless this allows it.
+    feature_names : sequence of str, default=None
+        One name per feature.
+    query_file : path, ``-`` or binary file object, default=None
+        For a text without qids: a file with the size of each query, one per line. None takes the file beside ``path``
+        whose name ends in ``.query`` (LightGBM) or ``.group`` (XGBoost), if it exists.
+    n_jobs : int, default=None
+        The number of threads; None uses every core.
 
     Returns
     -------
-    Queries
-        ``qid`` holds whole numbers if every id is written as one, else texts as they stand in the file (``007``
-        stays ``007``). ``docid`` is X where a comment says ``docid = X``, else the comment's first word; it is None
-        if no row has a comment.
+    queries : Queries
+        ``qid`` holds integers if every id is written as one, otherwise texts as in the file (``007`` stays ``007``).
+        ``docid`` is X where a comment says ``docid = X``, otherwise the first word of the comment; it is None if no row
+        has a comment.
+
+    Raises
+    ------
+    FileFormatError
+        If the text cannot be read; the message names the line and the column.
 
     Examples
     --------
@@ -245,7 +108,7 @@ def read_letor(
         raise FileFormatError(f"{text.name}: every label is negative, and unjudged='drop' leaves no row")
     if table.rules.qid == code.WITH_QID:
         if query_file is not None:
-            raise RankwiseError(f"{text.name} has qids, so query_file={query_file!r} has nothing to say: leave it out")
+            raise RankwiseError(f"{text.name} has qids, so query_file={query_file!r} has no effect: leave it out")
         return _queries(table, how)
     query_file = find_side_file(path) if query_file is None else query_file
     if query_file is None:
@@ -270,25 +133,43 @@ def iter_letor(
     returning: Returning = "error",
     on_read: Callable[[int], object] | None = None,
 ) -> Iterator[Queries]:
-    """Judged lists from LETOR / SVMlight text of any length, block after block of whole queries.
+    """Read judged queries from LETOR / SVMlight text of any length, in blocks of whole queries.
 
-    Memory holds one block and the ids of the queries that have been. The rows of a query must stand together: an
-    id that returns after its rows have ended is refused by name. The first block decides how many features there
-    are (unless ``n_features`` or ``feature_names`` does) and whether ids begin at 0 (unless ``zero_based`` does).
+    Memory holds one block and the ids of the queries so far. The rows of a query must stand together: an id that
+    returns after its rows have ended raises an error that names it. The first block decides the number of features
+    (unless ``n_features`` or ``feature_names`` does) and whether ids begin at 0 (unless ``zero_based`` does).
 
     Parameters
     ----------
-    path, dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs : as for :func:`read_letor`
-    rows : documents that a block has at least, unless the text ends
-    returning : what to do with an id that returns after its rows have ended: "error", or "new": it begins another
-        list. With "new" no id is remembered, and a stream of any length takes the memory of one block; a block may
-        then hold an id more than once
-    on_read : is called with the number of bytes (packed ones, if the source is gzipped) each time some are read
+    path : path, ``-`` or binary file object
+        The text; ``-`` is standard input. gzip is recognised by its first bytes.
+    rows : int, default=100_000
+        The smallest number of documents of a block, except for the last one.
+    dtype : {"float64", "float32"}, default="float64"
+        The type of X.
+    missing : {"error", "zero", "min"}, default="error"
+        As for :func:`read_letor`.
+    unjudged : {"error", "drop", "zero"}, default="error"
+        As for :func:`read_letor`.
+    zero_based : bool or "auto", default="auto"
+        Whether feature ids begin at 0.
+    n_features : int, default=None
+        The width of X.
+    feature_names : sequence of str, default=None
+        One name per feature.
+    n_jobs : int, default=None
+        The number of threads; None uses every core.
+    returning : {"error", "new"}, default="error"
+        What to do with an id that returns after its rows have ended: raise an error, or begin another query. With "new"
+        no id is remembered, so that a stream of any length takes the memory of one block; a block may then hold an id
+        more than once.
+    on_read : callable, default=None
+        Receives the number of bytes (packed ones, if the source is gzipped) each time some are read.
 
-    Yields
-    ------
-    Queries
-        Each block decides for itself whether its ids are whole numbers or texts.
+    Returns
+    -------
+    blocks : iterator of Queries
+        The queries. Each block decides for itself whether its ids are integers or texts.
 
     Examples
     --------
@@ -298,8 +179,7 @@ def iter_letor(
     [['a'], ['b']]
     """
     rows = as_whole(rows, "rows", 1)
-    if returning not in ("error", "new"):
-        raise RankwiseError(f"returning is 'error' or 'new': found {returning!r}")
+    refuse_unless_one_of(returning, "returning", ("error", "new"))
     how = as_reading(dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs, streaming=True)
     return _iterate(path, rows, how, None if returning == "new" else set(), on_read)
 
@@ -307,7 +187,7 @@ def iter_letor(
 def _iterate(
     path: Any, rows: int, how: Reading, seen: set[str] | None, on_read: Callable[[int], object] | None
 ) -> Iterator[Queries]:
-    """The blocks; ``seen`` collects the ids that may not return, None: each run of rows with one id is a list."""
+    """The blocks; ``seen`` collects the ids that may not return, None makes each run of rows with one id a query."""
     with open_stream(path, on_read) as stream:
         for text, first_line in iter_blocks(stream, rows, skip_negative=how.rules.unjudged == code.DROP):
             table = read_table(text, _first_byte(text) if first_line == 1 else 0, how, first_line)
@@ -324,11 +204,10 @@ def _iterate(
 
 
 def _first_byte(text: Text) -> int:
-    """Where the text begins, after the mark that some editors put before UTF-8."""
-    head = text.data[:3].tobytes()
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise FileFormatError(f"{text.name} is written in UTF-16: save it as UTF-8")
-    return 3 if head == b"\xef\xbb\xbf" else 0
+    """Where the text begins: after the byte order mark of UTF-8, if it has one."""
+    head = text.data[:4].tobytes()
+    refuse_wide(head, text.name)
+    return len(MARK) if head.startswith(MARK) else 0
 
 
 def _queries(table: LetorTable, how: Reading, grouping: Grouping | None = None) -> Queries:
@@ -340,3 +219,154 @@ def _queries(table: LetorTable, how: Reading, grouping: Grouping | None = None) 
             places = slice(begin, end) if rows is None else rows[begin:end]
             table.X[places] = fill_missing(table.X[places], start[first : last + 1] - begin, None, how.missing)
     return Queries._trusted(table.X, table.y, start, rows, qid=qid, docid=table.docid, feature_names=how.names)
+
+
+# -------------------------------------------------------------------------------------------------- query ids and sizes
+
+
+def as_written(tokens: StringColumn) -> NDArray[Any]:
+    """Ids as integers if each is written as one, otherwise as texts (``007`` stays ``007``)."""
+    from rankwise._kernels.text.letor_lines import read_integers
+
+    data = tokens.data.view()
+    data.flags.writeable = False
+    numbers = np.empty(len(tokens), dtype=np.int64)
+    if read_integers(data, tokens.offset[:-1], np.diff(tokens.offset), numbers):
+        return numbers
+    texts = list(tokens)
+    if max(map(len, texts)) > _LONGEST or any(text.endswith("\0") for text in texts):  # NumPy drops zeros at the end
+        return np.array([*texts, None], dtype=object)[:-1]
+    return np.array(texts, dtype=str)
+
+
+def find_side_file(source: Any) -> str | None:
+    """The file of sizes that belongs to a text by its name: ``train.txt.query`` or ``train.txt.group``."""
+    if hasattr(source, "read") or name_of(source) == STANDARD_INPUT:
+        return None
+    name = name_of(source)
+    names = [name, name.removesuffix(".gz")]
+    return next((known + end for known in names for end in SIDE_FILES if os.path.isfile(known + end)), None)
+
+
+def group_sizes(query_file: Any, name: str, dropped: NDArray[np.bool_], n_rows: int) -> Grouping:
+    """Queries of the sizes that a file lists, one per line, without the rows that were dropped.
+
+    A query whose rows were all dropped disappears, as it does from a text with qids.
+    """
+    n_lines = len(dropped) or n_rows
+    sizes = _read_sizes(query_file, name, n_lines)
+    if sum(sizes) != n_lines:
+        raise FileFormatError(
+            f"{name_of(query_file)}: the sizes add up to {sum(sizes):,}, but {name} has {n_lines:,} rows"
+        )
+    warn_of_empty(np.array(sizes, dtype=np.int64), name_of(query_file))
+    if len(dropped):
+        kept_before = offsets(~dropped)
+        kept = np.diff(kept_before[offsets(sizes)])
+        return by_size(kept[kept > 0], n_rows)
+    return by_size(sizes, n_rows)
+
+
+def _read_sizes(query_file: Any, name: str, n_lines: int) -> list[int]:
+    """The sizes, none above the number of rows; Python's own integers, whose sum does not wrap around."""
+    text = read_text(query_file)
+    sizes = []
+    for number, line in enumerate(without_mark(text.data.tobytes(), text.name).splitlines(), start=1):
+        words = line.split()
+        if len(words) > 1 or not all(word.isdigit() and len(word) <= 18 for word in words):
+            shown = line.decode("utf-8", "replace").strip()
+            raise FileFormatError(f"{text.name}, line {number:,}: expected the size of a query, found {shown[:40]!r}")
+        for size in map(int, words):
+            if size > n_lines:
+                raise FileFormatError(
+                    f"{text.name}, line {number:,}: a query of {size:,} rows, but {name} has {n_lines:,} rows"
+                )
+            sizes.append(size)
+    return sizes
+
+
+# --------------------------------------------------------------------------------------------------- blocks of a stream
+
+
+def iter_blocks(stream: ByteStream, rows: int, skip_negative: bool) -> Iterator[tuple[Text, int]]:
+    """Blocks with at least ``rows`` rows, except for the last one, and the number of each block's first line.
+
+    Rows whose label begins with a minus are not counted if ``skip_negative``. The bytes of a block are overwritten by
+    the next one.
+    """
+    from rankwise._kernels.text.letor_lines import find_last_run
+
+    held = _Held(stream.name)
+    first_line = 1
+    # place, rows so far, rows before the last run, first byte of that run, place and length of its qid (-2: none yet)
+    state = (0, 0, 0, 0, 0, -2)
+    ended = False
+    while not ended:
+        while not ended and state[2] < rows:
+            block = stream.read()
+            ended = not block
+            whole_lines = held.append(block)
+            state = find_last_run(held.text().data, whole_lines, skip_negative, state)
+        end = held.filled if ended else state[3]
+        text = held.text(end)
+        yield text, first_line
+        first_line = SourceLocation(stream.name, text.data, first_line).line(end)
+        held.forget(end)
+        place, seen, before, line, at, length = state
+        state = (place - end, seen - before, 0, line - end, at - end, length)
+
+
+class _Held:
+    """The text that has been read and not yet been handed out, in memory that grows on demand."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._bytes = np.empty(1 << 21, dtype=np.uint8)
+        self._whole_lines = 0
+        self.filled = 0
+
+    def append(self, block: bytes) -> int:
+        """Add a block; returns where the last complete line ends."""
+        if self.filled + len(block) > len(self._bytes):
+            larger = np.empty(2 * len(self._bytes) + len(block), dtype=np.uint8)
+            larger[: self.filled] = self._bytes[: self.filled]
+            self._bytes = larger
+        self._bytes[self.filled : self.filled + len(block)] = np.frombuffer(block, dtype=np.uint8)
+        newline = block.rfind(b"\n")
+        if newline >= 0:
+            self._whole_lines = self.filled + newline + 1
+        self.filled += len(block)
+        return self._whole_lines
+
+    def text(self, end: int | None = None) -> Text:
+        """The bytes up to ``end``; all bytes by default."""
+        data = self._bytes[: self.filled if end is None else end]
+        data.flags.writeable = False
+        return Text(self._name, data)
+
+    def forget(self, end: int) -> None:
+        """Drop the bytes up to ``end`` and move the others to the front."""
+        self._bytes[: self.filled - end] = self._bytes[end : self.filled].copy()
+        self._whole_lines -= end
+        self.filled -= end
+
+
+def refuse_returning(table: LetorTable, seen: set[str], where: SourceLocation) -> None:
+    """Add the queries of a table to ``seen``; a query that was there already, before another one, raises an error."""
+    last = None
+    for number, qid in enumerate(table.run_qid):
+        if qid != last and qid in seen:
+            line = where.line(int(table.run_at[number]))
+            raise FileFormatError(
+                f"{where.name}, line {line:,}: query {qid} returns after its rows have ended, and a stream needs them "
+                "together: read_letor takes rows in any order"
+            )
+        seen.add(qid)
+        last = qid
+
+
+def runs_as_lists(table: LetorTable) -> Grouping:
+    """Make every run of rows with one qid a query of its own, without memory of earlier runs."""
+    qid = as_written(table.run_qid)
+    begins = np.concatenate([[True], qid[1:] != qid[:-1]])  # neighbours with one id are a run that was read in pieces
+    return Grouping(np.append(table.run_row[begins], len(table.y)).astype(np.int64), None, qid[begins])

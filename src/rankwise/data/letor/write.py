@@ -1,4 +1,7 @@
-"""Write judged lists as LETOR / SVMlight text that reads back bit for bit."""
+"""Write judged queries as LETOR / SVMlight text that reads back bit for bit.
+
+Rows are formatted in blocks on threads by the kernels of :mod:`rankwise._kernels.text.written` and written in order.
+"""
 
 import gzip
 import os
@@ -22,18 +25,21 @@ _BLANKS = b" \t\n\r\v\f"
 
 
 def write_letor(queries: Queries, path: str | os.PathLike[str], *, sparse: bool = False) -> None:
-    """Write ``label qid:id feature:value ... # docid``, a line for each document, in the order of the rows.
+    """Write ``label qid:id feature:value ... # docid``, one line per document, in the order of the rows.
 
-    :func:`read_letor` gives back the same X and y, bit for bit (float32 if it is asked for), the same qids and
-    docids. Feature ids begin at 1. The format carries neither feature names nor query weights; an id that is a text
-    but is written as a whole number comes back as that number; queries without ids are numbered from 0. The file is
-    written beside ``path`` and renamed when it is complete.
+    :func:`read_letor` gives back the same X and y, bit for bit (float32 if it is requested), and the same qids and
+    docids. Feature ids begin at 1. The format carries neither feature names nor query weights. An id that is a text but
+    is written as an integer comes back as that integer; queries without ids are numbered from 0. The file is written
+    beside ``path`` and renamed when it is complete.
 
     Parameters
     ----------
-    queries : labelled; no id twice, and no id with blanks in it
-    path : gzipped if it ends in ``.gz``
-    sparse : leave values of 0 out
+    queries : Queries
+        Queries with labels, without repeated ids and without blanks in ids.
+    path : path
+        The file, gzipped if it ends in ``.gz``.
+    sparse : bool, default=False
+        Whether zeros are left out.
 
     Examples
     --------
@@ -45,7 +51,7 @@ def write_letor(queries: Queries, path: str | os.PathLike[str], *, sparse: bool 
     columns = _Columns.of(as_queries(queries, "write_letor"))
     with writing(path) as part, open(part, "wb") as file:
         if path_of(path).endswith(".gz"):
-            # no name and no time of writing: the same lists give the same bytes
+            # no name and no time of writing: the same queries give the same bytes
             with gzip.GzipFile("", "wb", 6, file, 0) as packed:
                 _write(columns, sparse, packed)
         else:
@@ -53,7 +59,7 @@ def write_letor(queries: Queries, path: str | os.PathLike[str], *, sparse: bool 
 
 
 class _Columns(NamedTuple):
-    """What a line is made of, as the compiled writer takes it."""
+    """The parts of all lines, as the compiled writer takes them."""
 
     X: NDArray[Any]
     y: NDArray[np.float64]
@@ -63,20 +69,22 @@ class _Columns(NamedTuple):
 
     @classmethod
     def of(cls, queries: Queries) -> "_Columns":
+        """The columns of queries; ids that the format cannot hold raise an error."""
         qid = StringColumn.of(queries.names())
         names = list(qid)
         if (twice := first_repeated(names)) is not None:
-            raise DataError(f"query {twice!r} is there twice, and its lists would become one")
+            raise DataError(f"query {twice!r} occurs twice, and the two queries would become one")
         _refuse_blanks(qid, "query", b"#")
         if "" in names:
             raise DataError(f"query {names.index('')} has an empty id, which the format cannot hold")
         docid = StringColumn.of([]) if queries.docid is None else StringColumn.concat([queries.docid])
-        docid.data.flags.writeable = False  # as that of the others is: compiled code is made for one of the two
+        docid.data.flags.writeable = False  # as the other arrays are: kernels are compiled for one of the two
         _refuse_blanks(docid, "document", b"")
         return cls(queries.X, queries.labels(), queries.query_of_row, qid, docid)
 
 
 def _refuse_blanks(texts: StringColumn, what: str, others: bytes) -> None:
+    """Refuse ids with a byte that would end them in the text."""
     bad = np.flatnonzero(np.isin(texts.data, np.frombuffer(_BLANKS + others, dtype=np.uint8)))
     if len(bad):
         name = texts[int(np.searchsorted(texts.offset, bad[0], side="right")) - 1]
@@ -84,6 +92,7 @@ def _refuse_blanks(texts: StringColumn, what: str, others: bytes) -> None:
 
 
 def _write(columns: _Columns, sparse: bool, file: IO[bytes] | gzip.GzipFile) -> None:
+    """Format blocks on threads and write them in order."""
     blocks = list(_blocks(columns))
     for first in range(0, len(blocks), BATCH):
         for text in drive.run(lambda *rows: _formatted(columns, sparse, *rows), blocks[first : first + BATCH]):
@@ -91,7 +100,7 @@ def _write(columns: _Columns, sparse: bool, file: IO[bytes] | gzip.GzipFile) -> 
 
 
 def _row_buffer(columns: _Columns) -> int:
-    """Bytes that suffice for a row, its ids apart."""
+    """Bytes that are enough for a row without its ids."""
     from rankwise._kernels.text.written import LONGEST_NUMBER
 
     width = int(columns.X.shape[1])
@@ -99,6 +108,7 @@ def _row_buffer(columns: _Columns) -> int:
 
 
 def _blocks(columns: _Columns) -> Iterator[tuple[int, int]]:
+    """Ranges of rows that are formatted together."""
     n_rows = len(columns.y)
     step = max(1, BLOCK // _row_buffer(columns))
     return ((first, min(first + step, n_rows)) for first in range(0, n_rows, step))
@@ -128,7 +138,7 @@ def _formatted(columns: _Columns, sparse: bool, first: int, last: int) -> bytes:
 def _long_texts(
     X: NDArray[Any], y: NDArray[np.float64], row: NDArray[np.int64], column: NDArray[np.int64]
 ) -> StringColumn:
-    """The shortest text that is read as each float64, or nine digits, which suffice for any float32."""
+    """The shortest text that reads back as each float64, or nine digits, which are enough for any float32."""
     features = column >= 0
     values = y[row]
     values[features] = X[row[features], column[features]]
@@ -137,6 +147,4 @@ def _long_texts(
         texts = [f"{value:.9g}" if is_feature else repr(value) for value, is_feature in pairs]
     else:
         texts = list(map(repr, values.tolist()))
-    offset = np.zeros(len(texts) + 1, dtype=np.int64)
-    np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), out=offset[1:])
-    return StringColumn(np.frombuffer("".join(texts).encode(), dtype=np.uint8), offset)
+    return StringColumn.of(texts)

@@ -1,1 +1,4 @@
-"""Generated data: judged queries like those of a search engine, and streams whose best ranker is known."""
+"""Simulated judged queries.
+
+`lists` makes sets like those of a web search engine, `streams` makes streams whose best linear ranker is known.
+"""

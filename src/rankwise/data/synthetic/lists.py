@@ -1,4 +1,4 @@
-"""`make_lists`: made-up judged lists that look like those of a web search engine, for demonstrations and tests."""
+"""`make_lists`: simulated judged queries like those of a web search engine, for demonstrations and tests."""
 
 import math
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from rankwise.data.queries import Queries
 
 Floats = NDArray[np.float64]
 
-# What makes a document useful: aspect -> (how much it counts, how much of it is shared with the other aspects).
-# Text aspects go together, links and clicks less so; nothing that is measured sees more than one of them.
+# What makes a document useful: aspect -> (its coefficient, its correlation with what all aspects share).
+# Text aspects go together, links and clicks less so; no feature observes more than one of them.
 _ASPECTS = {
     "title": (1.0, 0.6),
     "body": (0.8, 0.7),
@@ -26,7 +26,7 @@ _ASPECTS = {
     "freshness": (0.3, 0.0),
     "spam": (-0.5, -0.1),
 }
-# How far queries differ in how good their documents are, in units of what documents differ.
+# The spread of the mean usefulness between queries, in units of the spread between documents.
 _QUERY_SPREAD = 0.6
 # Each grade is this much rarer than the one below: with 5 grades 59, 25, 10, 4 and 2 % of the documents.
 _GRADE_RATIO = 0.42
@@ -42,34 +42,42 @@ def make_lists(
     random_state: int | np.random.Generator = 0,
     dtype: Literal["float64", "float32"] = "float64",
 ) -> Queries:
-    r"""Made-up judged lists like those of a web search engine.
+    r"""Simulate judged queries like those of a web search engine.
 
     Every document has seven hidden aspects (how well its title, body and anchor texts match, its authority, clicks,
     freshness and spam), correlated normal numbers a. Its label is the grade of
 
     .. math:: u = \sum_k c_k a_k + \text{quality of its query} + \text{noise},
 
-    cut so that grades are skewed towards 0. Each feature sees one aspect through noise of its own and on a scale
-    of its own, as in real logs: BM25 scores that grow with the rarity of the query's words, log-probabilities below
-    0, counts with many zeros, link counts with heavy tails, page ranks around 1e-3, ages in seconds up to 1e8, and two
-    that are constant within a query. So no single feature ranks well, a linear combination of them ranks
-    clearly better, better still after scaling, and the noise keeps any ranker from being perfect. Some queries have
-    no relevant document, some a single document. This is no model of any real engine or data set.
+    cut so that grades are skewed towards 0. Each feature observes one aspect through noise of its own and on a scale of
+    its own, as in real logs: BM25 scores that grow with the rarity of the query's words, log-probabilities below 0,
+    counts with many zeros, link counts with heavy tails, page ranks around 1e-3, ages in seconds up to 1e8, and two
+    that are constant within a query. So no single feature ranks well, a linear combination of them ranks clearly
+    better, better still after scaling, and the noise keeps any ranker from being perfect. Some queries have no relevant
+    document, some a single document. This is not a model of any real engine or data set.
 
     Parameters
     ----------
-    queries : how many
-    documents : (fewest, most) documents a query, drawn so that short lists are as common as long ones on a
-        logarithmic scale; or the same number for all
-    features : how many; beyond 20 they are further, differently noisy looks at the same aspects
-    grades : labels are 0 .. grades - 1
-    noise : how much of the label no feature can explain, relative to what the aspects explain
-    random_state : seed or generator
-    dtype : of X
+    queries : int, default=200
+        The number of queries.
+    documents : int or (int, int), default=(1, 200)
+        (fewest, most) documents per query, drawn so that short queries are as common as long ones on a logarithmic
+        scale; or the same number for all.
+    features : int, default=20
+        The number of features; beyond 20 they observe the same aspects again, with other noise.
+    grades : int, default=5
+        Labels are 0 .. grades - 1.
+    noise : float, default=0.5
+        How much of the label no feature can explain, relative to what the aspects explain.
+    random_state : int or numpy.random.Generator, default=0
+        The seed or generator.
+    dtype : {"float64", "float32"}, default="float64"
+        The type of X.
 
     Returns
     -------
-    queries : :class:`Queries` with query ids, document ids and feature names
+    queries : Queries
+        With query ids, document ids and feature names.
 
     Examples
     --------
@@ -82,13 +90,12 @@ def make_lists(
     fewest, most = checks.as_range(documents, "documents")
     if queries < 1 or features < 1 or not 1 <= fewest <= most:
         raise RankwiseError(
-            "make_lists needs at least one query, one feature and one document a query: "
+            "make_lists needs at least one query, one feature and one document per query: "
             f"found queries={queries}, features={features}, documents={documents}"
         )
     if grades < 2 or not checks.is_number(noise) or not 0 <= noise < math.inf:
         raise RankwiseError(f"grades is 2 or more and noise 0 or more: found grades={grades}, noise={noise}")
-    if dtype not in ("float64", "float32"):
-        raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}")
+    checks.refuse_unless_one_of(dtype, "dtype", ("float64", "float32"))
     random = checks.as_random(random_state)
     sizes = np.exp(random.uniform(math.log(fewest), math.log(most + 1), size=queries)).astype(np.int64)
     sizes = np.clip(sizes, fewest, most)
@@ -111,7 +118,7 @@ def make_lists(
 
 @dataclass(frozen=True, slots=True)
 class _Pages:
-    """The hidden side of all documents: their aspects, and their queries' words."""
+    """The hidden state of all documents: their aspects, and the words of their queries."""
 
     aspect: dict[str, Floats]
     words: NDArray[np.int64]  # of the document's query
@@ -121,6 +128,7 @@ class _Pages:
 
     @classmethod
     def draw(cls, sizes: NDArray[np.int64], random: np.random.Generator) -> "_Pages":
+        """Documents of queries of these sizes."""
         n_documents = int(sizes.sum())
         common = random.standard_normal(n_documents)
         aspect = {}
@@ -137,7 +145,7 @@ class _Pages:
         return np.asarray(seen / math.hypot(1, blur))
 
     def bm25(self, aspect: str, blur: float, shift: float = 0.0) -> Floats:
-        """Saturating, 0 where nothing matches, larger for rare words and long queries."""
+        """A saturating score: 0 where nothing matches, larger for rare words and long queries."""
         return self.rarity * np.sqrt(self.words) * np.maximum(0, np.tanh((self.see(aspect, blur) + 1 + shift) / 2))
 
     def count(self, aspect: str, blur: float, level: float, tail: float) -> Floats:

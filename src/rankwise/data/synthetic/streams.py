@@ -1,8 +1,12 @@
-"""Streams: simulated streams of judged lists whose best linear ranker is known, separable, noisy or drifting."""
+"""`Stream`: simulated streams of judged queries whose best linear ranker is known.
+
+:func:`separable_stream`, :func:`noisy_stream` and :func:`drifting_stream` make streams in which one weight vector ranks
+all queries perfectly, some judgements are wrong, or the best weight vector turns.
+"""
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -12,12 +16,13 @@ from numpy.typing import NDArray
 from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import as_random, as_range, as_whole, is_number
-from rankwise.data.queries import Queries, Query
+from rankwise.data.queries import Queries
+from rankwise.data.query import Query
 
 Vector = NDArray[np.float64]
 Flip = Literal["labels", "queries"]
 
-# Feature values that are drawn together (2 MB): it decides the bits of a stream, so it belongs to its definition.
+# Feature values that are drawn together (2 MB). It decides the bits of a stream, so it is part of its definition.
 _BLOCK_VALUES = 1 << 18
 # How far documents lie from the line of the comparator, root mean square, in units of the radius.
 _SPREAD = 0.5
@@ -25,7 +30,7 @@ _SPREAD = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    r"""A stream of judged lists with a hidden comparator u_t, drawn block by block and never held as a whole.
+    r"""A stream of judged queries with a hidden comparator u_t, drawn block by block and never held as a whole.
 
     A document of grade g in round t is
 
@@ -33,13 +38,36 @@ class Stream:
 
     with normal p of root mean square length radius / 2, shortened where x would leave the ball of the radius, and a
     uniform in the band of its grade. Bands are as wide as the margin, or narrower where that does not fit, and lie
-    symmetrically around 0. So before anything is flipped, in exact arithmetic on the numbers that are handed out,
+    symmetrically around 0. So before anything is flipped, in exact arithmetic on the numbers that the stream yields,
 
-    - documents of different grades in one list differ by at least ``margin`` along u_t, the better one above;
+    - documents of different grades in one query differ by at least ``margin`` along u_t, the better one above;
     - no row is longer than ``radius`` and no comparator longer than 1 (shorter only by rounding).
 
-    Make one by :func:`separable_stream`, :func:`noisy_stream` or :func:`drifting_stream`, which say what the parameters
-    mean. The same seed gives the same bits, however the stream is read: as a whole, by blocks, or from any round on.
+    :func:`separable_stream`, :func:`noisy_stream` and :func:`drifting_stream` make streams. The same seed gives the
+    same bits, however the stream is read: as a whole, by blocks, or from any round on.
+
+    Parameters
+    ----------
+    n_queries : int
+        The number of rounds.
+    documents : (int, int)
+        (fewest, most) documents per query.
+    features : int
+        The number of features.
+    grades : int
+        Labels are 0 .. grades - 1.
+    margin : float
+        The smallest difference along the comparator of two documents of different grades in one query.
+    radius : float
+        The largest length of a row.
+    noise : float, default=0.0
+        The share of labels or queries that are flipped.
+    flip : {"labels", "queries"}, default="labels"
+        What is flipped.
+    angle : float, default=0.0
+        The angle by which the comparator turns per round, in radians.
+    seed : int, default=0
+        The seed of the random numbers.
 
     Examples
     --------
@@ -72,14 +100,14 @@ class Stream:
         fewest, most = as_range(self.documents, "documents")
         if self.n_queries < 1 or self.features < 1 or not 1 <= fewest <= most:
             raise RankwiseError(
-                "a stream has at least one query, one feature and one document a query: "
+                "a stream has at least one query, one feature and one document per query: "
                 f"found n_queries={self.n_queries}, features={self.features}, documents={self.documents}"
             )
         if self.grades < 2 or self.seed < 0:
             raise RankwiseError(
                 f"a stream has 2 grades or more and a seed of 0 or more: found grades={self.grades}, seed={self.seed}"
             )
-        # squares of the radius are taken
+        # the radius is squared below
         if not 0 < self.radius < 1e150 or not 0 < self.margin < 2 * self.radius / (self.grades - 1) * (1 - 1e-9):
             raise RankwiseError(
                 "the radius is above 0 and below 1e150, and the margin between 0 and 2 radius / (grades - 1), or "
@@ -102,33 +130,61 @@ class Stream:
         return self.n_queries
 
     def __iter__(self) -> Iterator[Query]:
-        """The judged lists, one after the other."""
+        """The judged queries, one after the other."""
         return (query for block in self.blocks() for query in block)
 
     def blocks(self, *, first: int = 0) -> Iterator[Queries]:
-        """The stream from query ``first`` on, in blocks of whole queries, as :func:`rankwise.iter_letor` gives them.
+        """The stream in blocks of whole queries, as :func:`rankwise.iter_letor` gives them.
 
         A block takes about 2 MB, or one query if that takes more. The query ids are the numbers of the rounds.
+
+        Parameters
+        ----------
+        first : int, default=0
+            The first round.
+
+        Returns
+        -------
+        blocks : iterator of Queries
+            The queries from round ``first`` on.
         """
         if not 0 <= first <= self.n_queries:
             raise RankwiseError(f"first is a round of this stream, 0 to {self.n_queries:,}: found {first}")
         return self._blocks(first)
 
     def _blocks(self, first: int) -> Iterator[Queries]:
+        """The blocks from a checked round on."""
         size = self._block_queries
         for number in range(first // size, -(-self.n_queries // size)):
             begin, end = number * size, min((number + 1) * size, self.n_queries)
-            # A whole block is drawn even where the last one is cut: the first lists of a longer stream are the same.
+            # A whole block is drawn even where the last one is cut: the first queries of a longer stream are the same.
             block = self._draw(number)[max(first - begin, 0) : end - begin]
             if len(block):
                 yield block
 
     def queries(self) -> Queries:
-        """All judged lists at once."""
+        """All judged queries at once.
+
+        Returns
+        -------
+        queries : Queries
+            The whole stream.
+        """
         return Queries.concat(list(self.blocks()))
 
     def comparator(self, t: int = 0) -> Vector:
-        """u_t: the unit vector that ranks round ``t`` (counted from 0) with the margin."""
+        """u_t: the unit vector that ranks a round with the margin.
+
+        Parameters
+        ----------
+        t : int, default=0
+            The round, counted from 0.
+
+        Returns
+        -------
+        u : ndarray of float64, shape (n_features,)
+            The comparator.
+        """
         (u,) = self._comparators(np.array([t]))
         return np.asarray(u)
 
@@ -136,11 +192,12 @@ class Stream:
 
     @property
     def _block_queries(self) -> int:
+        """The number of queries per block."""
         return max(1, _BLOCK_VALUES // (self.documents[1] * self.features))
 
     @property
     def _guard(self) -> float:
-        """More than all roundings together can take away from a difference along the comparator."""
+        """More than all rounding errors together can take away from a difference along the comparator."""
         return 16 * (self.features + 8) * float(np.finfo(np.float64).eps) * self.radius
 
     @cached_property
@@ -155,6 +212,7 @@ class Stream:
         return first, other
 
     def _comparators(self, rounds: NDArray[np.int64]) -> Vector:
+        """The comparators of these rounds."""
         first, other = self._plane
         turned = np.cos(self.angle * rounds)[:, None] * first + np.sin(self.angle * rounds)[:, None] * other
         longest = 1 + (self.features + 8) * np.finfo(np.float64).eps
@@ -180,10 +238,10 @@ class Stream:
         return Queries._trusted(X, labels, start, qid=rounds)
 
     def _place(self, grade: NDArray[np.int64], u: Vector, random: np.random.Generator) -> Vector:
-        """Rows of these grades around the comparators ``u``, one of all rows or one a row."""
+        """Rows of these grades around the comparators ``u``, one for all rows or one per row."""
         reach = self.radius - self._guard
         gap = self.margin + self._guard
-        # Bands take half of the room that the gaps leave at most, so that the outer grades can spread, too.
+        # Bands take at most half of the space that the gaps leave, so that the outer grades can spread too.
         width = min(self.margin, (2 * reach - (self.grades - 1) * gap) / (2 * self.grades))
         lowest = -((self.grades - 1) * gap + self.grades * width) / 2
         along = lowest + grade * (gap + width) + width * random.random(len(grade))
@@ -207,33 +265,53 @@ def separable_stream(
     radius: float = 1.0,
     random_state: int | np.random.Generator = 0,
 ) -> Stream:
-    """Judged lists that one hidden unit vector ranks perfectly, with a margin.
+    """Simulate judged queries that one hidden unit vector ranks perfectly, with a margin.
 
-    The simulation of the online perceptron for ranking: by default 20 documents a query, 20 features and 5 grades,
-    uniform over the documents; normal features around a centre of each grade; a comparator drawn from a normal
-    distribution and scaled to length 1. Where the text is silent the choice is ours: the centres of the grades lie on
-    the line of the comparator, along which documents are uniform in disjoint bands instead of normal, so that the
-    margin holds in every list and not just on average; across it all grades are alike; rows are bounded by a radius.
+    This is the simulation of the online perceptron for ranking: by default 20 documents per query, 20 features and 5
+    grades, uniform over the documents; normal features around a centre of each grade; a comparator drawn from a normal
+    distribution and scaled to length 1. Where the paper leaves a choice open, this package chooses as follows. The
+    centres of the grades lie on the line of the comparator, along which documents are uniform in disjoint bands instead
+    of normal, so that the margin holds in every query and not just on average. Across that line all grades are alike.
+    Rows are bounded by a radius.
 
     Parameters
     ----------
-    n_queries : rounds of the stream
-    documents : documents a query, or (fewest, most), all numbers between being as likely
-    features : dimensions; with 1 there is nothing but the line of the comparator
-    grades : labels are 0 .. grades - 1, uniform, so that a short list may hold a single grade
-    margin : smallest difference along the comparator of two documents of different grades in one list
-    radius : no row is longer
-    random_state : seed, or a generator from which one is drawn
+    n_queries : int
+        The number of rounds.
+    documents : int or (int, int), default=20
+        The number of documents per query, or (fewest, most), all numbers between being equally likely.
+    features : int, default=20
+        The number of features; with 1 there is only the line of the comparator.
+    grades : int, default=5
+        Labels are 0 .. grades - 1, uniform, so that a short query may hold a single grade.
+    margin : float, default=0.1
+        The smallest difference along the comparator of two documents of different grades in one query.
+    radius : float, default=1.0
+        The largest length of a row.
+    random_state : int or numpy.random.Generator, default=0
+        The seed, or a generator from which one is drawn.
 
     Returns
     -------
-    stream : :class:`Stream`
+    stream : Stream
+        The stream.
 
     References
     ----------
-    Section 8 and equation (21) of the online perceptron for ranking.
+    S. Chaudhuri and A. Tewari (2015). Perceptron like algorithms for online learning to rank. arXiv:1508.00842, Section
+    8 and equation (21).
     """
-    return _stream(n_queries, documents, features, grades, margin, radius, random_state)
+    generator = isinstance(random_state, np.random.Generator)
+    seed = as_random(random_state).integers(1 << 63) if generator else as_whole(random_state, "random_state")
+    return Stream(
+        n_queries=n_queries,
+        documents=as_range(documents, "documents"),
+        features=features,
+        grades=grades,
+        margin=margin,
+        radius=radius,
+        seed=int(seed),
+    )
 
 
 def noisy_stream(
@@ -248,16 +326,37 @@ def noisy_stream(
     radius: float = 1.0,
     random_state: int | np.random.Generator = 0,
 ) -> Stream:
-    """A separable stream in which some judgements are wrong: the same documents as without noise, other labels.
+    """Simulate a separable stream in which some judgements are wrong.
+
+    The documents are those of :func:`separable_stream` with the same seed; only the labels differ.
 
     Parameters
     ----------
-    noise : share of what is flipped, each with this probability
-    flip : "labels": a document gets another grade, all others being as likely; "queries": all grades of a list
-        are turned around, g into grades - 1 - g, so that its comparator is the worst there is
-    n_queries, documents, features, grades, margin, radius, random_state : as for :func:`separable_stream`
+    n_queries : int
+        The number of rounds.
+    noise : float, default=0.1
+        The probability with which each label or query is flipped.
+    flip : {"labels", "queries"}, default="labels"
+        "labels": a document gets another grade, all others being equally likely. "queries": all grades of a query are
+        reversed, g into grades - 1 - g, so that its comparator is the worst possible.
+    documents, features, grades, margin, radius, random_state : as in separable_stream
+        See :func:`separable_stream`.
+
+    Returns
+    -------
+    stream : Stream
+        The stream.
     """
-    return _stream(n_queries, documents, features, grades, margin, radius, random_state, noise=noise, flip=flip)
+    clean = separable_stream(
+        n_queries,
+        documents=documents,
+        features=features,
+        grades=grades,
+        margin=margin,
+        radius=radius,
+        random_state=random_state,
+    )
+    return replace(clean, noise=noise, flip=flip)
 
 
 def drifting_stream(
@@ -271,47 +370,36 @@ def drifting_stream(
     radius: float = 1.0,
     random_state: int | np.random.Generator = 0,
 ) -> Stream:
-    """A stream whose comparator turns: u_t = cos(angle t) u_0 + sin(angle t) v, with a hidden unit vector v across u_0.
+    """Simulate a stream whose comparator turns: u_t = cos(angle t) u_0 + sin(angle t) v, v a unit vector across u_0.
 
     Every round is separable with the margin by its own comparator, ``stream.comparator(t)``; a longer stream by none.
 
     Parameters
     ----------
-    angle : in radians a round
-    n_queries, documents, features, grades, margin, radius, random_state : as for :func:`separable_stream`
+    n_queries : int
+        The number of rounds.
+    angle : float, default=1e-3
+        The angle per round, in radians.
+    documents, features, grades, margin, radius, random_state : as in separable_stream
+        See :func:`separable_stream`.
+
+    Returns
+    -------
+    stream : Stream
+        The stream.
     """
-    return _stream(n_queries, documents, features, grades, margin, radius, random_state, angle=angle)
-
-
-def _stream(
-    n_queries: int,
-    documents: int | tuple[int, int],
-    features: int,
-    grades: int,
-    margin: float,
-    radius: float,
-    random_state: int | np.random.Generator,
-    *,
-    noise: float = 0.0,
-    flip: Flip = "labels",
-    angle: float = 0.0,
-) -> Stream:
-    generator = isinstance(random_state, np.random.Generator)
-    seed = as_random(random_state).integers(1 << 63) if generator else as_whole(random_state, "random_state")
-    return Stream(
-        n_queries=n_queries,
-        documents=as_range(documents, "documents"),
+    still = separable_stream(
+        n_queries,
+        documents=documents,
         features=features,
         grades=grades,
         margin=margin,
         radius=radius,
-        noise=noise,
-        flip=flip,
-        angle=angle,
-        seed=int(seed),
+        random_state=random_state,
     )
+    return replace(still, angle=angle)
 
 
 def _dots(A: Vector, B: Vector) -> Vector:
-    """Products row by row, whatever the number of threads, which BLAS does not promise."""
+    """Products row by row, with the same bits for any number of threads, which BLAS does not guarantee."""
     return np.asarray(np.einsum("ij,ij->i", A, np.broadcast_to(B, A.shape)))

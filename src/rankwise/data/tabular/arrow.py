@@ -17,7 +17,7 @@ _ROWS = 100_000
 
 
 def read(name: str, suffix: str) -> tuple[Any, dict[str, Any]]:
-    """The whole table, and what rankwise noted in the file."""
+    """The whole table, and the facts that rankwise noted in the file."""
     file = opened(name, suffix)
     with refusing(name):
         return file.whole(), file.facts
@@ -25,7 +25,19 @@ def read(name: str, suffix: str) -> tuple[Any, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class ArrowFile:
-    """An open file: the names of its columns, what rankwise noted in it, and two ways to its rows."""
+    """An open file.
+
+    Attributes
+    ----------
+    name : str
+        The name of the file.
+    names : list of str
+        The columns.
+    facts : dict
+        What :func:`write_table` noted in the file.
+    whole : callable
+        Reads the whole table.
+    """
 
     name: str
     names: list[str]
@@ -34,7 +46,9 @@ class ArrowFile:
     _pieces: Callable[[list[str], int], Iterator[tuple[Any, float]]]
 
     def batches(self, columns: Columns, rows: int | None, on_read: Callable[[int], object] | None) -> Iterator[Any]:
-        """Tables of about so many rows with the columns that are read; a share of the file's bytes is told for each."""
+        """Tables of about ``rows`` rows with the columns that are read; ``on_read`` receives a share of the bytes for
+        each.
+        """
         needed = [*columns.features, *(name for name in columns[:4] if name is not None)]
         with refusing(self.name):
             for table, share in self._pieces(list(dict.fromkeys(needed)), rows or _ROWS):
@@ -44,7 +58,7 @@ class ArrowFile:
 
 
 def opened(name: str, suffix: str) -> ArrowFile:
-    """Open a file of one of the :data:`ENDINGS`."""
+    """Open a file with one of the :data:`ENDINGS`."""
     require("pyarrow")
     if os.path.isdir(name) or not os.path.exists(name):
         found = "it is a folder" if os.path.isdir(name) else "there is no such file"
@@ -54,6 +68,7 @@ def opened(name: str, suffix: str) -> ArrowFile:
 
 
 def _parquet(name: str) -> ArrowFile:
+    """Open a Parquet file."""
     arrow = require("pyarrow")
     file = require("pyarrow.parquet").ParquetFile(name)
 
@@ -65,7 +80,7 @@ def _parquet(name: str) -> ArrowFile:
 
 
 def _arrow(name: str) -> ArrowFile:
-    """Both forms of Arrow files, read and not mapped: what is read stays good whatever happens to the file."""
+    """Open an Arrow file of either form; it is read and not mapped, so that later changes of the file do no harm."""
     arrow, ipc = require("pyarrow"), require("pyarrow.ipc")
 
     def reader() -> Any:
@@ -90,7 +105,7 @@ def _arrow(name: str) -> ArrowFile:
 
 
 def _facts(schema: Any) -> dict[str, Any]:
-    """What ``write_table`` noted in the file; nothing for a table of another origin."""
+    """What ``write_table`` noted in the file; empty for a table of another origin."""
     try:
         facts = json.loads((schema.metadata or {}).get(KEY.encode(), b"{}"))
     except ValueError:
@@ -100,7 +115,7 @@ def _facts(schema: Any) -> dict[str, Any]:
 
 @contextmanager
 def refusing(name: str) -> Iterator[None]:
-    """What pyarrow cannot read as a sentence that names the file."""
+    """Turn what pyarrow cannot read into an error that names the file."""
     arrow = require("pyarrow")
     try:
         yield

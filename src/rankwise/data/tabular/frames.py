@@ -1,7 +1,8 @@
-"""Judged lists from and to tables: polars, pandas and Arrow in memory, parquet and CSV on disk.
+"""Judged queries from and to tables: polars, pandas and Arrow in memory, Parquet, Arrow and CSV on disk.
 
-A table has one row a document: the columns ``qid``, ``docid``, ``label``, and then the features by name (``f_1``,
-``f_2``, ... where they have none). Other names are given by keyword.
+A table has one row per document: the columns ``qid``, ``docid`` and ``label``, and then the features by name (``f_1``,
+``f_2``, ... where they have none). Other names are given by keyword. Data frames are read through narwhals;
+:func:`read_table` and :func:`iter_table` read files, as a whole and block by block.
 """
 
 import json
@@ -20,10 +21,10 @@ from rankwise._extras import require
 from rankwise._paths import path_of
 from rankwise._store import FORMAT, KEY
 from rankwise._version import __version__
-from rankwise.data.checks import Floats, Missing, as_scores
+from rankwise.data.checks import Floats, Missing, as_scores, refuse_unless_one_of
 from rankwise.data.grouping import as_ids
 from rankwise.data.queries import Queries
-from rankwise.data.sources import Peeked, peeked
+from rankwise.data.sources import ByteStream, peeked
 from rankwise.data.stored import plain_ids
 from rankwise.data.string_column import StringColumn
 from rankwise.data.tabular import arrow as arrow_files
@@ -34,6 +35,7 @@ from rankwise.data.tabular.rows import (
     TableRows,
     Unjudged,
     as_queries,
+    side_by_side,
     text_as_feature,
     whole_lists,
     without_unjudged,
@@ -42,108 +44,10 @@ from rankwise.data.tabular.rows import (
 if TYPE_CHECKING:
     import narwhals as nw
 
-# ------------------------------------------------------------------------------------------------------ frame columns
-# Columns of a data frame in memory into arrays: polars, pandas and Arrow alike, through narwhals.
-
-
-_ROWS = 1024
-
-
-def open_frame(frame: Any) -> "nw.DataFrame[Any]":
-    import narwhals as nw
-
-    try:
-        table = nw.from_native(frame)
-    except (TypeError, ValueError) as error:  # ValueError: a column name twice
-        raise DataError(f"a table is polars, pandas or Arrow: {(str(error).splitlines() or ['?'])[0]}") from error
-    return table.collect() if isinstance(table, nw.LazyFrame) else table
-
-
-def rows_of(
-    table: "nw.DataFrame[Any]", columns: Columns, grades: Mapping[str, float] | None, unjudged: Unjudged
-) -> TableRows:
-    """The columns that play a role, as arrays."""
-    for name in columns.features:
-        column = table.get_column(name)
-        if not _is_number(column.dtype):
-            values = column.drop_nulls().head(1).to_list()
-            raise DataError(text_as_feature(name, f"{values[0]!r:.40}" if values else str(column.dtype)))
-    return TableRows(
-        _matrix(table, columns.features),
-        None if columns.label is None else _labels(table, columns.label, grades, unjudged),
-        as_ids(_identities(table, columns.qid), "qid"),
-        None if columns.docid is None else StringColumn.of(_identities(table, columns.docid)),
-        None if columns.weight is None else _numbers(table, columns.weight, "weight"),
-    )
-
-
-def _labels(
-    table: "nw.DataFrame[Any]", name: str, grades: Mapping[str, float] | None, unjudged: Unjudged
-) -> NDArray[np.float64]:
-    """Labels as numbers; where ``unjudged`` says what to do with them, nulls as NaN."""
-    if grades is None:
-        return _numbers(table, name, "label", nulls=unjudged != "error")
-    if unjudged == "error":
-        _refuse_nulls(table, name)
-    values = table.get_column(name).to_list()
-    unknown = [value for value in dict.fromkeys(values) if value is not None and str(value) not in grades]
-    if unknown:
-        raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, and grades does not say what that means")
-    return np.array([np.nan if value is None else grades[str(value)] for value in values], dtype=np.float64)
-
-
-def _matrix(table: "nw.DataFrame[Any]", names: Sequence[str]) -> Floats:
-    """Columns side by side, nulls as NaN; filled a block of rows at a time, which is kinder to the cache."""
-    import narwhals as nw
-
-    single = bool(names) and all(table.get_column(name).dtype == nw.Float32 for name in names)
-    columns = [table.get_column(name).cast(nw.Float32 if single else nw.Float64).to_numpy() for name in names]
-    shape = (len(table), len(names))
-    X: Floats = np.empty(shape, dtype=np.float32) if single else np.empty(shape, dtype=np.float64)
-    for first in range(0, len(X), _ROWS):
-        for place, column in enumerate(columns):
-            X[first : first + _ROWS, place] = column[first : first + _ROWS]
-    return X
-
-
-def _numbers(table: "nw.DataFrame[Any]", name: str, role: str, nulls: bool = False) -> NDArray[np.float64]:
-    import narwhals as nw
-
-    dtype = table.get_column(name).dtype
-    if not _is_number(dtype):
-        raise DataError(
-            f"column {name!r} holds {dtype}, and a {role} is a number: turn it into numbers first"
-            + (", or say what its words mean by grades={'bad': 0, 'good': 1}" if role == "label" else "")
-        )
-    if not nulls:
-        _refuse_nulls(table, name)
-    return np.asarray(table.get_column(name).cast(nw.Float64).to_numpy(), dtype=np.float64)
-
-
-def _identities(table: "nw.DataFrame[Any]", name: str) -> Any:
-    """Ids as an array of numbers, or as a list of whatever they are."""
-    _refuse_nulls(table, name)
-    column = table.get_column(name)
-    return column.to_numpy() if column.dtype.is_numeric() else column.to_list()
-
-
-def _refuse_nulls(table: "nw.DataFrame[Any]", name: str) -> None:
-    null = table.get_column(name).is_null().to_numpy()
-    if null.any():
-        raise DataError(f"column {name!r} has no value at row {int(np.argmax(null)):,}")
-
-
-def _is_number(dtype: Any) -> bool:
-    import narwhals as nw
-
-    return bool(dtype.is_numeric() or dtype == nw.Boolean)
-
-
 Backend = Literal["pandas", "polars", "pyarrow"]
 File = str | os.PathLike[str]
-
 CSV = (".csv", ".tsv", ".tab")
-_OF_TEXTS = ("missing", "unjudged")  # what a LETOR text can be told as well
+_OF_TEXTS = ("missing", "unjudged")  # options that LETOR texts share
 
 
 def from_frame(
@@ -159,26 +63,40 @@ def from_frame(
     missing: Missing = "error",
     unjudged: Unjudged = "error",
 ) -> Queries:
-    """Judged lists from a table with one row a document, in any order.
+    """Make judged queries from a table with one row per document, in any order.
 
     Parameters
     ----------
-    frame : polars (eager or lazy), pandas or Arrow table, or anything else that narwhals takes
-    qid : column that says which query a row belongs to: numbers, texts, anything hashable
-    label : column of labels, numbers 0 or more; None for data to be ranked
-    docid : column of document ids; a column called ``docid`` is taken by itself
-    weight : column of query weights, the same in every row of a query
-    features : columns of features, in this order; every other column if not given, and then all of them must hold
-        numbers
-    ignore : columns that are nothing of all this
-    grades : what the words of a label column of texts mean, such as ``{"bad": 0, "good": 1}``
-    missing : what to do with nulls, NaN and infinities among the features: "error", "zero", or "min" (smallest of
-        the query)
-    unjudged : what to do with rows whose label is null or negative: "error", "drop" or "zero"
+    frame : data frame
+        A polars (eager or lazy), pandas or Arrow table, or anything else that narwhals takes.
+    qid : str, default="qid"
+        The column that says which query a row belongs to: numbers, texts, any hashables.
+    label : str, default="label"
+        The column of labels, numbers of 0 or more; None for data to be ranked.
+    docid : str, default=None
+        The column of document ids; None takes a column called ``docid`` if there is one.
+    weight : str, default=None
+        The column of query weights, the same in every row of a query.
+    features : sequence of str, default=None
+        The columns of features, in this order; None takes every other column, and all of them must then hold numbers.
+    ignore : sequence of str, default=()
+        Columns that are not read.
+    grades : mapping of str to float, default=None
+        The labels of the words in a label column of words, such as ``{"bad": 0, "good": 1}``.
+    missing : {"error", "zero", "min"}, default="error"
+        What to do with nulls, NaN and infinity among the features. "min" takes the smallest value of the query.
+    unjudged : {"error", "drop", "zero"}, default="error"
+        What to do with rows whose label is null or negative.
 
     Returns
     -------
-    queries : ``X`` is float32 if every feature column is, else float64
+    queries : Queries
+        ``X`` is float32 if every feature column is, otherwise float64.
+
+    Raises
+    ------
+    DataError
+        If a column is missing or does not hold what its role requires.
 
     Examples
     --------
@@ -194,14 +112,28 @@ def from_frame(
 
 
 def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | None = None) -> Any:
-    """A table with one row a document, in input order: qid, then docid, label, weight and score if any, then features.
+    """Make a table with one row per document, in input order.
 
-    ``from_frame(to_frame(queries), ...)`` gives the same lists back.
+    The columns are qid, then docid, label, weight and score where there are any, then the features.
+    ``from_frame(to_frame(queries), ...)`` gives the same queries back.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries.
+    backend : {"pandas", "polars", "pyarrow"}, default="pandas"
+        The library of the table, which must be installed.
+    scores : array-like, shape (n_documents,), default=None
+        One score per document.
+
+    Returns
+    -------
+    table : data frame
+        A table of the backend.
     """
     import narwhals as nw
 
-    if backend not in ("pandas", "polars", "pyarrow"):
-        raise RankwiseError(f"backend is one of 'pandas', 'polars', 'pyarrow': found {backend!r}")
+    refuse_unless_one_of(backend, "backend", ("pandas", "polars", "pyarrow"))
     require(backend)
     if not isinstance(queries, Queries):
         raise DataError(f"to_frame takes Queries: found {type(queries).__name__}")
@@ -226,7 +158,7 @@ def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | 
 
 
 def _not_utf8(queries: Queries) -> str:
-    """Which text of the queries no table can hold."""
+    """The message that names the text which no table can hold."""
     texts = {"query id": queries.qid, "document id": queries.docid, "feature name": queries.feature_names}
     for what, found in texts.items():
         for text in found if found is not None else ():
@@ -238,18 +170,30 @@ def _not_utf8(queries: Queries) -> str:
 
 
 def is_table(path: File) -> bool:
-    """Whether a file is a table, by its name; ``-`` is none."""
+    """Whether a file is a table, by its name; ``-`` is not."""
     return suffix_of(path) in (*arrow_files.ENDINGS, *CSV)
 
 
-def read_table(path: File | Peeked, **columns: Any) -> Queries:
-    """Judged lists from a parquet, Arrow or CSV file; the keywords are those of :func:`from_frame`.
+def read_table(path: File | ByteStream, **columns: Any) -> Queries:
+    """Read judged queries from a Parquet, Arrow or CSV file.
 
-    CSV needs no other package. It may be gzipped; separators (``,``, ``;``, tab, ``|``), decimal commas and a byte
-    order mark are found out. Its query ids are numbers if each is written as a number would be (``007`` stays
-    ``007``), and document ids are texts. A text of LETOR lines is read as what it is, whatever its name.
+    CSV needs no optional package. It may be gzipped; separators (``,``, ``;``, tab, ``|``), decimal commas and a byte
+    order mark are detected. Query ids of CSV are integers if each is written as one (``007`` stays ``007``), and
+    document ids are texts. A text of LETOR lines is read as LETOR, whatever its name.
+
+    Parameters
+    ----------
+    path : path or ByteStream
+        The file.
+    **columns : keyword arguments
+        The column names and options of :func:`from_frame`.
+
+    Returns
+    -------
+    queries : Queries
+        The queries of the file.
     """
-    if isinstance(path, Peeked):
+    if isinstance(path, ByteStream):
         return _read_text(path, columns)
     suffix = _known_suffix(path)
     if suffix in CSV:
@@ -267,27 +211,37 @@ def read_table(path: File | Peeked, **columns: Any) -> Queries:
 
 
 def iter_table(
-    path: File | Peeked,
+    path: File | ByteStream,
     roles: Roles,
     *,
     rows: int | None = 100_000,
     missing: Missing = "error",
     on_read: Callable[[int], object] | None = None,
 ) -> Iterator[Queries]:
-    """Lists of a parquet, Arrow or CSV file of any length, block after block of whole queries.
+    """Read a Parquet, Arrow or CSV file of any length, in blocks of whole queries.
 
-    Rows of a query stand together; memory holds one block and the ids of the queries that have been. Weights of queries
-    are passed over.
+    The rows of a query must stand together. Memory holds one block and the ids of the queries so far. Query weights are
+    not read.
 
     Parameters
     ----------
-    path : a file, or a CSV text that was opened
-    roles : which column is what
-    rows : documents of a block, about; None: everything in one block, rows in any order
-    missing : as for :func:`from_frame`
-    on_read : is called with the number of bytes each time some are read
+    path : path or ByteStream
+        The file, or an opened CSV text.
+    roles : Roles
+        The role of each column.
+    rows : int, default=100_000
+        About how many documents a block has; None reads everything in one block, with rows in any order.
+    missing : {"error", "zero", "min"}, default="error"
+        As for :func:`from_frame`.
+    on_read : callable, default=None
+        Receives the number of bytes each time some are read.
+
+    Yields
+    ------
+    block : Queries
+        Whole queries.
     """
-    if isinstance(path, Peeked):
+    if isinstance(path, ByteStream):
         yield from _iter_csv(path, roles, rows, missing)
         return
     suffix, name = _known_suffix(path), path_of(path)
@@ -306,14 +260,21 @@ def iter_table(
 
 
 def write_table(queries: Queries, path: str | os.PathLike[str]) -> None:
-    """Write a ``.parquet`` or ``.csv`` file with one row a document.
+    """Write a ``.parquet`` or ``.csv`` file with one row per document.
 
-    The parquet file's metadata has the key ``rankwise``: JSON with the range of the labels, and whether there are query
-    weights and feature names. CSV cannot say that: to read weights back, give ``weight="weight"``.
+    The metadata of the Parquet file has the key ``rankwise``: JSON with the range of the labels, and whether there are
+    query weights and feature names. CSV cannot hold that: to read weights back, give ``weight="weight"``.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries.
+    path : path
+        The file, whose name ends in ``.parquet`` or ``.csv``.
     """
     suffix = suffix_of(path)
     if suffix not in (".parquet", ".csv") or os.fspath(path).lower().endswith(".gz"):
-        raise RankwiseError(f"{os.fspath(path)} is no table that is written: its name must end in .parquet or .csv")
+        raise RankwiseError(f"{os.fspath(path)} cannot be written as a table: its name must end in .parquet or .csv")
     zero = next((name for name in _names_of(queries) if "\0" in name), None)
     if suffix == ".csv" and zero is not None:
         raise DataError(f"the feature name {zero!r:.60} cannot go into a CSV file: it holds a zero byte")
@@ -333,10 +294,11 @@ def write_table(queries: Queries, path: str | os.PathLike[str]) -> None:
 
 
 def _names_of(queries: Queries) -> Sequence[str]:
+    """The feature names, ``f_1``, ``f_2``, ... where there are none."""
     return queries.feature_names or [f"f_{place}" for place in range(1, queries.n_features + 1)]
 
 
-# ------------------------------------------------------------------------------------------- files
+# ---------------------------------------------------------------------------------------------------------------- files
 
 
 def suffix_of(path: File) -> str:
@@ -345,25 +307,27 @@ def suffix_of(path: File) -> str:
 
 
 def _known_suffix(path: File) -> str:
+    """The ending of a table, or an error that says which endings are known."""
     suffix = suffix_of(path)
     if suffix in (".xlsx", ".xls", ".ods"):
         raise RankwiseError(f"{os.fspath(path)} is a workbook: save its sheet as CSV, and give that file")
     if not is_table(path):
         known = ", ".join((*arrow_files.ENDINGS, *CSV))
-        raise RankwiseError(f"{os.fspath(path)} is no table that is known here: its name must end in one of {known}")
+        raise RankwiseError(f"{os.fspath(path)} is not a known table: its name must end in one of {known}")
     return suffix
 
 
 @contextmanager
 def _about(name: str) -> Iterator[None]:
-    """Sentences about data begin with the name of the file."""
+    """Put the name of the file before messages about its data."""
     try:
         yield
     except DataError as error:
         raise DataError(str(error) if str(error).startswith(name) else f"{name}: {error}") from error
 
 
-def _read_text(source: Peeked, columns: dict[str, Any]) -> Queries:
+def _read_text(source: ByteStream, columns: dict[str, Any]) -> Queries:
+    """Read a CSV text, or a LETOR text under the name of one."""
     if source.kind == "letor":
         from rankwise.data.letor.read import read_letor
 
@@ -376,8 +340,101 @@ def _read_text(source: Peeked, columns: dict[str, Any]) -> Queries:
         return as_queries(rows, wanted.columns.features, wanted.missing, wanted.columns.weight)
 
 
-def _iter_csv(source: Peeked, roles: Roles, rows: int | None, missing: Missing) -> Iterator[Queries]:
+def _iter_csv(source: ByteStream, roles: Roles, rows: int | None, missing: Missing) -> Iterator[Queries]:
+    """Read a CSV text in blocks of whole queries."""
     text = CsvText.open(source)
     with _about(source.name):
         wanted = text.wanted(roles, missing=missing)
         yield from whole_lists(text.pieces(wanted), wanted.columns.features, missing, rows, source.name)
+
+
+# ---------------------------------------------------------------------------------------------- columns of a data frame
+
+
+def open_frame(frame: Any) -> "nw.DataFrame[Any]":
+    """The data frame as narwhals sees it."""
+    import narwhals as nw
+
+    try:
+        table = nw.from_native(frame)
+    except (TypeError, ValueError) as error:  # ValueError: a column name twice
+        raise DataError(f"a table is polars, pandas or Arrow: {(str(error).splitlines() or ['?'])[0]}") from error
+    return table.collect() if isinstance(table, nw.LazyFrame) else table
+
+
+def rows_of(
+    table: "nw.DataFrame[Any]", columns: Columns, grades: Mapping[str, float] | None, unjudged: Unjudged
+) -> TableRows:
+    """The columns with a role, as arrays."""
+    for name in columns.features:
+        column = table.get_column(name)
+        if not _is_number(column.dtype):
+            values = column.drop_nulls().head(1).to_list()
+            raise DataError(text_as_feature(name, f"{values[0]!r:.40}" if values else str(column.dtype)))
+    return TableRows(
+        _matrix(table, columns.features),
+        None if columns.label is None else _labels(table, columns.label, grades, unjudged),
+        as_ids(_identities(table, columns.qid), "qid"),
+        None if columns.docid is None else StringColumn.of(_identities(table, columns.docid)),
+        None if columns.weight is None else _numbers(table, columns.weight, "weight"),
+    )
+
+
+def _labels(
+    table: "nw.DataFrame[Any]", name: str, grades: Mapping[str, float] | None, unjudged: Unjudged
+) -> NDArray[np.float64]:
+    """Labels as numbers; nulls become NaN where ``unjudged`` allows them."""
+    if grades is None:
+        return _numbers(table, name, "label", nulls=unjudged != "error")
+    if unjudged == "error":
+        _refuse_nulls(table, name)
+    values = table.get_column(name).to_list()
+    unknown = [value for value in dict.fromkeys(values) if value is not None and str(value) not in grades]
+    if unknown:
+        raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, and grades does not say what that means")
+    return np.array([np.nan if value is None else grades[str(value)] for value in values], dtype=np.float64)
+
+
+def _matrix(table: "nw.DataFrame[Any]", names: Sequence[str]) -> Floats:
+    """The features as a matrix, nulls as NaN."""
+    import narwhals as nw
+
+    single = bool(names) and all(table.get_column(name).dtype == nw.Float32 for name in names)
+    columns = [table.get_column(name).cast(nw.Float32 if single else nw.Float64).to_numpy() for name in names]
+    return side_by_side(columns, len(table), np.float32 if single else np.float64)
+
+
+def _numbers(table: "nw.DataFrame[Any]", name: str, role: str, nulls: bool = False) -> NDArray[np.float64]:
+    """A column of numbers."""
+    import narwhals as nw
+
+    dtype = table.get_column(name).dtype
+    if not _is_number(dtype):
+        raise DataError(
+            f"column {name!r} holds {dtype}, and a {role} is a number: turn it into numbers first"
+            + (", or say what its words mean by grades={'bad': 0, 'good': 1}" if role == "label" else "")
+        )
+    if not nulls:
+        _refuse_nulls(table, name)
+    return np.asarray(table.get_column(name).cast(nw.Float64).to_numpy(), dtype=np.float64)
+
+
+def _identities(table: "nw.DataFrame[Any]", name: str) -> Any:
+    """Ids as an array of numbers, or as a list of other values."""
+    _refuse_nulls(table, name)
+    column = table.get_column(name)
+    return column.to_numpy() if column.dtype.is_numeric() else column.to_list()
+
+
+def _refuse_nulls(table: "nw.DataFrame[Any]", name: str) -> None:
+    """Refuse a column with a missing value."""
+    null = table.get_column(name).is_null().to_numpy()
+    if null.any():
+        raise DataError(f"column {name!r} has no value at row {int(np.argmax(null)):,}")
+
+
+def _is_number(dtype: Any) -> bool:
+    """Whether a column type holds numbers or truth values."""
+    import narwhals as nw
+
+    return bool(dtype.is_numeric() or dtype == nw.Boolean)

@@ -1,4 +1,9 @@
-"""Rows of a table as arrays, and from there to lists: all at once, or block after block of whole queries."""
+"""Which column of a table plays which role, and how rows become queries.
+
+:class:`Roles` finds the columns by name. :class:`TableRows` holds rows as arrays, whatever file or data frame they come
+from. :func:`as_queries` makes queries of all rows at once, :func:`whole_lists` makes blocks of whole queries of a
+stream of rows.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,18 +13,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
-from rankwise.data.checks import Floats, Missing
+from rankwise._errors import DataError
+from rankwise.data.checks import Floats, Missing, refuse_unless_one_of
 from rankwise.data.letor.read import as_written
 from rankwise.data.queries import Queries
 from rankwise.data.string_column import StringColumn
 
-# ------------------------------------------------------------------------------------------------------ table columns
-# Which column of a table is what: query ids, labels, document ids, weights, and the features.
-
-
-_SHOWN = 12  # names that a sentence can carry
-# What others call it: offered where nothing is spelt alike.
+Unjudged = Literal["error", "drop", "zero"]
+_ROWS = 1024  # rows of a matrix that are filled together
+_SHOWN = 12  # names that a message shows
+# Other common names, which are suggested where no column has a similar name.
 _ALSO = {
     "qid": ("query", "query_id", "queryid", "q_id", "search_id", "session"),
     "label": ("grade", "relevance", "rel", "judgement", "judgment", "rating", "target"),
@@ -27,7 +30,21 @@ _ALSO = {
 
 
 class Columns(NamedTuple):
-    """The names of the columns that are read."""
+    """The names of the columns that are read.
+
+    Attributes
+    ----------
+    qid : str
+        The query ids.
+    label : str or None
+        The labels.
+    docid : str or None
+        The document ids.
+    weight : str or None
+        The query weights.
+    features : list of str
+        The features.
+    """
 
     qid: str
     label: str | None
@@ -38,10 +55,16 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True)
 class Roles:
-    """What is said about the columns of a table before its header is known, as by the keywords of ``from_frame``.
+    """What the caller says about the columns of a table before its header is known, as the keywords of ``from_frame``.
 
-    ``judged`` False: the labels are not read, and their column, if there is one, is still no feature. ``learned_by``:
-    whose features these are.
+    Attributes
+    ----------
+    qid, label, docid, weight, features, ignore : str, sequence of str or None
+        As for :func:`rankwise.data.tabular.frames.from_frame`.
+    judged : bool
+        False: the labels are not read, and their column, if there is one, is still not a feature.
+    learned_by : str or None
+        The model that needs these features, for messages.
     """
 
     qid: str = "qid"
@@ -54,7 +77,23 @@ class Roles:
     learned_by: str | None = None
 
     def among(self, names: Sequence[str]) -> Columns:
-        """Who plays which role among these names; one that is not there is refused with its neighbours."""
+        """Assign the roles to the columns of a table.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns of the table.
+
+        Returns
+        -------
+        columns : Columns
+            The columns that are read.
+
+        Raises
+        ------
+        DataError
+            If a column is not there; the message suggests a similar name.
+        """
         docid = "docid" if self.docid is None and "docid" in names and "docid" not in self.ignore else self.docid
         label = self.label if self.judged or self.label in names else None
         given = {"qid": self.qid, "label": label, "docid": docid, "weight": self.weight}
@@ -76,6 +115,7 @@ class Roles:
 
 
 def _require(name: str, names: Sequence[str], role: str) -> None:
+    """Refuse a column that is not there, with a suggestion."""
     if name in names:
         return
     called = {str(known).lower(): known for known in names}
@@ -88,23 +128,38 @@ def _require(name: str, names: Sequence[str], role: str) -> None:
 
 
 def _listed(names: Sequence[str]) -> str:
+    """Names for a message, shortened."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(map(str, names[:_SHOWN])) + more
 
 
 def text_as_feature(name: str, found: str) -> str:
-    """The sentence about a column of texts that nobody gave another role."""
+    """The message about a column of texts without another role."""
     return (
         f"column {name!r} holds {found}, and a feature is a number: leave the column out by ignore=[{name!r}], or "
         f"take it for the documents' ids by docid={name!r}"
     )
 
 
-Unjudged = Literal["error", "drop", "zero"]
+# ------------------------------------------------------------------------------------------------------- rows as arrays
 
 
 class TableRows(NamedTuple):
-    """Consecutive rows of a table; ids are an array, or texts where nobody knows yet whether all are numbers."""
+    """Consecutive rows of a table as arrays.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n_rows, n_features)
+        The features.
+    y : ndarray of float64, shape (n_rows,), or None
+        The labels.
+    qid : ndarray or StringColumn
+        The query ids; texts while it is not known whether all of them are integers.
+    docid : StringColumn or None
+        The document ids.
+    weight : ndarray of float64, shape (n_rows,), or None
+        The query weight of every row.
+    """
 
     X: Floats
     y: NDArray[np.float64] | None
@@ -118,27 +173,38 @@ class TableRows(NamedTuple):
         return TableRows(*columns)
 
     def identities(self) -> NDArray[Any]:
-        """One id a row: whole numbers where each is written as one."""
+        """One query id per row: integers where each is written as one."""
         if not isinstance(self.qid, StringColumn):
             return self.qid
         return as_written(self.qid) if len(self.qid) else np.empty(0, dtype=str)
 
     @classmethod
     def joined(cls, parts: Sequence["TableRows"]) -> "TableRows":
-        """One after another."""
+        """The rows of all parts, in order."""
         return parts[0] if len(parts) == 1 else cls(*(_joined(column) for column in zip(*parts, strict=True)))
 
 
 def _joined(columns: tuple[Any, ...]) -> Any:
+    """The parts of one column, in order."""
     if columns[0] is None:
         return None
     return StringColumn.concat(columns) if isinstance(columns[0], StringColumn) else np.concatenate(columns)
 
 
+def side_by_side(columns: Sequence[NDArray[Any]], n_rows: int, dtype: type = np.float64) -> Floats:
+    """Columns as a matrix; filled by blocks of rows, which stay in the cache."""
+    X: Floats = np.empty((n_rows, len(columns)), dtype=dtype)
+    for first in range(0, n_rows, _ROWS):
+        for place, column in enumerate(columns):
+            X[first : first + _ROWS, place] = column[first : first + _ROWS]
+    return X
+
+
 def without_unjudged(rows: TableRows, unjudged: Unjudged) -> TableRows:
-    """Labels that are negative or absent made 0, or their rows left out; "error" leaves them to be refused."""
-    if unjudged not in ("error", "drop", "zero"):
-        raise RankwiseError(f"unjudged is 'error', 'drop' or 'zero': found {unjudged!r}")
+    """Take label 0 for rows without a label or with a negative one, or leave them out; "error" keeps them for a later
+    check.
+    """
+    refuse_unless_one_of(unjudged, "unjudged", ("error", "drop", "zero"))
     if rows.y is None or unjudged == "error":
         return rows
     bad = np.isnan(rows.y) | (rows.y < 0)
@@ -148,7 +214,7 @@ def without_unjudged(rows: TableRows, unjudged: Unjudged) -> TableRows:
 
 
 def as_queries(rows: TableRows, names: Sequence[str], missing: Missing, weight_column: str | None = None) -> Queries:
-    """The rows as lists, whatever their order."""
+    """Make queries of rows in any order."""
     docid: Any = rows.docid
     queries = Queries.from_arrays(
         rows.X, rows.y, qid=rows.identities(), docid=docid, feature_names=names, missing=missing
@@ -161,9 +227,30 @@ def as_queries(rows: TableRows, names: Sequence[str], missing: Missing, weight_c
 def whole_lists(
     parts: Iterable[TableRows], names: Sequence[str], missing: Missing, rows: int | None, name: str
 ) -> Iterator[Queries]:
-    """Blocks of whole queries with about so many rows; memory holds one block and the ids.
+    """Make blocks of whole queries of consecutive rows; memory holds one block and the ids.
 
-    A query that returns after its rows have ended is refused by name. None: one block, whatever the order of the rows.
+    Parameters
+    ----------
+    parts : iterable of TableRows
+        The rows.
+    names : sequence of str
+        The feature names.
+    missing : {"error", "zero", "min"}
+        What to do with features that are not finite.
+    rows : int or None
+        About how many rows a block has; None makes one block of rows in any order.
+    name : str
+        The name of the file, for messages.
+
+    Yields
+    ------
+    block : Queries
+        Whole queries.
+
+    Raises
+    ------
+    DataError
+        If a query returns after its rows have ended.
     """
     if rows is None:
         yield as_queries(TableRows.joined(list(parts)), names, missing)
@@ -186,6 +273,7 @@ def whole_lists(
 
 
 def _block(rows: TableRows, names: Sequence[str], missing: Missing, seen: set[str], name: str) -> Queries:
+    """One block, whose queries must be new."""
     ids = rows.identities()
     runs = ids[np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))]
     for qid in map(str, runs.tolist()):
@@ -199,7 +287,7 @@ def _block(rows: TableRows, names: Sequence[str], missing: Missing, seen: set[st
 
 
 def _query_weights(queries: Queries, values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    """One weight a query out of one a row."""
+    """One weight per query from one weight per row."""
     ordered = values[queries.rows]
     first = ordered[queries.start[:-1]]
     other = np.flatnonzero(ordered != np.repeat(first, queries.sizes))

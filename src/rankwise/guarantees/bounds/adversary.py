@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
-from rankwise.data.queries import Queries, Query
+from rankwise.data.queries import Queries
+from rankwise.data.query import Query
 from rankwise.guarantees._bound import refuse_unless
 
 Vector = NDArray[np.float64]

@@ -22,7 +22,8 @@ from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.fingerprints import FINGERPRINT, Seen, TrainingRecord
-from rankwise.data.queries import Queries, Query
+from rankwise.data.queries import Queries
+from rankwise.data.query import Query
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_checks import refuse_unknown

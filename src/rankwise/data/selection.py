@@ -1,0 +1,117 @@
+"""Parts of queries: the fields that make them, some of the queries, one query, some of the features.
+
+:class:`rankwise.Queries` calls these functions; they stand here so that its own module shows the container alone.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError
+from rankwise.data import checks
+from rankwise.data.checks import Floats, Missing
+from rankwise.data.grouping import Grouping
+from rankwise.data.query import Query
+from rankwise.data.string_column import offsets
+
+if TYPE_CHECKING:
+    from rankwise.data.queries import Queries
+    from rankwise.data.scaling import Scaler
+
+
+def checked_fields(
+    X: Floats, y: Any, layout: Grouping, weight: Any, docid: Any, names: Any, missing: Missing = "error"
+) -> tuple[Any, ...]:
+    """The fields of queries, without the scaling, after all checks but those of ``X``'s type and of the layout."""
+    names = checks.as_names(names, X.shape[1])
+    return (
+        checks.fill_missing(X, layout.start, layout.rows, missing, names),
+        None if y is None else checks.as_labels(y, len(X)),
+        layout.start,
+        layout.rows,
+        None if weight is None else checks.as_weights(weight, len(layout.start) - 1),
+        layout.qid,
+        checks.as_docid(docid, len(X)),
+        names,
+    )
+
+
+def as_scaling(scaling: Any, n_features: int) -> "Scaler | None":
+    """A scaler that was fitted on as many features, or None."""
+    if scaling is None:
+        return None
+    from rankwise.data.scaling import Scaler
+
+    if not isinstance(scaling, Scaler) or getattr(scaling, "n_features_in_", None) != n_features:
+        raise DataError(f"scaling is a Scaler fitted on {n_features} features, or None: found {scaling!r:.60}")
+    return scaling
+
+
+def select(queries: "Queries", key: Any) -> "Query | Queries":
+    """``queries[key]``: one query for a number, otherwise the queries of a slice, a mask or a list of numbers."""
+    if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # how scikit-learn slices
+        key = key[0]
+    if isinstance(key, (int, np.integer)):
+        return one_query(queries, range(len(queries))[int(key)])
+    if isinstance(key, slice) and key.step in (None, 1) and queries.is_grouped:
+        first, last, _ = key.indices(len(queries))
+        last = max(first, last)
+        row, end = int(queries.start[first]), int(queries.start[last])
+        # views of the same memory
+        return _at(queries, slice(row, end), queries.start[first : last + 1] - row, slice(first, last))
+    try:
+        if not isinstance(key, slice):
+            key = np.asarray(key) if len(key) else np.zeros(0, dtype=np.int64)
+        chosen = np.arange(len(queries))[key]
+        sizes = queries.sizes[chosen]
+        start = offsets(sizes)
+        places = np.repeat(queries.start[chosen] - start[:-1], sizes) + np.arange(start[-1])
+        return _at(queries, places if queries.is_grouped else queries.rows[places], start, chosen)
+    except (IndexError, TypeError) as error:
+        raise DataError(f"queries are chosen by number, slice, mask or list of numbers: {error}") from error
+
+
+def one_query(queries: "Queries", query: int) -> Query:
+    """One query as a view."""
+    places = queries.rows_of(query)
+    return Query._trusted(
+        queries.X[places],
+        None if queries.y is None else queries.y[places],
+        query if queries.qid is None else queries.qid[query],
+        None if queries.docid is None else queries.docid[places],
+        1.0 if queries.weight is None else float(queries.weight[query]),
+        queries.feature_names,
+    )
+
+
+def select_features(queries: "Queries", names: Sequence[str]) -> "Queries":
+    """The queries with the named features, in that order."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise DataError(f"features are selected by a list of names: found {names!r:.60}")
+    names = list(names)
+    if queries.feature_names is None:
+        raise DataError("these queries carry no feature names: give feature_names= when making them")
+    place = {name: column for column, name in enumerate(queries.feature_names)}
+    lacking = [name for name in names if not isinstance(name, str) or name not in place]
+    if lacking:
+        raise DataError(f"feature {lacking[0]!r} is not among the {len(place)} features of these queries")
+    if tuple(names) == queries.feature_names:
+        return queries
+    X = np.ascontiguousarray(queries.X[:, [place[name] for name in names]])
+    return queries._replace(X=X, feature_names=checks.as_names(names, len(names)), scaling=None)
+
+
+def _at(queries: "Queries", rows: Any, start: NDArray[np.int64], chosen: Any) -> "Queries":
+    """The queries whose fields per document are at ``rows`` and whose fields per query are at ``chosen``."""
+    return queries._trusted(
+        queries.X[rows],
+        None if queries.y is None else queries.y[rows],
+        start,
+        weight=None if queries.weight is None else queries.weight[chosen],
+        qid=None if queries.qid is None else queries.qid[chosen],
+        docid=None if queries.docid is None else queries.docid[rows],
+        feature_names=queries.feature_names,
+        scaling=queries.scaling,
+    )
