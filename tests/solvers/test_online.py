@@ -45,7 +45,7 @@ def gradient(config, X, labels, w):
 @given(judged_lists(max_size=9), st.sampled_from([1, 2, 3, 5, 9, 20, None]))
 def test_the_quick_test_for_a_mistake_equals_sorting(judged, k):
     scores, labels = np.array(judged[0], dtype=float), np.array(judged[1], dtype=float)
-    grade = np.unique(labels, return_inverse=True)[1].astype(float)
+    grade = np.unique(labels, return_inverse=True)[1]
     buffer = np.empty(len(grade)), *np.empty((2, len(grade)), np.int64)
     assert is_mistake(scores, grade, math.inf if k is None else float(k), *buffer) == plain.is_mistake(
         scores, list(labels), k
