@@ -20,7 +20,7 @@ from rankwise._progress import track
 from rankwise.data.folds import read_folds
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.certificate import Certificate
-from rankwise.guarantees.size_figure import draw_bounds_by_size
+from experiments.bounds_by_size import draw_bounds_by_size
 from rankwise.rankers._base import registered
 
 RESULTS, FIGURE, PAGE = DOCS / "certificates.json", DOCS / "figures" / "bounds_by_size.png", DOCS / "guarantees.md"

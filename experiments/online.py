@@ -25,7 +25,8 @@ from experiments.pages import DOCS, write_block
 from rankwise._atomic_write import writing
 from rankwise._progress import track
 from rankwise.evaluation.simulation import reading_rounds, simulate
-from rankwise.guarantees import Adversary, play, printed_003, theorem_5, theorem_s
+from experiments.printed_bounds import printed_003
+from rankwise.guarantees import Adversary, play, theorem_5, theorem_s
 from rankwise.solvers.online.ledger import Ledger
 
 NUMBERS, PAGE = DOCS / "online_results.json", DOCS / "online.md"

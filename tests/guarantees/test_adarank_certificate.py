@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
-from rankwise.guarantees.bounds.training import adarank_certificate, adarank_printed, log_factor
+from experiments.printed_bounds import adarank_printed
+from rankwise.guarantees.bounds.training import adarank_certificate, log_factor
 
 # Both ends of a measure's range, so that perfect and hopeless lists are the rule.
 measures = st.one_of(st.sampled_from([0.0, 1.0, 0.5]), st.floats(0, 1))

@@ -19,7 +19,7 @@ from rankwise.guarantees.bounds.batch import (
     theorem_6,
     theorem_6_lambda,
 )
-from rankwise.guarantees.bounds.printed import printed_lambda_2014, printed_lambda_2015
+from experiments.printed_bounds import printed_lambda_2014, printed_lambda_2015
 from tests.guarantees.few_lists import H1, RADIUS, FewLists, G
 from tests.strategies import few
 

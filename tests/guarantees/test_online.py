@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
 from rankwise.data.synthetic.streams import noisy_stream, separable_stream
+from experiments.printed_bounds import printed_003
 from rankwise.guarantees import (
     Bound,
     Precondition,
@@ -19,7 +20,6 @@ from rankwise.guarantees import (
     fixed_step,
     largest_root,
     online_to_batch,
-    printed_003,
     separable_loss,
     separable_mistakes,
     separable_worst_pair,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
 from rankwise.guarantees.bounds.optimistic import smooth_ball, smooth_erm
-from rankwise.guarantees.bounds.printed import (
+from experiments.printed_bounds import (
     printed_corollary_8,
     printed_corollary_11,
     printed_smooth_erm,

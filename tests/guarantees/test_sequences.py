@@ -178,7 +178,7 @@ def test_an_interval_says_what_it_rests_on():
     assert interval.high == 1.0
     assert interval.low > 0.3
     assert "at all times" in interval.name
-    assert interval.preconditions[-1].sentence == "it is true at all times at once with probability 0.9"
+    assert interval.preconditions[-1].sentence == "it holds at all times at once with probability 0.9"
     assert [bound.side for bound in interval.bounds()] == ["at least"]
 
 

@@ -1,6 +1,7 @@
-"""The rows of judged lists in blocks, so that sums over them need no second X.
+"""The rows of queries in blocks, so that sums over them need no second X; and the radius of queries.
 
-List after list, whatever order the rows stand in: scattered rows give the same bits as grouped ones.
+Rows come query by query, whatever their order in X: scattered rows give the same bits as grouped ones. The radius, how far
+the rows of a query are from one point, enters every bound on a linear ranker.
 """
 
 from collections.abc import Iterator
@@ -13,12 +14,12 @@ from rankwise.data.queries import Queries
 
 
 def lists_that_count(queries: Queries) -> NDArray[np.int64]:
-    """The numbers of the lists whose weight is not 0."""
+    """The numbers of the queries whose weight is not 0."""
     return np.arange(len(queries)) if queries.weight is None else np.flatnonzero(queries.weight)
 
 
 def row_blocks(queries: Queries, lists: NDArray[np.int64] | None = None) -> Iterator[slice | NDArray[np.int64]]:
-    """Rows of these lists (None: of all that count), block after block, each small enough for a copy in float64."""
+    """Rows of these queries (None: all of weight other than 0) in blocks that are small enough for a float64 copy."""
     rows, count = rows_in_order(queries, lists)
     step = max(1, checks.BLOCK_VALUES // max(1, queries.n_features))
     if not len(rows):
@@ -27,7 +28,7 @@ def row_blocks(queries: Queries, lists: NDArray[np.int64] | None = None) -> Iter
 
 
 def rows_in_order(queries: Queries, lists: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], int]:
-    """(rows of these lists, list after list, their number); no rows where all rows stand in this order already."""
+    """(rows of these queries, query by query; their number); no rows if all rows are in this order already."""
     chosen = np.zeros(len(queries), dtype=bool)
     chosen[lists_that_count(queries) if lists is None else lists] = True
     if chosen.all() and queries.is_grouped:
@@ -36,12 +37,19 @@ def rows_in_order(queries: Queries, lists: NDArray[np.int64] | None = None) -> t
     return rows, len(rows)
 
 
-# ------------------------------------------------------------------------------------------------------------- radius
-# The radius of lists: how far their rows lie from one point, which every bound on a linear ranker needs.
-
-
 def largest_radius(queries: Queries) -> float:
-    """The largest over lists of max_i norm(x_i - c), c = 0 or the list's mean row, whichever is better for it."""
+    """The largest over queries of max_i norm(x_i - c), where c is 0 or the query's mean row, whichever is better.
+
+    Parameters
+    ----------
+    queries : Queries
+        Queries with features.
+
+    Returns
+    -------
+    float
+        The radius; 0 without documents.
+    """
     from rankwise._kernels.rows import list_radius
 
     X, rows = np.asarray(queries.X), queries.rows
