@@ -119,7 +119,7 @@ def printed_smooth_erm(*, L_star: float, D_0: float) -> Bound:
 def printed_003(
     *, F: float, norm_u: float, radius: float, v_max: float, m: int | None = None, k: int | None = None
 ) -> Bound:
-    """The bounds of the online perceptron for ranking as they are printed, to be drawn beside :func:`rankwise.guarantees.theorem_s`.
+    """The bounds of the online perceptron for ranking as printed, for comparison with ``theorem_s``.
 
     With the length ``m`` of the longest list equation (19), which lacks v_max under the first root; with the cut-off
     ``k`` equation (22), which has it. Both want the best eta, which depends on what the run will meet. By Theorem S
@@ -153,8 +153,8 @@ def printed_003(
 def adarank_printed(*, phi: Sequence[float], alpha: Sequence[float], delta: Sequence[float]) -> Bound:
     """The same as the paper states it: 1 - (mean measure) <= Pi, which is never below 1/e.
 
-    Parameters are those of :func:`rankwise.guarantees.adarank_certificate`. Where alpha is not the formula's (a phi of 1
-    would make it infinite), rho replaces the paper's sqrt(1 - phi^2).
+    Parameters are those of :func:`rankwise.guarantees.adarank_certificate`. Where alpha is not the formula's (a phi of
+    1 would make it infinite), rho replaces the paper's sqrt(1 - phi^2).
     """
     total, lost = log_pi("adarank_printed", phi, alpha, delta)
     most = total + lost

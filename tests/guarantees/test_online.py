@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.printed_bounds import printed_003
 from rankwise._errors import RankwiseError
 from rankwise.data.synthetic.streams import noisy_stream, separable_stream
-from experiments.printed_bounds import printed_003
 from rankwise.guarantees import (
     Bound,
     Precondition,

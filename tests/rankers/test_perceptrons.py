@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.printed_bounds import printed_003
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries, Query
 from rankwise.data.synthetic.streams import noisy_stream, separable_stream
-from experiments.printed_bounds import printed_003
 from rankwise.guarantees import Adversary, play
 from rankwise.guarantees.bounds.adversary import published
 from rankwise.losses import SLAM, MaxPair

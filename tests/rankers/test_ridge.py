@@ -89,7 +89,9 @@ def regressed(queries, query_weight):
     return model.coef_
 
 
-@pytest.mark.parametrize(("zeros", "query_weight"), [(200, 1.0), (40, 5.0), (20, 10.0), (19, 10.0), (2, 10.0), (1, 10.0)])
+@pytest.mark.parametrize(
+    ("zeros", "query_weight"), [(200, 1.0), (40, 5.0), (20, 10.0), (19, 10.0), (2, 10.0), (1, 10.0)]
+)
 def test_d9_few_documents_without_relevance_count_at_most_ten_times(zeros, query_weight):
     queries = graded(zeros)
     model = RidgeRanker(alpha=1.0, scale="none").fit(queries)

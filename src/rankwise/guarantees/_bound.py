@@ -1,8 +1,8 @@
 """A guarantee as a value: the number, the formula, every term of it, and what must be true for it to hold.
 
 Every function of this sub-package that states a theorem returns a :class:`Bound`. Its :class:`Precondition` values are
-met, not met, or only assumed; a bound with an unmet precondition does not apply, and one that is no smaller than what is
-possible anyway is vacuous. The two ``refuse_unless`` functions validate the numbers that go in.
+met, not met, or only assumed; a bound with an unmet precondition does not apply, and one that is no smaller than what
+is possible anyway is vacuous. The two ``refuse_unless`` functions validate the numbers that go in.
 """
 
 import math
@@ -45,8 +45,27 @@ class Precondition:
         return f"{self.sentence} ({ {True: 'met', False: 'NOT met', None: 'assumed'}[self.met] })"
 
 
+class HasTerms:
+    """Mixin of frozen dataclasses with ``terms``, a read-only mapping that pickles."""
+
+    terms: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
+
+    def _fields(self) -> dict[str, Any]:
+        return vars(self) | {"terms": dict(self.terms)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self._fields())
+
+
+def _rebuild(kind: type[Any], state: dict[str, Any]) -> Any:
+    return kind(**state)
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Bound:
+class Bound(HasTerms):
     """An upper or a lower bound, with everything that it was computed from.
 
     Parameters
@@ -96,9 +115,6 @@ class Bound:
     floor: float = -math.inf
     side: Side = "at most"
     kind: Kind | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
 
     @property
     def applies(self) -> bool | None:
@@ -151,14 +167,6 @@ class Bound:
         sign = "<=" if self.side == "at most" else ">="
         made_of = f"{self.statement}; {terms}; {self.status}{empty}{broken}"
         return f"{self.name}: {self.bounds} {sign} {self.value:g} [{made_of}]"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        state = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return _rebuild, (state | {"terms": dict(self.terms)},)
-
-
-def _rebuild(state: dict[str, Any]) -> Bound:
-    return Bound(**state)
 
 
 def refuse_unless(where: str, *, above: float | None = None, least: float | None = None, **numbers: float) -> None:

@@ -1,9 +1,9 @@
 """A certificate: every bound that was found to apply, the strongest first, and one headline that pays for the choice.
 
-Each row is a :class:`~rankwise.guarantees.Bound` that holds alone, with probability 1 - delta if it is probabilistic. The
-headline is the smallest of the rows about future queries, each computed again at delta divided by the number of compared
-rows, so that it holds with probability 1 - delta as well. The value of a compared row at that smaller delta is shown
-beside it.
+Each row is a :class:`~rankwise.guarantees.Bound` that holds alone, with probability 1 - delta if it is probabilistic.
+The headline is the smallest of the rows about future queries, each computed again at delta divided by the number of
+compared rows, so that it holds with probability 1 - delta as well. The value of a compared row at that smaller delta is
+shown beside it.
 
 :func:`certify` turns :class:`Claim` values, bounds that depend on delta, into a :class:`Certificate`;
 :func:`holdout_claims` makes the claims of a hold-out. Numbers in, numbers out: no model is known here.
@@ -143,7 +143,7 @@ class Certificate:
         if best is None:
             return (
                 "no headline: no bound on future queries rests on constants that were all known beforehand; queries "
-                "that nobody learned from give one"
+                "that no ranker learned from give one"
             )
         sign = "<=" if best.side == "at most" else ">="
         empty = ", which is vacuous" if best.vacuous else ""

@@ -6,8 +6,8 @@ measure. A loss is a function of the scores s and the labels of one query, and i
 scores changes nothing, so the gradient sums to 0.
 
 Solvers and guarantees read the facts and never name a class: they branch on ``convex``, ``smooth`` and
-``perceptron_bound``, and take constants from ``lipschitz_l1``, ``smoothness`` and ``range``. The common tests search for
-scores that break any of the facts.
+``perceptron_bound``, and take constants from ``lipschitz_l1``, ``smoothness`` and ``range``. The common tests search
+for scores that break any of the facts.
 
 :class:`PreparedLists` holds what a loss can compute from the labels alone; :func:`loss_lists` then runs the kernel over
 the queries, in chunks, on threads. numba is imported by the first call and not by this module.
@@ -133,7 +133,7 @@ class Loss:
 
     @property
     def upper_bounds(self) -> Measure | None:
-        """The measure whose loss 1 - measure, under pessimistic ties, never exceeds this loss; None if there is none."""
+        """The measure whose loss 1 - measure, under pessimistic ties, never exceeds this loss; None if none is."""
         return None
 
     @property
@@ -159,7 +159,7 @@ class Loss:
         Loss
             A loss without a margin is returned as it is.
         """
-        return self if self.hinge_margin is None else replace(self, margin=margin)
+        return self if self.hinge_margin is None else replace(self, margin=margin)  # type: ignore[call-arg]
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -401,7 +401,7 @@ def loss_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = Non
     return values, gradient
 
 
-def _loss_range(kernel, start, rows, score, label, value, table, params, out, gradient, first, last):  # type: ignore[no-untyped-def]
+def _loss_range(kernel, start, rows, score, label, value, table, params, out, gradient, first, last):
     """Fill ``out`` and ``gradient``, which holds zeros, for queries first..last-1; no ``rows``: they are grouped."""
     if len(rows) == 0:
         for q in range(first, last):

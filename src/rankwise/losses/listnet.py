@@ -72,8 +72,8 @@ class ListNet(Loss):
 
     Notes
     -----
-    The gradient is P(s) - P(y), in O(m). G1 <= 2, H1 <= 1 (attained at m = 2, s = 0). Queries whose labels are all equal
-    count 0 in both forms. The KL form is in [0, 2b + y_max - y_min] for scores in [-b, b].
+    The gradient is P(s) - P(y), in O(m). G1 <= 2, H1 <= 1 (attained at m = 2, s = 0). Queries whose labels are all
+    equal count 0 in both forms. The KL form is in [0, 2b + y_max - y_min] for scores in [-b, b].
 
     References
     ----------

@@ -64,7 +64,7 @@ def pair_logistic_formula(score, label, value, grad, table, params):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PairLogistic(Loss):
-    r"""phi = sum over label_i > label_j of log(1 + exp(s_j - s_i)).
+    r"""phi = mean over label_i > label_j of log(1 + exp(s_j - s_i)), or the sum.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ class PairLogistic(Loss):
     (0, 1) the gradient is the sum of p_ij (e_j - e_i).
 
     **G1** = 2 floor(m^2 / 4) for the sum and 2 for the mean. The l1 norm is the largest sum of p_ij (u_j - u_i) over
-    signs u. Only the pairs with u_j = 1 and u_i = -1 add something, at most 2 each, and there are at most floor(m^2 / 4)
-    of them. In the mean each pair has a gradient of l1 norm at most 2.
+    signs u. Only the pairs with u_j = 1 and u_i = -1 add something, at most 2 each, and there are at most floor(m^2 /
+    4) of them. In the mean each pair has a gradient of l1 norm at most 2.
 
     **H1** = floor(m^2 / 4) for the sum and 1 for the mean. The Hessian is H = sum of c_ij (e_j - e_i)(e_j - e_i)' with
     c_ij = p_ij (1 - p_ij) <= 1/4. H1 is the largest u'Hv over u and v in [-1, 1]^m. H is positive semidefinite, so by

@@ -1,7 +1,7 @@
 """The loss of RankSVM: the hinge over all pairs with different labels, in O(m log m).
 
-The kernel sorts the documents by score and counts active pairs with a Fenwick tree over the labels, once for the pairs in
-which a document is the better one and once, with scores and labels negated, for those in which it is the worse one.
+The kernel sorts the documents by score and counts active pairs with a Fenwick tree over the labels, once for the pairs
+in which a document is the better one and once, with scores and labels negated, for those in which it is the worse one.
 """
 
 from collections.abc import Sequence
@@ -117,10 +117,10 @@ class PairHinge(Loss):
     Notes
     -----
     O(m log m): documents are sorted by score and pairs counted by a Fenwick tree over the labels. The gradient counts
-    active pairs: +1 for the worse document, -1 for the better one. G1 = 2 floor(m^2 / 4) for the plain sum and 2 for its
-    mean. Divided or not, the loss bounds the share of pairs in the wrong order. Sums are taken of centred scores, so the
-    rounding error is a few units in the last place of the largest of them (of its square, for the squared hinge). A pair
-    contributes 2 (e_j - e_i)(e_j - e_i)' to the Hessian of the squared hinge, so H1 = 8 for its mean.
+    active pairs: +1 for the worse document, -1 for the better one. G1 = 2 floor(m^2 / 4) for the plain sum and 2 for
+    its mean. Divided or not, the loss bounds the share of pairs in the wrong order. Sums are taken of centred scores,
+    so the rounding error is a few units in the last place of the largest of them (of its square, for the squared
+    hinge). A pair contributes 2 (e_j - e_i)(e_j - e_i)' to the Hessian of the squared hinge, so H1 = 8 for its mean.
 
     References
     ----------

@@ -1,15 +1,15 @@
 """Losses on permutations: the score of an order, and the type one and type two losses made of it.
 
 These are values for study and certificates, not :class:`~rankwise.losses.Loss` objects: a type one loss is constant
-between changes of the ranking, and a type two loss is a maximum over the orders of a list, which is exact only if all of
-them are visited. ``loss(scores, labels)`` returns one number; it is 0 if every order is perfect (one document, equal
+between changes of the ranking, and a type two loss is a maximum over the orders of a list, which is exact only if all
+of them are visited. ``loss(scores, labels)`` returns one number; it is 0 if every order is perfect (one document, equal
 labels, nothing relevant).
 
-:func:`worst_perfect` and :func:`best_imperfect` are the two orders that permutation losses compare. The score of an order
-is F(pi) = (1 / (n (n - 1))) sum_k s_k (n + 1 - 2 pos_k), which is largest for the orders that sort the scores. An order is
-perfect if its labels never increase; with a cut-off k, if its first k labels are the largest ones, in decreasing order.
-These are the orders of the largest NDCG@k as long as gains strictly grow and discounts strictly fall up to k, and of the
-largest AP if the labels are 0 and 1.
+:func:`worst_perfect` and :func:`best_imperfect` are the two orders that permutation losses compare. The score of an
+order is F(pi) = (1 / (n (n - 1))) sum_k s_k (n + 1 - 2 pos_k), which is largest for the orders that sort the scores. An
+order is perfect if its labels never increase; with a cut-off k, if its first k labels are the largest ones, in
+decreasing order. These are the orders of the largest NDCG@k as long as gains strictly grow and discounts strictly fall
+up to k, and of the largest AP if the labels are 0 and 1.
 
 References
 ----------
@@ -144,8 +144,8 @@ class TypeTwo:
     "additive"                           [(1 - E(pi)) - x]_+ in place of the product
     ============= ====================== ======================================================
 
-    Each is at least 1 - E of the scores under pessimistic ties; all but the indicator are convex. With the map "pairs" a
-    perfect ranking may still have a loss, because pi* ranges over ALL perfect orders, badly sorted ones too; with
+    Each is at least 1 - E of the scores under pessimistic ties; all but the indicator are convex. With the map "pairs"
+    a perfect ranking may still have a loss, because pi* ranges over ALL perfect orders, badly sorted ones too; with
     "relevant" the order inside a class does not matter. Equation (6) of the paper and its relaxations; PermuRank
     minimises the hinge.
 
@@ -348,9 +348,9 @@ def best_imperfect(scores: ArrayLike, labels: ArrayLike, k: int | None = None) -
 
     It is the order that sorts the scores, lower labels first among equal scores, if that is imperfect. Otherwise it is
     the cheapest change of that order, one of two: exchange neighbours with different labels among the first k, or move
-    the first document that has a lower label than the one at k up to position k. (Any imperfect order either inverts two
-    labels among the first k, which costs at least the gap of a boundary between them, or brings a lower label into the
-    first k past everything from k on that outscores it.) O(m log m).
+    the first document that has a lower label than the one at k up to position k. (Any imperfect order either inverts
+    two labels among the first k, which costs at least the gap of a boundary between them, or brings a lower label into
+    the first k past everything from k on that outscores it.) O(m log m).
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.measures import AP, NDCG
 from rankwise.measures._base import Measure
-from rankwise.measures.gains import ANY_RELEVANCE, as_discount, as_gain, discounts, gains, relevance
+from rankwise.measures.gains import ANY_RELEVANCE, discounts, gains, relevance, settle_gains
 
 RULES = ("ndcg_tight_sym", "ndcg_tight", "ndcg_003", "ndcg_003_sym", "ndcg_000", "ap_sym", "ap_003", "ap_000")
 # Codes of the rules in compiled code.
@@ -279,8 +279,7 @@ class SLAM(Loss):
         if not is_number(self.margin) or not 0 <= self.margin < np.inf:
             raise RankwiseError(f"the margin is 0 or more: found {self.margin!r}")
         refuse_unless_level(self.rel)
-        object.__setattr__(self, "gain", as_gain(self.gain))
-        object.__setattr__(self, "discount", as_discount(self.discount))
+        settle_gains(self)
 
     @property
     def is_ap(self) -> bool:

@@ -1,8 +1,8 @@
 """Smooth average precision, by soft ranks or by soft indicators of positions.
 
-The sigmoid form replaces every comparison of two scores by a sigmoid (:func:`outranking`, which soft ranks use, too); the
-indicator form uses the soft positions of :class:`~rankwise.losses.SmoothNDCG`. :class:`SmoothAP` proves the constants of
-both.
+The sigmoid form replaces every comparison of two scores by a sigmoid (:func:`outranking`, which soft ranks use, too);
+the indicator form uses the soft positions of :class:`~rankwise.losses.SmoothNDCG`. :class:`SmoothAP` proves the
+constants of both.
 """
 
 import math
@@ -157,8 +157,8 @@ class SmoothAP(SmoothedMeasure):
 
     Notes
     -----
-    Both forms tend to AP as sigma goes to 0, if no scores tie. Document i counts fully for itself: with the printed term
-    1/2 for j = i in n_i, the limit would be AP - (1/2r) sum of 1/position over relevant documents. The loss is not
+    Both forms tend to AP as sigma goes to 0, if no scores tie. Document i counts fully for itself: with the printed
+    term 1/2 for j = i in n_i, the limit would be AP - (1/2r) sum of 1/position over relevant documents. The loss is not
     convex.
 
     **Sigmoid form**: 0 <= 1 - A < 1 - 1/m, G1 = (m-1) / (2 m sigma), H1 <= 32 / (27 sigma^2).

@@ -1,9 +1,9 @@
 """Measures smoothed by soft indicators: NDCG@k, precision, reciprocal rank, and DCG@1 by a softmax.
 
-NDCG@k, precision and reciprocal rank share one computation: for every position j the mean Gbar_j of the row values under
-the soft indicators h_ij of "document i is at position j". The kernels compute these means either row by row or, for long
-lists, by fast Gauss transforms (:mod:`rankwise._kernels.gauss`), whichever is faster. :class:`SmoothNDCG` proves the
-Lipschitz constant that all three use.
+NDCG@k, precision and reciprocal rank share one computation: for every position j the mean Gbar_j of the row values
+under the soft indicators h_ij of "document i is at position j". The kernels compute these means either row by row or,
+for long lists, by fast Gauss transforms (:mod:`rankwise._kernels.gauss`), whichever is faster. :class:`SmoothNDCG`
+proves the Lipschitz constant that all three use.
 """
 
 import math
@@ -23,7 +23,7 @@ from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Rows, SmoothedMeasure, Vector
 from rankwise.measures import NDCG, RR, P
 from rankwise.measures._base import Measure
-from rankwise.measures.gains import ANY_RELEVANCE, as_discount, as_gain, discounts, gains, relevance
+from rankwise.measures.gains import ANY_RELEVANCE, as_gain, discounts, gains, relevance, settle_gains
 
 # Below the smallest normal number 1/sigma overflows.
 _LEAST_SIGMA = float(np.finfo(np.float64).smallest_normal)
@@ -112,8 +112,8 @@ def smooth_precision_formula(score, label, value, grad, table, params):
 def smooth_rr_formula(score, label, value, grad, table, params):
     """Smooth reciprocal rank; ``value`` holds 0/1 relevance.
 
-    With R_j = rho_j / j + (1 - rho_j) R_(j+1) from the end up, A = R_1 and dA/drho_j = (1/j - R_(j+1)) times the product
-    of 1 - rho_t over t < j: with these as weights the gradient is that of a sum of means.
+    With R_j = rho_j / j + (1 - rho_j) R_(j+1) from the end up, A = R_1 and dA/drho_j = (1/j - R_(j+1)) times the
+    product of 1 - rho_t over t < j: with these as weights the gradient is that of a sum of means.
     """
     if value.max() == value.min():
         return 0.0
@@ -234,8 +234,7 @@ class SmoothNDCG(SmoothMeasure):
         super().__post_init__()
         if self.k is not None and not is_whole(self.k):
             raise RankwiseError(f"a cut-off is 1 or more: found {self.k!r}")
-        object.__setattr__(self, "gain", as_gain(self.gain))
-        object.__setattr__(self, "discount", as_discount(self.discount))
+        settle_gains(self)
 
     @property
     def smooths(self) -> Measure | None:

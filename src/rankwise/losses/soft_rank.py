@@ -1,8 +1,8 @@
 """NDCG of noisy scores: the discount at the expected rank, or the expected discount of a random rank.
 
 :class:`SoftRankNDCG` evaluates the discount at the expected rank. :class:`SoftRank` averages the discount over the
-distribution of the rank, which it computes by adding the other documents one at a time. Their docstrings prove the range
-and the Lipschitz constants.
+distribution of the rank, which it computes by adding the other documents one at a time. Their docstrings prove the
+range and the Lipschitz constants.
 """
 
 import math
@@ -21,7 +21,7 @@ from rankwise.losses._base import SmoothedMeasure, Vector
 from rankwise.losses.smooth_ap import outranking
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
-from rankwise.measures.gains import as_discount, as_gain, discounts, gains
+from rankwise.measures.gains import discounts, gains, settle_gains
 
 _LN2 = math.log(2.0)
 
@@ -229,8 +229,7 @@ class SoftRankNDCG(SmoothedMeasure):
         if self.noise not in ("sigmoid", "gaussian"):
             raise RankwiseError(f"noise is 'sigmoid' or 'gaussian': found {self.noise!r}")
         _check_sigma(self.sigma)
-        object.__setattr__(self, "gain", as_gain(self.gain))
-        object.__setattr__(self, "discount", as_discount(self.discount))
+        settle_gains(self)
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
@@ -305,8 +304,8 @@ class SoftRank(SmoothedMeasure):
 
     Notes
     -----
-    For short lists: time O(n m min(k, m)) for n documents with a gain above 0, O(m^3) on the whole list; memory
-    O(m min(k, m)). The others are added one at a time, p_r <- p_{r-1} P_ij + p_r (1 - P_ij); the gradient is exact, from
+    For short lists: time O(n m min(k, m)) for n documents with a gain above 0, O(m^3) on the whole list; memory O(m
+    min(k, m)). The others are added one at a time, p_r <- p_{r-1} P_ij + p_r (1 - P_ij); the gradient is exact, from
     the same recursion run backwards, without any division. A tends to NDCG@k as sigma goes to 0, if no scores tie. The
     loss is smooth and not convex.
 
@@ -354,8 +353,7 @@ class SoftRank(SmoothedMeasure):
         _check_sigma(self.sigma)
         if self.k is not None and not is_whole(self.k):
             raise RankwiseError(f"a cut-off is a whole number from 1 on: found {self.k!r}")
-        object.__setattr__(self, "gain", as_gain(self.gain))
-        object.__setattr__(self, "discount", as_discount(self.discount))
+        settle_gains(self)
 
     @property
     def nonnegative(self) -> bool:  # type: ignore[override]

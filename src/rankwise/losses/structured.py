@@ -82,7 +82,7 @@ def best_places(a, b, place, harmonic):
 
 @kernel
 def svmmap_formula(score, label, value, grad, table, params):
-    """The hinge; ``value`` is 1 for relevant documents, 0 for others; ``table`` holds the harmonic numbers from H_0 on."""
+    """The hinge; ``value`` holds 0/1 relevance, ``table`` the harmonic numbers from H_0 on."""
     size = len(score)
     n_relevant = int(value.sum())
     n_others = size - n_relevant
@@ -131,8 +131,8 @@ class SVMMapHinge(Loss):
 
     Notes
     -----
-    Every perfect ranking has the same F, and gives 0. The score-sorted ranking has the largest F, so phi bounds
-    1 - AP. A maximum of affine functions is convex; the gradient of each moves every pair by at most 2 / (N1 N0), in two
+    Every perfect ranking has the same F, and gives 0. The score-sorted ranking has the largest F, so phi bounds 1 - AP.
+    A maximum of affine functions is convex; the gradient of each moves every pair by at most 2 / (N1 N0), in two
     scores, so G1 = 4.
 
     Examples
@@ -143,8 +143,8 @@ class SVMMapHinge(Loss):
 
     References
     ----------
-    Y. Yue, T. Finley, F. Radlinski, T. Joachims (2007). A support vector method for optimizing average precision. SIGIR.
-    doi:10.1145/1277741.1277790.
+    Y. Yue, T. Finley, F. Radlinski, T. Joachims (2007). A support vector method for optimizing average precision.
+    SIGIR. doi:10.1145/1277741.1277790.
     """
 
     rel: float | None = None

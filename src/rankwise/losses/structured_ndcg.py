@@ -17,7 +17,7 @@ from rankwise.data.checks import is_whole
 from rankwise.losses._base import Loss, Vector
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
-from rankwise.measures.gains import as_discount, as_gain, discounts, gains
+from rankwise.measures.gains import discounts, gains, settle_gains
 
 
 @kernel
@@ -196,16 +196,16 @@ class NDCGHinge(Loss):
     discount : str or sequence of float, default="log2"
         The discount of the measure that is bounded, as in :class:`~rankwise.measures.NDCG`.
     symmetric : bool, default=True
-        Whether a(pi*_i) is the mean over all perfect rankings, so that the order of the documents does not matter; False
-        takes one of them, by the index of the documents, as in the paper.
+        Whether a(pi*_i) is the mean over all perfect rankings, so that the order of the documents does not matter;
+        False takes one of them, by the index of the documents, as in the paper.
     normalised : bool, default=False
         Whether to divide a by a constant of the list's length so that G1 = 2.
 
     Notes
     -----
     The score-sorted ranking has the largest sum of s_i a(pi_i), which the perfect rankings and their mean cannot
-    exceed: phi bounds 1 - NDCG@k, whatever positive constant scales a. The mean over perfect rankings of the bracket
-    at pi* is 0, so phi >= 0. A maximum of affine functions is convex. Its slope is a difference of two rearrangements of
+    exceed: phi bounds 1 - NDCG@k, whatever positive constant scales a. The mean over perfect rankings of the bracket at
+    pi* is 0, so phi >= 0. A maximum of affine functions is convex. Its slope is a difference of two rearrangements of
     a, or of one and a mean of others, and no two differ more than a and its reverse: G1 = floor(m^2 / 2) for the whole
     list and at most k (k + 1) with a cut-off.
 
@@ -220,8 +220,8 @@ class NDCGHinge(Loss):
 
     References
     ----------
-    O. Chapelle, Q. Le, A. Smola (2007). Large margin optimization of ranking measures. NIPS workshop on machine learning
-    for web search.
+    O. Chapelle, Q. Le, A. Smola (2007). Large margin optimization of ranking measures. NIPS workshop on machine
+    learning for web search.
 
     S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
     arXiv:1405.0591. Section 6.1 analyses this form.
@@ -244,8 +244,7 @@ class NDCGHinge(Loss):
             raise RankwiseError(
                 f"symmetric and normalised are True or False: found {self.symmetric!r:.60} and {self.normalised!r:.60}"
             )
-        object.__setattr__(self, "gain", as_gain(self.gain))
-        object.__setattr__(self, "discount", as_discount(self.discount))
+        settle_gains(self)
 
     def row_values(self, labels: Vector) -> Vector:
         """The gains of the labels."""

@@ -2,8 +2,8 @@
 
 Every measure that the registry finds is a name of this package, so a new measure is one file and needs no entry here.
 :mod:`rankwise.measures._base` holds the base classes, :mod:`rankwise.measures.compute` runs measures over many queries,
-:mod:`rankwise.measures.gains` has gains and discounts, and :mod:`rankwise.measures.conventions` the conventions of other
-tools.
+:mod:`rankwise.measures.gains` has gains and discounts, and :mod:`rankwise.measures.conventions` the conventions of
+other tools.
 """
 
 from rankwise._registry import lazy_names

@@ -2,9 +2,9 @@
 
 A measure is a value: hashable, comparable, printed in ir-measures' spelling, and called on the scores and labels of one
 query. A measure file holds the class with its parameters, how labels become the numbers that are ranked
-(:meth:`Measure.row_values`), and a kernel compiled for one ranked list. The four ways to break ties come for free: under
-"expected" the kernel sees blocks of equal scores; under the other three it sees every block already sorted and cut into
-blocks of one. The kernel is therefore written once, for blocks.
+(:meth:`Measure.row_values`), and a kernel compiled for one ranked list. The four ways to break ties come for free:
+under "expected" the kernel sees blocks of equal scores; under the other three it sees every block already sorted and
+cut into blocks of one. The kernel is therefore written once, for blocks.
 
 :mod:`rankwise.measures.compute` runs measures over many queries. It is imported by the first call, because it imports
 numba and this module is imported by nearly everything.
@@ -55,11 +55,11 @@ class Measure:
 
     Notes
     -----
-    The kernel is called as ``kernel(value, end, retrieved, best, table, params)`` for one query: ``value`` holds the row
-    values by decreasing score (sorted in ascending order inside a tie block), ``end[t]`` the end of the block that
-    begins at t, ``retrieved`` the number of documents that take a position, ``best`` all row values (if ``needs_ideal``:
-    the largest ones up to the cut-off, in decreasing order), ``table`` what :meth:`table` returned and ``params`` the
-    numbers of :meth:`all_params`. It returns NaN for a query on which the measure is 0/0.
+    The kernel is called as ``kernel(value, end, retrieved, best, table, params)`` for one query: ``value`` holds the
+    row values by decreasing score (sorted in ascending order inside a tie block), ``end[t]`` the end of the block that
+    begins at t, ``retrieved`` the number of documents that take a position, ``best`` all row values (if
+    ``needs_ideal``: the largest ones up to the cut-off, in decreasing order), ``table`` what :meth:`table` returned and
+    ``params`` the numbers of :meth:`all_params`. It returns NaN for a query on which the measure is 0/0.
     """
 
     cutoff: int | None = None

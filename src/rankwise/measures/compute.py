@@ -1,8 +1,9 @@
 """Measures over many queries: every query is sorted once, then each measure's kernel runs on it.
 
-:func:`measure_lists` is the entry point. It works through the queries in fixed chunks, on threads; each query is computed
-independently, so neither chunks nor threads change a bit. :class:`PreparedMeasure` keeps what labels alone decide, for
-queries that are measured again and again. The compiled loop at the end of the file breaks the ties and calls the kernel.
+:func:`measure_lists` is the entry point. It works through the queries in fixed chunks, on threads; each query is
+computed independently, so neither chunks nor threads change a bit. :class:`PreparedMeasure` keeps what labels alone
+decide, for queries that are measured again and again. The compiled loop at the end of the file breaks the ties and
+calls the kernel.
 """
 
 import math
@@ -119,7 +120,9 @@ def measure_lists_by_ties(
         if not isinstance(ties, str) or ties not in TIES:
             raise RankwiseError(f"ties is one of {', '.join(map(repr, TIES))}: found {ties!r}")
     scores, start = lists.scores, lists.start
-    prepared = [one if isinstance(one, PreparedMeasure) else PreparedMeasure.of(one, lists.labels, start) for one in measures]
+    prepared = [
+        one if isinstance(one, PreparedMeasure) else PreparedMeasure.of(one, lists.labels, start) for one in measures
+    ]
     no_rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
     result = np.full((len(modes), len(measures), len(start) - 1), np.nan)
 

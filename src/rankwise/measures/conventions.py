@@ -1,8 +1,8 @@
 """The conventions of other tools: what their short names mean, how they break ties, what empty queries count.
 
 Each entry of :data:`CONVENTIONS` reproduces one tool exactly. The tests compare it with the tool itself where that can
-be installed, and with worked examples otherwise. :func:`settle` is the entry point: it turns ``measures=`` and ``like=``
-into measures, titles and the convention to follow.
+be installed, and with worked examples otherwise. :func:`settle` is the entry point: it turns ``measures=`` and
+``like=`` into measures, titles and the convention to follow.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -42,7 +42,7 @@ def tied_stops(stop, size, within, above):
     """sum over the first ``within`` places q of P(the reader stops at q) / (above + q), the order being random.
 
     ``stop`` holds the positive stop probabilities x among the ``size`` documents of a tie block. H[a] is the
-    probability that a of them stand at the places already read. Readers who pass ``depth`` of them add less than
+    probability that a of them are at the places already read. Readers who pass ``depth`` of them add less than
     1e-18, since the probability of passing a is at most (mean of 1 - x)^a, by Maclaurin's inequality.
 
     The result has a relative error of at most a few (count + size) units in the last place. Both recursions add and
@@ -89,7 +89,7 @@ def err_formula(value, end, retrieved, best, table, params):
         if e - t == 1:
             total += reading * value[t] / (t + 1)
         else:
-            first = t  # values ascend inside a block: the positive ones stand at its end
+            first = t  # values ascend inside a block: the positive ones are at its end
             while first < e and value[first] <= 0.0:
                 first += 1
             if first < e:

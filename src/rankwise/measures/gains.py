@@ -1,8 +1,8 @@
 """What labels and positions are worth: gains, relevance and discounts.
 
-By default the gain of a label l is G(l) = 2^l - 1 and the discount of a position p is D(p) = 1 / log2(1 + p). Measures and
-losses accept other gains and discounts; :func:`as_gain` and :func:`as_discount` validate them once, in a constructor, and
-:func:`gains` and :func:`discounts` evaluate them.
+By default the gain of a label l is G(l) = 2^l - 1 and the discount of a position p is D(p) = 1 / log2(1 + p). Measures
+and losses accept other gains and discounts; :func:`as_gain` and :func:`as_discount` validate them once, in a
+constructor, and :func:`gains` and :func:`discounts` evaluate them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,6 +70,12 @@ def as_gain(gain: Any) -> "str | Table":
 def exp2_less_1(labels: Vector) -> Vector:
     """2^l - 1 of every label, accurate even for labels close to 0, where 2^l is close to 1."""
     return np.where(labels < 1.0, np.expm1(np.minimum(labels, 1.0) * np.log(2.0)), np.exp2(labels) - 1.0)
+
+
+def settle_gains(owner: Any) -> None:
+    """Validate the fields ``gain`` and ``discount`` of a frozen dataclass, and store their canonical form."""
+    object.__setattr__(owner, "gain", as_gain(owner.gain))
+    object.__setattr__(owner, "discount", as_discount(owner.discount))
 
 
 def relevance(labels: Vector, rel: float | None) -> Vector:

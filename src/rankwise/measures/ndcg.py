@@ -14,7 +14,7 @@ import numpy as np
 from rankwise._errors import MeasureError
 from rankwise._kernels.jit import kernel
 from rankwise.measures._base import Measure, Vector
-from rankwise.measures.gains import LARGEST_GAIN, as_discount, as_gain, discounts, gains
+from rankwise.measures.gains import LARGEST_GAIN, discounts, gains, settle_gains
 
 # ir-measures' names for a gain and a discount together; the two with 'letor' are rankwise's own.
 _DCG = {
@@ -115,8 +115,7 @@ class _Discounted(Measure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "gain", as_gain(self.gain))
-        object.__setattr__(self, "discount", as_discount(self.discount))
+        settle_gains(self)
 
     def row_values(self, labels: Vector) -> Vector:
         """The gains of the labels."""

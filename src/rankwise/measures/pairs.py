@@ -74,7 +74,8 @@ class Pairs(Measure):
     Notes
     -----
     A score tie counts 1/2 under ``expected``, 0 under ``pessimistic``, 1 under ``optimistic``, and by order under
-    ``stable``. The measure is 0/0 if all labels are equal. Documents that were not retrieved are below all others, tied.
+    ``stable``. The measure is 0/0 if all labels are equal. Documents that were not retrieved are below all others,
+    tied.
 
     Examples
     --------

@@ -5,8 +5,8 @@ only relevant document is the first one, or the second one if the first was rank
 
 .. math:: u_1 = -a, \qquad u_{i+1} = \pm a \text{ (plus where document 1 was relevant)}, \qquad a = 1/\sqrt{T + 1},
 
-is a unit vector that ranks all T rounds with margin 2 R a >= gamma. With two documents e_1 is not needed: T is larger by
-one, and a = 1/sqrt(T). Every round costs at least 1/2 of AP and 1 - 1/log2(3) = 0.369 of NDCG. Since the max-pair
+is a unit vector that ranks all T rounds with margin 2 R a >= gamma. With two documents e_1 is not needed: T is larger
+by one, and a = 1/sqrt(T). Every round costs at least 1/2 of AP and 1 - 1/log2(3) = 0.369 of NDCG. Since the max-pair
 perceptron makes at most 4 R^2 / gamma^2 mistakes, neither bound can be improved by more than one.
 
 The paper has the construction with a quarter of the rounds, and attaches the signs to the wrong coordinates.
@@ -207,14 +207,14 @@ class Game:
 def play(ranker: Opponent, adversary: Adversary) -> Game:
     """Play the adversary against a ranker: in every round it predicts, receives the labels, and learns.
 
-    A ranker that cannot predict the first round, because it has learned nothing, publishes the documents in the order in
-    which they were given, as weights of 0 would.
+    A ranker that cannot predict the first round, because it has learned nothing, publishes the documents in the order
+    in which they were given, as weights of 0 would.
 
     Parameters
     ----------
     ranker : object
-        Has ``predict(X)``, one score per row, and ``partial_fit(query)``. The bound is about deterministic rankers, though
-        no randomness helps against labels that are chosen after the published ranking.
+        Has ``predict(X)``, one score per row, and ``partial_fit(query)``. The bound is about deterministic rankers,
+        though no randomness helps against labels that are chosen after the published ranking.
     adversary : Adversary
         The adversary.
 

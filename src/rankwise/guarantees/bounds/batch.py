@@ -1,9 +1,9 @@
 r"""The expected risk of learning from n queries with convex losses: gradient descent and regularised minimisation.
 
 L(w) is the risk, the expected loss of w on a new query; w* is the best w with norm(w) <= W, and L* its risk; G is the
-loss's Lipschitz constant (the largest l1 norm of its gradient with respect to the scores), so that the loss of one query
-changes by at most G R times a change of w, where R bounds every row; H = R^2 H1 is its smoothness in w. The length of the
-lists does not enter. The expected risk E L(w) of what is learned is at most
+loss's Lipschitz constant (the largest l1 norm of its gradient with respect to the scores), so that the loss of one
+query changes by at most G R times a change of w, where R bounds every row; H = R^2 H1 is its smoothness in w. The
+length of the lists does not enter. The expected risk E L(w) of what is learned is at most
 
 ======================= ============================================= ===============================
 function                bound                                         for
@@ -16,9 +16,9 @@ function                bound                                         for
 :func:`equation_8`      L* + 2 sqrt(2 H W^2 L*/n) + 8 H W^2/n         the same, as the paper has it
 ======================= ============================================= ===============================
 
-These are expectations over the sample, not statements about one sample: they hold on average over all samples that might
-have been drawn, and must not be mixed with the bounds of :mod:`rankwise.guarantees.bounds.uniform`. G, R and H are known
-beforehand and hold for every future query, not only for the sample.
+These are expectations over the sample, not statements about one sample: they hold on average over all samples that
+might have been drawn, and must not be mixed with the bounds of :mod:`rankwise.guarantees.bounds.uniform`. G, R and H
+are known beforehand and hold for every future query, not only for the sample.
 
 References
 ----------
@@ -121,9 +121,9 @@ def rerm(
     Notes
     -----
     The objectives of two samples that differ in one query are both lambda-strongly convex, with the same regulariser:
-    their minimisers are at most 2 G R/(lambda n) apart, so the loss of a query changes by 2 (G R)^2/(lambda n) when that
-    query is replaced, which bounds the mean difference of risk and training loss. w is within sqrt(2 gap/lambda) of the
-    minimiser.
+    their minimisers are at most 2 G R/(lambda n) apart, so the loss of a query changes by 2 (G R)^2/(lambda n) when
+    that query is replaced, which bounds the mean difference of risk and training loss. w is within sqrt(2 gap/lambda)
+    of the minimiser.
 
     Examples
     --------

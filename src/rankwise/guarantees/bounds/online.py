@@ -1,13 +1,13 @@
 r"""Bounds on the losses and mistakes of one online run, against any comparator u.
 
-M is the set of rounds with a mistake (pessimistic ties), L the sum of the losses of those rounds, phi_t the surrogate of
-round t at margin 1, and
+M is the set of rounds with a mistake (pessimistic ties), L the sum of the losses of those rounds, phi_t the surrogate
+of round t at margin 1, and
 
 .. math:: F(u) = \sum_{t \in M} \phi_t(X_t u).
 
-R is the radius of the rows and V the largest sum of a round's weights v (see :class:`WeightFacts`); both may be those of
-the run itself. R may be the radius of each query around its own centre, because adding a constant to all scores of a query
-changes no surrogate here.
+R is the radius of the rows and V the largest sum of a round's weights v (see :class:`WeightFacts`); both may be those
+of the run itself. R may be the radius of each query around its own centre, because adding a constant to all scores of a
+query changes no surrogate here.
 
 =============================== ==================================================== ==================================
 function                        bound                                                for
@@ -43,6 +43,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
+
 
 @dataclass(frozen=True, kw_only=True)
 class WeightFacts:
@@ -165,8 +166,8 @@ def theorem_s(
 ) -> Bound:
     r"""Theorem S: L <= F + norm_u sqrt(c F) + c norm_u^2, c = 4 R^2 V + 2 margin/eta, for any step eta.
 
-    With margin 0, the scale-free perceptron, c = 4 R^2 V and there is no step. The bound depends neither on the length of
-    the lists nor on the ratio of weights, and no step has to be known in hindsight.
+    With margin 0, the scale-free perceptron, c = 4 R^2 V and there is no step. The bound depends neither on the length
+    of the lists nor on the ratio of weights, and no step has to be known in hindsight.
 
     Parameters
     ----------
@@ -190,10 +191,10 @@ def theorem_s(
 
     Notes
     -----
-    Let A be the weight of the active documents of a round, at least its loss and at most V, x the sum of A over M, and z
-    the gradient. Activity means z u <= phi(u) - A, z w >= -margin A, norm(z) <= 2 R A. So after all rounds
-    w u >= eta (x - F) while norm(w)^2 <= eta^2 c x, hence x - F <= norm_u sqrt(c x). The exact root,
-    :func:`largest_root`, is a little tighter than the closed form and is the term ``sharp``.
+    Let A be the weight of the active documents of a round, at least its loss and at most V, x the sum of A over M, and
+    z the gradient. Activity means z u <= phi(u) - A, z w >= -margin A, norm(z) <= 2 R A. So after all rounds w u >= eta
+    (x - F) while norm(w)^2 <= eta^2 c x, hence x - F <= norm_u sqrt(c x). The exact root, :func:`largest_root`, is a
+    little tighter than the closed form and is the term ``sharp``.
 
     Examples
     --------

@@ -138,8 +138,8 @@ def surrogate_above_loss(surrogate: ArrayLike, losses: ArrayLike | None = None) 
 def type_two_below_type_one(type_one: ArrayLike, *, margin: ArrayLike, achieved: ArrayLike) -> Bound:
     """Mean type two loss <= mean type one loss, if on every query the margin is at least the measure achieved.
 
-    Theorem 3 of Xu and others, which holds for any nondecreasing function that is 0 or more. Its condition is hardly ever
-    met: with a measure above 0 every perfect order must beat every other order by that much.
+    Theorem 3 of Xu and others, which holds for any nondecreasing function that is 0 or more. Its condition is hardly
+    ever met: with a measure above 0 every perfect order must beat every other order by that much.
 
     Parameters
     ----------

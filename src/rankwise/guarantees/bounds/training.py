@@ -1,7 +1,7 @@
 r"""What a boosted ranker has reached on its training queries, computed from its rounds.
 
-:func:`adarank_certificate` states that 1 - (mean measure of AdaRank on its training queries) <= 1 + log Pi, where
-Pi = prod_t exp(-delta_t) rho_t with rho_t = ((1 + phi_t) exp(-alpha_t) + (1 - phi_t) exp(alpha_t)) / 2, over the rounds up
+:func:`adarank_certificate` states that 1 - (mean measure of AdaRank on its training queries) <= 1 + log Pi, where Pi =
+prod_t exp(-delta_t) rho_t with rho_t = ((1 + phi_t) exp(-alpha_t) + (1 - phi_t) exp(alpha_t)) / 2, over the rounds up
 to the one that is returned. At AdaRank's own alpha = log((1 + phi) / (1 - phi)) / 2 rho is sqrt(1 - phi^2).
 
 The proof is for queries of weights v_q > 0 that sum to 1 (1/Q each where there are none). E_t(q) is the measure of

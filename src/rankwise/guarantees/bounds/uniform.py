@@ -21,9 +21,9 @@ function            2 Rad                                         for
 D(C) = 4 e if C >= 4 e, else C (1 + log(4 e/C)), with e = min(a, b): Dudley's integral. :func:`linf_erm` and
 :func:`l1_erm` bound the excess risk of the minimiser of the sample over the best w of the ball.
 
-m, R, L2, G and b hold for every future query, and W is chosen before the data are seen. Whoever looks at the data before
-choosing the ball, or before choosing between bounds, has to pay for the choice with a smaller delta:
-:func:`for_fitted_norm` does so for the norm of a fitted w, and :func:`smallest` for the smallest of several bounds.
+m, R, L2, G and b hold for every future query, and W is chosen before the data are seen. A ball, or one of several
+bounds, that is chosen after the data were seen costs a smaller delta: :func:`for_fitted_norm` pays for the norm of a
+fitted w, and :func:`smallest` for the smallest of several bounds.
 
 References
 ----------
@@ -209,8 +209,8 @@ def l1_ball(
 ) -> Bound:
     r"""Sparse weights: for every w of l1 norm W1 at most, risk + 2 Rad + b sqrt(log(1/delta)/(2 n)).
 
-    Corollary 11 and Theorem 12 of Tewari and Chaudhuri (2015), corrected: features are bounded entry by entry, and their
-    number d enters as log2(2 d).
+    Corollary 11 and Theorem 12 of Tewari and Chaudhuri (2015), corrected: features are bounded entry by entry, and
+    their number d enters as log2(2 d).
 
     Parameters
     ----------
@@ -408,7 +408,8 @@ def _refuse(where: str, n: int, delta: float, *, b: float, m: int, **constants: 
     refuse_unless_chance(where, delta=delta)
 
 
-# ---------------------------------------------------------------------------------- paying for choices after seeing data
+# ---------------------------------------------------------------------------------- paying for choices after seeing
+# data
 
 FIRST_BALL = Precondition("W_0 was fixed before the data were seen")
 
@@ -444,8 +445,8 @@ def ball_index(*, norm: float, W_0: float) -> int:
 def for_fitted_norm(make: Callable[[float, float], Bound], *, norm: float, W_0: float, delta: float) -> Bound:
     r"""A uniform bound for a w whose norm was not known in advance: W_j = W_0 2^j at delta_j = delta/((j+1)(j+2)).
 
-    All the balls W_0, 2 W_0, 4 W_0, ... are fixed in advance and their deltas sum to delta, so with probability 1 - delta
-    every one of the bounds holds, in particular that of the first ball that contains w.
+    All the balls W_0, 2 W_0, 4 W_0, ... are fixed in advance and their deltas sum to delta, so with probability 1 -
+    delta every one of the bounds holds, in particular that of the first ball that contains w.
 
     Parameters
     ----------
@@ -494,8 +495,8 @@ def for_fitted_norm(make: Callable[[float, float], Bound], *, norm: float, W_0: 
 def smallest(*makers: Callable[[float], Bound], delta: float, unverified: bool = False) -> Bound:
     """The smallest of several bounds on the same number, each computed at delta divided by their number.
 
-    Bounds that are ``unverified`` are left out unless asked for, before delta is divided. Bounds that do not apply count
-    in the division, since whether they apply may depend on the data.
+    Bounds that are ``unverified`` are left out unless asked for, before delta is divided. Bounds that do not apply
+    count in the division, since whether they apply may depend on the data.
 
     Parameters
     ----------

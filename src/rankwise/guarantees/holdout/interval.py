@@ -1,22 +1,21 @@
 """An interval for a mean over future queries, as a value: both ends, the numbers they come from, the preconditions.
 
-:class:`Interval` is what :func:`~rankwise.guarantees.mean_interval` and confidence sequences return. Its ends are available
-as :class:`~rankwise.guarantees.Bound` values, so that certificates can use them.
+:class:`Interval` is what :func:`~rankwise.guarantees.mean_interval` and confidence sequences return. Its ends are
+available as :class:`~rankwise.guarantees.Bound` values, so that certificates can use them.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Literal
 
-from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees._bound import Bound, HasTerms, Precondition
 
 # Which ends of an interval are bounds: both together, or one of them alone, which then is tighter.
 Ends = Literal["both", "low", "high"]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Interval:
+class Interval(HasTerms):
     """An interval that holds a mean with probability 1 - delta.
 
     Parameters
@@ -65,9 +64,6 @@ class Interval:
     terms: Mapping[str, float] = field(hash=False)
     preconditions: tuple[Precondition, ...] = ()
     source: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
 
     @property
     def width(self) -> float:
@@ -137,11 +133,3 @@ class Interval:
         note = "; EMPTY" if self.empty else "; vacuous" if self.vacuous else ""
         made_of = f"{self.statement}; mean={self.mean:g}, n={self.n:,}{terms}{note}"
         return f"{self.name}: {self.of} {where} with probability {1 - self.delta:g} [{made_of}]"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        state = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return _rebuild, (state | {"terms": dict(self.terms)},)
-
-
-def _rebuild(state: dict[str, Any]) -> Interval:
-    return Interval(**state)

@@ -148,7 +148,7 @@ def difference_interval(
     random_state: int | np.random.Generator = 0,
     of: str = "mean difference over future queries",
 ) -> Interval:
-    """An interval for how much better the first ranker is on future queries, from the values of both on the same queries.
+    """An interval for the mean difference of two rankers on future queries, from values on the same queries.
 
     The differences are in [-1, 1] times the width of the span, and are scaled to [0, 1]. Queries on which either ranker
     has no value (NaN) are left out.
@@ -187,7 +187,9 @@ def difference_interval(
     """
     a, b = (np.asarray(one, dtype=np.float64) for one in (first, second))
     if a.ndim != 1 or a.shape != b.shape:
-        raise DataError(f"differences are of one value per query for both rankers: found shapes {a.shape} and {b.shape}")
+        raise DataError(
+            f"differences are of one value per query for both rankers: found shapes {a.shape} and {b.shape}"
+        )
     refuse_unless_known("difference_interval", method, ends, span)
     for values in (a, b):
         scaled_values("difference_interval", values, span)

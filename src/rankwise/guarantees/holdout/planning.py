@@ -1,17 +1,16 @@
 r"""How many queries to judge: for an interval of a given width, or to tell two rankers apart.
 
-:func:`queries_needed` returns one :class:`Plan` per method. Each states how far it can be trusted: for any distribution,
-if the guessed standard deviation is right, or as an approximation.
+:func:`queries_needed` returns one :class:`Plan` per method. Each states how far it can be trusted: for any
+distribution, if the guessed standard deviation is right, or as an approximation.
 """
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Literal
 
 from rankwise._errors import RankwiseError
-from rankwise.guarantees._bound import refuse_unless, refuse_unless_chance
+from rankwise.guarantees._bound import HasTerms, refuse_unless, refuse_unless_chance
 
 # "certain": for any distribution; "if guessed right": if the sample's spread is at most the guess; "approximation": if,
 # besides, means are approximately normal.
@@ -22,7 +21,7 @@ MOST = 10**12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(HasTerms):
     """How many queries, by which method, and how far the number can be trusted.
 
     Attributes
@@ -48,18 +47,12 @@ class Plan:
     statement: str
     terms: Mapping[str, float] = field(hash=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
-
     def __str__(self) -> str:
         return f"{self.queries:,} queries for {self.purpose} ({self.method}: {self.trust})"
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain numbers and strings, for tables and reports."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"terms": dict(self.terms)}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.to_dict(),)
+        return self._fields()
 
 
 def queries_needed(
@@ -239,7 +232,3 @@ def first(enough: Callable[[int], bool], least: int = 2) -> int:
         middle = (least + most) // 2
         least, most = (least, middle) if enough(middle) else (middle + 1, most)
     return least
-
-
-def _rebuild(state: dict[str, Any]) -> Plan:
-    return Plan(**state)

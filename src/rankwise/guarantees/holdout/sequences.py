@@ -1,7 +1,7 @@
 r"""Confidence sequences: intervals that hold at all times at once, so that a stream may be stopped at any time.
 
-A confidence sequence is an interval after each value of a stream such that, with probability 1 - delta, the mean is in all
-of them. There are three kinds, for values in [0, 1], by the bets of :mod:`rankwise.guarantees.holdout.betting` and
+A confidence sequence is an interval after each value of a stream such that, with probability 1 - delta, the mean is in
+all of them. There are three kinds, for values in [0, 1], by the bets of :mod:`rankwise.guarantees.holdout.betting` and
 
 .. math:: \frac{\sum_i \lambda_i x_i - \log(1/\alpha) - \sum_i \psi_i}{\sum_i \lambda_i}
           \quad\text{from below, alpha = delta/2 on each side:}

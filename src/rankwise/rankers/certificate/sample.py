@@ -11,8 +11,7 @@ from rankwise._errors import RankwiseError
 from rankwise.data.fingerprints import same_content
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Precondition, refuse_unless
-from rankwise.losses._base import Loss
-from rankwise.losses._base import PreparedLists, loss_lists
+from rankwise.losses._base import Loss, PreparedLists, loss_lists
 from rankwise.measures._base import Measure, Ties
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.solvers.batch.row_blocks import largest_radius

@@ -1,7 +1,7 @@
 """Features on a common scale without a second X: losses ignore a shift, so one factor per feature is enough.
 
-s = sum_j w_j f_j x_j is the score of scaled features with weights w, and of raw ones with weights w f; the gradient with
-respect to w is f X' g.
+s = sum_j w_j f_j x_j is the score of scaled features with weights w, and of raw ones with weights w f; the gradient
+with respect to w is f X' g.
 """
 
 from typing import Any, Literal
@@ -30,8 +30,8 @@ def scale_factors(queries: Queries, scale: Scale) -> tuple[Vector, Vector]:
         Queries with features.
     scale : {"auto", "none"}
         "none" gives 1 and 0; so does "auto" if all values lie in [-1, 1] (but not all within 1e-8 of 0), or if the
-        queries were scaled already. Otherwise "auto" gives 1 / standard deviation (0 if a feature does not vary) and the
-        mean.
+        queries were scaled already. Otherwise "auto" gives 1 / standard deviation (0 if a feature does not vary) and
+        the mean.
 
     Returns
     -------

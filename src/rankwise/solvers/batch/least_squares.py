@@ -2,9 +2,9 @@
 
 min over w, b of sum_i c_i (w . x_i + b - g_i)^2 + alpha norm(w)^2 needs only sum c, sum c x, sum c x x' and sum c g x:
 :class:`Moments`. If there are fewer rows than features, the products x_i . x_k of the rows are fewer:
-:class:`WeightedRows`. Both keep relevant and other documents apart, so that any balance between the two classes, and any
-union of sets of queries, is a sum. Both give the same bits on every number of threads: chunks of rows are fixed and added
-in order, and factorisations run on one thread of BLAS.
+:class:`WeightedRows`. Both keep relevant and other documents apart, so that any balance between the two classes, and
+any union of sets of queries, is a sum. Both give the same bits on every number of threads: chunks of rows are fixed and
+added in order, and factorisations run on one thread of BLAS.
 """
 
 from collections.abc import Sequence

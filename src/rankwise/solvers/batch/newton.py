@@ -1,12 +1,12 @@
 """Truncated Newton: minimise a convex function by steps that conjugate gradients find from Hessian products.
 
 A step d approximately minimises the quadratic model g'd + d'Hd/2. H is used only in products H v, so it may be a
-generalised Hessian (for instance of a squared hinge) and of any size. :func:`newton` is the solver; :class:`Ridged` adds a
-quadratic penalty to a function.
+generalised Hessian (for instance of a squared hinge) and of any size. :func:`newton` is the solver; :class:`Ridged`
+adds a quadratic penalty to a function.
 
-The two loops are written here because SciPy's do less: ``scipy.sparse.linalg.cg`` divides by the curvature even if it is
-0, and ``minimize(method="Newton-CG")`` cannot stop by the size of the gradient, evaluates value, gradient and Hessian
-separately, and fails where the values of two points differ only by rounding.
+The two loops are written here because SciPy's do less: ``scipy.sparse.linalg.cg`` divides by the curvature even if it
+is 0, and ``minimize(method="Newton-CG")`` cannot stop by the size of the gradient, evaluates value, gradient and
+Hessian separately, and fails where the values of two points differ only by rounding.
 """
 
 import math
@@ -117,8 +117,8 @@ def newton(
     steps : int, default=100
         The largest number of Newton steps.
     reference : float, default=None
-        The norm of the gradient to compare with; None: that at the start. A good start, as on a path of alphas, needs the
-        norm at 0.
+        The norm of the gradient to compare with; None: that at the start. A good start, as on a path of alphas, needs
+        the norm at 0.
     strong : float, default=0.0
         A number above 0 for which f(w) - (strong/2) norm(w)^2 is convex: then no value is below
         f(w) - norm(gradient)^2 / (2 strong), and the gap is known.
@@ -137,8 +137,8 @@ def newton(
 
     Notes
     -----
-    Values never rise by more than rounding. A run ends unconverged after ``steps`` steps, when the callback returns True,
-    or if rounding hides every improvement.
+    Values never rise by more than rounding. A run ends unconverged after ``steps`` steps, when the callback returns
+    True, or if rounding hides every improvement.
     """
     w = np.array(start, dtype=np.float64)
     here = function(w)

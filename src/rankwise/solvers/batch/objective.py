@@ -1,12 +1,12 @@
 """The sum of a loss over judged queries as a function of linear weights, with its gradient, in one pass over X.
 
-:class:`LossOverLists` is the function that batch solvers minimise. Its compiled loop scores a query, calls the kernel of
-the loss, and adds X' g while the rows of the query are in the cache.
+:class:`LossOverLists` is the function that batch solvers minimise. Its compiled loop scores a query, calls the kernel
+of the loss, and adds X' g while the rows of the query are in the cache.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss, PreparedLists, kernel_type
 
 Vector = NDArray[np.float64]
+
 
 def _fused_lists(kernel, first, last, start, rows, X, label, value, weight, table, params, w, gradient):
     """The weighted sum of the loss over queries first..last-1; adds its gradient with respect to w to ``gradient``."""
@@ -122,8 +123,11 @@ class LossOverLists:
         """
         weights = np.ascontiguousarray(w, dtype=np.float64)
 
+        given, compiled_loop = self._given, self._compiled
+
         def part(first: int, last: int) -> tuple[float, Vector]:
-            return self._over_chunk(first, last, weights)
+            gradient = np.zeros(self.queries.n_features)
+            return compiled_loop(first, last, *given, weights, gradient), gradient
 
         total, slope = 0.0, np.zeros(self.queries.n_features)
         for value, gradient in drive.run(part, self._chunks, n_jobs):
@@ -138,17 +142,15 @@ class LossOverLists:
         return list(drive.query_chunks(self.queries.start))
 
     @cached_property
-    def _over_chunk(self) -> Callable[[int, int, Vector], tuple[float, Vector]]:
-        start, prepared, weight = self.queries.start, self.prepared, self.weight
-        kernel = typed_function(type(prepared.loss).kernel, kernel_type())
+    def _given(self) -> tuple[Any, ...]:
+        """What the compiled loop takes besides the range, the weights and the gradient."""
+        prepared, X = self.prepared, np.asarray(self.queries.X)
         rows = np.empty(0, np.int64) if prepared.rows is None else prepared.rows
-        label, value, table = prepared.label, prepared.value, prepared.table
         params = np.array(prepared.loss.params(), dtype=np.float64)
-        X, features, fused = np.asarray(self.queries.X), self.queries.n_features, fused_on(self.queries.X.dtype)
+        return self.queries.start, rows, X, prepared.label, prepared.value, self.weight, prepared.table, params
 
-        def over_chunk(first: int, last: int, w: Vector) -> tuple[float, Vector]:
-            gradient = np.zeros(features)
-            total = fused(kernel, first, last, start, rows, X, label, value, weight, table, params, w, gradient)
-            return total, gradient
-
-        return over_chunk
+    @cached_property
+    def _compiled(self) -> Callable[..., float]:
+        """The compiled loop with its kernel."""
+        kernel = typed_function(type(self.prepared.loss).kernel, kernel_type())
+        return partial(fused_on(self.queries.X.dtype), kernel)

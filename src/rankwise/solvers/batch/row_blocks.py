@@ -1,7 +1,7 @@
 """The rows of queries in blocks, so that sums over them need no second X; and the radius of queries.
 
-Rows come query by query, whatever their order in X: scattered rows give the same bits as grouped ones. The radius, how far
-the rows of a query are from one point, enters every bound on a linear ranker.
+Rows come query by query, whatever their order in X: scattered rows give the same bits as grouped ones. The radius, how
+far the rows of a query are from one point, enters every bound on a linear ranker.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """The squared pair hinge over judged queries as a function of linear weights, with products by its generalised Hessian.
 
-f(w) = sum_q weight_q phi_q(X_q w), phi = sum over label_i > label_j of [1 + s_j - s_i]_+^2. :class:`SquaredPairsOverLists`
-is the function and :class:`SquaredPairsAt` the function at one point, as :func:`rankwise.solvers.batch.newton.newton` takes
-it.
+f(w) = sum_q weight_q phi_q(X_q w), phi = sum over label_i > label_j of [1 + s_j - s_i]_+^2.
+:class:`SquaredPairsOverLists` is the function and :class:`SquaredPairsAt` the function at one point, as
+:func:`rankwise.solvers.batch.newton.newton` takes it.
 """
 
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ Integers = NDArray[np.int64]
 class SquaredPairsOverLists:
     """f as a function of w; ``pairs(w)`` has a value, a gradient and a ``hessian_product``.
 
-    Queries are processed in fixed chunks whose parts are added in order, so every number of threads gives the same bits.
-    X is read in place, in float32 or float64.
+    Queries are processed in fixed chunks whose parts are added in order, so every number of threads gives the same
+    bits. X is read in place, in float32 or float64.
 
     Attributes
     ----------
@@ -96,8 +96,8 @@ class SquaredPairsOverLists:
 class SquaredPairsAt:
     """f at one point: value, gradient, and products with the generalised Hessian.
 
-    The Hessian is sum_q weight_q X_q' H_q X_q, H_q a = 2 sum over active pairs of (a_i - a_j)(e_i - e_j), where a pair is
-    active if 1 + s_j - s_i > 0. The first product sorts the queries, in O(m log m); every product reads X once.
+    The Hessian is sum_q weight_q X_q' H_q X_q, H_q a = 2 sum over active pairs of (a_i - a_j)(e_i - e_j), where a pair
+    is active if 1 + s_j - s_i > 0. The first product sorts the queries, in O(m log m); every product reads X once.
 
     Attributes
     ----------

@@ -3,8 +3,8 @@ r"""Working sets: for every query some perfect and some imperfect orders, and th
 .. math:: F(w) = \sum_q \frac{c_q}{\lvert B_q\rvert} \sum_{b \in B_q,\, c \in C_q}
     (E^*_q - E(c))\, [1 - w \cdot (\Phi_b - \Phi_c)]_+
 
-An order is one vector Phi, so a value with its gradient costs O((B + C)(d + log(B + C))) per query, whatever its length,
-and X is not read. Sets only grow; an order that is in its set already is not added.
+An order is one vector Phi, so a value with its gradient costs O((B + C)(d + log(B + C))) per query, whatever its
+length, and X is not read. Sets only grow; an order that is in its set already is not added.
 """
 
 from collections.abc import Sequence
@@ -31,8 +31,8 @@ class WorkingSets:
     features : int
         Length of a vector.
     largest : bool, default=False
-        Whether a query counts the largest hinge between two of its orders, in place of the mean over B_q and the sum over
-        C_q.
+        Whether a query counts the largest hinge between two of its orders, in place of the mean over B_q and the sum
+        over C_q.
 
     Attributes
     ----------

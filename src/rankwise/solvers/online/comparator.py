@@ -4,8 +4,8 @@ For every fixed u the bounds of online rankers state that the loss of the run is
 
 .. math:: x - F(u) = \lVert u\rVert \sqrt{c x},
 
-where F(u) is the sum over rounds with a mistake of the convex loss of u at margin 1, and c is a constant of the algorithm
-and the data. :func:`best_comparator` finds the u that minimises x, by solving regularised problems with
+where F(u) is the sum over rounds with a mistake of the convex loss of u at margin 1, and c is a constant of the
+algorithm and the data. :func:`best_comparator` finds the u that minimises x, by solving regularised problems with
 :class:`~rankwise.solvers.batch.bundle.Bundle` along a path of lambda.
 
 Notes
@@ -157,8 +157,8 @@ def _least_bound(offset: float, slope: Vector, c: float) -> float:
 class _Search:
     """Root finding for log lambda: where the pull of the bound, log(sqrt(c x) / norm(u)) - log lambda, is 0.
 
-    Moving by the pull approaches the root from below without passing it, slowly where the bound is flat. So the stride is
-    doubled until a pull is downwards; from then on a move that would leave the bracket bisects it instead.
+    Moving by the pull approaches the root from below without passing it, slowly where the bound is flat. So the stride
+    is doubled until a pull is downwards; from then on a move that would leave the bracket bisects it instead.
     """
 
     def __init__(self, smallest: float) -> None:

@@ -1,7 +1,7 @@
 """The ledger of an online run: what happened, and what the bounds of theory allow.
 
-A :class:`Ledger` counts rounds, mistakes and losses as :class:`~rankwise.solvers.online.config.RoundLog` values come in.
-Its memory does not grow with the run, apart from two bytes per query: :class:`Curve` keeps a thinned history, and
+A :class:`Ledger` counts rounds, mistakes and losses as :class:`~rankwise.solvers.online.config.RoundLog` values come
+in. Its memory does not grow with the run, apart from two bytes per query: :class:`Curve` keeps a thinned history, and
 :class:`Tally` the number of mistakes on each query. :meth:`Ledger.bounds` fills in the constants of
 :mod:`rankwise.guarantees.bounds.online` from the run itself. Which bounds apply is read from the facts of the loss,
 ``perceptron_bound`` and its margin.
@@ -409,7 +409,7 @@ class Ledger:
                 f"{self.tally.length:,} lists in {self.rounds:,} rounds"
             )
         if not self.counted > 0:
-            raise RankwiseError("no round so far says anything about the measure: there is nothing to generalise from")
+            raise RankwiseError("the measure was undefined in every round so far: there is nothing to generalise from")
         return bounds_of.online_to_batch(L=self.loss, n=round(self.counted), delta=delta)
 
     # ------------------------------------------------------------------------------------------- display
@@ -430,12 +430,12 @@ class Ledger:
         facts = self.weights
         lines: list[tuple[str, float, str]] = [
             ("rounds", self.rounds, ""),
-            ("mistakes", self.mistakes, "first positions not ideal, equal scores in the worst order"),
-            (f"mean {self.config.measure.title}", self.mean, "of the published rankings, equal scores in no order"),
+            ("mistakes", self.mistakes, "first positions not ideal, pessimistic ties"),
+            (f"mean {self.config.measure.title}", self.mean, "of the published rankings, ties averaged"),
             (
                 f"cumulative loss of {self.config.measure.title}",
                 self.loss,
-                "1 - measure, equal scores in the worst order",
+                "1 - measure, pessimistic ties",
             ),
             ("largest radius", self.radius, "of a list that was learned from"),
         ]

@@ -5,8 +5,8 @@ be stopped, saved and continued at any round, and any division of the same round
 
 The rounds themselves run in one compiled loop, :func:`_play_rounds`. A mistake is found by comparing scores, never by a
 loss above some epsilon: under pessimistic ties, the labels of the decisive positions are not those of an ideal order.
-:class:`RoundRunner` prepares blocks of queries for the loop and measures the scores that come out; on several threads it
-does both alongside the loop.
+:class:`RoundRunner` prepares blocks of queries for the loop and measures the scores that come out; on several threads
+it does both alongside the loop.
 """
 
 import math
@@ -125,8 +125,8 @@ def _project(w, config):
 def _add_to_averages(w, t, sums, kind):
     """Sums of the weights that rounds began with: of all of them, or of the two latest stretches [p/2, p) and [p, t].
 
-    p is the largest power of two up to the number of the round: their union holds at least the last half and at most the
-    last three quarters of the rounds, and the number of rounds need not be known in advance.
+    p is the largest power of two up to the number of the round: their union holds at least the last half and at most
+    the last three quarters of the rounds, and the number of rounds need not be known in advance.
     """
     if kind == SUFFIX and t & (t - 1) == 0:
         sums[0] = sums[1]
@@ -247,7 +247,8 @@ def rounds_on(dtype: np.dtype[Any]) -> Any:
     return compiled(kernel(_play_rounds), _signature(real))
 
 
-# ------------------------------------------------------------------------------------------------------- blocks of rounds
+# ------------------------------------------------------------------------------------------------------- blocks of
+# rounds
 
 # Documents that are prepared, shown and measured together: enough that the cost of the calls does not matter, and on
 # several threads few enough that the first and the last block, which nothing runs alongside, do not matter either.
