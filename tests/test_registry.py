@@ -25,7 +25,7 @@ class LastRelevant(BinaryMeasure):
     "1 if the last document is relevant."
     name = "{name}"
     takes_cutoff = False
-    formula = last_formula
+    kernel = last_formula
 """
 
 

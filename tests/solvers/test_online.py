@@ -11,8 +11,7 @@ from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.losses import SLAM, ListNet, MaxPair, PairHinge
 from rankwise.measures.parse import parse
-from rankwise.solvers.online.config import OnlineConfig, State
-from rankwise.solvers.online.ledger import Curve, Tally
+from rankwise.solvers.online.config import Curve, OnlineConfig, State, Tally
 from rankwise.solvers.online.loop import is_mistake, run_rounds
 from tests.oracles import perceptrons as plain
 from tests.strategies import few, judged_lists

@@ -52,17 +52,10 @@ def ogd_average(*, G: float, W: float, radius: float, n: int) -> Bound:
     ----------
     G : float
         Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
-    W : float
-        Norm of the comparator w*.
-    radius : float
-        R, a bound on the norm of every row.
+    W, radius : float
+        Norm of the comparator w*, and R, a bound on the norm of every row.
     n : int
         Number of queries.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
 
     Notes
     -----
@@ -100,10 +93,8 @@ def rerm(
     ----------
     G : float
         Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
-    W : float
-        Norm of the comparator w*.
-    radius : float
-        R, a bound on the norm of every row.
+    W, radius : float
+        Norm of the comparator w*, and R, a bound on the norm of every row.
     n : int
         Number of queries.
     lambda_ : float
@@ -112,11 +103,6 @@ def rerm(
         How far the objective at w is at most above its minimum.
     fixed : bool, default=None
         Whether lambda was fixed before the data were seen; one chosen by validation was not.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
 
     Notes
     -----
@@ -155,10 +141,8 @@ def best_lambda(*, G: float, W: float, radius: float, n: int) -> float:
     ----------
     G : float
         Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
-    W : float
-        Norm of the comparator w*.
-    radius : float
-        R, a bound on the norm of every row.
+    W, radius : float
+        Norm of the comparator w*, and R, a bound on the norm of every row.
     n : int
         Number of queries.
 
@@ -186,19 +170,12 @@ def rerm_best(*, G: float, W: float, radius: float, n: int, gap: float = 0.0) ->
     ----------
     G : float
         Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
-    W : float
-        Norm of the comparator w*.
-    radius : float
-        R, a bound on the norm of every row.
+    W, radius : float
+        Norm of the comparator w*, and R, a bound on the norm of every row.
     n : int
         Number of queries.
     gap : float, default=0.0
         How far the objective at w is at most above its minimum.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
     """
     lambda_ = best_lambda(G=G, W=W, radius=radius, n=n)
     whole = rerm(G=G, W=W, radius=radius, n=n, lambda_=lambda_, gap=gap, fixed=True)
@@ -243,10 +220,8 @@ def theorem_6_lambda(*, G: float, W: float, radius: float, n: int) -> float:
     ----------
     G : float
         Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
-    W : float
-        Norm of the comparator w*.
-    radius : float
-        R, a bound on the norm of every row.
+    W, radius : float
+        Norm of the comparator w*, and R, a bound on the norm of every row.
     n : int
         Number of queries.
 
@@ -270,19 +245,12 @@ def theorem_6(*, G: float, W: float, radius: float, n: int, lambda_: float | Non
     ----------
     G : float
         Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
-    W : float
-        Norm of the comparator w*.
-    radius : float
-        R, a bound on the norm of every row.
+    W, radius : float
+        Norm of the comparator w*, and R, a bound on the norm of every row.
     n : int
         Number of queries.
     lambda_ : float, default=None
         The strength that was used.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
 
     Examples
     --------
@@ -322,11 +290,6 @@ def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
         Norm of the comparator w*.
     n : int
         Number of queries.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
 
     Notes
     -----
@@ -370,11 +333,6 @@ def equation_8(*, L_star: float, H: float, W: float, n: int) -> Bound:
         Norm of the comparator w*.
     n : int
         Number of queries.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
     """
     _refuse_smooth("equation_8", L_star, H, W, n)
     eta = W / (4 * H * W + 2 * math.sqrt(4 * (H * W) ** 2 + 2 * H * L_star * n))

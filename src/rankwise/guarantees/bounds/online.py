@@ -20,6 +20,7 @@ function                        bound                                           
 :func:`online_to_batch`         L/n + sqrt(log(1/delta)/(2 n))                       mean risk, one pass, iid queries
 =============================== ==================================================== ==================================
 
+Every function returns a :class:`~rankwise.guarantees.Bound` with every constant among its terms.
 c = 4 R^2 V + 2 margin/eta. Data that a unit vector separates by gamma have norm_u = 1/gamma and F = 0: see
 :func:`separable_loss`, :func:`separable_mistakes`, :func:`separable_worst_pair`.
 
@@ -171,23 +172,14 @@ def theorem_s(
 
     Parameters
     ----------
-    F : float
-        The comparator's cumulative surrogate loss F(u) over the rounds with a mistake.
-    norm_u : float
-        Norm of the comparator u.
-    radius : float
-        R, the radius of the rows of every query.
-    V : float
-        The largest sum of a query's weights v.
+    F, norm_u : float
+        The cumulative surrogate loss of the comparator u over the rounds with a mistake, and its norm.
+    radius, V : float
+        R, the radius of the rows of every query, and the largest sum of a query's weights v.
     eta : float, default=None
         The step; required if the margin is above 0.
     margin : float, default=1.0
         The margin of the perceptron; 0 for the scale-free one.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
 
     Notes
     -----
@@ -232,25 +224,16 @@ def slam_mistakes(
 
     Parameters
     ----------
-    F : float
-        The comparator's cumulative surrogate loss F(u) over the rounds with a mistake.
-    norm_u : float
-        Norm of the comparator u.
-    radius : float
-        R, the radius of the rows of every query.
-    V : float
-        The largest sum of a query's weights v.
+    F, norm_u : float
+        The cumulative surrogate loss of the comparator u over the rounds with a mistake, and its norm.
+    radius, V : float
+        R, the radius of the rows of every query, and the largest sum of a query's weights v.
     smallest : float
         The smallest positive weight v of any round.
     eta : float, default=None
         The step; required if the margin is above 0.
     margin : float, default=1.0
         The margin of the perceptron; 0 for the scale-free one.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
     """
     refuse_unless("slam_mistakes", above=0, smallest=smallest)
     loss = theorem_s(F=F, norm_u=norm_u, radius=radius, V=V, eta=eta, margin=margin)
@@ -273,21 +256,14 @@ def fixed_step(*, F: float, norm_u: float, radius: float, kappa: float, eta: flo
 
     Parameters
     ----------
-    F : float
-        The comparator's cumulative surrogate loss F(u) over the rounds with a mistake.
-    norm_u : float
-        Norm of the comparator u.
+    F, norm_u : float
+        The cumulative surrogate loss of the comparator u over the rounds with a mistake, and its norm.
     radius : float
         R, the radius of the rows of every query.
     kappa : float
         The constant of :attr:`WeightFacts.kappa`.
     eta : float
         The step.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
     """
     refuse_unless("fixed_step", least=0, F=F, norm_u=norm_u, radius=radius, kappa=kappa)
     refuse_unless("fixed_step", above=0, eta=eta)
@@ -311,21 +287,14 @@ def theorem_5(*, F: float, norm_u: float, radius: float, kappa: float, eta: floa
 
     Parameters
     ----------
-    F : float
-        The comparator's cumulative surrogate loss F(u) over the rounds with a mistake.
-    norm_u : float
-        Norm of the comparator u.
+    F, norm_u : float
+        The cumulative surrogate loss of the comparator u over the rounds with a mistake, and its norm.
     radius : float
         R, the radius of the rows of every query.
     kappa : float
         The constant of :attr:`WeightFacts.kappa`.
     eta : float, default=None
         The step of the run.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
     """
     refuse_unless("theorem_5", least=0, F=F, norm_u=norm_u)
     refuse_unless("theorem_5", above=0, radius=radius, kappa=kappa)
@@ -359,17 +328,10 @@ def worst_pair_mistakes(*, F: float, norm_u: float, radius: float) -> Bound:
 
     Parameters
     ----------
-    F : float
-        The comparator's cumulative surrogate loss F(u) over the rounds with a mistake.
-    norm_u : float
-        Norm of the comparator u.
+    F, norm_u : float
+        The cumulative surrogate loss of the comparator u over the rounds with a mistake, and its norm.
     radius : float
         R, the radius of the rows of every query.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
     """
     refuse_unless("worst_pair_mistakes", least=0, F=F, norm_u=norm_u, radius=radius)
     b = 2 * norm_u * radius
@@ -392,19 +354,12 @@ def separable_loss(*, gamma: float, radius: float, V: float, eta: float | None =
     ----------
     gamma : float
         Margin by which a unit vector separates every query.
-    radius : float
-        R, the radius of the rows of every query.
-    V : float
-        The largest sum of a query's weights v.
+    radius, V : float
+        R, the radius of the rows of every query, and the largest sum of a query's weights v.
     eta : float, default=None
         The step; required if the margin is above 0.
     margin : float, default=1.0
         The margin of the perceptron; 0 for the scale-free one.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
     """
     refuse_unless("separable_loss", above=0, gamma=gamma)
     whole = theorem_s(F=0.0, norm_u=1 / gamma, radius=radius, V=V, eta=eta, margin=margin)
@@ -420,21 +375,14 @@ def separable_mistakes(
     ----------
     gamma : float
         Margin by which a unit vector separates every query.
-    radius : float
-        R, the radius of the rows of every query.
-    V : float
-        The largest sum of a query's weights v.
+    radius, V : float
+        R, the radius of the rows of every query, and the largest sum of a query's weights v.
     smallest : float
         The smallest positive weight v of any round.
     eta : float, default=None
         The step; required if the margin is above 0.
     margin : float, default=1.0
         The margin of the perceptron; 0 for the scale-free one.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
     """
     refuse_unless("separable_mistakes", above=0, gamma=gamma)
     whole = slam_mistakes(F=0.0, norm_u=1 / gamma, radius=radius, V=V, smallest=smallest, eta=eta, margin=margin)
@@ -452,11 +400,6 @@ def separable_worst_pair(*, gamma: float, radius: float) -> Bound:
         Margin by which a unit vector separates every query.
     radius : float
         R, the radius of the rows of every query.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
     """
     refuse_unless("separable_worst_pair", above=0, gamma=gamma)
     whole = worst_pair_mistakes(F=0.0, norm_u=1 / gamma, radius=radius)
@@ -481,11 +424,6 @@ def online_to_batch(*, L: float, n: int, delta: float) -> Bound:
         Number of queries.
     delta : float
         Probability that the bound may fail.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
 
     References
     ----------

@@ -38,23 +38,14 @@ def smooth_ball(*, risk: float, H1: float, W: float, radius: float, m: int, n: i
         Mean loss on the sample.
     H1 : float
         Smoothness: the largest change of the gradient's l1 norm if every score moves by at most 1.
-    W : float
-        Radius of the ball: every w with norm(w) <= W.
-    radius : float
-        R, a bound on the norm of every row.
-    m : int
-        Number of documents of the longest query.
-    n : int
-        Number of queries.
+    W, radius : float
+        Radius of the ball of w, and R, a bound on the norm of every row.
+    m, n : int
+        Number of documents of the longest query, and number of queries.
     B : float
         Losses are between 0 and B.
     delta : float
         Probability that the bound may fail.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
 
     Examples
     --------
@@ -92,23 +83,14 @@ def smooth_erm(*, L_star: float, H1: float, W: float, radius: float, m: int, n: 
         Risk of the best w of the ball, or more.
     H1 : float
         Smoothness: the largest change of the gradient's l1 norm if every score moves by at most 1.
-    W : float
-        Radius of the ball: every w with norm(w) <= W.
-    radius : float
-        R, a bound on the norm of every row.
-    m : int
-        Number of documents of the longest query.
-    n : int
-        Number of queries.
+    W, radius : float
+        Radius of the ball of w, and R, a bound on the norm of every row.
+    m, n : int
+        Number of documents of the longest query, and number of queries.
     B : float
         Losses are between 0 and B.
     delta : float
         Probability that the bound may fail.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
     """
     refuse_unless("smooth_erm", least=0, L_star=L_star)
     terms, r_star, r_0, defined = _radii("smooth_erm", H1, W, radius, m, n, B, delta)

@@ -18,8 +18,9 @@ function            2 Rad                                         for
                     C = 10 a sqrt((1 + 2 log(2 m n)) log2(2 d)/n) of size Rbar at most
 =================== ============================================= ====================================
 
-D(C) = 4 e if C >= 4 e, else C (1 + log(4 e/C)), with e = min(a, b): Dudley's integral. :func:`linf_erm` and
-:func:`l1_erm` bound the excess risk of the minimiser of the sample over the best w of the ball.
+Every bound has every constant among its terms. D(C) = 4 e if C >= 4 e, else C (1 + log(4 e/C)), with e = min(a, b):
+Dudley's integral. :func:`linf_erm` and :func:`l1_erm` bound the excess risk of the minimiser of the sample over the
+best w of the ball.
 
 m, R, L2, G and b hold for every future query, and W is chosen before the data are seen. A ball, or one of several
 bounds, that is chosen after the data were seen costs a smaller delta: :func:`for_fitted_norm` pays for the norm of a
@@ -64,25 +65,14 @@ def l2_ball(
         Mean loss on the sample.
     L2 : float
         Lipschitz constant with respect to the l2 norm of a query's scores.
-    W : float
-        Radius of the ball: every w with norm(w) <= W.
-    radius : float
-        R, a bound on the norm of every row.
-    m : int
-        Number of documents of the longest query.
-    n : int
-        Number of queries.
-    b : float
-        Length of an interval that holds the loss of every query.
-    delta : float
-        Probability that the bound may fail.
+    W, radius : float
+        Radius of the ball of w, and R, a bound on the norm of every row.
+    m, n : int
+        Number of documents of the longest query, and number of queries.
+    b, delta : float
+        Length of an interval that holds the loss of every query, and the probability that the bound may fail.
     low : float, default=0.0
         Where that interval begins.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
 
     Notes
     -----
@@ -124,25 +114,14 @@ def linf_ball(
         Mean loss on the sample.
     G : float
         Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
-    W : float
-        Radius of the ball: every w with norm(w) <= W.
-    radius : float
-        R, a bound on the norm of every row.
-    m : int
-        Number of documents of the longest query.
-    n : int
-        Number of queries.
-    b : float
-        Length of an interval that holds the loss of every query.
-    delta : float
-        Probability that the bound may fail.
+    W, radius : float
+        Radius of the ball of w, and R, a bound on the norm of every row.
+    m, n : int
+        Number of documents of the longest query, and number of queries.
+    b, delta : float
+        Length of an interval that holds the loss of every query, and the probability that the bound may fail.
     low : float, default=0.0
         Where that interval begins.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
 
     Notes
     -----
@@ -175,23 +154,12 @@ def linf_erm(*, G: float, W: float, radius: float, m: int, n: int, b: float, del
     ----------
     G : float
         Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
-    W : float
-        Radius of the ball: every w with norm(w) <= W.
-    radius : float
-        R, a bound on the norm of every row.
-    m : int
-        Number of documents of the longest query.
-    n : int
-        Number of queries.
-    b : float
-        Length of an interval that holds the loss of every query.
-    delta : float
-        Probability that the bound may fail.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
+    W, radius : float
+        Radius of the ball of w, and R, a bound on the norm of every row.
+    m, n : int
+        Number of documents of the longest query, and number of queries.
+    b, delta : float
+        Length of an interval that holds the loss of every query, and the probability that the bound may fail.
     """
     _refuse("linf_erm", n, delta, b=b, G=G, W=W, radius=radius, m=m)
     terms, rad = _linf_complexity(G, W, radius, m, n, b)
@@ -218,27 +186,16 @@ def l1_ball(
         Mean loss on the sample.
     G : float
         Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
-    W1 : float
-        l1 radius of the ball: every w of l1 norm at most W1.
-    entry : float
-        A bound on the absolute value of every feature.
+    W1, entry : float
+        l1 radius of the ball of w, and a bound on the absolute value of every feature.
     d : int
         Number of features.
-    m : int
-        Number of documents of the longest query.
-    n : int
-        Number of queries.
-    b : float
-        Length of an interval that holds the loss of every query.
-    delta : float
-        Probability that the bound may fail.
+    m, n : int
+        Number of documents of the longest query, and number of queries.
+    b, delta : float
+        Length of an interval that holds the loss of every query, and the probability that the bound may fail.
     low : float, default=0.0
         Where that interval begins.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
 
     Notes
     -----
@@ -266,25 +223,14 @@ def l1_erm(*, G: float, W1: float, entry: float, d: int, m: int, n: int, b: floa
     ----------
     G : float
         Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
-    W1 : float
-        l1 radius of the ball: every w of l1 norm at most W1.
-    entry : float
-        A bound on the absolute value of every feature.
+    W1, entry : float
+        l1 radius of the ball of w, and a bound on the absolute value of every feature.
     d : int
         Number of features.
-    m : int
-        Number of documents of the longest query.
-    n : int
-        Number of queries.
-    b : float
-        Length of an interval that holds the loss of every query.
-    delta : float
-        Probability that the bound may fail.
-
-    Returns
-    -------
-    Bound
-        The bound, with every constant among its terms.
+    m, n : int
+        Number of documents of the longest query, and number of queries.
+    b, delta : float
+        Length of an interval that holds the loss of every query, and the probability that the bound may fail.
     """
     _refuse("l1_erm", n, delta, b=b, G=G, W1=W1, entry=entry, m=m)
     refuse_unless("l1_erm", least=1, d=d)

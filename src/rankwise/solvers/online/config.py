@@ -1,13 +1,14 @@
-"""The values of online learning: the configuration of a run, its state, and the log of its rounds.
+"""The values of online learning: the configuration of a run, its state, the log of its rounds, and its history.
 
 In every round a ranker predicts a query, sees its labels, and learns from it, always or only on a mistake.
 :func:`rankwise.solvers.online.loop.run_rounds` takes an :class:`OnlineConfig` and a :class:`State` and returns the next
-state with a :class:`RoundLog`; :class:`rankwise.solvers.online.ledger.Ledger` accumulates the logs.
+state with a :class:`RoundLog`; :class:`rankwise.solvers.online.ledger.Ledger` accumulates the logs in a :class:`Curve`
+and a :class:`Tally`.
 """
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Self
 
 import numpy as np
@@ -196,3 +197,98 @@ class RoundLog:
     worst: Vector
     weights: WeightFacts
     marks: Marks
+
+
+# The largest number of rounds that a curve keeps.
+_MOST = 2048
+# How many mistakes on one query two bytes can count.
+MOST_TIMES = 65_535
+
+
+def _empty() -> Vector:
+    return np.zeros((0, 5))
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Running totals after every ``stride``-th round; which rounds are kept depends on their number alone.
+
+    Attributes
+    ----------
+    stride : int
+        A power of two.
+    points : ndarray, shape (n_kept, 5)
+        For each kept round: round, mistakes, cumulative loss, weight of the rounds on which the measure is defined, and
+        sum of the measure over them.
+    """
+
+    stride: int = 1
+    points: Vector = field(default_factory=_empty, repr=False)
+
+    def extended(self, before: int, *totals: NDArray[np.float64] | NDArray[np.int64]) -> "Curve":
+        """The curve continued by the totals after rounds before + 1, before + 2, ..."""
+        rounds = np.arange(before + 1, before + 1 + len(totals[0]))
+        stride = self.stride
+        while (before + len(rounds)) // stride > _MOST:
+            stride *= 2
+        kept = rounds % stride == 0
+        old = self.points[self.points[:, 0] % stride == 0]
+        return Curve(stride, np.concatenate([old, np.column_stack([rounds, *totals])[kept]]))
+
+    @property
+    def rounds(self) -> Vector:
+        """The rounds that are kept."""
+        return self.points[:, 0]
+
+    @property
+    def mistakes(self) -> Vector:
+        """Mistakes up to each of them."""
+        return self.points[:, 1]
+
+    @property
+    def loss(self) -> Vector:
+        """Cumulative loss up to each of them."""
+        return self.points[:, 2]
+
+    @property
+    def mean(self) -> Vector:
+        """Time-averaged measure up to each of them; NaN before the first defined value."""
+        mean: Vector = np.divide(
+            self.points[:, 4], self.points[:, 3], out=np.full(len(self.points), np.nan), where=self.points[:, 3] > 0
+        )
+        return mean
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """How often something happened on each query, in memory that grows by doubling.
+
+    Attributes
+    ----------
+    length : int
+        Number of queries.
+    buffer : ndarray of uint16
+        Shared by the tallies of one run; only the first ``length`` entries belong to this tally.
+    filled : list of int
+        How far any tally has filled the shared buffer. Where two runs diverge, the second one gets its own copy.
+    """
+
+    length: int = 0
+    buffer: NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16), repr=False)
+    filled: list[int] = field(default_factory=lambda: [0], repr=False)
+
+    def added(self, places: NDArray[np.int64], length: int) -> "Tally":
+        """The tally with one more for each of the places, and ``length`` queries in all."""
+        buffer, filled = self.buffer, self.filled
+        if length > len(buffer) or filled[0] > self.length:
+            buffer = np.zeros(max(length, 2 * len(buffer)), np.uint16)
+            buffer[: self.length] = self.buffer[: self.length]
+            filled = [0]
+        np.add.at(buffer, places, 1)
+        filled[0] = max(length, self.length)
+        return Tally(filled[0], buffer, filled)
+
+    @property
+    def counts(self) -> NDArray[np.uint16]:
+        """One number per query."""
+        return self.buffer[: self.length]

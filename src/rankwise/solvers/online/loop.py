@@ -310,18 +310,8 @@ def run_rounds(
 class QueryBlock:
     """Some queries in the order in which they are shown, with everything that the labels alone decide.
 
-    Attributes
-    ----------
-    order : ndarray of int64
-        The queries.
-    start : ndarray of int64
-        Where the documents of each begin in this block.
-    labels : ndarray
-        Labels of the documents.
-    prepared : PreparedLists
-        What the loss computes from the labels.
-    grade : ndarray of int64
-        The class of each label in its query, 0 the lowest.
+    ``start`` is where the documents of each query begin in the block, ``prepared`` what the loss computes from the
+    labels, and ``grade`` the class of each label in its query, 0 the lowest.
     """
 
     order: NDArray[np.int64]
