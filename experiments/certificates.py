@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from experiments.bounds_by_size import draw_bounds_by_size
 from experiments.pages import DOCS, markdown_table, write_block
 from rankwise._atomic_write import writing
 from rankwise._figures import save_png
@@ -20,7 +21,6 @@ from rankwise._progress import track
 from rankwise.data.folds import read_folds
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.certificate import Certificate
-from rankwise.guarantees.size_figure import draw_bounds_by_size
 from rankwise.rankers._base import registered
 
 RESULTS, FIGURE, PAGE = DOCS / "certificates.json", DOCS / "figures" / "bounds_by_size.png", DOCS / "guarantees.md"

@@ -1,7 +1,8 @@
 """How the time of every loss grows with the list: ``python3 run.py python -m experiments.loss_costs``.
 
 Writes docs/loss_costs.json (the numbers), docs/figures/loss_costs.png and the table of costs in docs/losses.md;
-``--redraw`` makes the figure and the table from the numbers that are there. A run takes about two minutes.
+``--redraw`` makes the figure and the table from the stored numbers, ``--missing`` measures what they lack. A full run
+takes about two minutes.
 
 One point is the value and the gradient of one list, on one thread, inside the compiled loop over lists: as many lists
 of m documents as make 20,000 documents or take 0.05 s, divided by their number. What a loss prepares once from the
@@ -12,6 +13,7 @@ them, checks included.
 
 import json
 import math
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -43,6 +45,7 @@ from rankwise.losses import (
     TypeOne,
     TypeTwo,
     best_imperfect,
+    registered,
     worst_perfect,
 )
 
@@ -64,6 +67,12 @@ class Case:
     @property
     def label(self) -> str:
         return self.name or repr(self.work)
+
+
+def stated_cost(loss: Loss) -> str:
+    """The first cost in the docstring of a loss."""
+    found = re.search(r"O\((?:[^()]|\([^()]*\))*\)", str(type(loss).__doc__))
+    return found[0] if found else ""
 
 
 # the name of a panel -> its curves
@@ -106,6 +115,14 @@ FAMILIES: dict[str, tuple[Case, ...]] = {
         Case(TypeTwo("nDCG", by="oracles"), "O(n log n)", "TypeTwo('nDCG', by='oracles')"),
     ),
 }
+# Losses without a case of their own join the first panel, with the cost that their docstring states.
+_TIMED = {type(case.work) for family in FAMILIES.values() for case in family}
+_FIRST = next(iter(FAMILIES))
+FAMILIES[_FIRST] += tuple(
+    Case(kind.examples()[0], stated_cost(kind.examples()[0]))
+    for kind in registered().values()
+    if kind not in _TIMED and kind.__module__.startswith("rankwise.")
+)
 
 
 def cases() -> list[Case]:
@@ -138,7 +155,7 @@ def seconds_of_one_list(work: Any, m: int) -> float:
 
 
 def time_lists(work: Any, m: int, lists: int) -> float:
-    from rankwise.losses.compute import PreparedLists, loss_lists
+    from rankwise.losses._base import PreparedLists, loss_lists
 
     rng = np.random.default_rng(0)
     labels = np.clip(rng.geometric(0.5, lists * m) - 1, 0, 4).astype(float)
@@ -165,13 +182,15 @@ def measure(case: Case) -> dict[str, Any]:
     return {"name": case.label, "stated": case.stated, "m": lengths, "s": seconds, "slope": slope(lengths, seconds)}
 
 
-def measure_all() -> dict[str, Any]:
+def measure_all(known: dict[str, Any] | None = None) -> dict[str, Any]:
+    """All cases; those of ``known`` results are kept."""
+    done = {curve["name"]: curve for curves in (known or {"families": {}})["families"].values() for curve in curves}
     every = [(family, case) for family, cases in FAMILIES.items() for case in cases]
     families: dict[str, list[dict[str, Any]]] = {family: [] for family in FAMILIES}
     for family, case in track(every, "measuring"):
-        families[family].append(measure(case))
+        families[family].append(done.get(case.label) or measure(case))
     where = {name: value for name, value in machine().items() if name in ("processor", "python", "numpy", "numba")}
-    return {"machine": where, "families": families}
+    return {"machine": known["machine"] if known else where, "families": families}
 
 
 # ------------------------------------------------------------------------------------------------------- showing
@@ -226,12 +245,13 @@ def block(numbers: dict[str, Any]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    if arguments not in ([], ["--redraw"]):
-        print(f"--redraw is the only argument: found {' '.join(arguments)}", file=sys.stderr)
+    if arguments not in ([], ["--missing"], ["--redraw"]):
+        print(f"--missing and --redraw are the only arguments: found {' '.join(arguments)}", file=sys.stderr)
         return 2
-    if not arguments:
+    if arguments != ["--redraw"]:
+        known = json.loads(NUMBERS.read_text(encoding="utf-8")) if arguments else None
         with writing(NUMBERS) as part:
-            part.write_text(json.dumps(measure_all(), indent=1) + "\n", encoding="utf-8")
+            part.write_text(json.dumps(measure_all(known), indent=1) + "\n", encoding="utf-8")
     numbers = json.loads(NUMBERS.read_text(encoding="utf-8"))
     save_png(draw(numbers), FIGURE)
     write_block(PAGE, "costs", block(numbers))

@@ -1,12 +1,13 @@
 """The table of facts of every loss: ``python3 run.py python -m experiments.loss_facts``.
 
 Writes two parts of docs/losses.md. Whether a loss is convex or smooth and what it bounds is read from the code;
-constants are written as people write them, each beside the same in Python, and a test holds both to the code.
+constants are written as people write them, each beside the same in Python, and a test holds both to the code. A loss
+without a row of its own gets one from its docstring and its declared constants, so a new loss needs no edit here.
 """
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,7 @@ from rankwise.losses import (
     SoftRank,
     SoftRankNDCG,
     SVMMapHinge,
+    registered,
 )
 from rankwise.measures import AP, NDCG, WTA
 
@@ -77,7 +79,7 @@ MARGIN = Stated("0 to margin + 2 b", lambda loss, b, m: (0.0, loss.margin + 2 * 
 UNIT = Stated("0 to 1", lambda loss, b, m: (0.0, 1.0))
 BELOW_LAST = Stated("0 to 1 - D(m) / D(1)", lambda loss, b, m: (0.0, 1 - last_discount(loss, m)))
 
-FACTS = (
+WRITTEN = (
     Facts(
         SLAM(),
         "sum over documents of a weight times the hinge against the best-scored less relevant one",
@@ -224,6 +226,32 @@ FACTS = (
         about="NDCG@k",
     ),
 )
+
+
+def from_code(loss: Loss) -> Facts:
+    """The row of a loss that has none above: the first line of its docstring, and its constants in numbers."""
+    steep, curved = loss.lipschitz_l1(100), loss.smoothness(100)
+    low, high = loss.range(1.0, 100)
+    same = steep == loss.lipschitz_l1(1001) and curved == loss.smoothness(1001)
+    at = "" if same else " at m = 100"
+    return Facts(
+        loss,
+        str(type(loss).__doc__).partition("\n")[0].rstrip("."),
+        Stated("unbounded" if np.isinf(steep) else f"{steep:.4g}{at}", lambda loss, m: loss.lipschitz_l1(m)),
+        Stated(f"{low:.4g} to {high:.4g} at b = 1{at}", lambda loss, b, m: loss.range(b, m)),
+        str(loss.smooths) if isinstance(loss, SmoothedMeasure) else "",
+        None if np.isinf(curved) else Stated(f"{curved:.4g}{at}", lambda loss, m: loss.smoothness(m)),
+    )
+
+
+def unwritten(written: Iterable[type]) -> list[Loss]:
+    """The first example of every loss of the package that is not among ``written``."""
+    kinds = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
+    known = set(written)
+    return [kind.examples()[0] for kind in kinds if kind not in known]
+
+
+FACTS = (*WRITTEN, *map(from_code, unwritten(type(row.loss) for row in WRITTEN)))
 
 
 def aim(row: Facts) -> str:

@@ -22,10 +22,11 @@ from sklearn.base import clone
 import rankwise as rw
 from experiments.online_figures import FIGURES, TABLES
 from experiments.pages import DOCS, write_block
+from experiments.printed_bounds import printed_003
 from rankwise._atomic_write import writing
 from rankwise._progress import track
 from rankwise.evaluation.simulation import reading_rounds, simulate
-from rankwise.guarantees import Adversary, play, printed_003, theorem_5, theorem_s
+from rankwise.guarantees import Adversary, play, theorem_5, theorem_s
 from rankwise.solvers.online.ledger import Ledger
 
 NUMBERS, PAGE = DOCS / "online_results.json", DOCS / "online.md"

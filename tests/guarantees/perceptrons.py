@@ -89,7 +89,7 @@ class WorstPair:
 
 def pessimistic_loss(loss, scores, labels):
     """1 - the measure that the weights are for, whatever the perceptron's margin."""
-    measure = SLAM(weights=loss.weights, k=loss.k).bounds
+    measure = SLAM(weights=loss.weights, k=loss.k).upper_bounds
     return 1 - measure(scores, labels, ties="pessimistic")
 
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.printed_bounds import adarank_printed
 from rankwise._errors import RankwiseError
-from rankwise.guarantees.bounds.training import adarank_certificate, adarank_printed, log_factor
+from rankwise.guarantees.bounds.training import adarank_certificate, log_factor
 
 # Both ends of a measure's range, so that perfect and hopeless lists are the rule.
 measures = st.one_of(st.sampled_from([0.0, 1.0, 0.5]), st.floats(0, 1))
@@ -137,7 +138,7 @@ def test_a_bound_names_its_terms_and_what_it_rests_on():
 @pytest.mark.parametrize(
     ("rounds", "sentence"),
     [
-        ({"phi": [0.5], "alpha": [], "delta": [0.0]}, "one number a round: found 1, 0 and 1"),
+        ({"phi": [0.5], "alpha": [], "delta": [0.0]}, "one number per round: found 1, 0 and 1"),
         ({"phi": [1.5], "alpha": [0.1], "delta": [0.0]}, "phi is a mean of measures between 0 and 1: found 1.5"),
         ({"phi": [math.nan], "alpha": [0.1], "delta": [0.0]}, "between 0 and 1: found nan"),
         ({"phi": [0.5], "alpha": [math.inf], "delta": [0.0]}, "alpha is finite"),

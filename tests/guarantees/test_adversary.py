@@ -244,7 +244,7 @@ def test_rankings_and_scores_that_are_none_are_refused():
         with pytest.raises(RankwiseError, match="an order of 3 documents"):
             adversary.answer(order)
     for scores in ([1.0, 2.0], [1.0, 2.0, math.nan]):
-        with pytest.raises(RankwiseError, match="one finite score a row"):
+        with pytest.raises(RankwiseError, match="one finite score per row"):
             published(scores, 3)
     with pytest.raises(RankwiseError, match="15 in all"):
         adversary.comparator([True])

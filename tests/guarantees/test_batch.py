@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.printed_bounds import printed_lambda_2014, printed_lambda_2015
 from rankwise._errors import RankwiseError
 from rankwise.guarantees.bounds.batch import (
     best_lambda,
@@ -19,7 +20,6 @@ from rankwise.guarantees.bounds.batch import (
     theorem_6,
     theorem_6_lambda,
 )
-from rankwise.guarantees.bounds.printed import printed_lambda_2014, printed_lambda_2015
 from tests.guarantees.few_lists import H1, RADIUS, FewLists, G
 from tests.strategies import few
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.bounds_by_size import draw_bounds_by_size, gaps_by_size
 from rankwise._errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds.uniform import for_fitted_norm, l2_ball, linf_ball
 from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout_claims
 from rankwise.guarantees.holdout.intervals import mean_interval
-from rankwise.guarantees.size_figure import draw_bounds_by_size, gaps_by_size
 from tests.guarantees import coin_lists
 
 UNSEEN = Precondition("nobody learned from these lists", True)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise.guarantees import WeightFacts, printed_003, theorem_5, theorem_s
+from experiments.printed_bounds import printed_003
+from rankwise.guarantees import WeightFacts, theorem_5, theorem_s
 from rankwise.guarantees.bounds.adversary import published
 from rankwise.losses import SLAM, MaxPair
 from tests.guarantees.perceptrons import Slam, WorstPair, classes, cumulative, is_mistake, query, weights_of

@@ -338,7 +338,7 @@ def test_rounding_does_not_make_a_value_impossible():
         (lambda: mean_interval([math.inf]), "values are between 0 and 1: found inf"),
         (lambda: mean_interval([]), "needs the value of one query or more: found none"),
         (lambda: mean_interval([math.nan]), "needs the value of one query or more: found none"),
-        (lambda: mean_interval([[0.5]]), r"one number a query: found shape \(1, 1\)"),
+        (lambda: mean_interval([[0.5]]), r"one number per query: found shape \(1, 1\)"),
         (lambda: mean_interval([0.5], delta=1.0), "delta is between 0 and 1: found 1.0"),
         (
             lambda: mean_interval([0.5], method="t"),
@@ -350,7 +350,7 @@ def test_rounding_does_not_make_a_value_impossible():
             r"the smallest and the largest value possible: found \(1.0, 0.0\)",
         ),
         (lambda: mean_interval([0.5, 0.5], weight=[1, 2]), "queries that count equally: found weights 1 to 2"),
-        (lambda: mean_interval([0.5, 0.5], weight=[1]), r"one a query, \(2,\) in all: found shape \(1,\)"),
+        (lambda: mean_interval([0.5, 0.5], weight=[1]), r"one per query, \(2,\) in all: found shape \(1,\)"),
         (lambda: difference_interval([0.5], [0.5, 0.5]), r"for both rankers: found shapes \(1,\) and \(2,\)"),
         (lambda: difference_interval([1.5], [0.9]), "values are between 0 and 1: found 1.5"),
     ],

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.printed_bounds import printed_003
 from rankwise._errors import RankwiseError
 from rankwise.data.synthetic.streams import noisy_stream, separable_stream
 from rankwise.guarantees import (
@@ -19,7 +20,6 @@ from rankwise.guarantees import (
     fixed_step,
     largest_root,
     online_to_batch,
-    printed_003,
     separable_loss,
     separable_mistakes,
     separable_worst_pair,

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
-from rankwise.guarantees.bounds.optimistic import smooth_ball, smooth_erm
-from rankwise.guarantees.bounds.printed import (
+from experiments.printed_bounds import (
     printed_corollary_8,
     printed_corollary_11,
     printed_smooth_erm,
     printed_theorem_1,
 )
+from rankwise._errors import RankwiseError
+from rankwise.guarantees.bounds.optimistic import smooth_ball, smooth_erm
 from rankwise.guarantees.bounds.uniform import l1_ball, l2_ball, linf_ball, linf_erm, smallest
 from rankwise.losses import SmoothNDCG
 

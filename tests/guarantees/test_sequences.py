@@ -178,7 +178,7 @@ def test_an_interval_says_what_it_rests_on():
     assert interval.high == 1.0
     assert interval.low > 0.3
     assert "at all times" in interval.name
-    assert interval.preconditions[-1].sentence == "it is true at all times at once with probability 0.9"
+    assert interval.preconditions[-1].sentence == "it holds at all times at once with probability 0.9"
     assert [bound.side for bound in interval.bounds()] == ["at least"]
 
 
@@ -192,7 +192,7 @@ def test_an_interval_says_what_it_rests_on():
         (lambda: ConfidenceSequence(span=(0.0, 0.0)), "span is the smallest and the largest value possible"),
         (lambda: ConfidenceSequence().interval(), "needs one value or more: found none so far"),
         (lambda: ConfidenceSequence().update(1.5), "values are between 0 and 1: found 1.5"),
-        (lambda: confidence_sequence([[0.5]]), "one number a query"),
+        (lambda: confidence_sequence([[0.5]]), "one number per query"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(call, sentence):

@@ -203,7 +203,7 @@ def test_the_condition_needs_every_list():
         (lambda: smoothing_error([], [], sigma=1.0), "one or more of them"),
         (lambda: smoothing_error([0.1], [1.0], sigma=1.0, k=0), "k is finite and 1 or more: found 0"),
         (lambda: smoothing_error([0.1, 0.2], [1.0, 0], sigma=1.0, discounts=[0.5, 1.0]), "falling and 0 or more"),
-        (lambda: surrogate_above_loss([0.1, 0.2], [0.1]), "for each list: found 2 and 1"),
+        (lambda: surrogate_above_loss([0.1, 0.2], [0.1]), "for each query: found 2 and 1"),
         (lambda: type_two_below_type_one([0.1], margin=[1.0, 2.0], achieved=[1.0]), "found 1, 2 and 1"),
     ],
 )

@@ -75,7 +75,7 @@ def test_the_largest_value_is_margin_plus_2b_times_the_sum_of_weights(rule, b):
 @over_all_rules
 @pytest.mark.parametrize("margin", [0.25, 0.9])
 def test_a_smaller_margin_bounds_that_share_of_the_loss(rule, margin):
-    loss, measure = SLAM(weights=rule, margin=margin), SLAM(weights=rule).bounds
+    loss, measure = SLAM(weights=rule, margin=margin), SLAM(weights=rule).upper_bounds
     assert loss.upper_bounds is None
     tightest = np.inf
     for m in (2, 3, 4):

@@ -64,4 +64,4 @@ def test_the_headline_says_what_was_measured_beside_what_is_certain():
     mean, n = found.headline.terms["mean"], found.headline.terms["n"]
     assert f"({mean:.3f} on the {n:.0f} that were held out)" in found.summary()
     assert mean == pytest.approx(1 - model.score(UNSEEN))
-    assert "queries that nobody learned from give one" in model.certificate(TRAIN).summary()
+    assert "queries that no ranker learned from give one" in model.certificate(TRAIN).summary()

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.printed_bounds import printed_003
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.data.query import Query
 from rankwise.data.synthetic.streams import noisy_stream, separable_stream
-from rankwise.guarantees import Adversary, play, printed_003
+from rankwise.guarantees import Adversary, play
 from rankwise.guarantees.bounds.adversary import published
 from rankwise.losses import SLAM, MaxPair
 from rankwise.measures.parse import parse

@@ -11,8 +11,7 @@ from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.losses import SLAM, ListNet, MaxPair, PairHinge
 from rankwise.measures.parse import parse
-from rankwise.solvers.online.config import OnlineConfig, State
-from rankwise.solvers.online.ledger import Curve, Tally
+from rankwise.solvers.online.config import Curve, OnlineConfig, State, Tally
 from rankwise.solvers.online.loop import is_mistake, run_rounds
 from tests.oracles import perceptrons as plain
 from tests.strategies import few, judged_lists
@@ -45,7 +44,7 @@ def gradient(config, X, labels, w):
 @given(judged_lists(max_size=9), st.sampled_from([1, 2, 3, 5, 9, 20, None]))
 def test_the_quick_test_for_a_mistake_equals_sorting(judged, k):
     scores, labels = np.array(judged[0], dtype=float), np.array(judged[1], dtype=float)
-    grade = np.unique(labels, return_inverse=True)[1].astype(float)
+    grade = np.unique(labels, return_inverse=True)[1]
     buffer = np.empty(len(grade)), *np.empty((2, len(grade)), np.int64)
     assert is_mistake(scores, grade, math.inf if k is None else float(k), *buffer) == plain.is_mistake(
         scores, list(labels), k

@@ -1,4 +1,9 @@
-"""A guarantee as a value: the number, the formula, every term of it, and what must be true for it to hold."""
+"""A guarantee as a value: the number, the formula, every term of it, and what must be true for it to hold.
+
+Every function of this sub-package that states a theorem returns a :class:`Bound`. Its :class:`Precondition` values are
+met, not met, or only assumed; a bound with an unmet precondition does not apply, and one that is no smaller than what
+is possible anyway is vacuous. The two ``refuse_unless`` functions validate the numbers that go in.
+"""
 
 import math
 from collections.abc import Mapping
@@ -9,21 +14,29 @@ from typing import Any, Literal
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import is_number
 
-# How far a statement is trusted: its proof was written or checked for this package; it is a paper's formula, kept
-# for comparison although the text around it does not hold; or it rests on an imported constant that nobody checked.
+# How far a statement is trusted: its proof was written or checked for this package; it is a paper's formula, kept for
+# comparison although it does not hold as printed; or it rests on an imported constant that was not checked.
 Status = Literal["proved here", "as printed", "unverified"]
 
 # Whether what is bounded is at most the number, or at least.
 Side = Literal["at most", "at least"]
 
-# What a bound is about: lists that a model learned from, lists to come (through the sample that it learned from, or
-# through lists that it never saw), a run over a stream, or how far a solver is from the best.
+# What a bound is about: the queries that a model learned from; future queries, inferred from the sample that it learned
+# from or from queries that it never saw; a run over a stream; or how far a solver is from the optimum.
 Kind = Literal["training", "generalisation", "hold-out", "online", "optimality gap"]
 
 
 @dataclass(frozen=True)
 class Precondition:
-    """One sentence that a guarantee rests on, and whether it is met; None where only the caller can know."""
+    """A condition of a guarantee.
+
+    Attributes
+    ----------
+    sentence : str
+        The condition.
+    met : bool or None
+        Whether it is met; None if only the caller can know.
+    """
 
     sentence: str
     met: bool | None = None
@@ -32,24 +45,55 @@ class Precondition:
         return f"{self.sentence} ({ {True: 'met', False: 'NOT met', None: 'assumed'}[self.met] })"
 
 
+class HasTerms:
+    """Mixin of frozen dataclasses with ``terms``, a read-only mapping that pickles."""
+
+    terms: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
+
+    def _fields(self) -> dict[str, Any]:
+        return vars(self) | {"terms": dict(self.terms)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self._fields())
+
+
+def _rebuild(kind: type[Any], state: dict[str, Any]) -> Any:
+    return kind(**state)
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Bound:
-    """A bound from above, or from below, with everything it was made of.
+class Bound(HasTerms):
+    """An upper or a lower bound, with everything that it was computed from.
 
     Parameters
     ----------
-    name : what it is called
-    bounds : what is at most, or at least, ``value``, in words
-    statement : the formula, in the names of ``terms``
-    value : the number; infinite where the formula says nothing
-    terms : the numbers that stand in the formula, by name
-    preconditions : what must be true, each with whether it is
-    status : "proved here", "as printed" or "unverified"
-    source : where the statement is from
-    ceiling : what is bounded never exceeds this anyway
-    floor : what is bounded is never below this anyway
-    side : "at most" or "at least"
-    kind : "training", "generalisation", "hold-out", "online" or "optimality gap"; None where nobody has said
+    name : str
+        The name of the bound.
+    bounds : str
+        The quantity that is at most, or at least, ``value``, in words.
+    statement : str
+        The formula, in the names of ``terms``.
+    value : float
+        The number; infinite where the formula is undefined.
+    terms : mapping of str to float
+        The numbers in the formula, by name.
+    preconditions : tuple of Precondition, default=()
+        The conditions, each with whether it is met.
+    status : {"proved here", "as printed", "unverified"}, default="proved here"
+        How far the statement is trusted.
+    source : str, default=""
+        Where the statement is from.
+    ceiling : float, default=inf
+        The quantity never exceeds this anyway.
+    floor : float, default=-inf
+        The quantity is never below this anyway.
+    side : {"at most", "at least"}, default="at most"
+        Whether it is an upper or a lower bound.
+    kind : str, default=None
+        "training", "generalisation", "hold-out", "online" or "optimality gap"; None if not stated.
 
     Examples
     --------
@@ -72,9 +116,6 @@ class Bound:
     side: Side = "at most"
     kind: Kind | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
-
     @property
     def applies(self) -> bool | None:
         """False if a precondition is not met, True if all are known to be, None if some are only assumed."""
@@ -83,16 +124,27 @@ class Bound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether it says nothing that was not clear before."""
+        """Whether the value is no better than what is possible anyway."""
         return self.value >= self.ceiling if self.side == "at most" else self.value <= self.floor
 
     def allows(self, found: float) -> bool:
-        """Whether a number that was ``found`` is on the bound's side of it, up to rounding (1e-9 of the bound)."""
+        """Whether an observed number agrees with the bound.
+
+        Parameters
+        ----------
+        found : float
+            The observed number.
+
+        Returns
+        -------
+        bool
+            True if it is on the bound's side, up to rounding (1e-9 of the bound).
+        """
         rounding = 1e-9 * abs(self.value)
         return found <= self.value + rounding if self.side == "at most" else found >= self.value - rounding
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and texts, for tables and reports."""
+        """The bound as plain numbers and strings, for tables and reports."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -116,17 +168,9 @@ class Bound:
         made_of = f"{self.statement}; {terms}; {self.status}{empty}{broken}"
         return f"{self.name}: {self.bounds} {sign} {self.value:g} [{made_of}]"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        state = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return _rebuild, (state | {"terms": dict(self.terms)},)
-
-
-def _rebuild(state: dict[str, Any]) -> Bound:
-    return Bound(**state)
-
 
 def refuse_unless(where: str, *, above: float | None = None, least: float | None = None, **numbers: float) -> None:
-    """One sentence for the first number that is not finite, or not ``above`` one limit, or below the ``least``."""
+    """Raise an error for the first number that is not finite, not ``above`` one limit, or below the ``least``."""
     for name, number in numbers.items():
         low = not is_number(number)
         low = low or (above is not None and not number > above) or (least is not None and not number >= least)
@@ -138,7 +182,7 @@ def refuse_unless(where: str, *, above: float | None = None, least: float | None
 
 
 def refuse_unless_chance(where: str, **chances: float) -> None:
-    """One sentence for the first number that is not a probability strictly between 0 and 1."""
+    """Raise an error for the first number that is not a probability strictly between 0 and 1."""
     for name, chance in chances.items():
         if not is_number(chance) or not 0 < chance < 1:
             raise RankwiseError(f"{where}: {name} is between 0 and 1: found {chance!r}")

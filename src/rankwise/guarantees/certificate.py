@@ -1,9 +1,12 @@
 """A certificate: every bound that was found to apply, the strongest first, and one headline that pays for the choice.
 
-Each row is a :class:`~rankwise.guarantees.Bound` that holds alone, with probability 1 - delta where chance comes in.
-The headline is the smallest of the rows about future queries, each made anew at delta divided by how many were
-compared, so that it holds with probability 1 - delta as well. Where a row was compared, its value at that smaller delta
-stands beside it. Numbers in, numbers out: no model is known here.
+Each row is a :class:`~rankwise.guarantees.Bound` that holds alone, with probability 1 - delta if it is probabilistic.
+The headline is the smallest of the rows about future queries, each computed again at delta divided by the number of
+compared rows, so that it holds with probability 1 - delta as well. The value of a compared row at that smaller delta is
+shown beside it.
+
+:func:`certify` turns :class:`Claim` values, bounds that depend on delta, into a :class:`Certificate`;
+:func:`holdout_claims` makes the claims of a hold-out. Numbers in, numbers out: no model is known here.
 """
 
 import json
@@ -30,12 +33,14 @@ COMPARED = "compared_value"
 
 @dataclass(frozen=True)
 class Claim:
-    """A bound that depends on delta, and whether the headline may rest on it.
+    """A bound that depends on delta, and whether it may be the headline.
 
     Attributes
     ----------
-    make : the bound at a level delta
-    headline : True where all constants are known beforehand; all such claims are about one number
+    make : callable
+        delta -> the bound at level delta.
+    headline : bool
+        True if all constants are known beforehand; all such claims bound the same number.
     """
 
     make: Callable[[float], Bound]
@@ -43,11 +48,11 @@ class Claim:
 
     @classmethod
     def certain(cls, bound: Bound) -> "Claim":
-        """A bound that no delta changes."""
+        """The claim of a bound that does not depend on delta."""
         return cls(lambda delta: bound)
 
     def given(self, *preconditions: Precondition) -> "Claim":
-        """The claim that rests on these as well."""
+        """The claim with further preconditions."""
 
         def make(delta: float) -> Bound:
             bound = self.make(delta)
@@ -58,20 +63,25 @@ class Claim:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Certificate:
-    """Bounds with everything they were made of; prints as a table, and goes to JSON and back.
+    """Bounds with everything that they were computed from; prints as a table, and is written to and read from JSON.
 
     Attributes
     ----------
-    about : what is certified, in words
-    delta : how often each row that has to do with chance may be wrong, and how often the headline
-    rows : the bounds, the strongest first: those whose preconditions are not met, and those that are vacuous, last
-    headline : the smallest bound on future queries, at delta divided by how many were compared; None where nothing may
-        be the headline
-    notes : what is not among the rows, and why
+    about : str
+        What is certified.
+    delta : float
+        Probability that a probabilistic row may fail, and that the headline may fail.
+    rows : tuple of Bound
+        The bounds, the strongest first. Bounds whose preconditions are not met, and vacuous ones, come last.
+    headline : Bound or None
+        The smallest bound on future queries, at delta divided by the number of compared bounds; None if no claim may be
+        the headline.
+    notes : tuple of str
+        What is not among the rows, and why.
 
     Examples
     --------
-    >>> unseen = Precondition("nobody learned from these queries", True)
+    >>> unseen = Precondition("the ranker did not learn from these queries", True)
     >>> claims = holdout_claims([0.2, 0.4, 0.1, 0.3] * 25, of="mean loss", unseen=unseen)
     >>> print(certify(claims, about="a ranker", delta=0.05))
     a ranker; each row holds alone, where chance comes in with probability 0.95
@@ -97,7 +107,12 @@ class Certificate:
         Parameters
         ----------
         vacuous : bool, default=True
-            Whether rows are listed that bound nothing.
+            Whether to list vacuous rows.
+
+        Returns
+        -------
+        Table
+            The table.
         """
         rows = [row for row in self.rows if vacuous or not row.vacuous]
         sided = [f"{row.bounds} (at least)" if row.side == "at least" else row.bounds for row in rows]
@@ -115,7 +130,7 @@ class Certificate:
         return Table(columns)
 
     def folded(self) -> str:
-        """One line in place of the rows that are vacuous; empty where there are none."""
+        """One line in place of the vacuous rows; empty if there are none."""
         names = [row.name for row in self.rows if row.vacuous]
         if not names:
             return ""
@@ -128,7 +143,7 @@ class Certificate:
         if best is None:
             return (
                 "no headline: no bound on future queries rests on constants that were all known beforehand; queries "
-                "that nobody learned from give one"
+                "that no ranker learned from give one"
             )
         sign = "<=" if best.side == "at most" else ">="
         empty = ", which is vacuous" if best.vacuous else ""
@@ -140,7 +155,7 @@ class Certificate:
         )
 
     def details(self) -> str:
-        """Every row with its formula, its constants and what it rests on."""
+        """Every row with its formula, its constants and its preconditions."""
         blocks = []
         for row in self.rows:
             blocks.append("\n".join([repr(row), *(f"    {one}" for one in row.preconditions)]))
@@ -156,7 +171,7 @@ class Certificate:
         return "\n".join([*lines, *shown, *(f"- {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """The certificate as notebooks show it."""
         from html import escape
 
         notes = "".join(f"<li>{escape(note)}</li>" for note in (*filter(None, [self.folded()]), *self.notes))
@@ -166,7 +181,7 @@ class Certificate:
     # ------------------------------------------------------------------------------------------- to JSON and back
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and texts; what JSON has no number for is a text, "inf", "-inf" or "nan"."""
+        """The certificate as plain numbers and strings; "inf", "-inf" and "nan", which JSON lacks, are strings."""
         return {
             "certificate": LAYOUT,
             "about": self.about,
@@ -178,12 +193,12 @@ class Certificate:
         }
 
     def to_json(self, indent: int | None = None) -> str:
-        """The same as JSON."""
+        """The certificate as JSON."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "Certificate":
-        """The certificate that :meth:`to_dict` wrote."""
+        """Read what :meth:`to_dict` returned; raises RankwiseError for anything else."""
         try:
             if document["certificate"] > LAYOUT:
                 raise RankwiseError(f"a certificate of layout {document['certificate']!r} needs a newer rankwise")
@@ -199,7 +214,7 @@ class Certificate:
 
     @classmethod
     def from_json(cls, text: str) -> "Certificate":
-        """The certificate that :meth:`to_json` wrote."""
+        """Read what :meth:`to_json` returned; raises RankwiseError for anything else."""
         try:
             document = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -214,11 +229,21 @@ def certify(
 
     Parameters
     ----------
-    claims : the bounds; those for the headline are about one number
-    about : what is certified
-    delta : how often each may be wrong, and how often the headline
-    unverified : whether the headline may rest on constants that nobody checked
-    notes : what is not among the claims, and why
+    claims : iterable of Claim
+        The bounds; those for the headline bound the same number.
+    about : str
+        What is certified.
+    delta : float, default=0.05
+        Probability that each may fail, and that the headline may fail.
+    unverified : bool, default=False
+        Whether the headline may rest on unchecked constants.
+    notes : sequence of str, default=()
+        What is not among the claims, and why.
+
+    Returns
+    -------
+    Certificate
+        The certificate.
     """
     refuse_unless_chance("certify", delta=delta)
     every = list(claims)
@@ -253,20 +278,25 @@ def holdout_claims(
     of : str
         What their mean is, in words.
     unseen : Precondition
-        What is known about nobody having learned from these queries.
+        Whether it is known that no ranker learned from these queries.
     weight : array-like, shape (n_queries,), default=None
-        Of every query; weights that differ are refused.
+        Weights of the queries; weights that differ raise an error.
     group : ndarray of int64, shape (n_queries,), default=None
         Numbers of :func:`rankwise.data.fingerprints.same_content`: queries of one group repeat each other.
     random_state : int or Generator, default=0
-        The order in which the betting interval takes the queries, the same at every delta.
+        Seed of the order in which the betting interval takes the queries, the same at every delta.
+
+    Returns
+    -------
+    list of Claim
+        One claim per method.
 
     Notes
     -----
     Queries that repeat each other are either copies, and then the groups are the independent draws, or draws of a
-    distribution that gives the same query more than once, and then all of them are. Nothing in the data says which. So
-    where there are repetitions each bound is made twice, of one query per group (that with the largest loss) and of all
-    of them, and the larger one is taken: under either reading it is at least a bound that holds with probability
+    distribution that gives the same query more than once, and then all of them are. The data cannot tell which. So if
+    there are repetitions, each bound is computed twice, from one query per group (that with the largest loss) and from
+    all of them, and the larger one is taken: under either reading it is at least a bound that holds with probability
     1 - delta.
     """
     samples: list[tuple[ArrayLike, ArrayLike | None]] = [(losses, weight)]
@@ -291,14 +321,14 @@ def holdout_claims(
             known = (unseen, *repeated, *bound.preconditions)
             return replace(bound, preconditions=known, terms={**bound.terms, **counts})
 
-        make(0.5)  # refuses what no interval is for, here and not when it is printed
+        make(0.5)  # raises errors here, and not when the certificate is printed
         return Claim(make, headline=True)
 
     return [claim(method) for method in get_args(Method)]
 
 
 def repeats_note(queries: int, distinct: int) -> str:
-    """What a certificate says about a hold-out with repetitions."""
+    """The note of a certificate on a hold-out with repetitions."""
     return (
         f"{queries - distinct:,} of the {queries:,} hold-out queries repeat others: hold-out bounds count the "
         f"{distinct:,} distinct ones, or all of them where that gives the larger bound"
@@ -310,6 +340,22 @@ def largest_of_groups(
 ) -> NDArray[np.int64]:
     """One query per group: the first of those with the largest loss, of queries that count and have a loss.
 
+    Parameters
+    ----------
+    losses : array-like, shape (n_queries,)
+        Losses; NaN where the measure is undefined.
+    group : ndarray of int64, shape (n_queries,)
+        The group of every query.
+    weight : array-like, shape (n_queries,), default=None
+        Weights of the queries; those of weight 0 are left out.
+
+    Returns
+    -------
+    ndarray of int64
+        The chosen queries, in ascending order.
+
+    Examples
+    --------
     >>> largest_of_groups([0.1, 0.4, 0.2, float("nan")], np.array([0, 0, 1, 2])).tolist()
     [1, 2]
     """
@@ -322,11 +368,10 @@ def largest_of_groups(
 
 
 def _best(makers: Sequence[Callable[[float], Bound]], delta: float, unverified: bool) -> Bound | None:
-    kept = [make for make in makers if unverified or make(delta).status == "proved here"]
-    # whether a bound applies may depend on the data, so all that are kept are paid for; and none may be left
-    if not kept or all(make(delta / len(kept)).applies is False for make in kept):
+    """The smallest bound at the divided delta; None if there is none, or none applies."""
+    if not makers or all(make(delta / len(makers)).applies is False for make in makers):
         return None
-    return smallest(*kept, delta=delta, unverified=unverified)
+    return smallest(*makers, delta=delta, unverified=unverified)
 
 
 REPEATED = "queries that repeat each other count as one, or each for itself, whichever bound is larger"
@@ -334,12 +379,13 @@ _HOLDS = {True: "yes", None: "assumed", False: "not met"}
 
 
 def _status(bound: Bound) -> str:
+    """The last column of the table."""
     doubt = "" if bound.status == "proved here" else bound.status
     return ", ".join(filter(None, (doubt, "vacuous" if bound.vacuous else "")))
 
 
 def _weakness(bound: Bound) -> tuple[bool, bool, bool, float, float]:
-    """What sorts bounds: usable ones first, then by the share of what is possible anyway that they leave."""
+    """The sort key of rows: usable ones first, then by the share of the possible range that they leave."""
     width = bound.ceiling - bound.floor if math.isfinite(bound.floor) else bound.ceiling
     used = bound.value if bound.side == "at most" else bound.ceiling - bound.value
     share = used / width if math.isfinite(width) and width > 0 else math.inf

@@ -1,19 +1,28 @@
-"""A loss is one small class: its equation, its facts, and a kernel for the scores of one query.
+"""The contract of a loss, and the one loop that runs any loss over many queries.
 
-Everything here is minimised. A loss is a function of the scores s and labels of ONE query; adding a constant to all
-scores changes nothing, so its gradient sums to 0. The facts are what solvers and guarantees read: they branch on
-``convex`` and ``smooth``, take constants from ``lipschitz_l1``, ``smoothness`` and ``range``, and never name a class.
-The common tests search for scores that break any of them.
+A loss is one small frozen class: its equation, its facts, and a compiled kernel for the scores of one query.
+:class:`Loss` is the base class of all of them and :class:`SmoothedMeasure` that of the losses 1 - A, where A smooths a
+measure. A loss is a function of the scores s and the labels of one query, and is minimised. Adding a constant to all
+scores changes nothing, so the gradient sums to 0.
+
+Solvers and guarantees read the facts and never name a class: they branch on ``convex``, ``smooth`` and
+``perceptron_bound``, and take constants from ``lipschitz_l1``, ``smoothness`` and ``range``. The common tests search
+for scores that break any of the facts.
+
+:class:`PreparedLists` holds what a loss can compute from the labels alone; :func:`loss_lists` then runs the kernel over
+the queries, in chunks, on threads. numba is imported by the first call and not by this module.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self, cast
+from dataclasses import dataclass, fields, replace
+from functools import cache, partial
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise._kernels import drive
 from rankwise._registry import discover
 from rankwise.data import checks
 from rankwise.measures._base import Measure
@@ -24,39 +33,107 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Loss:
-    """What all losses share.
+    """Base class of all losses.
+
+    Attributes
+    ----------
+    name : str
+        The name in the registry, unique among all losses.
+    convex : bool
+        Whether the loss is convex in the scores.
+    smooth : bool
+        Whether the loss has derivatives of all orders everywhere. A loss whose gradient is only Lipschitz, such as a
+        squared hinge, is not smooth in this sense but has a finite :meth:`smoothness`.
+    nonnegative : bool
+        Whether the loss is never below 0.
+    perceptron_bound : {"weights", "worst pair"} or None
+        Which mistake bound of :mod:`rankwise.guarantees.bounds.online` holds for a perceptron that runs on this loss.
+        "weights": phi = sum_i v_i [margin + max over label_j < label_i of s_j - s_i]_+ with weights v of the labels
+        alone, which :meth:`prepare` returns as ``value``; Theorem S applies. "worst pair": phi is the hinge of the
+        worst pair. None: no such bound is known. A loss that declares one has a field ``margin``.
+    kernel : compiled function
+        Value and gradient of one query; see Notes.
 
     Notes
     -----
-    A formula is called as ``formula(score, label, value, grad, table, params)`` for one query of at least one
-    document: ``label`` and ``value`` are what :meth:`prepare` made of the labels (by default the labels, and what
-    :meth:`row_values` made of them), ``table`` holds the numbers of :meth:`table`. It adds the (sub)gradient to
-    ``grad``, which comes in as zeros, and returns the loss. Arrays are contiguous, and only ``grad`` may be written to.
+    The kernel is called as ``kernel(score, label, value, grad, table, params)`` for one query of at least one document.
+    ``label`` and ``value`` are what :meth:`prepare` made of the labels (by default the labels, and what
+    :meth:`row_values` made of them), ``table`` holds the numbers of :meth:`table` and ``params`` those of
+    :meth:`params`. The kernel adds the (sub)gradient to ``grad``, which comes in as zeros, and returns the loss. Arrays
+    are contiguous, and only ``grad`` may be written to.
     """
 
     name: ClassVar[str]
     convex: ClassVar[bool]
     smooth: ClassVar[bool] = False
     nonnegative: ClassVar[bool] = True
+    perceptron_bound: ClassVar[Literal["weights", "worst pair"] | None] = None
     kernel: ClassVar[Any]
 
     # ------------------------------------------------------------------------------------------- facts
 
     def lipschitz_l1(self, m: int) -> float:
-        """G1: no (sub)gradient of a list of at most ``m`` documents has a larger l1 norm."""
-        raise RankwiseError(f"{self.name} does not say how steep it is")
+        """G1, the largest l1 norm of a (sub)gradient with respect to the scores.
+
+        Parameters
+        ----------
+        m : int
+            Number of documents of the longest query.
+
+        Returns
+        -------
+        float
+            An upper bound for queries of at most ``m`` documents; ``inf`` if there is none.
+
+        Raises
+        ------
+        RankwiseError
+            If the loss does not declare the constant.
+        """
+        raise RankwiseError(f"{self.name} does not declare lipschitz_l1")
 
     def smoothness(self, m: int) -> float:
-        """H1: the gradient changes by at most H1 times the largest change of a score, in the l1 norm; inf if none."""
+        """H1, the largest change of the gradient in the l1 norm per unit of the largest change of a score.
+
+        Parameters
+        ----------
+        m : int
+            Number of documents of the longest query.
+
+        Returns
+        -------
+        float
+            An upper bound for queries of at most ``m`` documents; ``inf`` if there is none.
+        """
         return np.inf
 
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
-        """Smallest and largest value on lists of at most ``m`` documents with scores in [-b, b] and these labels."""
-        raise RankwiseError(f"{self.name} does not say how large it can get")
+        """Interval that holds the loss of every query with bounded scores.
+
+        Parameters
+        ----------
+        b : float
+            Scores are in [-b, b].
+        m : int
+            Number of documents of the longest query.
+        labels : tuple of float, default=(0.0, 4.0)
+            The smallest and the largest label.
+
+        Returns
+        -------
+        tuple of float
+            The smallest and the largest value.
+
+        Raises
+        ------
+        RankwiseError
+            If the loss does not declare its range.
+        """
+        raise RankwiseError(f"{self.name} does not declare its range")
 
     @property
     def upper_bounds(self) -> Measure | None:
-        """The measure whose loss 1 - measure, under pessimistic ties, is never above this loss, if there is one."""
+        """The measure whose loss 1 - measure, under pessimistic ties, never exceeds this loss; None if none is."""
         return None
 
     @property
@@ -66,41 +143,115 @@ class Loss:
 
     @property
     def order_free(self) -> bool:
-        """Whether no order of the documents changes the loss."""
+        """Whether the loss does not depend on the order in which the documents are given."""
         return True
+
+    @property
+    def hinge_margin(self) -> float | None:
+        """The margin of a loss that has one as a field; None for other losses."""
+        return cast("float | None", getattr(self, "margin", None))
+
+    def at_margin(self, margin: float) -> Self:
+        """The same loss with another margin.
+
+        Parameters
+        ----------
+        margin : float
+            The new margin.
+
+        Returns
+        -------
+        Loss
+            A loss without a margin is returned as it is.
+        """
+        return self if self.hinge_margin is None else replace(self, margin=margin)  # type: ignore[call-arg]
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
-        """The variants that the common tests run on."""
+        """The variants that the common tests run on; by default the one without arguments."""
         return (cls(),)
 
-    # ------------------------------------------------------------------------------------------- what a loss file gives
+    # ------------------------------------------------------------------------------------------- for the kernel
 
     def row_values(self, labels: Vector) -> Vector:
-        """What the formula needs of the labels besides themselves, such as gains."""
+        """What the kernel needs of each label besides the label itself, such as its gain.
+
+        Parameters
+        ----------
+        labels : ndarray, shape (n_documents,)
+            Labels of the documents.
+
+        Returns
+        -------
+        ndarray, shape (n_documents,)
+            One number per document.
+        """
         return labels
 
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
-        """(label, value) as the formula takes them, one a row, made once for any number of score vectors.
+        """Compute once what the kernel needs of the labels, for any number of score vectors.
 
-        A loss that can work out more from the labels of a list than from each alone (classes, weights) does it here.
+        A loss overrides this if it needs all labels of a query together, for instance to find classes or weights.
+
+        Parameters
+        ----------
+        labels : ndarray, shape (n_documents,)
+            Labels in input order.
+        start : ndarray of int64, shape (n_queries + 1,)
+            Query q owns ``rows[start[q]:start[q+1]]``.
+        rows : ndarray of int64 or None
+            None: rows are grouped by query.
+
+        Returns
+        -------
+        label, value : ndarray, shape (n_documents,)
+            As the kernel takes them.
         """
         return labels, self.row_values(labels)
 
     def table(self, longest: int) -> Vector:
-        """Numbers by position, such as discounts, for lists of up to ``longest`` documents."""
+        """Numbers by position, such as discounts.
+
+        Parameters
+        ----------
+        longest : int
+            Number of documents of the longest query.
+
+        Returns
+        -------
+        ndarray
+            By default empty.
+        """
         return np.zeros(0)
 
     def params(self) -> tuple[float, ...]:
-        """The loss's parameters as numbers."""
+        """The parameters of the loss as the kernel reads them."""
         return ()
 
-    # ------------------------------------------------------------------------------------------- what users see
+    # ------------------------------------------------------------------------------------------- for users
 
     def __call__(self, scores: ArrayLike, labels: ArrayLike) -> tuple[float, Vector]:
-        """(value, gradient with respect to the scores) on one list; both 0 where nothing can be ranked wrongly."""
-        from rankwise.losses.compute import PreparedLists, loss_lists
+        """Compute the loss of one query and its gradient with respect to the scores.
 
+        Parameters
+        ----------
+        scores : array-like, shape (n_documents,)
+            Finite scores.
+        labels : array-like, shape (n_documents,)
+            Labels, 0 or more.
+
+        Returns
+        -------
+        value : float
+            The loss; 0 where every order is perfect.
+        gradient : ndarray, shape (n_documents,)
+            A (sub)gradient; 0 where every order is perfect.
+
+        Raises
+        ------
+        RankwiseError
+            If scores or labels are not valid.
+        """
         y = checks.as_one_list(labels, "labels")
         y = checks.as_labels(y, len(y))
         s = checks.as_vector(checks.as_one_list(scores, "scores"), len(y), "scores")
@@ -121,15 +272,173 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SmoothedMeasure(Loss):
-    """A loss 1 - A, where A smooths a measure; A itself, the number that papers print, is :meth:`measure_value`."""
+    """Base class of the losses 1 - A, where A smooths a measure with a width ``sigma``."""
 
     convex = False
 
+    @property
+    def smooths(self) -> Measure | None:
+        """The measure that A tends to as sigma goes to 0, if no scores tie; None if it is not declared."""
+        return None
+
+    def at_sigma(self, sigma: float) -> Self:
+        """The same loss with another width of the smoothing.
+
+        What :meth:`prepare` computes does not depend on the width, so prepared lists stay valid.
+
+        Parameters
+        ----------
+        sigma : float
+            The new width.
+
+        Returns
+        -------
+        SmoothedMeasure
+            A copy.
+        """
+        return replace(self, sigma=sigma)  # type: ignore[call-arg]
+
     def measure_value(self, scores: ArrayLike, labels: ArrayLike) -> float:
-        """A; 1 where nothing can be ranked wrongly."""
+        """Compute A itself, the number that papers print.
+
+        Parameters
+        ----------
+        scores : array-like, shape (n_documents,)
+            Finite scores.
+        labels : array-like, shape (n_documents,)
+            Labels, 0 or more.
+
+        Returns
+        -------
+        float
+            A; 1 where every order is perfect.
+        """
         return 1.0 - self(scores, labels)[0]
 
 
 def registered() -> dict[str, type[Loss]]:
     """Every loss by name: those of this package and those that installed packages declare."""
     return cast("dict[str, type[Loss]]", discover("rankwise.losses", Loss, "rankwise.losses"))
+
+
+# ------------------------------------------------------------------------------------------------------- many queries
+
+
+@dataclass(frozen=True)
+class PreparedLists:
+    """Queries with everything that a loss can compute before it sees scores.
+
+    Attributes
+    ----------
+    loss : Loss
+        The loss.
+    label, value : ndarray, shape (n_documents,)
+        What :meth:`Loss.prepare` returned.
+    start : ndarray of int64, shape (n_queries + 1,)
+        Query q owns ``rows[start[q]:start[q+1]]``.
+    rows : ndarray of int64 or None
+        None: rows are grouped by query.
+    table : ndarray
+        What :meth:`Loss.table` returned for the longest query.
+    """
+
+    loss: Loss
+    label: Vector
+    value: Vector
+    start: Rows
+    rows: Rows | None
+    table: Vector
+
+    @classmethod
+    def of(cls, loss: Loss, labels: Vector, start: Rows, rows: Rows | None = None) -> "PreparedLists":
+        """Prepare queries for a loss.
+
+        Parameters
+        ----------
+        loss : Loss
+            The loss.
+        labels : ndarray, shape (n_documents,)
+            Labels in input order.
+        start : ndarray of int64, shape (n_queries + 1,)
+            Query q owns ``rows[start[q]:start[q+1]]``.
+        rows : ndarray of int64, default=None
+            None: rows are grouped by query.
+
+        Returns
+        -------
+        PreparedLists
+            Ready for :func:`loss_lists`.
+        """
+        longest = int(np.diff(start).max(initial=0))
+        label, value = loss.prepare(labels, start, rows)
+        return cls(loss, label, value, start, rows, np.ascontiguousarray(loss.table(longest)))
+
+
+def loss_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = None) -> tuple[Vector, Vector]:
+    """Compute a loss and its gradient on every query.
+
+    Each query is computed independently of the others, so neither chunks nor threads change a bit.
+
+    Parameters
+    ----------
+    lists : PreparedLists
+        The loss and the queries.
+    scores : ndarray, shape (n_documents,)
+        Scores in input order.
+    n_jobs : int, default=None
+        Number of threads; None uses every core.
+
+    Returns
+    -------
+    values : ndarray, shape (n_queries,)
+        The loss of every query; 0 for a query without documents.
+    gradient : ndarray, shape (n_documents,)
+        The gradient with respect to every score, in input order.
+    """
+    from rankwise._kernels.jit import typed_function
+
+    rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
+    params = np.array(lists.loss.params(), dtype=np.float64)
+    values, gradient = np.zeros(len(lists.start) - 1), np.zeros(len(scores))
+    given = (lists.start, rows, scores, lists.label, lists.value, lists.table, params, values, gradient)
+    work = partial(_driver(), typed_function(type(lists.loss).kernel, kernel_type()), *given)
+    drive.run(work, list(drive.query_chunks(lists.start)), n_jobs)
+    return values, gradient
+
+
+def _loss_range(kernel, start, rows, score, label, value, table, params, out, gradient, first, last):
+    """Fill ``out`` and ``gradient``, which holds zeros, for queries first..last-1; no ``rows``: they are grouped."""
+    if len(rows) == 0:
+        for q in range(first, last):
+            own = slice(start[q], start[q + 1])
+            if start[q] < start[q + 1]:
+                out[q] = kernel(score[own], label[own], value[own], gradient[own], table, params)
+        return
+    for q in range(first, last):
+        mine = rows[start[q] : start[q + 1]]
+        if len(mine) > 0:
+            part = np.zeros(len(mine))
+            out[q] = kernel(score[mine], label[mine], value[mine], part, table, params)
+            gradient[mine] = part
+
+
+@cache
+def kernel_type() -> Any:
+    """The numba signature of a kernel: (score, label, value, grad, table, params) -> loss."""
+    from numba import types
+
+    read = types.Array(types.float64, 1, "C", readonly=True)
+    return types.float64(read, read, read, types.Array(types.float64, 1, "C"), read, read)
+
+
+@cache
+def _driver() -> Any:
+    """The loop over queries; it takes the kernel as a typed argument, so one compiled loop serves all losses."""
+    from numba import types
+
+    from rankwise._kernels.jit import compiled, kernel
+
+    ints = types.Array(types.int64, 1, "C", readonly=True)
+    read, floats = types.Array(types.float64, 1, "C", readonly=True), types.Array(types.float64, 1, "C")
+    given = (types.FunctionType(kernel_type()), ints, ints, *(read,) * 5, floats, floats, types.int64, types.int64)
+    return compiled(kernel(_loss_range), types.void(*given))

@@ -1,4 +1,8 @@
-"""ListNet with the top-one probabilities."""
+"""ListNet: the cross-entropy between the top-one probabilities of labels and scores.
+
+The target P(y) and its logarithm depend on the labels alone and are computed once, by :func:`target_lists`. The kernel
+works with differences of logarithms, so no probability that rounds to 0 is ever divided by.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +30,7 @@ def softmax(x, out):
 
 @kernel
 def target_lists(start, rows, label, value, target, log_target):
-    """P(y) and log P(y) of every list, by row; P is 0 throughout where any order is as good as any other."""
+    """P(y) and log P(y) of every query, by row; P is 0 throughout where every order is perfect."""
     for q in range(len(start) - 1):
         own = rows[start[q] : start[q + 1]]
         if len(own) == 0:
@@ -42,14 +46,13 @@ def target_lists(start, rows, label, value, target, log_target):
 
 @kernel
 def listnet_formula(score, label, value, grad, table, params):
-    """``label`` holds P(y), ``value`` its logarithm."""
+    """The cross-entropy; ``label`` holds P(y), ``value`` its logarithm."""
     if label.max() == 0.0:
         return 0.0
     log_score = softmax(score, grad)
     loss = 0.0
     for p in range(len(score)):
-        # -log P(s), and for the KL form the target's own -log P(y) taken off; both are differences of logarithms,
-        # so that no probability that rounds to 0 is ever divided by
+        # -log P(s), from which the KL form subtracts the target's own -log P(y); no division by a rounded probability
         own = value[p] if params[0] != 0.0 else 0.0
         loss += label[p] * ((log_score - score[p]) + own)
         grad[p] -= label[p]
@@ -62,13 +65,26 @@ class ListNet(Loss):
 
     Parameters
     ----------
-    target : P(y) is the softmax of the "labels" (the paper's), or of the "gains" 2^label - 1
-    form : "kl" takes the entropy of P(y) off, so that the least value is 0; "ce" does not; the gradient is the same
+    target : {"labels", "gains"}, default="labels"
+        P(y) is the softmax of the labels, as in the paper, or of the gains 2^label - 1.
+    form : {"kl", "ce"}, default="kl"
+        "kl" subtracts the entropy of P(y), so that the smallest value is 0; "ce" does not. The gradient is the same.
 
     Notes
     -----
-    Gradient P(s) - P(y), O(m). G1 <= 2, H1 <= 1 (attained at m = 2, s = 0). Lists whose labels are all equal count 0
-    in both forms. The KL form lies in [0, 2b + y_max - y_min] for scores in [-b, b].
+    The gradient is P(s) - P(y), in O(m). G1 <= 2, H1 <= 1 (attained at m = 2, s = 0). Queries whose labels are all
+    equal count 0 in both forms. The KL form is in [0, 2b + y_max - y_min] for scores in [-b, b].
+
+    References
+    ----------
+    Z. Cao, T. Qin, T.-Y. Liu, M.-F. Tsai, H. Li (2007). Learning to rank: from pairwise approach to listwise approach.
+    ICML. doi:10.1145/1273496.1273513.
+
+    Examples
+    --------
+    >>> value, gradient = ListNet()([0.0, 0.0], [0, 0])
+    >>> value, gradient.tolist()
+    (0.0, [0.0, 0.0])
     """
 
     target: str = "labels"
@@ -86,27 +102,34 @@ class ListNet(Loss):
             raise RankwiseError(f"form is 'kl' or 'ce': found {self.form!r}")
 
     def row_values(self, labels: Vector) -> Vector:
+        """Labels or gains, whichever the target is the softmax of."""
         return labels if self.target == "labels" else gains(labels, "exp2")
 
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
+        """P(y) and log P(y)."""
         every = np.arange(len(labels)) if rows is None else rows
         target, log_target = np.zeros(len(labels)), np.zeros(len(labels))
         target_lists(start, every, labels, self.row_values(labels), target, log_target)
         return target, log_target
 
     def params(self) -> tuple[float, ...]:
+        """The parameters as the kernel reads them."""
         return (float(self.form == "kl"),)
 
     def lipschitz_l1(self, m: int) -> float:
+        """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
         return 2.0 if m > 1 else 0.0
 
     def smoothness(self, m: int) -> float:
+        """H1 of queries of at most ``m`` documents; see :meth:`Loss.smoothness` and Notes."""
         return 1.0
 
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
+        """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         low, high = self.row_values(np.array(labels))
         return 0.0, 2 * b + (high - low if self.form == "kl" else np.log(m))
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
+        """The variants that the common tests run on."""
         return cls(), cls(form="ce"), cls(target="gains")

@@ -1,4 +1,8 @@
-"""RankSVM: the hinge over all pairs with different labels, in O(m log m)."""
+"""The loss of RankSVM: the hinge over all pairs with different labels, in O(m log m).
+
+The kernel sorts the documents by score and counts active pairs with a Fenwick tree over the labels, once for the pairs
+in which a document is the better one and once, with scores and labels negated, for those in which it is the worse one.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,15 +18,15 @@ from rankwise.losses._base import Loss
 from rankwise.measures import Pairs
 from rankwise.measures._base import Measure
 
-# A node of the tree sums over documents that came in from the highest score down: their number, the lowest of their
-# scores, and how far they are above it, as a sum and as a sum of squares. Everything is a sum of numbers that are not
-# negative, so that no digit is lost to cancellation, however far scores are apart.
+# A node of the tree sums over documents that were added from the highest score down: their number, the lowest of their
+# scores, and how far they are above it, as a sum and as a sum of squares. All sums are of nonnegative numbers, so no
+# digit is lost to cancellation, however far apart the scores are.
 _NUMBER, _LOWEST, _ABOVE, _SQUARES = range(4)
 
 
 @kernel
 def _enter(tree, at, score):
-    """Add a document of class ``at``, whose score is not above any before, to a Fenwick tree over the classes."""
+    """Add a document of class ``at``, whose score is not above any added before, to the tree over the classes."""
     at += 1
     while at < len(tree):
         node = tree[at]
@@ -71,19 +75,20 @@ def active_pairs(score, place, grade, n_grades, count, slack):
 
 @kernel
 def pair_hinge_formula(score, label, value, grad, table, params):
+    """The hinge over pairs; ``params`` are whether it is squared and whether it is divided by the number of pairs."""
     squared, per_pair = params[0] != 0.0, params[1] != 0.0
     size = len(score)
     grade = np.empty(size, np.int64)
     n_grades = number_levels(label, grade)
     if n_grades < 2:
         return 0.0
-    turned = -score
-    key, place = turned.copy(), np.arange(size)
+    negated = -score
+    key, place = negated.copy(), np.arange(size)
     sort_carrying(key, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
-    # pairs in which a document is the better, and in which it is the worse: the same with all scores and grades turned
+    # pairs in which a document is the better one, and the worse one: the same with scores and grades negated
     below, better, above, worse = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     squares = active_pairs(score, place, grade, n_grades, below, better)
-    active_pairs(turned, place[::-1].copy(), n_grades - 1 - grade, n_grades, above, worse)
+    active_pairs(negated, place[::-1].copy(), n_grades - 1 - grade, n_grades, above, worse)
     loss = squares if squared else better.sum()
     for i in range(size):
         grad[i] = 2.0 * (worse[i] - better[i]) if squared else above[i] - below[i]
@@ -104,15 +109,22 @@ class PairHinge(Loss):
 
     Parameters
     ----------
-    squared : the squared hinge
-    per_pair : divide by the number of pairs with different labels, so that long lists do not outweigh short ones
+    squared : bool, default=False
+        Whether the hinge is squared.
+    per_pair : bool, default=True
+        Whether to divide by the number of pairs with different labels, so that long lists do not outweigh short ones.
 
     Notes
     -----
-    O(m log m): documents sorted by score, pairs counted by a Fenwick tree over the labels. The gradient counts
-    active pairs: +1 for the worse document, -1 for the better. G1 = 2 floor(m^2 / 4) for the plain sum, 2 for its
-    mean. Divided or not, it bounds the share of pairs in the wrong order. Sums are taken of centred scores, so the
-    rounding error is a few units in the last place of the largest of them (of its square, for the squared hinge).
+    O(m log m): documents are sorted by score and pairs counted by a Fenwick tree over the labels. The gradient counts
+    active pairs: +1 for the worse document, -1 for the better one. G1 = 2 floor(m^2 / 4) for the plain sum and 2 for
+    its mean. Divided or not, the loss bounds the share of pairs in the wrong order. Sums are taken of centred scores,
+    so the rounding error is a few units in the last place of the largest of them (of its square, for the squared
+    hinge). A pair contributes 2 (e_j - e_i)(e_j - e_i)' to the Hessian of the squared hinge, so H1 = 8 for its mean.
+
+    References
+    ----------
+    T. Joachims (2002). Optimizing search engines using clickthrough data. KDD. doi:10.1145/775047.775067.
     """
 
     squared: bool = False
@@ -129,25 +141,29 @@ class PairHinge(Loss):
             )
 
     def params(self) -> tuple[float, ...]:
+        """The parameters as the kernel reads them."""
         return float(self.squared), float(self.per_pair)
 
     def lipschitz_l1(self, m: int) -> float:
+        """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
         if self.squared or m < 2:
             return np.inf if m > 1 else 0.0
         return 2.0 if self.per_pair else 2.0 * (m * m // 4)
 
     def smoothness(self, m: int) -> float:
-        """A pair contributes 2 (e_j - e_i)(e_j - e_i)', of norm 8 from the largest to the sum of changes."""
+        """H1, finite for the squared hinge: a pair's Hessian has norm 8 from the largest to the sum of changes."""
         if not self.squared:
             return np.inf
         return 8.0 if self.per_pair else 8.0 * _most_pairs(m)
 
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
+        """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         worst = (1 + 2 * b) ** (2 if self.squared else 1)
         return 0.0, worst if self.per_pair else worst * _most_pairs(m)
 
     @property
     def upper_bounds(self) -> Measure | None:
+        """The measure whose loss this loss bounds; see :attr:`Loss.upper_bounds`."""
         return Pairs()
 
     @property
@@ -156,9 +172,10 @@ class PairHinge(Loss):
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
+        """The variants that the common tests run on."""
         return tuple(cls(squared=squared, per_pair=per_pair) for squared in (False, True) for per_pair in (False, True))
 
 
 def _most_pairs(m: int) -> int:
-    """Pairs with different labels are most when all labels differ."""
+    """The largest number of pairs with different labels: that of m different labels."""
     return m * (m - 1) // 2

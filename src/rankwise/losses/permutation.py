@@ -1,9 +1,20 @@
 """Losses on permutations: the score of an order, and the type one and type two losses made of it.
 
 These are values for study and certificates, not :class:`~rankwise.losses.Loss` objects: a type one loss is constant
-between changes of the ranking, and a type two loss is a maximum over the orders of a list, exact only by going through
-all of them. ``loss(scores, labels)`` returns one number. Nothing to rank (one document, equal labels, nothing relevant)
-is no loss.
+between changes of the ranking, and a type two loss is a maximum over the orders of a list, which is exact only if all
+of them are visited. ``loss(scores, labels)`` returns one number; it is 0 if every order is perfect (one document, equal
+labels, nothing relevant).
+
+:func:`worst_perfect` and :func:`best_imperfect` are the two orders that permutation losses compare. The score of an
+order is F(pi) = (1 / (n (n - 1))) sum_k s_k (n + 1 - 2 pos_k), which is largest for the orders that sort the scores. An
+order is perfect if its labels never increase; with a cut-off k, if its first k labels are the largest ones, in
+decreasing order. These are the orders of the largest NDCG@k as long as gains strictly grow and discounts strictly fall
+up to k, and of the largest AP if the labels are 0 and 1.
+
+References
+----------
+J. Xu, H. Li, T.-Y. Liu, Y. Peng, M. Lu, W.-Y. Ma. Direct optimization of evaluation measures in learning to rank.
+Microsoft Research Asia.
 """
 
 import math
@@ -48,12 +59,28 @@ def _position_weights(relevant: NDArray[np.bool_], mapped: str) -> Vector:
 
 @one_blas_thread()
 def permutation_score(order: ArrayLike, scores: ArrayLike, labels: ArrayLike, map: str = "pairs") -> float:
-    """F of one order: how far it agrees with the scores, at most when it sorts them.
+    """F of one order: how far it agrees with the scores; largest for the order that sorts them.
 
     "pairs" compares all documents: F = (1 / (n (n - 1))) sum over pairs of z_kl (s_k - s_l), z_kl = 1 if k is above l
     and -1 if not, which is (1 / (n (n - 1))) sum_k s_k (n + 1 - 2 pos_k); only the score-sorted orders reach its
     maximum. "relevant" compares relevant documents (label above 0) with irrelevant ones:
     F = (1 / (N1 N0)) sum over relevant k, irrelevant l of z_kl (s_k - s_l), 0 if there are none of one kind. O(n).
+
+    Parameters
+    ----------
+    order : array-like of int, shape (n_documents,)
+        Documents by position, numbered from 0.
+    scores : array-like, shape (n_documents,)
+        Finite scores.
+    labels : array-like, shape (n_documents,)
+        Labels, 0 or more.
+    map : {"pairs", "relevant"}, default="pairs"
+        Which pairs are compared.
+
+    Returns
+    -------
+    float
+        F.
 
     Examples
     --------
@@ -72,19 +99,17 @@ def permutation_score(order: ArrayLike, scores: ArrayLike, labels: ArrayLike, ma
 
 @dataclass(frozen=True)
 class TypeOne:
-    """A decreasing function of the measure that the scores reach: exp(-E), or log2(1 + exp(-E)).
+    """exp(-E) or log2(1 + exp(-E)), where E is the measure of the scores.
 
     1 - E <= exp(-E) <= log2(1 + exp(-E)) for E in [0, 1]. Ties are pessimistic. A perfect ranking still costs 0.368, or
-    0.452.
+    0.452. AdaRank minimises the exponential form.
 
     Parameters
     ----------
-    measure : a measure with values in [0, 1], or its name
-    form : "exp" or "logistic"
-
-    References
-    ----------
-    Direct optimisation of evaluation measures, where AdaRank minimises the exponential form.
+    measure : Measure or str
+        A measure with values in [0, 1], or its name.
+    form : {"exp", "logistic"}, default="exp"
+        The decreasing function.
     """
 
     measure: Any
@@ -95,6 +120,7 @@ class TypeOne:
         _one_of("form", self.form, ("exp", "logistic"))
 
     def __call__(self, scores: ArrayLike, labels: ArrayLike) -> float:
+        """Compute the loss of one query; 0 if every order is perfect."""
         s, y, _ = checked(scores, labels, None)
         if _nothing_to_rank(self.measure, y):
             return 0.0
@@ -118,23 +144,25 @@ class TypeTwo:
     "additive"                           [(1 - E(pi)) - x]_+ in place of the product
     ============= ====================== ======================================================
 
-    Each is at least 1 - E of the scores, ties pessimistic; all but the indicator are convex. With the map "pairs" a
-    perfect ranker may still pay, because pi* goes through ALL perfect orders, badly sorted ones too; with "relevant"
-    the order inside a class does not matter.
+    Each is at least 1 - E of the scores under pessimistic ties; all but the indicator are convex. With the map "pairs"
+    a perfect ranking may still have a loss, because pi* ranges over ALL perfect orders, badly sorted ones too; with
+    "relevant" the order inside a class does not matter. Equation (6) of the paper and its relaxations; PermuRank
+    minimises the hinge.
 
     Parameters
     ----------
-    measure : a measure that counts 1 at its best order (AP, NDCG, RR, WTA, ...), or its name
-    form : as above
-    map : "pairs" or "relevant", see :func:`permutation_score`; relevant is what has a positive gain in the measure
-    by : "patterns" goes through all sequences of labels, exactly: inside a class F is largest when scores decrease, so
-        there are n! / (n_1! n_2! ...) of them; "oracles" takes the worst perfect and the best imperfect order only, in
-        O(n log n), which gives a value between 1 - E and the exact one; "auto" the first up to ``most`` patterns
-    most : how many patterns "auto" goes through
-
-    References
-    ----------
-    Direct optimisation of evaluation measures, (6) and its relaxations; PermuRank minimises the hinge.
+    measure : Measure or str
+        A measure that is 1 at its best order (AP, NDCG, RR, WTA, ...), or its name.
+    form : {"indicator", "exp", "logistic", "hinge", "additive"}, default="exp"
+        phi, as above.
+    map : {"pairs", "relevant"}, default="pairs"
+        See :func:`permutation_score`; relevant is what has a positive gain in the measure.
+    by : {"auto", "patterns", "oracles"}, default="auto"
+        "patterns" visits all sequences of labels and is exact: inside a class F is largest if scores decrease, so there
+        are n! / (n_1! n_2! ...) of them. "oracles" takes the worst perfect and the best imperfect order only, in
+        O(n log n), which gives a value between 1 - E and the exact one. "auto" is "patterns" up to ``most`` patterns.
+    most : int, default=200_000
+        The largest number of patterns that "auto" visits.
     """
 
     measure: Any
@@ -150,6 +178,7 @@ class TypeTwo:
         _one_of("by", self.by, ("auto", "patterns", "oracles"))
 
     def __call__(self, scores: ArrayLike, labels: ArrayLike) -> float:
+        """Compute the loss of one query; 0 if every order is perfect."""
         s, y, _ = checked(scores, labels, None)
         if _nothing_to_rank(self.measure, y):
             return 0.0
@@ -162,6 +191,7 @@ class TypeTwo:
         return float(self._relaxed(missed, margin, _TIE * np.abs(s).max()).max(initial=0.0))
 
     def _relaxed(self, missed: Vector, margin: Vector, tie: float) -> Vector:
+        """The loss of every pair of orders; margins up to ``tie`` count as 0."""
         with np.errstate(over="ignore"):
             if self.form == "indicator":
                 return missed * (margin <= tie)
@@ -204,7 +234,7 @@ class TypeTwo:
         return 1 - _measured(self.measure, y[best][None]), np.array([margin])
 
     def _check_oracles_know(self, value: Vector) -> None:
-        """Whether perfect orders are those that sort the row values up to the cut-off, under this map."""
+        """Refuse measures whose perfect orders are not those that sort the row values up to the cut-off."""
         measure, cut = self.measure, len(value)
         if isinstance(measure, NDCG) and measure.short == "allow":
             cut = min(cut, measure.cutoff or cut)
@@ -221,7 +251,7 @@ class TypeTwo:
 
 
 def count_patterns(values: Vector) -> int:
-    """How many different sequences these values can be put in: n! / (n_1! n_2! ...)."""
+    """The number of different sequences of these values: n! / (n_1! n_2! ...)."""
     left, total = len(values), 1
     for count in Counter(values.tolist()).values():
         total *= math.comb(left, count)
@@ -230,9 +260,9 @@ def count_patterns(values: Vector) -> int:
 
 
 def label_patterns(counts: list[int]) -> NDArray[np.int64]:
-    """Every sequence with ``counts[c]`` entries c, one a row."""
+    """Every sequence with ``counts[c]`` entries c, one per row."""
     pattern = np.full((1, sum(counts)), len(counts) - 1)
-    free = np.arange(sum(counts))[None]  # positions left over, by row
+    free = np.arange(sum(counts))[None]  # free positions, by row
     for code, count in enumerate(counts[:-1]):
         size = free.shape[1]
         chosen = np.array(list(combinations(range(size), count)), dtype=np.int64).reshape(-1, count)
@@ -254,6 +284,7 @@ def _measured(measure: Measure, labels_at: Vector) -> Vector:
 
 
 def _nothing_to_rank(measure: Measure, labels: Vector) -> bool:
+    """Whether every order is perfect."""
     value = measure.row_values(labels)
     return bool(value.min() == value.max())
 
@@ -264,15 +295,6 @@ def _one_of(what: str, found: str, known: tuple[str, ...]) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ permutation oracles
-# The two orders that permutation losses compare: the worst perfect and the best imperfect one under given scores.
-#
-# The score of an order is F(pi) = (1 / (n (n - 1))) sum_k s_k (n + 1 - 2 pos_k), largest for the orders that sort the
-# scores. An order is perfect when its labels never increase; with a cut-off k, when its first k labels are the largest
-# ones, decreasing. That is what the best value of NDCG@k means as long as gains strictly grow and discounts
-# strictly fall up to k, and of AP once the labels are 0 and 1.
-#
-# Both functions look at one list, take O(m log m), and return documents by position.
-
 
 Order = NDArray[np.int64]
 
@@ -293,7 +315,22 @@ def checked(scores: ArrayLike, labels: ArrayLike, k: int | None) -> tuple[Vector
 def worst_perfect(scores: ArrayLike, labels: ArrayLike, k: int | None = None) -> Order:
     """The perfect order with the smallest F: labels decreasing, scores increasing inside a label.
 
-    With a cut-off that holds for the first k positions; the others, free of the labels, come by increasing score.
+    With a cut-off this holds for the first k positions; the others follow by increasing score, whatever their labels.
+    O(m log m).
+
+    Parameters
+    ----------
+    scores : array-like, shape (n_documents,)
+        Finite scores.
+    labels : array-like, shape (n_documents,)
+        Labels, 0 or more.
+    k : int, default=None
+        Cut-off; None for the whole list.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_documents,)
+        Documents by position.
 
     Examples
     --------
@@ -309,11 +346,25 @@ def worst_perfect(scores: ArrayLike, labels: ArrayLike, k: int | None = None) ->
 def best_imperfect(scores: ArrayLike, labels: ArrayLike, k: int | None = None) -> Order | None:
     """The imperfect order with the largest F; None where every order is perfect.
 
-    The scores sorted, lower labels first among equal scores, if that is imperfect. Otherwise the cheapest way to spoil
-    it, which is one of two: exchange neighbours with different labels among the first k, or pull the first document
-    that has a lower label than the one at k up to position k. (Any imperfect order either inverts two labels among
-    the first k, which costs at least the gap of a boundary between them, or brings a lower label into the first k past
-    everything from k on that outscores it.)
+    It is the order that sorts the scores, lower labels first among equal scores, if that is imperfect. Otherwise it is
+    the cheapest change of that order, one of two: exchange neighbours with different labels among the first k, or move
+    the first document that has a lower label than the one at k up to position k. (Any imperfect order either inverts
+    two labels among the first k, which costs at least the gap of a boundary between them, or brings a lower label into
+    the first k past everything from k on that outscores it.) O(m log m).
+
+    Parameters
+    ----------
+    scores : array-like, shape (n_documents,)
+        Finite scores.
+    labels : array-like, shape (n_documents,)
+        Labels, 0 or more.
+    k : int, default=None
+        Cut-off; None for the whole list.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_documents,), or None
+        Documents by position.
 
     Examples
     --------

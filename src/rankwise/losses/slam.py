@@ -1,4 +1,36 @@
-"""SLAM: listwise large-margin losses that bound NDCG, NDCG@k or AP."""
+"""SLAM: listwise large-margin losses that bound NDCG, NDCG@k or AP, and their weights.
+
+SLAM adds up, over documents, a weight v_i times the hinge against the best-scored document of a smaller label. The
+weights depend on the labels alone; they state how much the measure loses if a less relevant document is ranked above
+document i. Below, i counts documents by decreasing label, r of m documents are relevant, G are gains, D_k discounts cut
+at k, and Z_k is the ideal DCG@k.
+
+================== ======================================== ===========================================
+rule               v_i                                      source
+================== ======================================== ===========================================
+ndcg_tight         (G_i - G_min) (D_k(i) - D_k(m)) / Z_k    tightest; equals ndcg_000 at k = m
+ndcg_000           (G_i - G_min) (D(i) - D(m)) / Z          [1]_, equation (9); whole list only
+ndcg_003           G_i D_k(i) / Z_k                         [2]_, equations (11) and (24)
+ap_000             (1/r) (m - r) / (m - r + i), relevant    [1]_, equation (6)
+ap_003             1/r, relevant                            [2]_, equation (10)
+ap_sym             the sum of ap_000, shared equally        the same sum, no document preferred
+ndcg_*_sym         averaged inside each label class
+================== ======================================== ===========================================
+
+A rule must not look at scores: weights that follow the scores inside a class would make the loss non-convex. With each
+of these rules the pessimistic loss of the measure is at most the sum of v over the documents that a less relevant one
+outscores, so SLAM is an upper bound.
+
+Losses that compare a document with the best of the lower classes, SLAM and :class:`~rankwise.losses.MaxPair`, visit the
+documents of a query from the lowest class up. This path depends on the labels alone and is computed once: one number
+per document, its index in the query, plus one half where a class begins.
+
+References
+----------
+.. [1] S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
+       arXiv:1405.0591.
+.. [2] S. Chaudhuri, A. Tewari (2015). Perceptron-like algorithms for online learning to rank. arXiv:1508.00842.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,20 +41,155 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.jit import kernel
+from rankwise._kernels.pairs import number_levels
 from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Loss, Rows, Vector
-from rankwise.losses.slam_weights import KINDS, class_end, first_with, weigh_lists
 from rankwise.measures import AP, NDCG
 from rankwise.measures._base import Measure
-from rankwise.measures.gains import as_discount, as_gain, discounts, gains
+from rankwise.measures.gains import ANY_RELEVANCE, discounts, gains, relevance, settle_gains
 
 RULES = ("ndcg_tight_sym", "ndcg_tight", "ndcg_003", "ndcg_003_sym", "ndcg_000", "ap_sym", "ap_003", "ap_000")
+# Codes of the rules in compiled code.
+KINDS = {"ndcg_003": 0, "ndcg_tight": 1, "ap_003": 2, "ap_000": 3}
 _SMALLEST = np.nextafter(0.0, 1.0)
 
 
 @kernel
+def class_layout(grade, n_grades):
+    """(documents ranked before each class when labels decrease, size of each class)."""
+    first = np.zeros(n_grades + 1, np.int64)  # class c ends where class c - 1 begins; the empty class -1 at the end
+    count = np.zeros(n_grades, np.int64)
+    for i in range(len(grade)):
+        count[grade[i]] += 1
+    for c in range(n_grades - 1, 0, -1):
+        first[c - 1] = first[c] + count[c]
+    first[n_grades] = len(grade)
+    return first, count
+
+
+@kernel
+def position_weights(kind, first, count, gain, discount, v):
+    """v by position, labels decreasing; ``gain`` by class, ``discount`` 0 from the cut-off on."""
+    n_grades, size = len(count), len(v)
+    if kind >= 2:
+        relevant = first[0]  # classes above the lowest, of which binary labels have one
+        for p in range(relevant):
+            v[p] = 1.0 / relevant if kind == 2 else (size - relevant) / (size - relevant + p + 1) / relevant
+        v[relevant:] = 0.0
+        return
+    v[:] = 0.0
+    depth = size
+    while depth > 0 and discount[depth - 1] == 0.0:  # nothing below the cut-off counts
+        depth -= 1
+    ideal = 0.0
+    for c in range(n_grades - 1, -1, -1):
+        for p in range(first[c], min(first[c] + count[c], depth)):
+            ideal += gain[c] * discount[p]
+    if ideal <= 0.0:
+        return
+    lost, last = (0.0, 0.0) if kind == 0 else (gain[0], discount[size - 1])
+    for c in range(n_grades - 1, -1, -1):
+        for p in range(first[c], min(first[c] + count[c], depth)):
+            v[p] = (gain[c] - lost) * (discount[p] - last) / ideal
+
+
+@kernel
+def average_inside_classes(first, count, v):
+    """Give every document of a class the mean weight of its class: the symmetric form of a rule."""
+    for c in range(len(count)):
+        total = 0.0
+        for p in range(first[c], first[c] + count[c]):
+            total += v[p]
+        v[first[c] : first[c] + count[c]] = total / count[c]
+
+
+@kernel
+def lay_out(grade, first, count, way):
+    """The path through one query from the lowest class up; inside a class documents keep their order."""
+    seen = np.zeros(len(count), np.int64)
+    for i in range(len(grade)):
+        c = grade[i]
+        p = len(grade) - first[c] - count[c] + seen[c]
+        way[p] = i if seen[c] > 0 else i + 0.5
+        seen[c] += 1
+
+
+@kernel
+def _weigh(label, value, discount, kind, symmetric, grade, way, weight):
+    """The path through one query, and the weight of every document."""
+    n_grades = number_levels(label, grade)
+    first, count = class_layout(grade, n_grades)
+    gain = np.zeros(n_grades)
+    for i in range(len(grade)):
+        gain[grade[i]] = value[i]
+    v = np.zeros(len(grade))
+    if n_grades > 1:
+        position_weights(kind, first, count, gain, discount, v)
+    if symmetric:
+        average_inside_classes(first, count, v)
+    lay_out(grade, first, count, way)
+    for i in range(len(grade)):
+        weight[i] = v[first[grade[i]]]
+        first[grade[i]] += 1  # documents of a class take its positions in their own order
+
+
+@kernel
+def weigh_lists(start, rows, label, value, discount, kind, symmetric, way_of_row, weight_of_row):
+    """The path through every query, and the weight v of every row; weights are 0 where every order is perfect.
+
+    ``value`` holds gains for NDCG and relevance for AP; no ``rows``: rows are grouped by query.
+    """
+    grade = np.empty(len(discount), np.int64)
+    for q in range(len(start) - 1):
+        low, high = start[q], start[q + 1]
+        if low == high:
+            continue
+        buffer, by_position = grade[: high - low], discount[: high - low]
+        if len(rows) == 0:
+            own = slice(low, high)
+            _weigh(label[own], value[own], by_position, kind, symmetric, buffer, way_of_row[own], weight_of_row[own])
+        else:
+            places, way, weight = rows[low:high], np.empty(high - low), np.empty(high - low)
+            _weigh(label[places], value[places], by_position, kind, symmetric, buffer, way, weight)
+            way_of_row[places], weight_of_row[places] = way, weight
+
+
+@kernel
+def lay_out_lists(start, rows, label, way_of_row):
+    """The path through every query; no ``rows``: rows are grouped by query."""
+    for q in range(len(start) - 1):
+        low, high = start[q], start[q + 1]
+        if low < high:
+            grade, way = np.empty(high - low, np.int64), np.empty(high - low)
+            n_grades = number_levels(label[low:high] if len(rows) == 0 else label[rows[low:high]], grade)
+            first, count = class_layout(grade, n_grades)
+            lay_out(grade, first, count, way)
+            if len(rows) == 0:
+                way_of_row[low:high] = way
+            else:
+                way_of_row[rows[low:high]] = way
+
+
+@kernel
+def class_end(way, p):
+    """Where the class that begins at ``p`` of the path ends."""
+    p += 1
+    while p < len(way) and way[p] == np.floor(way[p]):
+        p += 1
+    return p
+
+
+@kernel
+def first_with(wanted, score, way, p, end):
+    """The first document of a class, ``way[p:end]``, that has the score ``wanted``."""
+    while p < end - 1 and score[int(way[p])] != wanted:
+        p += 1
+    return int(way[p])
+
+
+@kernel
 def slam_formula(score, label, value, grad, table, params):
-    """``label`` holds the way through the list from the lowest class up, ``value`` the weights v."""
+    """SLAM; ``label`` holds the path through the query from the lowest class up, ``value`` the weights v."""
     margin, size = params[0], len(score)
     least = -_SMALLEST if margin == 0.0 else 0.0  # what slack must exceed: without a margin, ties are active
     total, best, rival = 0.0, -np.inf, -1  # the highest score of lower classes, and the first document that has it
@@ -35,7 +202,7 @@ def slam_formula(score, label, value, grad, table, params):
                 i = int(label[t])
                 s, v = score[i], value[i]
                 slack = margin + best - s
-                v = v if slack > least else 0.0  # chosen, not branched on: nobody can predict it
+                v = v if slack > least else 0.0  # a select, not a branch, which would be mispredicted
                 total += v * slack
                 active += v
                 grad[i] = 0.0 - v
@@ -58,18 +225,32 @@ class SLAM(Loss):
 
     Parameters
     ----------
-    weights : "ndcg_tight_sym" (default), "ndcg_tight", "ndcg_003", "ndcg_003_sym", "ndcg_000" bound NDCG or NDCG@k;
-        "ap_sym", "ap_003", "ap_000" bound AP; see :mod:`rankwise.losses.slam_weights`
-    k : cut-off of NDCG@k; None for the whole list
-    margin : 1 for the bound; 0 for the scale-free perceptron, whose active documents include those that tie
-    gain, discount : those of the measure that is bounded
-    rel : the smallest relevant label for AP; None: every label above 0
+    weights : str, default="ndcg_tight_sym"
+        The rule for v. "ndcg_tight_sym", "ndcg_tight", "ndcg_003", "ndcg_003_sym" and "ndcg_000" bound NDCG or NDCG@k;
+        "ap_sym", "ap_003" and "ap_000" bound AP. See :mod:`rankwise.losses.slam`.
+    k : int, default=None
+        Cut-off of NDCG@k; None for the whole list.
+    margin : float, default=1.0
+        1 for the bound; 0 for the scale-free perceptron, whose active documents include those that tie.
+    gain : str or mapping, default="exp2"
+        The gain of the measure that is bounded, as in :class:`~rankwise.measures.NDCG`.
+    discount : str or sequence of float, default="log2"
+        The discount of the measure that is bounded, as in :class:`~rankwise.measures.NDCG`.
+    rel : float, default=None
+        The smallest relevant label for AP; None: every label above 0.
 
     Notes
     -----
-    Convex, because the weights never look at scores. O(m) once the classes and weights of a list are known, which
-    takes a sort of its labels. G1 <= 2 sum v <= 2. It bounds 1 - NDCG@k (or 1 - AP) under pessimistic ties for
-    margin 1; margin d < 1 gives d times that.
+    The loss is convex because the weights never look at scores. It takes O(m) once the classes and weights of a query
+    are known, which takes a sort of its labels. G1 <= 2 sum v <= 2. With margin 1 the loss bounds 1 - NDCG@k (or
+    1 - AP) under pessimistic ties; with a margin d < 1 it bounds d times that.
+
+    References
+    ----------
+    S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
+    arXiv:1405.0591.
+
+    S. Chaudhuri, A. Tewari (2015). Perceptron-like algorithms for online learning to rank. arXiv:1508.00842.
 
     Examples
     --------
@@ -87,6 +268,7 @@ class SLAM(Loss):
 
     name = "SLAM"
     convex = True
+    perceptron_bound = "weights"
     kernel = slam_formula
 
     def __post_init__(self) -> None:
@@ -97,8 +279,7 @@ class SLAM(Loss):
         if not is_number(self.margin) or not 0 <= self.margin < np.inf:
             raise RankwiseError(f"the margin is 0 or more: found {self.margin!r}")
         refuse_unless_level(self.rel)
-        object.__setattr__(self, "gain", as_gain(self.gain))
-        object.__setattr__(self, "discount", as_discount(self.discount))
+        settle_gains(self)
 
     @property
     def is_ap(self) -> bool:
@@ -106,11 +287,13 @@ class SLAM(Loss):
         return self.weights.startswith("ap_")
 
     def row_values(self, labels: Vector) -> Vector:
+        """Gains for NDCG, 0/1 relevance for AP."""
         if self.is_ap:
-            return np.asarray(labels > 0 if self.rel is None else labels >= self.rel, dtype=np.float64)
+            return relevance(labels, self.rel)
         return gains(labels, self.gain)
 
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
+        """The path through every query, and the weights v."""
         rule = self.weights.removesuffix("_sym")
         kind = KINDS[{"ap": "ap_000", "ndcg_000": "ndcg_tight"}.get(rule, rule)]
         values = self.row_values(labels)
@@ -131,29 +314,34 @@ class SLAM(Loss):
         return way, v
 
     def params(self) -> tuple[float, ...]:
+        """The parameters as the kernel reads them."""
         return (self.margin,)
 
     def lipschitz_l1(self, m: int) -> float:
+        """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
         return 2.0 if m > 1 else 0.0
 
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
+        """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         return 0.0, self.margin + 2 * b
 
     @property
     def order_free(self) -> bool:
-        """Only weights that are the same inside a label class, which ap_003's are too."""
+        """True for weights that are the same inside a label class: the symmetric ones and ap_003."""
         return self.weights.endswith("_sym") or self.weights == "ap_003"
 
     @property
     def upper_bounds(self) -> Measure | None:
+        """The measure whose loss this loss bounds; see :attr:`Loss.upper_bounds`."""
         if self.margin < 1:
             return None
         if self.is_ap:
-            return AP(rel=np.nextafter(0.0, 1.0) if self.rel is None else self.rel)
+            return AP(rel=ANY_RELEVANCE if self.rel is None else self.rel)
         return NDCG(gain=self.gain, discount=self.discount, cutoff=self.k)
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
+        """The variants that the common tests run on."""
         whole = [cls(weights=rule) for rule in RULES]
         cut = [cls(weights=rule, k=k) for rule in ("ndcg_tight_sym", "ndcg_tight", "ndcg_003") for k in (1, 3)]
         return (*whole, *cut, cls(margin=0.5), cls(gain="linear", discount="letor"), cls(weights="ap_sym", rel=2))

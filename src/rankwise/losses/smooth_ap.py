@@ -1,4 +1,9 @@
-"""Smooth average precision, by soft ranks or by soft indicators of positions."""
+"""Smooth average precision, by soft ranks or by soft indicators of positions.
+
+The sigmoid form replaces every comparison of two scores by a sigmoid (:func:`outranking`, which soft ranks use, too);
+the indicator form uses the soft positions of :class:`~rankwise.losses.SmoothNDCG`. :class:`SmoothAP` proves the
+constants of both.
+"""
 
 import math
 from collections.abc import Sequence
@@ -13,6 +18,9 @@ from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
 from rankwise.data.checks import is_number, refuse_unless_level
 from rankwise.losses._base import SmoothedMeasure, Vector
+from rankwise.measures import AP
+from rankwise.measures._base import Measure
+from rankwise.measures.gains import ANY_RELEVANCE, relevance
 
 
 @kernel
@@ -36,7 +44,7 @@ def _sums(above, relevant):
 
 @kernel(fastmath={"reassoc", "contract"})
 def _push(above, relevant, n, b, scale, grad):
-    """Add one relevant document's part of the loss's gradient to all others; what it must take back itself."""
+    """Add one relevant document's part of the gradient to all others; returns what it must subtract from itself."""
     total = 0.0
     for j in range(len(above)):
         # d(b / (n + b)) / dP_ij is n / (n + b)^2 for the others and -b / (n + b)^2 for a relevant j
@@ -48,6 +56,7 @@ def _push(above, relevant, n, b, scale, grad):
 
 @kernel
 def _by_ranks(score, relevant, grad, sigma, r):
+    """1 - A of the sigmoid form, its gradient into ``grad``."""
     size = len(score)
     above = np.empty(size)
     loss = 0.0
@@ -84,6 +93,7 @@ def _moments(near, score, relevant, place):
 
 @kernel
 def _by_indicators(score, relevant, grad, sigma, r):
+    """1 - A of the indicator form, its gradient into ``grad``."""
     size = len(score)
     ranked, order = -score, np.arange(size)
     sort_carrying(ranked, order, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
@@ -115,9 +125,9 @@ def _by_indicators(score, relevant, grad, sigma, r):
 
 @kernel
 def smooth_ap_formula(score, label, value, grad, table, params):
-    """``value`` holds 0/1 relevance."""
+    """Smooth AP; ``value`` holds 0/1 relevance."""
     r = value.sum()
-    if r == 0.0 or r == len(value):  # any order is as good as any other
+    if r == 0.0 or r == len(value):  # every order is perfect
         return 0.0
     if params[1] != 0.0:
         return _by_indicators(score, value, grad, params[0], r)
@@ -138,14 +148,18 @@ class SmoothAP(SmoothedMeasure):
 
     Parameters
     ----------
-    form : "sigmoid" costs O(r m); "indicator" O(m^2)
-    sigma : how soft; in units of scores for "sigmoid", of squared scores for "indicator"
-    rel : the smallest relevant label; None: every label above 0
+    form : {"sigmoid", "indicator"}, default="sigmoid"
+        "sigmoid" costs O(r m), "indicator" O(m^2).
+    sigma : float, default=1.0
+        Width of the smoothing, in units of scores for "sigmoid", of squared scores for "indicator".
+    rel : float, default=None
+        The smallest relevant label; None: every label above 0.
 
     Notes
     -----
-    Both tend to AP as sigma goes to 0, if no scores tie. Document i counts fully for itself: with the term j = i of
-    n_i as it was printed, 1/2, the limit would be AP - (1/2r) sum of 1/position over relevant documents. Not convex.
+    Both forms tend to AP as sigma goes to 0, if no scores tie. Document i counts fully for itself: with the printed
+    term 1/2 for j = i in n_i, the limit would be AP - (1/2r) sum of 1/position over relevant documents. The loss is not
+    convex.
 
     **Sigmoid form**: 0 <= 1 - A < 1 - 1/m, G1 = (m-1) / (2 m sigma), H1 <= 32 / (27 sigma^2).
 
@@ -167,7 +181,8 @@ class SmoothAP(SmoothedMeasure):
 
     References
     ----------
-    Equation (9) of SmoothRank, with its diagonal corrected.
+    O. Chapelle, M. Wu (2010). Gradient descent optimization of smoothed information retrieval metrics. Information
+    Retrieval 13(3), 216-235. doi:10.1007/s10791-009-9110-3. Equation (9), with its diagonal corrected.
 
     Examples
     --------
@@ -192,21 +207,29 @@ class SmoothAP(SmoothedMeasure):
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
-        """The indicator form has kinks where scores tie."""
+        """True for the sigmoid form; the indicator form has kinks where scores tie."""
         return self.form == "sigmoid"
 
     @property
     def nonnegative(self) -> bool:  # type: ignore[override]
-        """The indicator form's A can exceed 1."""
+        """True for the sigmoid form; A of the indicator form can exceed 1."""
         return self.form == "sigmoid"
 
+    @property
+    def smooths(self) -> Measure | None:
+        """Average precision."""
+        return AP(rel=ANY_RELEVANCE if self.rel is None else self.rel)
+
     def row_values(self, labels: Vector) -> Vector:
-        return np.asarray(labels > 0 if self.rel is None else labels >= self.rel, dtype=np.float64)
+        """1 for relevant documents, 0 for others."""
+        return relevance(labels, self.rel)
 
     def params(self) -> tuple[float, ...]:
+        """The parameters as the kernel reads them."""
         return self.sigma, float(self.form == "indicator")
 
     def lipschitz_l1(self, m: int) -> float:
+        """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
         if m < 2:
             return 0.0
         if self.form == "sigmoid":
@@ -214,13 +237,16 @@ class SmoothAP(SmoothedMeasure):
         return (3 * m + 1) * math.sqrt(math.log1p((m - 1) / math.e) / self.sigma)
 
     def smoothness(self, m: int) -> float:
+        """H1 of queries of at most ``m`` documents; see :meth:`Loss.smoothness` and Notes."""
         return 32 / 27 / self.sigma**2 if self.form == "sigmoid" else np.inf
 
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
+        """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         if m < 2:
             return 0.0, 0.0
         return (0.0, 1 - 1 / m) if self.form == "sigmoid" else ((1 - m) / 2, 1.0)
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
+        """The variants that the common tests run on."""
         return cls(), cls(sigma=0.1, rel=2), cls(form="indicator"), cls(form="indicator", sigma=0.05, rel=3)

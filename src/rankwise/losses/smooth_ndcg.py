@@ -1,4 +1,10 @@
-"""Measures smoothed by soft indicators: NDCG@k, precision, reciprocal rank, and DCG@1 by a softmax."""
+"""Measures smoothed by soft indicators: NDCG@k, precision, reciprocal rank, and DCG@1 by a softmax.
+
+NDCG@k, precision and reciprocal rank share one computation: for every position j the mean Gbar_j of the row values
+under the soft indicators h_ij of "document i is at position j". The kernels compute these means either row by row or,
+for long lists, by fast Gauss transforms (:mod:`rankwise._kernels.gauss`), whichever is faster. :class:`SmoothNDCG`
+proves the Lipschitz constant that all three use.
+"""
 
 import math
 from collections.abc import Sequence
@@ -15,9 +21,11 @@ from rankwise._kernels.ragged import largest
 from rankwise._kernels.sorting import sort_carrying
 from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Rows, SmoothedMeasure, Vector
-from rankwise.measures.gains import as_discount, as_gain, discounts, gains
+from rankwise.measures import NDCG, RR, P
+from rankwise.measures._base import Measure
+from rankwise.measures.gains import ANY_RELEVANCE, as_gain, discounts, gains, relevance, settle_gains
 
-# below the smallest normal number 1/sigma is no number any more
+# Below the smallest normal number 1/sigma overflows.
 _LEAST_SIGMA = float(np.finfo(np.float64).smallest_normal)
 
 
@@ -36,7 +44,7 @@ def _by_score(score, value):
 
 @kernel
 def _means(f, ranked, positions, sigma):
-    """What soft ranks are made of, by whichever way is faster: (reach, windows, pairs, E, Gbar, own slopes)."""
+    """The means of all positions, by the faster of two ways: (reach, windows, pairs, E, Gbar, own slopes)."""
     size = len(f)
     far = reach(f, ranked, positions, sigma)
     stop = np.empty(positions, np.int64)
@@ -74,7 +82,7 @@ def _smoothed(score, value, weight, sigma, grad):
 
 @kernel
 def _divide_by_ideal(start, rows, gain, discount, cut, value):
-    """Gains as parts of the ideal DCG@k of their list; 0 where there is nothing to gain."""
+    """Gains divided by the ideal DCG@k of their query; 0 where that is 0."""
     for q in range(len(start) - 1):
         mine = rows[start[q] : start[q + 1]]
         top = np.empty(min(cut, len(mine)))
@@ -86,13 +94,15 @@ def _divide_by_ideal(start, rows, gain, discount, cut, value):
 
 @kernel
 def smooth_ndcg_formula(score, label, value, grad, table, params):
-    if value.max() == value.min():  # any order is as good as any other
+    """Smooth NDCG; ``value`` holds gains divided by the ideal DCG, ``table`` discounts."""
+    if value.max() == value.min():  # every order is perfect
         return 0.0
     return _smoothed(score, value, table[: int(min(params[1], float(len(score))))], params[0], grad)
 
 
 @kernel
 def smooth_precision_formula(score, label, value, grad, table, params):
+    """Smooth precision; ``value`` holds 0/1 relevance, ``table`` the weights 1/k."""
     if value.max() == value.min():
         return 0.0
     return max(_smoothed(score, value, table[: min(len(table), len(score))], params[0], grad), 0.0)
@@ -100,8 +110,11 @@ def smooth_precision_formula(score, label, value, grad, table, params):
 
 @kernel
 def smooth_rr_formula(score, label, value, grad, table, params):
-    """With R_j = rho_j / j + (1 - rho_j) R_(j+1) from the end up, A = R_1 and dA/drho_j = (1/j - R_(j+1)) times the
-    product of 1 - rho_t over t < j: with these as weights the gradient is that of a sum of means."""
+    """Smooth reciprocal rank; ``value`` holds 0/1 relevance.
+
+    With R_j = rho_j / j + (1 - rho_j) R_(j+1) from the end up, A = R_1 and dA/drho_j = (1/j - R_(j+1)) times the
+    product of 1 - rho_t over t < j: with these as weights the gradient is that of a sum of means.
+    """
     if value.max() == value.min():
         return 0.0
     size = len(score)
@@ -122,6 +135,7 @@ def smooth_rr_formula(score, label, value, grad, table, params):
 
 @kernel
 def smooth_dcg1_formula(score, label, value, grad, table, params):
+    """The mean of 1 - gain / largest gain under a softmax; ``value`` holds gains."""
     best = value.max()
     if best == value.min():
         return 0.0
@@ -139,22 +153,22 @@ def smooth_dcg1_formula(score, label, value, grad, table, params):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SmoothMeasure(SmoothedMeasure):
-    """What the losses 1 - A of a smoothed measure A share.
+    """Base class of the losses of this module.
 
     Parameters
     ----------
-    sigma : width of the smoothing, above 0 (at least 2^-1022); small is close to the measure, large is smooth
+    sigma : float, default=1.0
+        Width of the smoothing, at least 2^-1022. A small one is close to the measure, a large one is smooth.
     """
 
     sigma: float = 1.0
-
-    convex = False
 
     def __post_init__(self) -> None:
         if not is_number(self.sigma) or not _LEAST_SIGMA <= self.sigma < np.inf:
             raise RankwiseError(f"sigma is a finite number of at least {_LEAST_SIGMA:.4g}: found {self.sigma!r}")
 
     def params(self) -> tuple[float, ...]:
+        """The parameters as the kernel reads them."""
         return (self.sigma,)
 
     def _steepest(self, m: int, weights: float) -> float:
@@ -164,6 +178,7 @@ class SmoothMeasure(SmoothedMeasure):
         return 2.0 * weights * math.sqrt(float(lambertw((m - 1) / math.e).real) / self.sigma)
 
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
+        """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         return 0.0, 1.0
 
 
@@ -175,16 +190,21 @@ class SmoothNDCG(SmoothMeasure):
 
     Parameters
     ----------
-    k : cut-off of NDCG@k; None for the whole list
-    sigma : width of the soft indicators, in squared units of the scores
-    gain, discount : those of the measure that is smoothed
+    sigma : float, default=1.0
+        Width of the soft indicators, in squared units of the scores.
+    k : int, default=None
+        Cut-off of NDCG@k; None for the whole list.
+    gain : str or mapping, default="exp2"
+        The gain of the measure that is smoothed, as in :class:`~rankwise.measures.NDCG`.
+    discount : str or sequence of float, default="log2"
+        The discount of the measure that is smoothed, as in :class:`~rankwise.measures.NDCG`.
 
     Notes
     -----
     O(m log m) for long lists, O(m k) for short ones. sigma -> 0 gives NDCG@k with expected ties, sigma -> infinity the
-    mean gain at every position. Continuous, and differentiable except at ties, where the gradient is the limit for
-    the stable order. Not convex, and constant scores are a stationary point: never start there. A position's
-    indicators sum to 1, a document's do not, so A can exceed 1 and the loss be below 0.
+    mean gain at every position. The loss is continuous, and differentiable except at ties, where the gradient is the
+    limit for the stable order. It is not convex, and constant scores are a stationary point: never start there. The
+    indicators of a position sum to 1, those of a document do not, so A can exceed 1 and the loss can be below 0.
 
     G1 <= 2 G_max sum_j D_j/Z sqrt(W((m-1)/e) / sigma), W Lambert's function: with q the h of position j and x_p = s_p
     - f_j the l1 norm is at most (4/sigma) sum_j D_j/Z sum_p q_p abs(x_p) abs(G_p - Gbar_j); Cauchy and Schwarz split
@@ -193,7 +213,8 @@ class SmoothNDCG(SmoothMeasure):
 
     References
     ----------
-    Equations (7), (8) and (10) of gradient descent optimisation of smoothed information retrieval metrics.
+    O. Chapelle, M. Wu (2010). Gradient descent optimization of smoothed information retrieval metrics. Information
+    Retrieval 13(3), 216-235. doi:10.1007/s10791-009-9110-3. Equations (7), (8) and (10).
 
     Examples
     --------
@@ -213,14 +234,19 @@ class SmoothNDCG(SmoothMeasure):
         super().__post_init__()
         if self.k is not None and not is_whole(self.k):
             raise RankwiseError(f"a cut-off is 1 or more: found {self.k!r}")
-        object.__setattr__(self, "gain", as_gain(self.gain))
-        object.__setattr__(self, "discount", as_discount(self.discount))
+        settle_gains(self)
+
+    @property
+    def smooths(self) -> Measure | None:
+        """NDCG@k with this gain and discount."""
+        return NDCG(gain=self.gain, discount=self.discount, cutoff=self.k)
 
     def row_values(self, labels: Vector) -> Vector:
+        """The gains of the labels."""
         return gains(labels, self.gain)
 
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
-        """The ideal DCG does not look at scores: gains are divided by it once."""
+        """Labels, and gains divided by the ideal DCG, which does not depend on scores."""
         gain, value = self.row_values(labels), np.zeros(len(labels))
         longest = int(np.diff(start).max(initial=0))
         places = np.arange(len(labels)) if rows is None else rows
@@ -228,15 +254,19 @@ class SmoothNDCG(SmoothMeasure):
         return labels, value
 
     def table(self, longest: int) -> Vector:
+        """The discounts of the first positions."""
         return discounts(longest, self.discount)
 
     def params(self) -> tuple[float, ...]:
+        """The parameters as the kernel reads them."""
         return self.sigma, np.inf if self.k is None else self.k
 
     def _discounts(self, m: int) -> Vector:
+        """The discounts of ``m`` positions, up to the cut-off."""
         return self.table(m if self.k is None else min(self.k, m))
 
     def lipschitz_l1(self, m: int) -> float:
+        """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
         d = self._discounts(max(m, 1))
         return self._steepest(max(m, 1), float(d.sum() / d[0]))
 
@@ -250,6 +280,7 @@ class SmoothNDCG(SmoothMeasure):
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
+        """The variants that the common tests run on."""
         return cls(), cls(k=1), cls(k=3, sigma=0.1), cls(sigma=4.0, gain="linear", discount="letor")
 
 
@@ -259,9 +290,12 @@ class SmoothPrecision(SmoothMeasure):
 
     Parameters
     ----------
-    k : cut-off of P@k
-    sigma : width of the soft indicators, in squared units of the scores
-    rel : the smallest relevant label; None: every label above 0
+    sigma : float, default=1.0
+        Width of the soft indicators, in squared units of the scores.
+    k : int
+        Cut-off of P@k.
+    rel : float, default=None
+        The smallest relevant label; None: every label above 0.
 
     Notes
     -----
@@ -280,17 +314,26 @@ class SmoothPrecision(SmoothMeasure):
             raise RankwiseError(f"a cut-off is 1 or more: found {self.k!r}")
         refuse_unless_level(self.rel)
 
+    @property
+    def smooths(self) -> Measure | None:
+        """Precision at k."""
+        return P(rel=ANY_RELEVANCE if self.rel is None else self.rel, cutoff=self.k)
+
     def row_values(self, labels: Vector) -> Vector:
-        return np.asarray(labels > 0 if self.rel is None else labels >= self.rel, dtype=np.float64)
+        """1 for relevant documents, 0 for others."""
+        return relevance(labels, self.rel)
 
     def table(self, longest: int) -> Vector:
+        """The weights 1/k of the first positions."""
         return np.full(min(self.k, longest), 1.0 / self.k)
 
     def lipschitz_l1(self, m: int) -> float:
+        """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
         return self._steepest(max(m, 1), min(m, self.k) / self.k)
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
+        """The variants that the common tests run on."""
         return cls(k=1), cls(k=3, sigma=0.1), cls(k=20, rel=2)
 
 
@@ -300,8 +343,10 @@ class SmoothRR(SmoothMeasure):
 
     Parameters
     ----------
-    sigma : width of the soft indicators of :class:`SmoothNDCG`, in squared units of the scores
-    rel : the smallest relevant label; None: every label above 0
+    sigma : float, default=1.0
+        Width of the soft indicators of :class:`SmoothNDCG`, in squared units of the scores.
+    rel : float, default=None
+        The smallest relevant label; None: every label above 0.
 
     Notes
     -----
@@ -318,14 +363,22 @@ class SmoothRR(SmoothMeasure):
         super().__post_init__()
         refuse_unless_level(self.rel)
 
+    @property
+    def smooths(self) -> Measure | None:
+        """The reciprocal rank."""
+        return RR(rel=ANY_RELEVANCE if self.rel is None else self.rel)
+
     def row_values(self, labels: Vector) -> Vector:
-        return np.asarray(labels > 0 if self.rel is None else labels >= self.rel, dtype=np.float64)
+        """1 for relevant documents, 0 for others."""
+        return relevance(labels, self.rel)
 
     def lipschitz_l1(self, m: int) -> float:
+        """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
         return self._steepest(max(m, 1), math.fsum(1.0 / j for j in range(1, m + 1)))
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
+        """The variants that the common tests run on."""
         return cls(), cls(sigma=0.1), cls(rel=2)
 
 
@@ -335,8 +388,10 @@ class SmoothDCG1(SmoothMeasure):
 
     Parameters
     ----------
-    sigma : temperature of the softmax, in units of the scores
-    gain : that of DCG@1; the discount D(1) cancels
+    sigma : float, default=1.0
+        Temperature of the softmax, in units of the scores.
+    gain : str or mapping, default="exp2"
+        The gain of DCG@1, as in :class:`~rankwise.measures.NDCG`; the discount D(1) cancels.
 
     Notes
     -----
@@ -356,15 +411,24 @@ class SmoothDCG1(SmoothMeasure):
         super().__post_init__()
         object.__setattr__(self, "gain", as_gain(self.gain))
 
+    @property
+    def smooths(self) -> Measure | None:
+        """NDCG@1, to which DCG@1 over the largest gain is equal."""
+        return NDCG(gain=self.gain, cutoff=1)
+
     def row_values(self, labels: Vector) -> Vector:
+        """The gains of the labels."""
         return gains(labels, self.gain)
 
     def lipschitz_l1(self, m: int) -> float:
+        """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
         return 0.5 / self.sigma if m > 1 else 0.0
 
     def smoothness(self, m: int) -> float:
+        """H1 of queries of at most ``m`` documents; see :meth:`Loss.smoothness` and Notes."""
         return (1.0 / self.sigma) * (1.0 / self.sigma)  # sigma^2 may be too small for a number
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
+        """The variants that the common tests run on."""
         return cls(), cls(sigma=0.25, gain="linear")

@@ -1,4 +1,9 @@
-"""NDCG of noisy scores: the discount at the expected rank, or the expected discount of a random rank."""
+"""NDCG of noisy scores: the discount at the expected rank, or the expected discount of a random rank.
+
+:class:`SoftRankNDCG` evaluates the discount at the expected rank. :class:`SoftRank` averages the discount over the
+distribution of the rank, which it computes by adding the other documents one at a time. Their docstrings prove the
+range and the Lipschitz constants.
+"""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +19,9 @@ from rankwise._kernels.ragged import largest
 from rankwise.data.checks import is_number, is_whole
 from rankwise.losses._base import SmoothedMeasure, Vector
 from rankwise.losses.smooth_ap import outranking
-from rankwise.measures.gains import as_discount, as_gain, discounts, gains
+from rankwise.measures import NDCG
+from rankwise.measures._base import Measure
+from rankwise.measures.gains import discounts, gains, settle_gains
 
 _LN2 = math.log(2.0)
 
@@ -28,7 +35,7 @@ def outranking_gaussian(score, i, sigma, above, slope):
         x = (own - score[j]) / (2.0 * sigma)
         above[j] = x
         slope[j] = height * exp(-x * x)
-    for j in range(len(score)):  # by itself: the loop above vectorises, calls into the C library do not
+    for j in range(len(score)):  # a separate loop: the one above vectorises, calls into the C library do not
         above[j] = 0.5 * math.erfc(above[j])
     above[i] = 0.0
     slope[i] = 0.0
@@ -36,7 +43,7 @@ def outranking_gaussian(score, i, sigma, above, slope):
 
 @kernel
 def ideal_dcg(gain, table):
-    """DCG of the gains in decreasing order; positions beyond the table count nothing."""
+    """DCG of the gains in decreasing order; positions beyond the table count 0."""
     top = np.empty(min(len(gain), len(table)))
     largest(gain, top)
     total = 0.0
@@ -58,7 +65,7 @@ def _discount_between(rank, size, table, logarithmic):
 
 @kernel(fastmath={"reassoc", "contract"})
 def _spread(weight, slope, grad):
-    """Add weight * slope to the gradient; what the document itself must take back."""
+    """Add weight * slope to the gradient; returns what the document itself must subtract."""
     total = 0.0
     for j in range(len(slope)):
         w = weight * slope[j]
@@ -69,10 +76,10 @@ def _spread(weight, slope, grad):
 
 @kernel
 def soft_rank_ndcg_formula(score, label, value, grad, table, params):
-    """``value`` holds gains."""
+    """NDCG at expected ranks; ``value`` holds gains."""
     sigma, gaussian, logarithmic = params[0], params[1] != 0.0, params[2] != 0.0
     size = len(score)
-    if value.max() == value.min():  # any order is as good as any other
+    if value.max() == value.min():  # every order is perfect
         return 0.0
     ideal = ideal_dcg(value, table[:size])
     above, slope = np.empty(size), np.empty(size)
@@ -127,10 +134,10 @@ def _sensitivities(above, ahead, cut, chance, stepped, out):
 
 @kernel
 def soft_rank_formula(score, label, value, grad, table, params):
-    """``value`` holds gains."""
+    """NDCG with expected discounts; ``value`` holds gains."""
     sigma, capped = params[0], params[2] != 0.0
     size = len(score)
-    if value.max() == value.min():  # any order is as good as any other
+    if value.max() == value.min():  # every order is perfect
         return 0.0
     cut = int(min(float(size), params[1]))
     ideal = ideal_dcg(value, table[:cut])
@@ -163,16 +170,22 @@ class SoftRankNDCG(SmoothedMeasure):
 
     Parameters
     ----------
-    sigma : how soft, in units of scores
-    noise : "sigmoid": P_ij = sigmoid((s_j - s_i) / sigma), Gumbel noise of scale sigma on every score; "gaussian":
-        P_ij = Phi((s_j - s_i) / (sqrt(2) sigma)), normal noise of standard deviation sigma on every score
-    gain, discount : those of NDCG. Between positions "log2" is 1 / log2(1 + rank); every other discount runs in
-        straight lines. A cut-off would make A jump; ``discount=(1, 0.63, 0.5)`` falls to 0 between ranks 3 and 4
+    sigma : float, default=1.0
+        Width of the smoothing, in units of scores.
+    noise : {"sigmoid", "gaussian"}, default="sigmoid"
+        "sigmoid": P_ij = sigmoid((s_j - s_i) / sigma), Gumbel noise of scale sigma on every score. "gaussian":
+        P_ij = Phi((s_j - s_i) / (sqrt(2) sigma)), normal noise of standard deviation sigma on every score.
+    gain : str or mapping, default="exp2"
+        The gain of NDCG, as in :class:`~rankwise.measures.NDCG`.
+    discount : str or sequence of float, default="log2"
+        The discount of NDCG, as in :class:`~rankwise.measures.NDCG`. Between positions "log2" is 1 / log2(1 + rank);
+        every other discount is interpolated linearly. A cut-off would make A jump; ``discount=(1, 0.63, 0.5)`` falls to
+        0 between ranks 3 and 4.
 
     Notes
     -----
-    O(n m) for n documents with a gain above 0. Tends to NDCG as sigma goes to 0, if no scores tie. Not convex; smooth
-    for "log2", with kinks at whole ranks otherwise.
+    O(n m) for n documents with a gain above 0. A tends to NDCG as sigma goes to 0, if no scores tie. The loss is not
+    convex. It is smooth for "log2" and has kinks at whole ranks otherwise.
 
     **Range.** Since P_ij + P_ji = 1, the ranks are a mixture of permutations of 1..m (Landau, Rado). For a convex D, as
     "log2" is, A is therefore at most a mean of NDCGs and 0 <= 1 - A. In general A <= D(1) sum G / Z <= m D(1) / sum D
@@ -193,7 +206,9 @@ class SoftRankNDCG(SmoothedMeasure):
 
     References
     ----------
-    Equation (5) of SmoothRank; its Gaussian form with sqrt(2) sigma for sigma.
+    O. Chapelle, M. Wu (2010). Gradient descent optimization of smoothed information retrieval metrics. Information
+    Retrieval 13(3), 216-235. doi:10.1007/s10791-009-9110-3. Equation (5); its Gaussian form with sqrt(2) sigma for
+    sigma.
 
     Examples
     --------
@@ -214,29 +229,37 @@ class SoftRankNDCG(SmoothedMeasure):
         if self.noise not in ("sigmoid", "gaussian"):
             raise RankwiseError(f"noise is 'sigmoid' or 'gaussian': found {self.noise!r}")
         _check_sigma(self.sigma)
-        object.__setattr__(self, "gain", as_gain(self.gain))
-        object.__setattr__(self, "discount", as_discount(self.discount))
+        settle_gains(self)
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
-        """Straight lines between positions have kinks."""
+        """True for "log2"; linear interpolation between positions has kinks."""
         return bool(self.discount == "log2")
 
     @property
     def nonnegative(self) -> bool:  # type: ignore[override]
-        """A discount that is not convex lets A exceed 1."""
+        """True for "log2"; with a discount that is not convex, A can exceed 1."""
         return bool(self.discount == "log2")
 
+    @property
+    def smooths(self) -> Measure | None:
+        """NDCG with this gain and discount."""
+        return NDCG(gain=self.gain, discount=self.discount)
+
     def row_values(self, labels: Vector) -> Vector:
+        """The gains of the labels."""
         return gains(labels, self.gain)
 
     def table(self, longest: int) -> Vector:
+        """The discounts of the first positions."""
         return discounts(longest, self.discount)
 
     def params(self) -> tuple[float, ...]:
+        """The parameters as the kernel reads them."""
         return self.sigma, float(self.noise == "gaussian"), float(self.discount == "log2")
 
     def lipschitz_l1(self, m: int) -> float:
+        """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
         if m < 2:
             return 0.0
         if self.discount != "log2":
@@ -250,11 +273,13 @@ class SoftRankNDCG(SmoothedMeasure):
         return min(few, math.sqrt(math.log(m - 1)) / (self.sigma * _LN2)) if m > 2 else few
 
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
+        """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         d = self.table(max(m, 1))
         return (0.0 if self.nonnegative else 1 - len(d) * d[0] / d.sum()), 1 - d[-1] / d[0]
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
+        """The variants that the common tests run on."""
         other = cls(noise="gaussian", gain="linear", discount="letor")
         return cls(), cls(sigma=0.1), cls(noise="gaussian"), cls(discount=(1, 0.5, 0.25, 0)), other
 
@@ -268,16 +293,21 @@ class SoftRank(SmoothedMeasure):
 
     Parameters
     ----------
-    sigma : standard deviation of the noise, in units of scores
-    k : cut-off of NDCG@k; None for the whole list
-    gain, discount : those of NDCG
+    sigma : float, default=1.0
+        Standard deviation of the noise, in units of scores.
+    k : int, default=None
+        Cut-off of NDCG@k; None for the whole list.
+    gain : str or mapping, default="exp2"
+        The gain of NDCG, as in :class:`~rankwise.measures.NDCG`.
+    discount : str or sequence of float, default="log2"
+        The discount of NDCG, as in :class:`~rankwise.measures.NDCG`.
 
     Notes
     -----
-    For short lists: time O(n m min(k, m)) for n documents with a gain above 0, O(m^3) on the whole list; room
-    O(m min(k, m)). The others are drawn one at a time, p_r <- p_{r-1} P_ij + p_r (1 - P_ij); the gradient is exact,
-    from the same recursion run backwards, without any division. Tends to NDCG@k as sigma goes to 0, if no scores tie.
-    Smooth, not convex.
+    For short lists: time O(n m min(k, m)) for n documents with a gain above 0, O(m^3) on the whole list; memory O(m
+    min(k, m)). The others are added one at a time, p_r <- p_{r-1} P_ij + p_r (1 - P_ij); the gradient is exact, from
+    the same recursion run backwards, without any division. A tends to NDCG@k as sigma goes to 0, if no scores tie. The
+    loss is smooth and not convex.
 
     **Not the noise's own distribution.** The mean of the rank is the one under the noise, its distribution is not,
     because all comparisons of i share the noise of i: three equal scores make its rank uniform, but (1/4, 1/2, 1/4)
@@ -300,7 +330,8 @@ class SoftRank(SmoothedMeasure):
 
     References
     ----------
-    Taylor, Guiver, Robertson and Minka, SoftRank: optimizing non-smooth rank metrics, 2008.
+    M. Taylor, J. Guiver, S. Robertson, T. Minka (2008). SoftRank: optimizing non-smooth rank metrics. WSDM.
+    doi:10.1145/1341531.1341544.
 
     Examples
     --------
@@ -322,27 +353,36 @@ class SoftRank(SmoothedMeasure):
         _check_sigma(self.sigma)
         if self.k is not None and not is_whole(self.k):
             raise RankwiseError(f"a cut-off is a whole number from 1 on: found {self.k!r}")
-        object.__setattr__(self, "gain", as_gain(self.gain))
-        object.__setattr__(self, "discount", as_discount(self.discount))
+        settle_gains(self)
 
     @property
     def nonnegative(self) -> bool:  # type: ignore[override]
-        """A discount that is not convex lets A exceed 1."""
+        """True for a convex discount, "log2" with k None or 1; with others A can exceed 1."""
         return bool(self.discount == "log2" and self.k in (None, 1))
 
+    @property
+    def smooths(self) -> Measure | None:
+        """NDCG@k with this gain and discount."""
+        return NDCG(gain=self.gain, discount=self.discount, cutoff=self.k)
+
     def row_values(self, labels: Vector) -> Vector:
+        """The gains of the labels."""
         return gains(labels, self.gain)
 
     def table(self, longest: int) -> Vector:
+        """The discounts of the first positions."""
         return discounts(longest, self.discount)
 
     def params(self) -> tuple[float, ...]:
+        """The parameters as the kernel reads them."""
         return self.sigma, np.inf if self.k is None else float(self.k), float(self.nonnegative)
 
     def _cut_table(self, m: int) -> Vector:
+        """The discounts of ``m`` positions, 0 beyond the cut-off."""
         return np.where(np.arange(m) < (m if self.k is None else self.k), self.table(m), 0.0)
 
     def lipschitz_l1(self, m: int) -> float:
+        """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
         if m < 2:
             return 0.0
         d = self._cut_table(m)
@@ -352,6 +392,7 @@ class SoftRank(SmoothedMeasure):
         return float(steepest)
 
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
+        """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         m = max(m, 1)
         whole, cut = self.table(m), self._cut_table(m)
         most = whole.sum() if self.discount == "log2" else m * whole[0]
@@ -359,6 +400,7 @@ class SoftRank(SmoothedMeasure):
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
+        """The variants that the common tests run on."""
         return cls(), cls(sigma=0.3, k=3), cls(k=1), cls(k=5, gain="linear", discount="letor")
 
 

@@ -1,13 +1,13 @@
 """The SVMmap hinge: the most violated ranking for average precision, found exactly in O(m log m).
 
-Inside a class the order of documents changes neither AP nor the score of a ranking, so that a ranking is told by how
-many relevant documents stand above each irrelevant one. With relevant scores a_1 >= .. >= a_N1 and irrelevant ones
+Inside a class the order of documents changes neither AP nor the score of a ranking, so a ranking is determined by how
+many relevant documents are above each irrelevant one. With relevant scores a_1 >= .. >= a_N1 and irrelevant ones
 b_1 >= .. >= b_N0, putting b_j just above a_k instead of below all of them adds
 
     f_j(k) = sum_{i >= k} [ i / ((i + j - 1)(i + j)) / N1 - 2 (a_i - b_j) / (N1 N0) ],    f_j(N1 + 1) = 0.
 
-The summand falls with j, so the best k never falls: the best places of all j can be taken together, and the loss is
-the sum over j of max_k f_j(k).
+The summand falls with j, so the best k never falls: the best places of all j are compatible, and the loss is the sum
+over j of max_k f_j(k).
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,12 @@ from rankwise.data.checks import refuse_unless_level
 from rankwise.losses._base import Loss, Vector
 from rankwise.measures import AP
 from rankwise.measures._base import Measure
+from rankwise.measures.gains import ANY_RELEVANCE, relevance
 
 
 @kernel
 def best_places_scan(a, b, place, harmonic):
-    """f_j(place[j]), summed over j, with place[j] (from 0) the best k for b_j: every k tried, in O(N1 N0)."""
+    """Sum over j of f_j(place[j]), place[j] (from 0) the best k for b_j; tries every k, in O(N1 N0)."""
     n_relevant, n_others = len(a), len(b)
     loss = 0.0
     for j in range(n_others):
@@ -45,10 +46,10 @@ def best_places_scan(a, b, place, harmonic):
 
 @kernel
 def best_places(a, b, place, harmonic):
-    """The same in O(N0 + N1 log N0): k of a middle j lies between those of its neighbours, which are done first.
+    """The same in O(N0 + N1 log N0): the k of a middle j is between those of its neighbours, which come first.
 
     The sum over i is H_{N1+j} - H_{k+j-1} - (j-1)(N1-k+1) / ((N1+j)(k+j-1)), a small difference of two neighbouring
-    harmonic numbers; sums of j terms taken apart would lose the digits that decide.
+    harmonic numbers; separate sums of j terms would lose the digits that decide.
     """
     n_relevant, n_others = len(a), len(b)
     suffix = np.zeros(n_relevant + 1)  # sum of a from k on
@@ -81,7 +82,7 @@ def best_places(a, b, place, harmonic):
 
 @kernel
 def svmmap_formula(score, label, value, grad, table, params):
-    """``value`` is 1 for relevant documents, 0 for others; ``table`` holds the harmonic numbers from H_0 on."""
+    """The hinge; ``value`` holds 0/1 relevance, ``table`` the harmonic numbers from H_0 on."""
     size = len(score)
     n_relevant = int(value.sum())
     n_others = size - n_relevant
@@ -104,7 +105,7 @@ def svmmap_formula(score, label, value, grad, table, params):
     place = np.empty(n_others, np.int64)
     loss = best_places_scan(a, b, place, table) if params[0] != 0.0 else best_places(a, b, place, table)
     pair = 2.0 / (float(n_relevant) * n_others)
-    flipped = np.zeros(n_relevant + 1)  # irrelevant documents that stand just above this relevant one
+    flipped = np.zeros(n_relevant + 1)  # irrelevant documents just above this relevant one
     for j in range(n_others):
         flipped[place[j]] += 1.0
         grad[others[j]] += pair * (n_relevant - place[j])
@@ -123,14 +124,16 @@ class SVMMapHinge(Loss):
 
     Parameters
     ----------
-    rel : the smallest relevant label; None: every label above 0
-    search : how the most violated ranking is found: "divide" in O(m log m), or "scan", the plain O(N1 N0)
+    rel : float, default=None
+        The smallest relevant label; None: every label above 0.
+    search : {"divide", "scan"}, default="divide"
+        How the most violated ranking is found: "divide" takes O(m log m), "scan" is the plain search in O(N1 N0).
 
     Notes
     -----
-    Every perfect ranking has the same F, and gives 0. The score-sorted ranking has the largest F, so phi bounds
-    1 - AP. A maximum of affine functions, hence convex; each moves no more than every pair by 2 / (N1 N0), twice:
-    G1 = 4.
+    Every perfect ranking has the same F, and gives 0. The score-sorted ranking has the largest F, so phi bounds 1 - AP.
+    A maximum of affine functions is convex; the gradient of each moves every pair by at most 2 / (N1 N0), in two
+    scores, so G1 = 4.
 
     Examples
     --------
@@ -140,7 +143,8 @@ class SVMMapHinge(Loss):
 
     References
     ----------
-    Yue, Finley, Radlinski, Joachims 2007, as compared in the study of direct optimisation.
+    Y. Yue, T. Finley, F. Radlinski, T. Joachims (2007). A support vector method for optimizing average precision.
+    SIGIR. doi:10.1145/1277741.1277790.
     """
 
     rel: float | None = None
@@ -156,24 +160,31 @@ class SVMMapHinge(Loss):
         refuse_unless_level(self.rel)
 
     def row_values(self, labels: Vector) -> Vector:
-        return np.asarray(labels > 0 if self.rel is None else labels >= self.rel, dtype=np.float64)
+        """1 for relevant documents, 0 for others."""
+        return relevance(labels, self.rel)
 
     def table(self, longest: int) -> Vector:
+        """The harmonic numbers from H_0 on."""
         return np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, longest + 1))])
 
     def params(self) -> tuple[float, ...]:
+        """The parameters as the kernel reads them."""
         return (float(self.search == "scan"),)
 
     def lipschitz_l1(self, m: int) -> float:
+        """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
         return 4.0 if m > 1 else 0.0
 
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
+        """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         return 0.0, 1.0 + 4.0 * b
 
     @property
     def upper_bounds(self) -> Measure | None:
-        return AP(rel=np.nextafter(0.0, 1.0) if self.rel is None else self.rel)
+        """The measure whose loss this loss bounds; see :attr:`Loss.upper_bounds`."""
+        return AP(rel=ANY_RELEVANCE if self.rel is None else self.rel)
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
+        """The variants that the common tests run on."""
         return cls(), cls(search="scan"), cls(rel=2)

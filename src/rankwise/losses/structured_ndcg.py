@@ -1,7 +1,7 @@
 """The structured hinge for NDCG: the most violated ranking is a linear assignment of documents to positions.
 
-The assignment is solved here, by hand, because the loss runs inside a compiled loop over queries, where SciPy's solver
-cannot be called, and because its costs, d_p w_j - a_p s_j, never need to stand in a matrix: memory stays O(m).
+The assignment is solved in this module because the loss runs inside a compiled loop over queries, where SciPy's solver
+cannot be called, and because its costs, d_p w_j - a_p s_j, do not need a matrix: memory stays O(m).
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from rankwise.data.checks import is_whole
 from rankwise.losses._base import Loss, Vector
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
-from rankwise.measures.gains import as_discount, as_gain, discounts, gains
+from rankwise.measures.gains import discounts, gains, settle_gains
 
 
 @kernel
 def _ascending(key):
-    """Places of the keys in increasing order, equal ones by index; the keys are sorted, too."""
+    """Indices of the keys in increasing order, equal ones by index; sorts ``key`` in place."""
     size = len(key)
     place = np.arange(size)
     sort_carrying(key, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
@@ -31,7 +31,7 @@ def _ascending(key):
 
 @kernel
 def _first_prices(a, d, s, w, price):
-    """Prices of documents that make an almost optimal assignment tight, for as many positions as documents.
+    """Prices of documents under which an almost optimal assignment is tight, for as many positions as documents.
 
     If d were affine in a, d = slope a + constant, sorting by s - slope w would be optimal. Neighbours in that order
     are priced so that neither gains by taking the other's position, half-way between the two limits.
@@ -53,8 +53,8 @@ def assign(a, d, s, w, holder):
     """Give each position p its own document j so that the sum of d_p w_j - a_p s_j is least; exact.
 
     ``holder[j]`` receives the position of document j, -1 for those left over when positions are fewer. Shortest
-    augmenting paths (Jonker and Volgenant): O(n^2 m) for n positions and m documents at worst; the prices that it
-    starts from leave few paths to search.
+    augmenting paths (R. Jonker, A. Volgenant, 1987, doi:10.1007/BF02278710): O(n^2 m) for n positions and m documents
+    in the worst case; the initial prices leave few paths to search.
     """
     n, size = len(a), len(s)
     reward, price = np.empty(n), np.zeros(size)
@@ -141,11 +141,11 @@ def _missed(score, gain, order, d):
 
 @kernel
 def ndcg_hinge_formula(score, label, value, grad, table, params):
-    """``value`` holds gains, ``table`` discounts."""
+    """The hinge; ``value`` holds gains, ``table`` discounts."""
     symmetric, normalised = params[1] != 0.0, params[2] != 0.0
     size = len(score)
     cut = int(min(float(size), params[0]))
-    order = _ascending(-value)  # never by score, which would cost convexity
+    order = _ascending(-value)  # never by score, which would make the loss non-convex
     ideal = 0.0
     for p in range(cut):
         ideal += value[order[p]] * table[p]
@@ -176,7 +176,8 @@ def ndcg_hinge_formula(score, label, value, grad, table, params):
             grad[j] += a[holder[j]]
             loss -= d[holder[j]] * value[j]
         loss += s[j] * grad[j]
-    # where rounding of large scores hides the bound, it is the better value: the sorted order's own bracket is above it
+    # The maximum is at least the bracket of the sorted order, hence at least 1 - NDCG, which rounding of large scores
+    # may hide.
     return max(loss, _missed(score, value, order, d))
 
 
@@ -188,22 +189,28 @@ class NDCGHinge(Loss):
 
     Parameters
     ----------
-    k : cut-off of NDCG@k; None for the whole list
-    gain, discount : those of the measure that is bounded
-    symmetric : a(pi*_i) is the mean over all perfect rankings, so that no order of the documents matters; False takes
-        one of them, by the index of the documents, which is the printed form
-    normalised : divide a by a constant of the list's length so that G1 = 2
+    k : int, default=None
+        Cut-off of NDCG@k; None for the whole list.
+    gain : str or mapping, default="exp2"
+        The gain of the measure that is bounded, as in :class:`~rankwise.measures.NDCG`.
+    discount : str or sequence of float, default="log2"
+        The discount of the measure that is bounded, as in :class:`~rankwise.measures.NDCG`.
+    symmetric : bool, default=True
+        Whether a(pi*_i) is the mean over all perfect rankings, so that the order of the documents does not matter;
+        False takes one of them, by the index of the documents, as in the paper.
+    normalised : bool, default=False
+        Whether to divide a by a constant of the list's length so that G1 = 2.
 
     Notes
     -----
     The score-sorted ranking has the largest sum of s_i a(pi_i), which the perfect rankings and their mean cannot
-    exceed: phi bounds 1 - NDCG@k, whatever positive constant scales a. The mean over perfect rankings of the bracket
-    at pi* is 0, so phi >= 0. A maximum of affine functions, hence convex. Its slope is a difference of two
-    rearrangements of a, or of one and a mean of others, and no two differ more than a and its reverse:
-    G1 = floor(m^2 / 2) for the whole list and at most k (k + 1) with a cut-off.
+    exceed: phi bounds 1 - NDCG@k, whatever positive constant scales a. The mean over perfect rankings of the bracket at
+    pi* is 0, so phi >= 0. A maximum of affine functions is convex. Its slope is a difference of two rearrangements of
+    a, or of one and a mean of others, and no two differ more than a and its reverse: G1 = floor(m^2 / 2) for the whole
+    list and at most k (k + 1) with a cut-off.
 
-    O(k^2 m) with a cut-off and O(m^3) at worst, mostly O(m^2) because sorting by score is nearly the answer; normalised
-    scores of about 1 are the worst case. O(m) memory.
+    Time is O(k^2 m) with a cut-off and O(m^3) in the worst case, mostly O(m^2) because sorting by score is nearly the
+    solution; normalised scores of about 1 are the worst case. Memory is O(m).
 
     Examples
     --------
@@ -213,7 +220,11 @@ class NDCGHinge(Loss):
 
     References
     ----------
-    Chapelle, Le, Smola 2007, in the form that the perceptron paper of 2014 analyses (section 6.1).
+    O. Chapelle, Q. Le, A. Smola (2007). Large margin optimization of ranking measures. NIPS workshop on machine
+    learning for web search.
+
+    S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
+    arXiv:1405.0591. Section 6.1 analyses this form.
     """
 
     k: int | None = None
@@ -233,37 +244,43 @@ class NDCGHinge(Loss):
             raise RankwiseError(
                 f"symmetric and normalised are True or False: found {self.symmetric!r:.60} and {self.normalised!r:.60}"
             )
-        object.__setattr__(self, "gain", as_gain(self.gain))
-        object.__setattr__(self, "discount", as_discount(self.discount))
+        settle_gains(self)
 
     def row_values(self, labels: Vector) -> Vector:
+        """The gains of the labels."""
         return gains(labels, self.gain)
 
     def table(self, longest: int) -> Vector:
+        """The discounts of the first positions."""
         return discounts(longest, self.discount)
 
     def params(self) -> tuple[float, ...]:
+        """The parameters as the kernel reads them."""
         return np.inf if self.k is None else self.k, float(self.symmetric), float(self.normalised)
 
     def lipschitz_l1(self, m: int) -> float:
+        """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
         if m < 2 or self.normalised:
             return 2.0 if m > 1 else 0.0
         k = m if self.k is None else min(self.k, m)
         return float(steepest(np.arange(k, 0, -1.0), m))
 
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
+        """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         return 0.0, 1.0 + b * self.lipschitz_l1(m)
 
     @property
     def order_free(self) -> bool:
-        """Only if no perfect ranking is preferred."""
+        """True if no perfect ranking is preferred."""
         return self.symmetric
 
     @property
     def upper_bounds(self) -> Measure | None:
+        """The measure whose loss this loss bounds; see :attr:`Loss.upper_bounds`."""
         return NDCG(gain=self.gain, discount=self.discount, cutoff=self.k)
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
+        """The variants that the common tests run on."""
         plain = cls(symmetric=False), cls(k=3, symmetric=False)
         return (cls(), *plain, cls(k=1), cls(k=3, normalised=True), cls(gain="linear", discount="letor", k=4))

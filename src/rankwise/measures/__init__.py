@@ -1,10 +1,13 @@
 """Measures as values: ``NDCG() @ 10``, ``AP(rel=2)``, or parsed from their spelling, ``parse("nDCG@10")``.
 
-Every measure that the registry finds is a name of this package; a new one needs a file and no entry here.
+Every measure that the registry finds is a name of this package, so a new measure is one file and needs no entry here.
+:mod:`rankwise.measures._base` holds the base classes, :mod:`rankwise.measures.compute` runs measures over many queries,
+:mod:`rankwise.measures.gains` has gains and discounts, and :mod:`rankwise.measures.conventions` the conventions of
+other tools.
 """
 
 from rankwise._registry import lazy_names
-from rankwise.measures.parse import parse as parse  # now: later, the module of that name would take its place
+from rankwise.measures.parse import parse as parse  # eagerly: the module of that name would hide the function
 from rankwise.measures.parse import registered
 
 __getattr__, __dir__ = lazy_names(

@@ -1,11 +1,16 @@
-"""A measure is a value: hashable, comparable, printed in ir-measures' spelling, and called on lists.
+"""The contract of a measure.
 
-What a measure file holds: the class with its parameters, how labels become the numbers that are ranked
-(:meth:`Measure.row_values`), and a formula compiled for one ranked list. The four ways to break ties come for free:
-under "expected" the formula sees blocks of equal scores, under the other three it sees every block already put in
-order and cut into blocks of one. The formula is therefore written once, for blocks.
+A measure is a value: hashable, comparable, printed in ir-measures' spelling, and called on the scores and labels of one
+query. A measure file holds the class with its parameters, how labels become the numbers that are ranked
+(:meth:`Measure.row_values`), and a kernel compiled for one ranked list. The four ways to break ties come for free:
+under "expected" the kernel sees blocks of equal scores; under the other three it sees every block already sorted and
+cut into blocks of one. The kernel is therefore written once, for blocks.
+
+:mod:`rankwise.measures.compute` runs measures over many queries. It is imported by the first call, because it imports
+numba and this module is imported by nearly everything.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Self
@@ -14,31 +19,47 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import MeasureError
-from rankwise.data.checks import is_number
+from rankwise.data import checks
 
 Ties = Literal["expected", "pessimistic", "optimistic", "stable"]
 Empty = Literal["skip", "zero", "one"]
 Vector = NDArray[np.float64]
 
-# How the compiled loop is told.
+# Codes of the ways to break ties in compiled code.
 TIES: dict[str, int] = {"expected": 0, "pessimistic": 1, "optimistic": 2, "stable": 3}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Measure:
-    """What all measures share.
+    """Base class of all measures.
 
     Parameters
     ----------
-    cutoff : only the first ``cutoff`` positions count; ``measure @ 10`` sets it, None means the whole list
+    cutoff : int, default=None
+        Only the first ``cutoff`` positions count; None means the whole list. ``measure @ 10`` sets it.
+
+    Attributes
+    ----------
+    name : str
+        The name in the registry and in the printed form.
+    aliases : tuple of str
+        Other names that :func:`rankwise.measures.parse` accepts.
+    takes_cutoff, needs_cutoff : bool
+        Whether a cut-off is allowed, and whether it is required.
+    needs_ideal : bool
+        Whether the kernel takes the largest row values, in decreasing order, as ``best``.
+    binary : bool
+        Whether documents are only relevant or not, so that row values are 0 and 1.
+    kernel : compiled function
+        The measure of one ranked list; see Notes.
 
     Notes
     -----
-    A formula is called as ``formula(value, end, retrieved, best, table, params)`` for one query: ``value`` holds the
-    row values by decreasing score (sorted ascending inside a tie block), ``end[t]`` the end of the block that begins
-    at t, ``retrieved`` the number of documents that take a position, ``best`` all row values (if ``needs_ideal``:
-    the largest ones up to the cut-off, decreasing), ``table`` what :meth:`table` returned and ``params`` the numbers
-    of :meth:`all_params`. It returns NaN for a list on which the measure is 0/0.
+    The kernel is called as ``kernel(value, end, retrieved, best, table, params)`` for one query: ``value`` holds the
+    row values by decreasing score (sorted in ascending order inside a tie block), ``end[t]`` the end of the block that
+    begins at t, ``retrieved`` the number of documents that take a position, ``best`` all row values (if
+    ``needs_ideal``: the largest ones up to the cut-off, in decreasing order), ``table`` what :meth:`table` returned and
+    ``params`` the numbers of :meth:`all_params`. It returns NaN for a query on which the measure is 0/0.
     """
 
     cutoff: int | None = None
@@ -48,6 +69,7 @@ class Measure:
     takes_cutoff: ClassVar[bool] = True
     needs_cutoff: ClassVar[bool] = False
     needs_ideal: ClassVar[bool] = False
+    binary: ClassVar[bool] = False
     kernel: ClassVar[Any]
 
     def __post_init__(self) -> None:
@@ -62,32 +84,84 @@ class Measure:
     def __matmul__(self, cutoff: int) -> Self:
         return replace(self, cutoff=cutoff)
 
-    # ------------------------------------------------------------------------------------- what a measure file gives
+    # ------------------------------------------------------------------------------------- facts, and for the kernel
+
+    @property
+    def decisive_positions(self) -> float:
+        """How many of the first positions decide whether a ranking is perfect; infinite for the whole list."""
+        return math.inf if self.cutoff is None else float(self.cutoff)
 
     def row_values(self, labels: Vector) -> Vector:
-        """The numbers that the formula ranks: gains, 0/1 relevance, or the labels themselves."""
+        """The numbers that the kernel ranks: gains, 0/1 relevance, or the labels themselves.
+
+        Parameters
+        ----------
+        labels : ndarray, shape (n_documents,)
+            Labels of the documents.
+
+        Returns
+        -------
+        ndarray, shape (n_documents,)
+            One number per document.
+        """
         return labels
 
     def table(self, longest: int) -> Vector:
-        """Numbers by position, such as discounts, for lists of up to ``longest`` documents."""
+        """Numbers by position, such as discounts.
+
+        Parameters
+        ----------
+        longest : int
+            Number of documents of the longest query.
+
+        Returns
+        -------
+        ndarray
+            By default empty.
+        """
         return np.zeros(0)
 
     def params(self) -> tuple[float, ...]:
-        """What the formula needs besides the cut-off, which is always its first parameter."""
+        """What the kernel needs besides the cut-off, which is always its first parameter."""
         return ()
+
+    def all_params(self) -> Vector:
+        """The cut-off (infinite if there is none), followed by :meth:`params`."""
+        if self.needs_cutoff and self.cutoff is None:
+            raise MeasureError(f"{self.name} needs a cut-off, for example {self.name}@10")
+        return np.array([np.inf if self.cutoff is None else self.cutoff, *self.params()], dtype=np.float64)
+
+    # ------------------------------------------------------------------------------------- spelling
 
     def spelling(self) -> dict[str, Any]:
         """Parameters as they are printed; only those that differ from the default of the printed form."""
-        defaults = {field.name: field.default for field in fields(self)}
         return {
-            name: value
-            for name, value in ((field.name, getattr(self, field.name)) for field in fields(self))
-            if name != "cutoff" and value != defaults[name]
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name != "cutoff" and getattr(self, field.name) != field.default
         }
 
     @classmethod
     def from_spelling(cls, cutoff: int | None, parameters: Mapping[str, Any]) -> Self:
-        """The measure that these printed parameters mean."""
+        """Make the measure that printed parameters stand for.
+
+        Parameters
+        ----------
+        cutoff : int or None
+            The cut-off.
+        parameters : mapping of str to object
+            As :meth:`spelling` returns them.
+
+        Returns
+        -------
+        Measure
+            The measure.
+
+        Raises
+        ------
+        MeasureError
+            If a parameter is unknown or not valid.
+        """
         known = [field.name for field in fields(cls) if field.name != "cutoff"]
         unknown = next((name for name in parameters if name not in known), None)
         if unknown is not None:
@@ -95,14 +169,12 @@ class Measure:
             raise MeasureError(f"{cls.name} has no parameter {unknown!r}; it knows: {offered}")
         return cls(cutoff=cutoff, **parameters)
 
-    # ------------------------------------------------------------------------------------- what users see
-
     def __repr__(self) -> str:
         return self._print(self.spelling())
 
     @property
     def title(self) -> str:
-        """The shortest spelling that is read back as this measure: the title of its column."""
+        """The shortest spelling that is parsed as this measure; the title of its column in tables."""
         return self._print(self._short_spelling())
 
     def _short_spelling(self) -> dict[str, Any]:
@@ -113,10 +185,28 @@ class Measure:
         cut = "" if self.cutoff is None else f"@{self.cutoff}"
         return f"{self.name}{f'({inside})' if inside else ''}{cut}"
 
+    # ------------------------------------------------------------------------------------- for users
+
     def __call__(
         self, scores: ArrayLike, labels: ArrayLike, *, ties: Ties = "expected", empty: Empty = "skip"
     ) -> float:
-        """The value on one list; NaN for a degenerate list unless ``empty`` gives it a value.
+        """Measure one query.
+
+        Parameters
+        ----------
+        scores : array-like, shape (n_documents,)
+            A higher score is ranked first; -inf marks a document that was not retrieved.
+        labels : array-like, shape (n_documents,)
+            Labels, 0 or more.
+        ties : {"expected", "pessimistic", "optimistic", "stable"}, default="expected"
+            How equal scores are ordered. "expected" averages over all orders.
+        empty : {"skip", "zero", "one"}, default="skip"
+            The value where the measure is 0/0; "skip" gives NaN.
+
+        Returns
+        -------
+        float
+            The measure.
 
         Examples
         --------
@@ -124,29 +214,38 @@ class Measure:
         >>> (NDCG() @ 3)([0.3, 0.1, 0.9], [2, 0, 1])
         0.7967075809905066
         """
-        from rankwise.measures.compute import one_list
+        from rankwise.measures.compute import ScoredLists, fill_empty, measure_lists_by_ties
 
-        return one_list(self, scores, labels, ties=ties, empty=empty)
-
-    def all_params(self) -> Vector:
-        """The cut-off (infinite where there is none) and the measure's own params."""
-        if self.needs_cutoff and self.cutoff is None:
-            raise MeasureError(f"{self.name} needs a cut-off, for example {self.name}@10")
-        return np.array([np.inf if self.cutoff is None else self.cutoff, *self.params()], dtype=np.float64)
+        y = checks.as_one_list(labels, "labels")
+        y = checks.as_labels(y, len(y))
+        s = checks.as_scores(checks.as_one_list(scores, "scores"), len(y))
+        values = measure_lists_by_ties([self], ScoredLists(s, y, np.array([0, len(y)])), [ties], n_jobs=1)
+        return float(fill_empty(values, empty)[0, 0, 0])
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class BinaryMeasure(Measure):
-    """Measures on relevant / not relevant: a document is relevant when its label is at least ``rel``."""
+    """Base class of the measures that only tell relevant documents from others.
+
+    Parameters
+    ----------
+    cutoff : int, default=None
+        Only the first ``cutoff`` positions count; None means the whole list.
+    rel : float, default=1
+        A document is relevant if its label is at least this.
+    """
 
     rel: float = 1
 
+    binary = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not is_number(self.rel) or not 0 < self.rel < np.inf:
+        if not checks.is_number(self.rel) or not 0 < self.rel < np.inf:
             raise MeasureError(f"rel is the smallest label that counts as relevant, above 0: found {self.rel!r}")
 
     def row_values(self, labels: Vector) -> Vector:
+        """1 for relevant documents, 0 for others."""
         return (labels >= self.rel).astype(np.float64)
 
 

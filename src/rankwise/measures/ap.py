@@ -1,4 +1,8 @@
-"""Average precision."""
+"""Average precision, with the expectation over the orders of tied scores in closed form.
+
+Inside a block of ties the document at each place is relevant with the block's share of relevant documents, and those
+above it hold a known mean number of relevant ones; :func:`ap_formula` adds these up.
+"""
 
 from dataclasses import dataclass
 
@@ -11,6 +15,7 @@ from rankwise.measures._base import BinaryMeasure
 
 @kernel
 def ap_formula(value, end, retrieved, best, table, params):
+    """AP; ``value`` holds 0/1 relevance, ``params`` the cut-off, the norm and whether blocks count at their end."""
     relevant = best.sum()
     if relevant == 0.0:
         return np.nan
@@ -21,7 +26,7 @@ def ap_formula(value, end, retrieved, best, table, params):
     while t < stop:
         e = end[t]
         size = e - t
-        if size == 1:  # the common case, without a branch that nobody can predict
+        if size == 1:  # the common case, without a branch that would be mispredicted
             before += value[t]
             total += value[t] * before / e
             t = e
@@ -48,15 +53,24 @@ class AP(BinaryMeasure):
 
     Parameters
     ----------
-    rel : a document is relevant when its label is at least this
-    norm : with a cut-off k, divide by the "total" r (trec_eval), or by min(r, k) with "cutoff" (LightGBM, XGBoost)
-    blocks : True counts a block of equal scores at its end, as scikit-learn's thresholds do; only meaningful under
-        ``ties="expected"``
-    cutoff : k, or None for the whole list
+    cutoff : int, default=None
+        The cut-off k; None for the whole list.
+    rel : float, default=1
+        A document is relevant if its label is at least this.
+    norm : {"total", "cutoff"}, default="total"
+        With a cut-off k, divide by r as in trec_eval ("total"), or by min(r, k) as in LightGBM and XGBoost ("cutoff").
+    blocks : bool, default=False
+        Whether a block of equal scores counts at its end, as scikit-learn's thresholds do; only meaningful under
+        ``ties="expected"``.
 
     Notes
     -----
-    0/0 when no document is relevant.
+    The measure is 0/0 if no document is relevant.
+
+    Examples
+    --------
+    >>> AP()([0.9, 0.3, 0.1], [1, 0, 1])
+    0.8333333333333333
     """
 
     norm: str = "total"
@@ -74,4 +88,5 @@ class AP(BinaryMeasure):
             raise MeasureError(f"blocks is True or False: found {self.blocks!r:.60}")
 
     def params(self) -> tuple[float, ...]:
+        """The norm and the treatment of blocks, as 0 and 1."""
         return float(self.norm == "cutoff"), float(self.blocks)

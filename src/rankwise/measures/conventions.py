@@ -1,6 +1,8 @@
-"""Other tools' conventions, exactly: what their short names mean, how they break ties, what empty queries count.
+"""The conventions of other tools: what their short names mean, how they break ties, what empty queries count.
 
-Each entry is proven in the tests against the tool itself where it installs, against worked examples otherwise.
+Each entry of :data:`CONVENTIONS` reproduces one tool exactly. The tests compare it with the tool itself where that can
+be installed, and with worked examples otherwise. :func:`settle` is the entry point: it turns ``measures=`` and
+``like=`` into measures, titles and the convention to follow.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,13 +22,20 @@ class Convention:
 
     Attributes
     ----------
-    name : what ``like=`` calls it
-    measures : the measures that the tool has, with the parameters that its short names mean
-    ties : how equal scores are ordered; "docid" is by document id, descending, as trec_eval does
-    empty : the value of a query on which the measure is 0/0, by measure name; others count 0
-    single : whether scores are compared in single precision
-    labels : labels that the tool refuses or would silently change raise an error
-    unweighted_empty : whether a query weight is ignored where an empty query adds its value (LightGBM)
+    name : str
+        The value of ``like=``.
+    measures : mapping of str to mapping
+        The measures that the tool has, with the parameters that its short names stand for.
+    ties : {"expected", "pessimistic", "stable", "docid"}
+        How equal scores are ordered; "docid" is by document id in descending order, as in trec_eval.
+    empty : mapping of str to str
+        The value of a query on which the measure is 0/0, by measure name; other measures count 0.
+    single : bool
+        Whether scores are compared in single precision.
+    labels : callable
+        (measure, labels) -> the problem with labels that the tool rejects or would silently change, or None.
+    unweighted_empty : bool
+        Whether a query weight is ignored where an empty query adds its value (LightGBM).
     """
 
     name: str
@@ -38,7 +47,25 @@ class Convention:
     unweighted_empty: bool = False
 
     def parse(self, spelling: Any, rel: float | None) -> Measure:
-        """The measure that ``spelling`` means in this tool; a measure that the tool lacks is refused by name."""
+        """Read a measure as this tool means it.
+
+        Parameters
+        ----------
+        spelling : str or Measure
+            A text in ir-measures' grammar, or a measure.
+        rel : float or None
+            The smallest relevant label for binary measures that do not state their own.
+
+        Returns
+        -------
+        Measure
+            The measure with the tool's parameters.
+
+        Raises
+        ------
+        MeasureError
+            If the tool does not have the measure.
+        """
         if isinstance(spelling, str):
             measure = parse(spelling, defaults=self.measures, rel=rel)
         else:
@@ -50,7 +77,7 @@ class Convention:
         return measure
 
     def _adapt(self, measure: Measure) -> Measure:
-        """A measure object keeps its own gain, discount and relevance, and takes the tool's rules for short lists."""
+        """Keep the gain, discount and relevance of a measure object, and take the tool's rules for short lists."""
         own = {field.name for field in fields(measure)}
         rules = self.measures.get(measure.name, {})
         return replace(
@@ -58,18 +85,12 @@ class Convention:
         )
 
     def title(self, measure: Measure) -> str:
-        """The shortest spelling that this convention reads as ``measure``."""
-        usual = (
-            self.parse(measure.name, None)
-            if measure.cutoff is None
-            else self.parse(measure.name, None) @ measure.cutoff
-        )
-        if measure == usual:
-            return measure._print({})
-        return repr(measure)
+        """The shortest spelling that this convention parses as ``measure``."""
+        usual = replace(self.parse(measure.name, None), cutoff=measure.cutoff)
+        return measure._print({}) if measure == usual else repr(measure)
 
     def empty_value(self, measure: Measure) -> Empty:
-        """What an empty query counts in this tool."""
+        """The value of a query on which the measure is 0/0, in this tool."""
         return self.empty.get(measure.name, "zero")
 
 
@@ -154,7 +175,23 @@ CONVENTIONS: Mapping[str, Convention] = {
 
 
 def convention(like: str) -> Convention:
-    """The convention called ``like``, or the sentence that lists them."""
+    """Look up a convention.
+
+    Parameters
+    ----------
+    like : str
+        The name of a tool.
+
+    Returns
+    -------
+    Convention
+        The convention.
+
+    Raises
+    ------
+    MeasureError
+        If there is none of this name; the message lists them.
+    """
     found = CONVENTIONS.get(like) if isinstance(like, str) else None
     if found is None:
         raise MeasureError(f"like is one of {', '.join(map(repr, CONVENTIONS))}: found {like!r}")
@@ -164,7 +201,31 @@ def convention(like: str) -> Convention:
 def settle(
     measures: str | Measure | Sequence[str | Measure], like: str | None = None, rel: float | None = None
 ) -> tuple[Convention | None, list[Measure], list[str]]:
-    """The convention that ``like`` names, what the measures mean under it, and the titles of their columns."""
+    """Read the measures of a call under the convention that it names.
+
+    Parameters
+    ----------
+    measures : str, Measure or sequence of these
+        What the user asked for.
+    like : str, default=None
+        The tool whose conventions apply; None for rankwise's own.
+    rel : float, default=None
+        The smallest relevant label for binary measures that do not state their own.
+
+    Returns
+    -------
+    tool : Convention or None
+        The convention.
+    parsed : list of Measure
+        The measures.
+    titles : list of str
+        The titles of their columns.
+
+    Raises
+    ------
+    RankwiseError
+        If there is no measure, or two have the same title.
+    """
     wanted = (
         [measures] if isinstance(measures, (str, Measure)) or not isinstance(measures, Sequence) else list(measures)
     )

@@ -1,4 +1,8 @@
-"""Expected reciprocal rank."""
+"""Expected reciprocal rank.
+
+The expectation over the orders inside a block of tied scores is computed by recursion rather than by enumeration;
+:func:`tied_stops` states its accuracy.
+"""
 
 import math
 from dataclasses import dataclass
@@ -16,8 +20,9 @@ from rankwise.measures.gains import exp2_less_1
 def stops_in_random_order(stop, depth):
     """P(the reader passes a documents and stops at the next one), for a < ``depth``, in a random order of all.
 
-    ``stop`` holds the stop probabilities x. passes[a] is the probability that he passes the first a documents. One
-    more document stands at each of the i places of a longer list with probability 1/i: at place a + 1, above or below.
+    ``stop`` holds the stop probabilities x. ``passes[a]`` is the probability that the reader passes the first a
+    documents. An added document takes each of the i places of the longer list with probability 1/i: place a + 1, one
+    above it or one below it.
     """
     passes = np.zeros(depth)
     stops = np.zeros(depth)
@@ -37,14 +42,14 @@ def tied_stops(stop, size, within, above):
     """sum over the first ``within`` places q of P(the reader stops at q) / (above + q), the order being random.
 
     ``stop`` holds the positive stop probabilities x among the ``size`` documents of a tie block. H[a] is the
-    probability that a of them stand at the places already read. Readers who pass ``depth`` of them add less than
+    probability that a of them are at the places already read. Readers who pass ``depth`` of them add less than
     1e-18, since the probability of passing a is at most (mean of 1 - x)^a, by Maclaurin's inequality.
 
     The result has a relative error of at most a few (count + size) units in the last place. Both recursions add and
-    multiply numbers that are not negative, and nothing is ever subtracted from a rounded number: each step adds
-    a few relative errors of 2^-53, and none is amplified. (Where H[a] was updated by subtracting what leaves, a residue
-    was left when everything leaves; later ratios, far above 1, amplified it without bound.) The places left hold
-    at most ``left`` documents, so that H[a] is 0 for a < count - left: the factor of what stays is then exactly 0.
+    multiply numbers that are not negative, and never subtract from a rounded number: each step adds a few relative
+    errors of 2^-53, and none is amplified. (Updating H[a] by subtracting what leaves would leave a residue where
+    everything leaves, which later ratios, far above 1, amplify without bound.) The remaining places hold at most
+    ``left`` documents, so H[a] is 0 for a < count - left: the factor of what stays is then exactly 0.
     """
     count = len(stop)
     mean = (1.0 - stop).mean()
@@ -72,6 +77,7 @@ def tied_stops(stop, size, within, above):
 
 @kernel
 def err_formula(value, end, retrieved, best, table, params):
+    """ERR; ``value`` holds the stop probabilities."""
     if len(best) == 0 or best.max() <= 0.0:
         return np.nan
     cut = int(min(params[0], float(retrieved)))
@@ -83,7 +89,7 @@ def err_formula(value, end, retrieved, best, table, params):
         if e - t == 1:
             total += reading * value[t] / (t + 1)
         else:
-            first = t  # values ascend inside a block: the positive ones stand at its end
+            first = t  # values ascend inside a block: the positive ones are at its end
             while first < e and value[first] <= 0.0:
                 first += 1
             if first < e:
@@ -100,13 +106,20 @@ class ERR(Measure):
 
     Parameters
     ----------
-    max_grade : the largest grade of the scale (4, as in RankLib and gdeval); larger labels are refused, never
-        rescaled in silence
-    cutoff : k, or None for the whole list
+    cutoff : int, default=None
+        The cut-off k; None for the whole list.
+    max_grade : float, default=4
+        The largest grade of the scale, 4 as in RankLib and gdeval. Larger labels raise an error and are never rescaled
+        silently.
 
     Notes
     -----
-    Empty when no document has a positive label.
+    The measure is 0/0 if no document has a positive label.
+
+    References
+    ----------
+    O. Chapelle, D. Metzler, Y. Zhang, P. Grinspan (2009). Expected reciprocal rank for graded relevance. CIKM.
+    doi:10.1145/1645953.1646033.
     """
 
     max_grade: float = 4
@@ -120,6 +133,7 @@ class ERR(Measure):
             raise MeasureError(f"max_grade is above 0 and at most 1000: found {self.max_grade!r}")
 
     def row_values(self, labels: Vector) -> Vector:
+        """The probabilities that the reader stops: (2^l - 1) / 2^max_grade."""
         largest = labels.max(initial=0.0)
         if largest > self.max_grade:
             raise MeasureError(

@@ -1,4 +1,9 @@
-"""DCG and its normalised forms."""
+"""DCG and its normalised forms: DCG, NDCG, and the LETOR evaluator's mean of NDCG over all cut-offs.
+
+All three share a gain of labels, a discount of positions and their spelling, which follows ir-measures:
+``dcg='exp-log2'`` names a gain and a discount together. Inside a block of tied scores the expected DCG gives every
+document the mean discount of the block.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,9 +14,9 @@ import numpy as np
 from rankwise._errors import MeasureError
 from rankwise._kernels.jit import kernel
 from rankwise.measures._base import Measure, Vector
-from rankwise.measures.gains import LARGEST_GAIN, as_discount, as_gain, discounts, gains
+from rankwise.measures.gains import LARGEST_GAIN, discounts, gains, settle_gains
 
-# ir-measures' names for a gain and a discount together; 'letor' is ours.
+# ir-measures' names for a gain and a discount together; the two with 'letor' are rankwise's own.
 _DCG = {
     "log2": ("linear", "log2"),
     "exp-log2": ("exp2", "log2"),
@@ -23,7 +28,7 @@ _DEFAULT_DCG = "exp-log2"
 
 @kernel
 def discounted_gain(value, end, retrieved, cut, discount):
-    """Sum of gain times discount over the first ``cut`` positions; inside a tie block the mean discount counts."""
+    """Sum of gain times discount over the first ``cut`` positions; a tie block takes its mean discount."""
     total = 0.0
     stop = min(retrieved, cut)
     t = 0
@@ -54,6 +59,7 @@ def ideal_gain(best, discount):
 
 @kernel
 def dcg_formula(value, end, retrieved, best, table, params):
+    """DCG, or NaN without gains."""
     if ideal_gain(best, table) <= 0.0:
         return np.nan
     return discounted_gain(value, end, retrieved, len(best), table)
@@ -61,6 +67,7 @@ def dcg_formula(value, end, retrieved, best, table, params):
 
 @kernel
 def ndcg_formula(value, end, retrieved, best, table, params):
+    """NDCG; ``params`` are the cut-off and whether shorter lists count 0."""
     ideal = ideal_gain(best, table)
     if ideal <= 0.0:
         return np.nan
@@ -71,10 +78,11 @@ def ndcg_formula(value, end, retrieved, best, table, params):
 
 @kernel
 def mean_ndcg_formula(value, end, retrieved, best, table, params):
+    """The mean of NDCG@1 to NDCG@m."""
     if ideal_gain(best, table) <= 0.0:
         return np.nan
     total = 0.0
-    lost = 0.0  # what rounding took from the total: thousands of nearly equal terms are all rounded the same way
+    lost = 0.0  # Kahan summation: thousands of nearly equal terms are all rounded the same way
     reached = 0.0
     ideal = 0.0
     t = 0
@@ -98,7 +106,7 @@ def mean_ndcg_formula(value, end, retrieved, best, table, params):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class _Discounted(Measure):
-    """What the measures of discounted gain share: a gain of labels, a discount of positions, and their spelling."""
+    """Base class of the measures of discounted gain: gain, discount, and their spelling."""
 
     gain: Any = "exp2"
     discount: Any = "log2"
@@ -107,10 +115,10 @@ class _Discounted(Measure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "gain", as_gain(self.gain))
-        object.__setattr__(self, "discount", as_discount(self.discount))
+        settle_gains(self)
 
     def row_values(self, labels: Vector) -> Vector:
+        """The gains of the labels."""
         values = gains(labels, self.gain)
         if not isinstance(self.discount, str) and values.max(initial=0.0) > LARGEST_GAIN / self.discount[0]:
             raise MeasureError(
@@ -120,9 +128,11 @@ class _Discounted(Measure):
         return values
 
     def table(self, longest: int) -> Vector:
+        """The discounts of the first positions."""
         return discounts(longest, self.discount)
 
     def spelling(self) -> dict[str, Any]:
+        """Parameters as they are printed: ``dcg``, then ``gains`` and ``discount`` where they are tables."""
         gain = self.gain if isinstance(self.gain, str) else "linear"
         discount = self.discount if isinstance(self.discount, str) else "log2"
         spelled: dict[str, Any] = {"dcg": next(name for name, pair in _DCG.items() if pair == (gain, discount))}
@@ -139,6 +149,7 @@ class _Discounted(Measure):
 
     @classmethod
     def from_spelling(cls, cutoff: int | None, parameters: Mapping[str, Any]) -> Self:
+        """Make the measure that printed parameters stand for; see :meth:`Measure.from_spelling`."""
         given = dict(parameters)
         given.setdefault("dcg", "log2" if "gains" in given else _DEFAULT_DCG)
         dcg = given.pop("dcg")
@@ -158,9 +169,21 @@ class DCG(_Discounted):
 
     Parameters
     ----------
-    gain : "exp2" (2^l - 1), "linear" (l), or a table of gains by label, such as {0: 0, 1: 1, 2: 5}
-    discount : "log2" (1/log2(1+p)), "letor" (1, 1, 1/log2 3, 1/log2 4, ...), or the values by position
-    cutoff : k, or None for the whole list
+    cutoff : int, default=None
+        The cut-off k; None for the whole list.
+    gain : str or mapping, default="exp2"
+        "exp2" (2^l - 1), "linear" (l), or a table of gains by label, such as {0: 0, 1: 1, 2: 5}.
+    discount : str or sequence of float, default="log2"
+        "log2" (1/log2(1+p)), "letor" (1, 1, 1/log2 3, 1/log2 4, ...), or the values by position.
+
+    Notes
+    -----
+    The measure is 0/0 if no document has a positive gain.
+
+    References
+    ----------
+    K. Jarvelin, J. Kekalainen (2002). Cumulated gain-based evaluation of IR techniques. ACM Transactions on Information
+    Systems 20(4), 422-446. doi:10.1145/582415.582418.
     """
 
     name = "DCG"
@@ -173,15 +196,24 @@ class NDCG(_Discounted):
 
     Parameters
     ----------
-    gain : "exp2" (2^l - 1), "linear" (l), or a table of gains by label, such as {0: 0, 1: 1, 2: 5}
-    discount : "log2" (1/log2(1+p)), "letor" (1, 1, 1/log2 3, 1/log2 4, ...), or the values by position
-    short : what a list shorter than the cut-off counts: "allow" its own NDCG, or "zero" as the LETOR evaluator does
-    cutoff : k, or None for the whole list
+    cutoff : int, default=None
+        The cut-off k; None for the whole list.
+    gain : str or mapping, default="exp2"
+        "exp2" (2^l - 1), "linear" (l), or a table of gains by label, such as {0: 0, 1: 1, 2: 5}.
+    discount : str or sequence of float, default="log2"
+        "log2" (1/log2(1+p)), "letor" (1, 1, 1/log2 3, 1/log2 4, ...), or the values by position.
+    short : {"allow", "zero"}, default="allow"
+        What a list shorter than the cut-off counts: its own NDCG, or 0 as in the LETOR evaluator.
 
     Notes
     -----
-    0/0 when no document has a positive gain. Under ``ties="expected"`` every document of a tie block is discounted
-    by the block's mean discount.
+    The measure is 0/0 if no document has a positive gain. Under ``ties="expected"`` every document of a tie block is
+    discounted by the block's mean discount.
+
+    References
+    ----------
+    K. Jarvelin, J. Kekalainen (2002). Cumulated gain-based evaluation of IR techniques. ACM Transactions on Information
+    Systems 20(4), 422-446. doi:10.1145/582415.582418.
 
     Examples
     --------
@@ -202,12 +234,23 @@ class NDCG(_Discounted):
             raise MeasureError(f"short is 'allow' or 'zero': found {self.short!r}")
 
     def params(self) -> tuple[float, ...]:
+        """Whether a list shorter than the cut-off counts 0."""
         return (float(self.short == "zero"),)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MeanNDCG(_Discounted):
-    """The mean of NDCG@1, ..., NDCG@m over the whole list, as the LETOR evaluator reports it."""
+    """The mean of NDCG@1, ..., NDCG@m over the whole list, as the LETOR evaluator reports it.
+
+    Parameters
+    ----------
+    cutoff : None
+        Not allowed; the measure looks at the whole list.
+    gain : str or mapping, default="exp2"
+        "exp2" (2^l - 1), "linear" (l), or a table of gains by label, such as {0: 0, 1: 1, 2: 5}.
+    discount : str or sequence of float, default="log2"
+        "log2" (1/log2(1+p)), "letor" (1, 1, 1/log2 3, 1/log2 4, ...), or the values by position.
+    """
 
     name = "MeanNDCG"
     takes_cutoff = False

@@ -1,4 +1,4 @@
-"""Pair accuracy."""
+"""Pair accuracy: the share of pairs with different labels that are in the right order, in O(m log m)."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ def count_descents(value):
                     merged[place] = work[i]
                     i += 1
                 else:
-                    count += middle - i  # everything left in the first half stands above and is larger
+                    count += middle - i  # everything left in the first half is above and larger
                     merged[place] = work[j]
                     j += 1
         work, merged = merged, work
@@ -47,6 +47,7 @@ def pairs_of_equals(ascending):
 
 @kernel
 def pairs_formula(value, end, retrieved, best, table, params):
+    """Pair accuracy; ``value`` holds the labels."""
     size = len(value)
     right, ascending = count_descents(value)
     different = size * (size - 1) // 2 - pairs_of_equals(ascending)
@@ -63,10 +64,23 @@ def pairs_formula(value, end, retrieved, best, table, params):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Pairs(Measure):
-    """Pair accuracy: the share of pairs with different labels that stand in the right order.
+    """Pair accuracy: the share of pairs with different labels that are in the right order.
 
-    A score tie counts 1/2 under ``expected``, 0 under ``pessimistic``, 1 under ``optimistic``, by order under
-    ``stable``. 0/0 when all labels are equal. Documents that were not retrieved stand below all others, tied.
+    Parameters
+    ----------
+    cutoff : None
+        Not allowed; the measure looks at the whole list.
+
+    Notes
+    -----
+    A score tie counts 1/2 under ``expected``, 0 under ``pessimistic``, 1 under ``optimistic``, and by order under
+    ``stable``. The measure is 0/0 if all labels are equal. Documents that were not retrieved are below all others,
+    tied.
+
+    Examples
+    --------
+    >>> Pairs()([3.0, 2.0, 1.0], [2, 0, 1])
+    0.6666666666666666
     """
 
     name = "Pairs"

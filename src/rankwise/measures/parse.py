@@ -1,6 +1,7 @@
 """Read a measure from its spelling: ``nDCG(dcg='exp-log2')@10``, ``AP(rel=2)``, ``RR@10``.
 
-The grammar is ir-measures' own; the names are those of the registry, in any case, with their aliases.
+The grammar is that of ir-measures. Names are those of the registry, in upper or lower case, with their aliases.
+:func:`registered` lists the measures; :mod:`rankwise.measures.conventions` parses under the conventions of other tools.
 """
 
 import ast
@@ -11,7 +12,7 @@ from rankwise._errors import MeasureError
 from rankwise._registry import discover
 from rankwise.measures._base import BinaryMeasure, Measure
 
-# Where ir-measures means something else than rankwise when a parameter is left out.
+# Where a parameter that is left out has another default in ir-measures than in rankwise.
 IR_MEASURES_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"nDCG": {"dcg": "log2"}}
 
 
@@ -23,14 +24,27 @@ def registered() -> dict[str, type[Measure]]:
 def parse(
     spelling: Any, *, defaults: Mapping[str, Mapping[str, Any]] | None = None, rel: float | None = None
 ) -> Measure:
-    """The measure that ``spelling`` means.
+    """Read a measure from its spelling.
 
     Parameters
     ----------
-    spelling : a text in ir-measures' grammar; a measure, returned as it is; or an ir-measures object, which means
-        what ir-measures means (its short nDCG has linear gain)
-    defaults : parameters by measure name for what the text leaves out, as a convention of another tool sets them
-    rel : the smallest relevant label for binary measures that do not say their own
+    spelling : str, Measure or ir_measures measure
+        A text in ir-measures' grammar; a measure, which is returned as it is; or an ir-measures object, which keeps the
+        meaning that it has in ir-measures (its short nDCG has linear gain).
+    defaults : mapping of str to mapping, default=None
+        Parameters by measure name for what the text leaves out, as the convention of another tool sets them.
+    rel : float, default=None
+        The smallest relevant label for binary measures that do not state their own.
+
+    Returns
+    -------
+    Measure
+        The measure.
+
+    Raises
+    ------
+    MeasureError
+        If the text does not follow the grammar, or names an unknown measure or parameter.
 
     Examples
     --------
@@ -47,16 +61,16 @@ def parse(
         raise MeasureError(f"a measure is a text such as 'nDCG@10' or a measure object: found {spelling!r}")
     name, parameters, cutoff = _read(spelling)
     kind = _named(name, spelling)
-    settled = dict((defaults or {}).get(kind.name, {}))
+    given = dict((defaults or {}).get(kind.name, {}))
     if rel is not None and issubclass(kind, BinaryMeasure):
-        settled["rel"] = rel
+        given["rel"] = rel
     if "gains" in parameters:
-        settled.pop("dcg", None)  # a table replaces the gain that the convention would have taken
-    return kind.from_spelling(cutoff, {**settled, **parameters})
+        given.pop("dcg", None)  # a table replaces the gain of the convention
+    return kind.from_spelling(cutoff, {**given, **parameters})
 
 
 def _read(spelling: str) -> tuple[str, dict[str, Any], int | None]:
-    """(name, parameters, cut-off) of a text."""
+    """Split a text into name, parameters and cut-off."""
     problem = MeasureError(f"a measure is spelled name(parameter=value,...)@cutoff: found {spelling!r}")
     try:
         node = ast.parse(spelling.strip(), mode="eval").body
@@ -78,6 +92,7 @@ def _read(spelling: str) -> tuple[str, dict[str, Any], int | None]:
 
 
 def _named(name: str, spelling: str) -> type[Measure]:
+    """The registered class of this name or alias."""
     kinds = registered()
     by_name = {alias.lower(): kind for kind in kinds.values() for alias in (kind.name, *kind.aliases)}
     kind = by_name.get(name.lower())
@@ -87,6 +102,7 @@ def _named(name: str, spelling: str) -> type[Measure]:
 
 
 def _from_ir_measures(measure: Any) -> Measure:
+    """The measure that an ir-measures object stands for."""
     name = str(measure.NAME)
     parameters = dict(measure.params)
     cutoff = parameters.pop("cutoff", None)

@@ -1,4 +1,8 @@
-"""Precision, recall and success at a cut-off: how many relevant documents stand among the first k."""
+"""Precision, recall and success at a cut-off: how many relevant documents are among the first k.
+
+The three kernels share :func:`relevant_within`, the expected number of relevant documents above the cut-off, and
+:func:`first_relevant_block`, which :class:`~rankwise.measures.RR` uses, too.
+"""
 
 from dataclasses import dataclass
 
@@ -24,6 +28,7 @@ def relevant_within(value, end, retrieved, cut):
 
 @kernel
 def precision_formula(value, end, retrieved, best, table, params):
+    """P@k; ``params`` are k and whether a short list is divided by its own length."""
     if best.sum() == 0.0:
         return np.nan
     size = min(params[0], float(len(best))) if params[1] != 0.0 else params[0]
@@ -32,6 +37,7 @@ def precision_formula(value, end, retrieved, best, table, params):
 
 @kernel
 def recall_formula(value, end, retrieved, best, table, params):
+    """R@k."""
     relevant = best.sum()
     if relevant == 0.0:
         return np.nan
@@ -52,6 +58,7 @@ def first_relevant_block(value, end, stop):
 
 @kernel
 def success_formula(value, end, retrieved, best, table, params):
+    """Success@k."""
     if best.sum() == 0.0:
         return np.nan
     stop = int(min(params[0], float(retrieved)))
@@ -71,13 +78,16 @@ class P(BinaryMeasure):
 
     Parameters
     ----------
-    rel : a document is relevant when its label is at least this
-    short : what to divide by when the list is shorter than k: "k" (trec_eval), or "list", its own length (XGBoost)
-    cutoff : k, needed
+    cutoff : int
+        The cut-off k; required.
+    rel : float, default=1
+        A document is relevant if its label is at least this.
+    short : {"k", "list"}, default="k"
+        What to divide by if the list is shorter than k: k as in trec_eval, or its own length as in XGBoost.
 
     Notes
     -----
-    A query without a relevant document tells nothing about a ranker and counts as empty, here as in every measure.
+    A query without a relevant document cannot distinguish rankers and counts as empty, as in every measure.
     """
 
     short: str = "k"
@@ -93,12 +103,25 @@ class P(BinaryMeasure):
             raise MeasureError(f"short is 'k' or 'list': found {self.short!r}")
 
     def params(self) -> tuple[float, ...]:
+        """Whether a list shorter than k is divided by its own length."""
         return (float(self.short == "list"),)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class R(BinaryMeasure):
-    """Recall: R@k = (relevant documents in 1..k) / (relevant documents); 0/0 when no document is relevant."""
+    """Recall: R@k = (relevant documents in 1..k) / (relevant documents).
+
+    Parameters
+    ----------
+    cutoff : int
+        The cut-off k; required.
+    rel : float, default=1
+        A document is relevant if its label is at least this.
+
+    Notes
+    -----
+    The measure is 0/0 if no document is relevant.
+    """
 
     name = "R"
     aliases = ("Recall",)
@@ -108,7 +131,19 @@ class R(BinaryMeasure):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Success(BinaryMeasure):
-    """Success@k = 1 if any of the first k documents is relevant, else 0; empty when no document is relevant."""
+    """Success@k = 1 if any of the first k documents is relevant, else 0.
+
+    Parameters
+    ----------
+    cutoff : int
+        The cut-off k; required.
+    rel : float, default=1
+        A document is relevant if its label is at least this.
+
+    Notes
+    -----
+    A query without a relevant document counts as empty.
+    """
 
     name = "Success"
     needs_cutoff = True

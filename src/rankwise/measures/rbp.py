@@ -1,4 +1,4 @@
-"""Rank-biased precision."""
+"""Rank-biased precision: relevance discounted by a reader who goes on to the next document with probability p."""
 
 import math
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from rankwise.measures._base import BinaryMeasure
 
 @kernel
 def rbp_formula(value, end, retrieved, best, table, params):
+    """RBP; ``value`` holds 0/1 relevance, ``params`` the cut-off and the persistence."""
     if best.sum() == 0.0:
         return np.nan
     stop = int(min(params[0], float(retrieved)))
@@ -28,7 +29,7 @@ def rbp_formula(value, end, retrieved, best, table, params):
         if e - t == 1:
             total += inside * weight * (1.0 - persistence)
         else:
-            # 1 - p^within, where the difference of two numbers close to 1 would lose its digits if p is close to 1
+            # 1 - p^within; the plain difference would lose digits if p is close to 1
             total += (inside / (e - t)) * weight * -math.expm1(within * math.log(persistence))
         weight *= persistence**within
         t = e
@@ -41,9 +42,21 @@ class RBP(BinaryMeasure):
 
     Parameters
     ----------
-    p : persistence, between 0 and 1: the probability of looking at the next document
-    rel : a document is relevant when its label is at least this
-    cutoff : k, or None for the whole list
+    cutoff : int, default=None
+        The cut-off k; None for the whole list.
+    rel : float, default=1
+        A document is relevant if its label is at least this.
+    p : float, default=0.8
+        Persistence, between 0 and 1: the probability of looking at the next document.
+
+    Notes
+    -----
+    The measure is 0/0 if no document is relevant.
+
+    References
+    ----------
+    A. Moffat, J. Zobel (2008). Rank-biased precision for measurement of retrieval effectiveness. ACM Transactions on
+    Information Systems 27(1). doi:10.1145/1416950.1416952.
     """
 
     p: float = 0.8
@@ -57,10 +70,11 @@ class RBP(BinaryMeasure):
             raise MeasureError(f"the persistence p is between 0 and 1: found {self.p!r}")
 
     def params(self) -> tuple[float, ...]:
+        """The persistence."""
         return (self.p,)
 
     def spelling(self) -> dict[str, Any]:
-        # without rel, ir-measures means the graded form
+        """Parameters as they are printed, ``rel`` always among them: without it, ir-measures means the graded form."""
         return {"rel": self.rel, **super().spelling()}
 
     def _short_spelling(self) -> dict[str, Any]:

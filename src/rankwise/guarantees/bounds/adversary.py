@@ -1,15 +1,19 @@
 r"""The adversary of the lower bound: it forces floor(4 R^2 / gamma^2) - 1 mistakes on any deterministic ranker.
 
 Round i shows the rows R e_{i+1}, -R e_{i+1}, and R e_1 for every further document. Whatever ranking is published, the
-only relevant document is the first one, or, where that was ranked first, the second: never the top one. Yet
+only relevant document is the first one, or the second one if the first was ranked at the top. Yet
 
 .. math:: u_1 = -a, \qquad u_{i+1} = \pm a \text{ (plus where document 1 was relevant)}, \qquad a = 1/\sqrt{T + 1},
 
-is a unit vector that ranks all T rounds with margin 2 R a >= gamma. Two documents do not need e_1: there T is one more,
-and a = 1/sqrt(T). Every round costs 1/2 of AP at least and 1 - 1/log2(3) = 0.369 of NDCG. Since the max-pair perceptron
-makes at most 4 R^2 / gamma^2 mistakes, neither can be improved by more than one.
+is a unit vector that ranks all T rounds with margin 2 R a >= gamma. With two documents e_1 is not needed: T is larger
+by one, and a = 1/sqrt(T). Every round costs at least 1/2 of AP and 1 - 1/log2(3) = 0.369 of NDCG. Since the max-pair
+perceptron makes at most 4 R^2 / gamma^2 mistakes, neither bound can be improved by more than one.
 
 The paper has the construction with a quarter of the rounds, and attaches the signs to the wrong coordinates.
+
+References
+----------
+S. Chaudhuri, A. Tewari (2015). Perceptron-like algorithms for online learning to rank. arXiv:1508.00842.
 """
 
 import math
@@ -31,16 +35,16 @@ Vector = NDArray[np.float64]
 
 
 class Opponent(Protocol):
-    """What the adversary plays against: scores for rows, of which a higher one is ranked first, and learning.
+    """What the adversary plays against: a ranker that predicts and learns.
 
-    Before it has learned anything, ``predict`` may refuse with a ValueError, as fitted estimators do.
+    Before it has learned anything, ``predict`` may raise a ValueError, as unfitted estimators do.
     """
 
     def predict(self, X: Vector, /) -> ArrayLike:
-        """One score a row."""
+        """One score per row; a higher one is ranked first."""
 
     def partial_fit(self, query: Query, /) -> Any:
-        """Learn from one judged list."""
+        """Learn from one judged query."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +53,19 @@ class Adversary:
 
     Parameters
     ----------
-    gamma : margin that the comparator will have
-    radius : length of every row
-    documents : documents a round, 2 or more
+    gamma : float
+        Margin of the comparator.
+    radius : float, default=1.0
+        Norm of every row.
+    documents : int, default=3
+        Documents per round, 2 or more.
 
     Attributes
     ----------
-    rounds : how many mistakes are forced: floor(4 radius^2 / gamma^2), less 1 for three or more documents
-    features : dimensions of the rows
+    rounds : int
+        Number of forced mistakes: floor(4 radius^2 / gamma^2), less 1 for three or more documents.
+    features : int
+        Number of features of the rows.
 
     Examples
     --------
@@ -85,11 +94,13 @@ class Adversary:
 
     @property
     def rounds(self) -> int:
+        """The number of forced mistakes."""
         return self.features - self._fixed
 
     @property
     def features(self) -> int:
-        # Exactly, for the number that gamma is: 0.2 in binary is a little more than 1/5, so that 99 fit, not 100.
+        """The number of features of the rows."""
+        # Exact arithmetic: 0.2 in binary is a little more than 1/5, so 99 fit and not 100.
         return math.floor(4 * Fraction(self.radius) ** 2 / Fraction(self.gamma) ** 2)
 
     @property
@@ -98,7 +109,7 @@ class Adversary:
         return 1 if self.documents > 2 else 0
 
     def show(self, i: int) -> Vector:
-        """The rows of round ``i``, counted from 0; they do not depend on what has been played."""
+        """The rows of round ``i``, counted from 0; they do not depend on the earlier rounds."""
         X = np.zeros((self.documents, self.features))
         X[2:, 0] = self.radius
         X[0, i + self._fixed] = self.radius
@@ -106,7 +117,23 @@ class Adversary:
         return X
 
     def answer(self, order: ArrayLike) -> Vector:
-        """Labels for a published ranking (numbers of documents, best first): its top document is never relevant."""
+        """Labels for a published ranking; its top document is never relevant.
+
+        Parameters
+        ----------
+        order : array-like of int, shape (documents,)
+            Documents by position, numbered from 0.
+
+        Returns
+        -------
+        ndarray, shape (documents,)
+            Labels: 1 for one document, 0 for the others.
+
+        Raises
+        ------
+        RankwiseError
+            If ``order`` is no ranking of the documents.
+        """
         ranking = np.asarray(order)
         if not np.array_equal(np.sort(ranking), np.arange(self.documents)):
             raise RankwiseError(f"a ranking is an order of {self.documents} documents from 0 on: found {order!r}")
@@ -115,10 +142,21 @@ class Adversary:
         return labels
 
     def comparator(self, first_relevant: ArrayLike) -> Vector:
-        """The unit vector that ranks all rounds with the margin, given in which of them document 1 was relevant."""
+        """The unit vector that ranks all rounds with the margin.
+
+        Parameters
+        ----------
+        first_relevant : array-like of bool, shape (rounds,)
+            Whether document 1 was relevant, for every round.
+
+        Returns
+        -------
+        ndarray, shape (features,)
+            The comparator.
+        """
         signs = np.asarray(first_relevant, dtype=bool)
         if signs.shape != (self.rounds,):
-            raise RankwiseError(f"one answer a round, {self.rounds:,} in all: found shape {signs.shape}")
+            raise RankwiseError(f"one answer per round, {self.rounds:,} in all: found shape {signs.shape}")
         u = np.full(self.features, -1.0)
         u[self._fixed :][signs] = 1.0
         return u / math.sqrt(self.features)
@@ -126,13 +164,16 @@ class Adversary:
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """What was played: the rounds as judged lists, and the comparator that would have made no mistake.
+    """A finished game: the rounds as judged queries, and the comparator that makes no mistake on them.
 
     Attributes
     ----------
-    adversary : who showed the rounds
-    first_relevant : for each round whether its first document was the relevant one
-    mistakes : rounds in which the relevant document was not ranked first
+    adversary : Adversary
+        The adversary.
+    first_relevant : ndarray of bool, shape (rounds,)
+        Whether the first document was the relevant one, for every round.
+    mistakes : int
+        Rounds in which the relevant document was not ranked first.
     """
 
     adversary: Adversary
@@ -143,11 +184,11 @@ class Game:
         return len(self.first_relevant)
 
     def __iter__(self) -> Iterator[Query]:
-        """The judged lists of the rounds, made one by one."""
+        """The rounds as judged queries, one by one."""
         return (_judged(self.adversary, i, bool(first)) for i, first in enumerate(self.first_relevant))
 
     def queries(self) -> Queries:
-        """All rounds at once: rounds x documents rows of rounds + 1 features."""
+        """All rounds as one set of queries."""
         X, y = zip(*((query.X, query.y) for query in self), strict=True)
         return Queries.from_arrays(np.concatenate(X), np.concatenate(y), group=[self.adversary.documents] * len(self))
 
@@ -158,27 +199,30 @@ class Game:
 
     @one_blas_thread()
     def margin(self) -> float:
-        """The smallest gap that the comparator leaves between a relevant document and another, measured on the rows."""
+        """The smallest gap of the comparator between a relevant document and another, computed from the rows."""
         u = self.comparator
         scores = ((query.X @ u, query.y) for query in self)
         return min(float(s[y == 1].min() - s[y == 0].max()) for s, y in scores)
 
 
 def play(ranker: Opponent, adversary: Adversary) -> Game:
-    """Show the adversary's rounds to a ranker: it predicts, is told the labels, and learns.
+    """Play the adversary against a ranker: in every round it predicts, receives the labels, and learns.
 
-    A ranker that refuses to predict the first round, because it has learned nothing, publishes the documents in the
-    order in which they came, as weights of 0 would.
+    A ranker that cannot predict the first round, because it has learned nothing, publishes the documents in the order
+    in which they were given, as weights of 0 would.
 
     Parameters
     ----------
-    ranker : has ``predict(X)``, one score a row, and ``partial_fit(query)``; must be deterministic for the bound to
-        be about it, though no randomness helps against an answer that follows the published ranking
-    adversary : see :class:`Adversary`
+    ranker : object
+        Has ``predict(X)``, one score per row, and ``partial_fit(query)``. The bound is about deterministic rankers,
+        though no randomness helps against labels that are chosen after the published ranking.
+    adversary : Adversary
+        The adversary.
 
     Returns
     -------
-    game : :class:`Game`; its ``mistakes`` are ``adversary.rounds``
+    Game
+        The game; its ``mistakes`` are ``adversary.rounds``.
 
     Examples
     --------
@@ -204,23 +248,25 @@ def play(ranker: Opponent, adversary: Adversary) -> Game:
 
 
 def _scores(ranker: Opponent, X: Vector, i: int) -> ArrayLike:
+    """The ranker's scores; zeros in the first round if it cannot predict yet."""
     try:
         return ranker.predict(X)
     except ValueError:
-        if i > 0:  # by now it has learned
+        if i > 0:
             raise
         return np.zeros(len(X))
 
 
 def published(scores: ArrayLike, documents: int) -> NDArray[np.int64]:
-    """The ranking that a user sees: higher scores first, equal ones in the order in which they were given."""
+    """The ranking of these scores: higher scores first, equal ones in the order in which they were given."""
     s = np.asarray(scores, dtype=np.float64)
     if s.shape != (documents,) or not np.isfinite(s).all():
-        raise RankwiseError(f"predict gives one finite score a row, {documents} in all: found {scores!r}")
+        raise RankwiseError(f"predict gives one finite score per row, {documents} in all: found {scores!r}")
     return np.argsort(-s, kind="stable")
 
 
 def _judged(adversary: Adversary, i: int, first: bool) -> Query:
+    """Round ``i`` as a judged query."""
     y = np.zeros(adversary.documents)
     y[0 if first else 1] = 1.0
     return Query(X=adversary.show(i), y=y, qid=i, docid=None, weight=1.0, feature_names=None)

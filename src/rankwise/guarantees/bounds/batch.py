@@ -1,9 +1,9 @@
-r"""What learning from n lists costs in expectation, for convex losses: gradient descent and regularised minimisation.
+r"""The expected risk of learning from n queries with convex losses: gradient descent and regularised minimisation.
 
-L(w) is the risk, the expected loss of w on a new list; w* is the best w with norm(w) <= W, and L* its risk; G is the
-loss's Lipschitz constant (the largest l1 norm of its gradient with respect to the scores), so that one list's loss
-moves by at most G R times a move of w, R bounding every row; H = R^2 H1 is its smoothness in w. The length of the lists
-is nowhere. The expected risk E L(w) of what is learned is at most
+L(w) is the risk, the expected loss of w on a new query; w* is the best w with norm(w) <= W, and L* its risk; G is the
+loss's Lipschitz constant (the largest l1 norm of its gradient with respect to the scores), so that the loss of one
+query changes by at most G R times a change of w, where R bounds every row; H = R^2 H1 is its smoothness in w. The
+length of the lists does not enter. The expected risk E L(w) of what is learned is at most
 
 ======================= ============================================= ===============================
 function                bound                                         for
@@ -11,25 +11,34 @@ function                bound                                         for
 :func:`ogd_average`     L* + G W R/sqrt(n)                            one pass, averaged
 :func:`rerm`            L* + lambda W^2/2 + 2 (G R)^2/(lambda n)      regularised, any lambda
 :func:`rerm_best`       L* + 2 G W R/sqrt(n)                          lambda = 2 G R/(W sqrt(n))
-:func:`theorem_6`       L* + 2 G W R (8/n + sqrt(2/n))                the papers' lambda, mended
+:func:`theorem_6`       L* + 2 G W R (8/n + sqrt(2/n))                the papers' lambda, corrected
 :func:`ogd_smooth`      L* + sqrt(2 H W^2 L*/n) + 2 H W^2/n           smooth, nonnegative losses
 :func:`equation_8`      L* + 2 sqrt(2 H W^2 L*/n) + 8 H W^2/n         the same, as the paper has it
 ======================= ============================================= ===============================
 
-These are expectations over the sample, not statements about one sample: they hold on average over all the samples that
-might have been drawn, and are never to be mixed with the bounds of :mod:`rankwise.guarantees.bounds.uniform`. G, R and
-H are known beforehand and hold for every future query, not only for the sample.
+These are expectations over the sample, not statements about one sample: they hold on average over all samples that
+might have been drawn, and must not be mixed with the bounds of :mod:`rankwise.guarantees.bounds.uniform`. G, R and H
+are known beforehand and hold for every future query, not only for the sample.
+
+References
+----------
+A. Tewari, S. Chaudhuri (2015). Generalization error bounds for learning to rank: does the length of document lists
+matter? ICML, PMLR 37, 315-323.
+
+S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
+arXiv:1405.0591.
 """
 
 import math
+from dataclasses import replace
 
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
 
 CONVEX = Precondition("the loss is convex in the scores, with gradients of l1 norm G at most")
-INDEPENDENT = Precondition("the n lists are independent draws of one distribution")
-RADIUS = Precondition("radius bounds every row of every list to come, not only of the sample")
-EXPECTED = Precondition("it is true on average over samples of n lists")
-ONE_PASS = Precondition("w is the average of the iterates before each of n steps, from 0, one list a step")
+INDEPENDENT = Precondition("the n queries are independent draws of one distribution")
+RADIUS = Precondition("radius bounds every row of every future query, not only of the sample")
+EXPECTED = Precondition("it holds on average over samples of n queries")
+ONE_PASS = Precondition("w is the average of the iterates before each of n steps, from 0, one query per step")
 SMOOTH = Precondition("the loss is convex and 0 or more, and its gradient in w moves by H times a move of w at most")
 LAMBDA = "lambda was fixed before the data were seen"
 
@@ -37,12 +46,21 @@ LAMBDA = "lambda was fixed before the data were seen"
 def ogd_average(*, G: float, W: float, radius: float, n: int) -> Bound:
     r"""Online gradient descent, one pass, step W/(G R sqrt(n)), averaged: E L(w) - L(w*) <= G W R / sqrt(n).
 
-    Theorem 5 of the generalisation bounds prints sqrt(2) times as much.
+    Theorem 5 of Tewari and Chaudhuri (2015) prints sqrt(2) times as much.
+
+    Parameters
+    ----------
+    G : float
+        Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
+    W, radius : float
+        Norm of the comparator w*, and R, a bound on the norm of every row.
+    n : int
+        Number of queries.
 
     Notes
     -----
-    norm(w_{t+1} - w*)^2 <= norm(w_t - w*)^2 - 2 eta g_t (w_t - w*) + eta^2 (G R)^2. Added up, sum f_t(w_t) - f_t(w*)
-    <= W^2/(2 eta) + eta n (G R)^2/2, which is G W R sqrt(n) at this step; each w_t is independent of list t, and the
+    norm(w_{t+1} - w*)^2 <= norm(w_t - w*)^2 - 2 eta g_t (w_t - w*) + eta^2 (G R)^2. Summed up, sum f_t(w_t) - f_t(w*)
+    <= W^2/(2 eta) + eta n (G R)^2/2, which is G W R sqrt(n) at this step; each w_t is independent of query t, and the
     risk of the average is at most the average risk.
 
     Examples
@@ -73,20 +91,25 @@ def rerm(
 
     Parameters
     ----------
-    G : Lipschitz constant of the loss with respect to the largest score difference
-    W : norm of the comparator w*
-    radius : bounds every row
-    n : lists
-    lambda_ : alpha of the regulariser
-    gap : how far the objective at w is from its minimum, at most
-    fixed : whether lambda was fixed before the data were seen; a validated one was not
+    G : float
+        Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
+    W, radius : float
+        Norm of the comparator w*, and R, a bound on the norm of every row.
+    n : int
+        Number of queries.
+    lambda_ : float
+        Strength of the regulariser.
+    gap : float, default=0.0
+        How far the objective at w is at most above its minimum.
+    fixed : bool, default=None
+        Whether lambda was fixed before the data were seen; one chosen by validation was not.
 
     Notes
     -----
-    The objectives of two samples that differ in one list are both lambda-strongly convex, with the same regulariser:
-    their minimisers are 2 G R/(lambda n) apart at most, so the loss of a list moves by 2 (G R)^2/(lambda n) when that
-    list is replaced, which is by how much risk and training loss differ on average. w is within sqrt(2 gap/lambda) of
-    the minimiser.
+    The objectives of two samples that differ in one query are both lambda-strongly convex, with the same regulariser:
+    their minimisers are at most 2 G R/(lambda n) apart, so the loss of a query changes by 2 (G R)^2/(lambda n) when
+    that query is replaced, which bounds the mean difference of risk and training loss. w is within sqrt(2 gap/lambda)
+    of the minimiser.
 
     Examples
     --------
@@ -112,8 +135,24 @@ def rerm(
 
 
 def best_lambda(*, G: float, W: float, radius: float, n: int) -> float:
-    """The lambda that makes :func:`rerm` smallest: 2 G R/(W sqrt(n)).
+    """The lambda that minimises :func:`rerm`: 2 G R/(W sqrt(n)).
 
+    Parameters
+    ----------
+    G : float
+        Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
+    W, radius : float
+        Norm of the comparator w*, and R, a bound on the norm of every row.
+    n : int
+        Number of queries.
+
+    Returns
+    -------
+    float
+        lambda.
+
+    Examples
+    --------
     >>> best_lambda(G=2.0, W=1.0, radius=1.0, n=10_000)
     0.04
     """
@@ -123,34 +162,73 @@ def best_lambda(*, G: float, W: float, radius: float, n: int) -> float:
 
 
 def rerm_best(*, G: float, W: float, radius: float, n: int, gap: float = 0.0) -> Bound:
-    """Regularised minimisation with lambda = 2 G R/(W sqrt(n)): 2 G W R/sqrt(n), and what the gap costs.
+    """Regularised minimisation with lambda = 2 G R/(W sqrt(n)): 2 G W R/sqrt(n), plus the cost of the gap.
 
-    Half of it is the regulariser's, half the sample's.
+    Half of it is due to the regulariser, half to the sample.
+
+    Parameters
+    ----------
+    G : float
+        Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
+    W, radius : float
+        Norm of the comparator w*, and R, a bound on the norm of every row.
+    n : int
+        Number of queries.
+    gap : float, default=0.0
+        How far the objective at w is at most above its minimum.
     """
     lambda_ = best_lambda(G=G, W=W, radius=radius, n=n)
     whole = rerm(G=G, W=W, radius=radius, n=n, lambda_=lambda_, gap=gap, fixed=True)
-    return Bound(
+    return replace(
+        whole,
         name="Regularised minimisation, best lambda",
-        bounds=whole.bounds,
         statement="2 G W radius/sqrt(n) + G radius sqrt(2 gap/lambda), lambda = 2 G radius/(W sqrt(n))",
         value=2 * G * W * radius / math.sqrt(n) + whole.terms["unsolved"],
-        terms=whole.terms,
-        preconditions=whole.preconditions,
-        kind=whole.kind,
     )
 
 
 def gap_cost(*, G: float, radius: float, lambda_: float, gap: float) -> float:
-    """What an objective that is ``gap`` above its minimum may cost in risk: G R sqrt(2 gap/lambda)."""
+    """The risk that an objective ``gap`` above its minimum may cost: G R sqrt(2 gap/lambda).
+
+    Parameters
+    ----------
+    G : float
+        Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
+    radius : float
+        R, a bound on the norm of every row.
+    lambda_ : float
+        Strength of the regulariser.
+    gap : float
+        How far the objective at w is at most above its minimum.
+
+    Returns
+    -------
+    float
+        The cost.
+    """
     refuse_unless("gap_cost", above=0, G=G, radius=radius, lambda_=lambda_)
     refuse_unless("gap_cost", least=0, gap=gap)
     return G * radius * math.sqrt(2 * gap / lambda_)
 
 
 def theorem_6_lambda(*, G: float, W: float, radius: float, n: int) -> float:
-    """The lambda for which :func:`theorem_6` is true: sqrt((4 G^2 R^2/n) / (W^2/2 + 4 W^2/n)).
+    """The lambda for which :func:`theorem_6` holds: sqrt((4 G^2 R^2/n) / (W^2/2 + 4 W^2/n)).
 
-    Both papers print another one and use this one in the proof; see :mod:`rankwise.guarantees.bounds.printed`.
+    Both papers print another one and use this one in the proof.
+
+    Parameters
+    ----------
+    G : float
+        Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
+    W, radius : float
+        Norm of the comparator w*, and R, a bound on the norm of every row.
+    n : int
+        Number of queries.
+
+    Returns
+    -------
+    float
+        lambda.
     """
     refuse_unless("theorem_6_lambda", above=0, G=G, W=W, radius=radius)
     refuse_unless("theorem_6_lambda", least=1, n=n)
@@ -160,8 +238,19 @@ def theorem_6_lambda(*, G: float, W: float, radius: float, n: int) -> float:
 def theorem_6(*, G: float, W: float, radius: float, n: int, lambda_: float | None = None) -> Bound:
     """The papers' bound for regularised minimisation within the ball: 2 G W R (8/n + sqrt(2/n)).
 
-    True for the lambda of :func:`theorem_6_lambda` alone; give the ``lambda_`` that was used to have it checked.
+    It holds for the lambda of :func:`theorem_6_lambda` alone; if the ``lambda_`` that was used is given, it is checked.
     :func:`rerm_best` is smaller, by sqrt(2) and the term in 1/n.
+
+    Parameters
+    ----------
+    G : float
+        Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
+    W, radius : float
+        Norm of the comparator w*, and R, a bound on the norm of every row.
+    n : int
+        Number of queries.
+    lambda_ : float, default=None
+        The strength that was used.
 
     Examples
     --------
@@ -193,16 +282,20 @@ def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
 
     Parameters
     ----------
-    L_star : risk of w*, or more: the step W/(H W + sqrt(H^2 W^2 + 2 H L* n)) needs it
-    H : smoothness of the loss of a list in w, R^2 H1
-    W : norm of w*
-    n : lists
+    L_star : float
+        Risk of w*, or more; the step W/(H W + sqrt(H^2 W^2 + 2 H L* n)) depends on it.
+    H : float
+        Smoothness of the loss of a query in w, R^2 H1.
+    W : float
+        Norm of the comparator w*.
+    n : int
+        Number of queries.
 
     Notes
     -----
     A nonnegative H-smooth f has norm(grad f)^2 <= 2 H f, so the regret W^2/(2 eta) + (eta/2) sum norm(g_t)^2 is at most
-    W^2/(2 eta) + eta H sum f_t(w_t): E L(w) (1 - eta H) <= L* + W^2/(2 eta n). This step makes it smallest, and with
-    x = H W^2/n exactly L* + x + sqrt(x^2 + 2 x L*), the term ``sharp``.
+    W^2/(2 eta) + eta H sum f_t(w_t): E L(w) (1 - eta H) <= L* + W^2/(2 eta n). This step minimises it; the
+    minimum is L* + x + sqrt(x^2 + 2 x L*) with x = H W^2/n, the term ``sharp``.
 
     Examples
     --------
@@ -227,7 +320,19 @@ def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
 def equation_8(*, L_star: float, H: float, W: float, n: int) -> Bound:
     """Smooth gradient descent with the paper's own step and constants: L* + 2 sqrt(2 H W^2 L*/n) + 8 H W^2/n.
 
-    True for the step of its equation (7), which is smaller than that of :func:`ogd_smooth`, and never tighter.
+    It holds for the step of the paper's equation (7), which is smaller than that of :func:`ogd_smooth`, and is never
+    tighter.
+
+    Parameters
+    ----------
+    L_star : float
+        Risk of the best w of the ball, or more.
+    H : float
+        Smoothness of the loss of a query in w, R^2 H1.
+    W : float
+        Norm of the comparator w*.
+    n : int
+        Number of queries.
     """
     _refuse_smooth("equation_8", L_star, H, W, n)
     eta = W / (4 * H * W + 2 * math.sqrt(4 * (H * W) ** 2 + 2 * H * L_star * n))
@@ -244,6 +349,7 @@ def equation_8(*, L_star: float, H: float, W: float, n: int) -> Bound:
 
 
 def _refuse_smooth(where: str, L_star: float, H: float, W: float, n: int) -> None:
+    """Validate the numbers of the bounds for smooth losses."""
     refuse_unless(where, least=0, L_star=L_star)
     refuse_unless(where, above=0, H=H, W=W)
     refuse_unless(where, least=1, n=n)

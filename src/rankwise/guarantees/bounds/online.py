@@ -1,13 +1,13 @@
-r"""What an online ranker can lose at most: bounds on the losses and mistakes of one run, for any comparator u.
+r"""Bounds on the losses and mistakes of one online run, against any comparator u.
 
-M are the rounds with a mistake (pessimistic ties), L the sum of the losses of those rounds, phi_t the surrogate of
-round t at margin 1, and
+M is the set of rounds with a mistake (pessimistic ties), L the sum of the losses of those rounds, phi_t the surrogate
+of round t at margin 1, and
 
 .. math:: F(u) = \sum_{t \in M} \phi_t(X_t u).
 
-R is the radius of the rows, V the largest sum of a round's weights v (:class:`WeightFacts` has
-it); both may be those of the run itself. R may be the radius of each list around a centre of its own, because no
-surrogate here sees a constant that is added to all scores of a list.
+R is the radius of the rows and V the largest sum of a round's weights v (see :class:`WeightFacts`); both may be those
+of the run itself. R may be the radius of each query around its own centre, because adding a constant to all scores of a
+query changes no surrogate here.
 
 =============================== ==================================================== ==================================
 function                        bound                                                for
@@ -17,43 +17,51 @@ function                        bound                                           
 :func:`theorem_5`               L <= 2 F + 4 norm_u^2 R^2 kappa                      the same, eta = 1/(4 R^2 kappa)
 :func:`slam_mistakes`           theorem_s / (smallest positive v)                    mistakes of the SLAM perceptron
 :func:`worst_pair_mistakes`     F + 2 norm_u R sqrt(F) + 4 norm_u^2 R^2              mistakes of the max-pair perceptron
-:func:`printed_003`             as printed in the paper, for comparison              none without care
-:func:`online_to_batch`         L/n + sqrt(log(1/delta)/(2 n))                       mean risk, one pass over iid lists
+:func:`online_to_batch`         L/n + sqrt(log(1/delta)/(2 n))                       mean risk, one pass, iid queries
 =============================== ==================================================== ==================================
 
+Every function returns a :class:`~rankwise.guarantees.Bound` with every constant among its terms.
 c = 4 R^2 V + 2 margin/eta. Data that a unit vector separates by gamma have norm_u = 1/gamma and F = 0: see
 :func:`separable_loss`, :func:`separable_mistakes`, :func:`separable_worst_pair`.
 
-Bounds are for the perceptron as it runs, from w = 0: not for projected weights, nor for an average that is taken of w
-beside the run. Over several epochs M, F
-and L run over all presentations.
+The bounds are for the perceptron as it runs, from w = 0. They do not cover projected weights, nor an average of the
+weights. Over several epochs M, F and L range over all presentations.
+
+References
+----------
+S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
+arXiv:1405.0591.
+
+S. Chaudhuri, A. Tewari (2015). Perceptron-like algorithms for online learning to rank. arXiv:1508.00842.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
-
-# ------------------------------------------------------------------------------------------------------------ weights
-# What the bounds of the SLAM perceptron need to know about the weights v of the lists that it met.
+from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightFacts:
-    r"""Extremes of weights v over lists, from which every constant of the online bounds is made.
+    r"""Extremes of the weights v over queries, from which the constants of the online bounds are computed.
 
     Attributes
     ----------
-    V : largest sum of a list's weights
-    smallest : smallest positive weight; infinite if there is none
-    v_max : largest ratio of two positive weights of one list; 1 if there is none
-    longest : most documents of a list that have a positive weight: m for NDCG and AP at most, k for NDCG@k
-    steepest : largest (sum v)^2 / (smallest positive v) of a list
+    V : float
+        Largest sum of a query's weights.
+    smallest : float
+        Smallest positive weight; infinite if there is none.
+    v_max : float
+        Largest ratio of two positive weights of one query; 1 if there is none.
+    longest : int
+        Largest number of positive weights of a query: at most m for NDCG and AP, at most k for NDCG@k.
+    steepest : float
+        Largest (sum v)^2 / (smallest positive v) of a query.
 
     Examples
     --------
@@ -70,7 +78,20 @@ class WeightFacts:
 
     @classmethod
     def of(cls, v: ArrayLike, start: ArrayLike | None = None) -> "WeightFacts":
-        """Facts about weights ``v``, one a document; list q owns ``v[start[q]:start[q+1]]``, one list by default."""
+        """Compute the facts.
+
+        Parameters
+        ----------
+        v : array-like, shape (n_documents,)
+            Weights, 0 or more.
+        start : array-like of int, shape (n_queries + 1,), default=None
+            Query q owns ``v[start[q]:start[q+1]]``; None for one query.
+
+        Returns
+        -------
+        WeightFacts
+            The facts.
+        """
         weights = np.asarray(v, dtype=np.float64)
         bounds = np.array([0, len(weights)] if start is None else start, dtype=np.int64)
         if not np.isfinite(weights).all() or (weights < 0).any():
@@ -90,7 +111,7 @@ class WeightFacts:
         return cls(V=total, smallest=least, v_max=most / least, longest=len(positive), steepest=total**2 / least)
 
     def __or__(self, other: "WeightFacts") -> "WeightFacts":
-        """Facts about the lists of both: how a stream keeps them."""
+        """The facts about the queries of both; a stream accumulates them this way."""
         return WeightFacts(
             V=max(self.V, other.V),
             smallest=min(self.smallest, other.smallest),
@@ -103,23 +124,37 @@ class WeightFacts:
     def kappa(self) -> float:
         r"""The constant of norm(z)^2 <= 4 radius^2 kappa phi on a round with a mistake, z the gradient of phi.
 
-        The papers use ``longest * v_max``. A mistake means that some document with v > 0 is outscored and has a slack
-        of 1 or more, so phi is at least the smallest positive v, while norm(z) <= 2 radius sum v: (sum v)^2 /
-        (smallest positive v) will do, too, and is never larger for weights that add up to 1 or less. The smaller one.
+        The papers use ``longest * v_max``. On a mistake some document with v > 0 is outscored and has a slack of 1 or
+        more, so phi is at least the smallest positive v, while norm(z) <= 2 radius sum v. Hence (sum v)^2 / (smallest
+        positive v) is valid, too, and is never larger for weights that sum to 1 or less. The smaller one is returned.
         """
         return min(self.steepest, self.longest * self.v_max)
 
 
 RUN = Precondition("the weights w that rank during the run start at 0 and are not projected")
-F_SLAM = Precondition("F adds up the SLAM loss of u at margin 1 over the rounds with a mistake")
+F_SLAM = Precondition("F sums the SLAM loss of u at margin 1 over the rounds with a mistake")
 MARGIN_1 = Precondition("the perceptron runs with margin 1")
-F_WORST_PAIR = Precondition("F adds up the worst pair's hinge of u at margin 1 over the rounds with a mistake")
+F_WORST_PAIR = Precondition("F sums the worst pair's hinge of u at margin 1 over the rounds with a mistake")
 COVERED = Precondition("the weights v follow a rule that covers the measure, whatever the scores")
 
 
 def largest_root(*, F: float, b: float) -> float:
     r"""The largest x with x - F <= b sqrt(x), which is (b/2 + sqrt(F + b^2/4))^2 and at most F + b sqrt(F) + b^2.
 
+    Parameters
+    ----------
+    F : float
+        The constant, 0 or more.
+    b : float
+        The coefficient, 0 or more.
+
+    Returns
+    -------
+    float
+        The root.
+
+    Examples
+    --------
     >>> largest_root(F=0.0, b=3.0)
     9.0
     """
@@ -132,15 +167,26 @@ def theorem_s(
 ) -> Bound:
     r"""Theorem S: L <= F + norm_u sqrt(c F) + c norm_u^2, c = 4 R^2 V + 2 margin/eta, for any step eta.
 
-    With margin 0, the scale-free perceptron, c = 4 R^2 V and there is no step. Neither the length of the lists nor
-    the ratio of weights comes in, and no step has to be known in hindsight.
+    With margin 0, the scale-free perceptron, c = 4 R^2 V and there is no step. The bound depends neither on the length
+    of the lists nor on the ratio of weights, and no step has to be known in hindsight.
+
+    Parameters
+    ----------
+    F, norm_u : float
+        The cumulative surrogate loss of the comparator u over the rounds with a mistake, and its norm.
+    radius, V : float
+        R, the radius of the rows of every query, and the largest sum of a query's weights v.
+    eta : float, default=None
+        The step; required if the margin is above 0.
+    margin : float, default=1.0
+        The margin of the perceptron; 0 for the scale-free one.
 
     Notes
     -----
-    A is the weight of the active documents of a round, at least its loss and at most V; x the sum of A over M; z the
-    gradient. Activity means z u <= phi(u) - A, z w >= -margin A, norm(z) <= 2 R A. So after all rounds w u >= eta
-    (x - F) while norm(w)^2 <= eta^2 c x, hence x - F <= norm_u sqrt(c x); see :func:`largest_root`, which is a little
-    tighter than the closed form and is the term ``sharp``.
+    Let A be the weight of the active documents of a round, at least its loss and at most V, x the sum of A over M, and
+    z the gradient. Activity means z u <= phi(u) - A, z w >= -margin A, norm(z) <= 2 R A. So after all rounds w u >= eta
+    (x - F) while norm(w)^2 <= eta^2 c x, hence x - F <= norm_u sqrt(c x). The exact root, :func:`largest_root`, is a
+    little tighter than the closed form and is the term ``sharp``.
 
     Examples
     --------
@@ -175,26 +221,49 @@ def slam_mistakes(
     """Mistakes of the SLAM perceptron: Theorem S over the smallest positive weight v that any round had.
 
     A round whose loss is above 0 has an active document of positive weight, so x of Theorem S grows by ``smallest``.
+
+    Parameters
+    ----------
+    F, norm_u : float
+        The cumulative surrogate loss of the comparator u over the rounds with a mistake, and its norm.
+    radius, V : float
+        R, the radius of the rows of every query, and the largest sum of a query's weights v.
+    smallest : float
+        The smallest positive weight v of any round.
+    eta : float, default=None
+        The step; required if the margin is above 0.
+    margin : float, default=1.0
+        The margin of the perceptron; 0 for the scale-free one.
     """
     refuse_unless("slam_mistakes", above=0, smallest=smallest)
     loss = theorem_s(F=F, norm_u=norm_u, radius=radius, V=V, eta=eta, margin=margin)
     terms = dict(loss.terms)
     terms["sharp"] /= smallest
-    return Bound(
+    return replace(
+        loss,
         name="Theorem S, mistakes",
         bounds="rounds with a loss above 0",
         statement=f"(F + norm_u sqrt(c F) + c norm_u^2) / smallest, {_constant_text(margin)}",
         value=loss.value / smallest,
         terms=terms | {"smallest": smallest},
-        preconditions=loss.preconditions,
-        kind=loss.kind,
     )
 
 
 def fixed_step(*, F: float, norm_u: float, radius: float, kappa: float, eta: float) -> Bound:
-    """Gradient descent with a step that is small enough: L <= (F + norm_u^2/(2 eta)) / (1 - 2 eta R^2 kappa).
+    """Gradient descent with a small enough step: L <= (F + norm_u^2/(2 eta)) / (1 - 2 eta R^2 kappa).
 
-    Infinite, and marked as not applying, for eta >= 1/(2 R^2 kappa).
+    The value is infinite, and the bound does not apply, for eta >= 1/(2 R^2 kappa).
+
+    Parameters
+    ----------
+    F, norm_u : float
+        The cumulative surrogate loss of the comparator u over the rounds with a mistake, and its norm.
+    radius : float
+        R, the radius of the rows of every query.
+    kappa : float
+        The constant of :attr:`WeightFacts.kappa`.
+    eta : float
+        The step.
     """
     refuse_unless("fixed_step", least=0, F=F, norm_u=norm_u, radius=radius, kappa=kappa)
     refuse_unless("fixed_step", above=0, eta=eta)
@@ -214,7 +283,18 @@ def fixed_step(*, F: float, norm_u: float, radius: float, kappa: float, eta: flo
 def theorem_5(*, F: float, norm_u: float, radius: float, kappa: float, eta: float | None = None) -> Bound:
     """Theorem 5 of the perceptron of 2014: L <= 2 F + 4 norm_u^2 R^2 kappa, for the step 1/(4 R^2 kappa) alone.
 
-    Printed for eta = 1, for which it is false. Give the run's ``eta`` to have the step checked.
+    The paper prints it for eta = 1, for which it is false. If the run's ``eta`` is given, the step is checked.
+
+    Parameters
+    ----------
+    F, norm_u : float
+        The cumulative surrogate loss of the comparator u over the rounds with a mistake, and its norm.
+    radius : float
+        R, the radius of the rows of every query.
+    kappa : float
+        The constant of :attr:`WeightFacts.kappa`.
+    eta : float, default=None
+        The step of the run.
     """
     refuse_unless("theorem_5", least=0, F=F, norm_u=norm_u)
     refuse_unless("theorem_5", above=0, radius=radius, kappa=kappa)
@@ -243,7 +323,15 @@ def theorem_5(*, F: float, norm_u: float, radius: float, kappa: float, eta: floa
 def worst_pair_mistakes(*, F: float, norm_u: float, radius: float) -> Bound:
     """Mistakes of the max-pair perceptron: F + 2 norm_u R sqrt(F) + 4 norm_u^2 R^2, whatever the step.
 
-    F adds up the loss of the worst pair. Since a loss is at most 1, this bounds the cumulative loss, too.
+    F sums the loss of the worst pair. Since a loss is at most 1, this bounds the cumulative loss, too. Theorem 10 of
+    Chaudhuri and Tewari (2015).
+
+    Parameters
+    ----------
+    F, norm_u : float
+        The cumulative surrogate loss of the comparator u over the rounds with a mistake, and its norm.
+    radius : float
+        R, the radius of the rows of every query.
     """
     refuse_unless("worst_pair_mistakes", least=0, F=F, norm_u=norm_u, radius=radius)
     b = 2 * norm_u * radius
@@ -260,7 +348,19 @@ def worst_pair_mistakes(*, F: float, norm_u: float, radius: float) -> Bound:
 
 
 def separable_loss(*, gamma: float, radius: float, V: float, eta: float | None = None, margin: float = 1.0) -> Bound:
-    """Theorem S on separable lists: L <= c / gamma^2, however many rounds there are."""
+    """Theorem S on separable queries: L <= c / gamma^2, for any number of rounds.
+
+    Parameters
+    ----------
+    gamma : float
+        Margin by which a unit vector separates every query.
+    radius, V : float
+        R, the radius of the rows of every query, and the largest sum of a query's weights v.
+    eta : float, default=None
+        The step; required if the margin is above 0.
+    margin : float, default=1.0
+        The margin of the perceptron; 0 for the scale-free one.
+    """
     refuse_unless("separable_loss", above=0, gamma=gamma)
     whole = theorem_s(F=0.0, norm_u=1 / gamma, radius=radius, V=V, eta=eta, margin=margin)
     return _separable(whole, gamma, f"c / gamma^2, {_constant_text(margin)}")
@@ -269,63 +369,66 @@ def separable_loss(*, gamma: float, radius: float, V: float, eta: float | None =
 def separable_mistakes(
     *, gamma: float, radius: float, V: float, smallest: float, eta: float | None = None, margin: float = 1.0
 ) -> Bound:
-    """Mistakes of the SLAM perceptron on separable lists: c / (gamma^2 smallest positive v)."""
+    """Mistakes of the SLAM perceptron on separable queries: c / (gamma^2 smallest positive v).
+
+    Parameters
+    ----------
+    gamma : float
+        Margin by which a unit vector separates every query.
+    radius, V : float
+        R, the radius of the rows of every query, and the largest sum of a query's weights v.
+    smallest : float
+        The smallest positive weight v of any round.
+    eta : float, default=None
+        The step; required if the margin is above 0.
+    margin : float, default=1.0
+        The margin of the perceptron; 0 for the scale-free one.
+    """
     refuse_unless("separable_mistakes", above=0, gamma=gamma)
     whole = slam_mistakes(F=0.0, norm_u=1 / gamma, radius=radius, V=V, smallest=smallest, eta=eta, margin=margin)
     return _separable(whole, gamma, f"c / (gamma^2 smallest), {_constant_text(margin)}")
 
 
 def separable_worst_pair(*, gamma: float, radius: float) -> Bound:
-    """Mistakes of the max-pair perceptron on separable lists: 4 R^2 / gamma^2.
+    """Mistakes of the max-pair perceptron on separable queries: 4 R^2 / gamma^2.
 
     :mod:`rankwise.guarantees.bounds.adversary` forces all but one of them, rounded down, on any deterministic ranker.
+
+    Parameters
+    ----------
+    gamma : float
+        Margin by which a unit vector separates every query.
+    radius : float
+        R, the radius of the rows of every query.
     """
     refuse_unless("separable_worst_pair", above=0, gamma=gamma)
     whole = worst_pair_mistakes(F=0.0, norm_u=1 / gamma, radius=radius)
     return _separable(whole, gamma, "4 radius^2 / gamma^2")
 
 
-def printed_003(
-    *, F: float, norm_u: float, radius: float, v_max: float, m: int | None = None, k: int | None = None
-) -> Bound:
-    """The bounds of the online perceptron for ranking as they are printed, to be drawn beside :func:`theorem_s`.
-
-    With the length ``m`` of the longest list equation (19), which lacks v_max under the first root; with the cut-off
-    ``k`` equation (22), which has it. Both want the best eta, which depends on what the run will meet. By Theorem S
-    (19) is true all the same for every eta >= 1/(2 R^2 (m - 1)), and it is false for some that are smaller.
-    """
-    refuse_unless("printed_003", least=0, F=F, norm_u=norm_u, radius=radius)
-    refuse_unless("printed_003", least=1, v_max=v_max)
-    if m is not None and k is None:
-        name, length = "m", m
-    elif k is not None and m is None:
-        name, length = "k", k
-    else:
-        raise RankwiseError(f"printed_003 takes m for equation (19) or k for (22): found m={m}, k={k}")
-    refuse_unless("printed_003", least=1, **{name: length})
-    whole = 4 * norm_u**2 * length * radius**2
-    root = whole if k is None else whole * v_max
-    return Bound(
-        name="Equation (19)" if k is None else "Equation (22)",
-        bounds="cumulative loss",
-        statement=f"F + sqrt(4 norm_u^2 {name} radius^2{'' if k is None else ' v_max'} F) "
-        f"+ 4 norm_u^2 {name} radius^2 v_max",
-        value=F + math.sqrt(root * F) + whole * v_max,
-        terms={"F": F, "norm_u": norm_u, "radius": radius, "v_max": v_max, name: float(length)},
-        preconditions=(RUN, COVERED, F_SLAM, Precondition("eta is the best one for this F and norm_u in hindsight")),
-        status="as printed",
-        source=f"{'Theorem 6' if k is None else 'Theorem 8'} of the online perceptron for ranking",
-        kind="online",
-    )
-
-
 def online_to_batch(*, L: float, n: int, delta: float) -> Bound:
-    r"""What a run over n iid lists says about new ones: with probability 1 - delta over the lists
+    r"""The mean risk of the iterates of a run over n independent queries.
+
+    With probability 1 - delta over the queries
 
     .. math:: \frac1n \sum_t \text{Risk}(w_t) \le \frac{L}{n} + \sqrt{\frac{\log(1/\delta)}{2n}},
 
-    for the weights w_t before each round of any online ranker, by Hoeffding's inequality for martingales.
-    A ranker that draws one of the w_t at random has that risk.
+    for the weights w_t before each round of any online ranker, by Hoeffding's inequality for martingales. A ranker that
+    draws one of the w_t at random has that risk.
+
+    Parameters
+    ----------
+    L : float
+        Cumulative loss of the run; each loss is between 0 and 1.
+    n : int
+        Number of queries.
+    delta : float
+        Probability that the bound may fail.
+
+    References
+    ----------
+    N. Cesa-Bianchi, A. Conconi, C. Gentile (2004). On the generalization ability of on-line learning algorithms. IEEE
+    Transactions on Information Theory 50(9), 2050-2057. doi:10.1109/TIT.2004.833339.
 
     Examples
     --------
@@ -334,8 +437,7 @@ def online_to_batch(*, L: float, n: int, delta: float) -> Bound:
     """
     refuse_unless("online_to_batch", least=0, L=L)
     refuse_unless("online_to_batch", least=1, n=n)
-    if not 0 < delta < 1:
-        raise RankwiseError(f"online_to_batch: delta is between 0 and 1: found {delta!r}")
+    refuse_unless_chance("online_to_batch", delta=delta)
     if n < L * (1 - 1e-12):
         raise RankwiseError(f"online_to_batch: losses are at most 1, so L is at most n: found L={L!r}, n={n!r}")
     return Bound(
@@ -345,9 +447,9 @@ def online_to_batch(*, L: float, n: int, delta: float) -> Bound:
         value=L / n + math.sqrt(-math.log(delta) / (2 * n)),
         terms={"L": L, "n": float(n), "delta": delta},
         preconditions=(
-            Precondition("the n lists are independent draws of one distribution, each seen once"),
+            Precondition("the n queries are independent draws of one distribution, each seen once"),
             Precondition("the loss of a round is between 0 and 1"),
-            Precondition(f"it is true with probability {1 - delta:g} over the lists"),
+            Precondition(f"it holds with probability {1 - delta:g} over the queries"),
         ),
         ceiling=1.0,
         kind="online",
@@ -365,10 +467,12 @@ def _constant(where: str, radius: float, V: float, eta: float | None, margin: fl
 
 
 def _constant_text(margin: float) -> str:
+    """The formula of c in words."""
     return "c = 4 radius^2 V" + (" + 2 margin/eta" if margin > 0 else "")
 
 
 def _constant_terms(radius: float, V: float, eta: float | None, margin: float) -> dict[str, float]:
+    """The terms of c."""
     terms = {"radius": radius, "V": V}
     return terms if eta is None or margin == 0 else terms | {"margin": margin, "eta": eta}
 
@@ -376,16 +480,13 @@ def _constant_terms(radius: float, V: float, eta: float | None, margin: float) -
 def _separable(whole: Bound, gamma: float, statement: str) -> Bound:
     """The bound for u = u*/gamma and F = 0."""
     kept = {name: number for name, number in whole.terms.items() if name not in ("F", "norm_u", "sharp")}
-    return Bound(
+    return replace(
+        whole,
         name=f"{whole.name}, separable",
-        bounds=whole.bounds,
         statement=statement,
-        value=whole.value,
         terms={"gamma": gamma} | kept,
         preconditions=(
             *(one for one in whole.preconditions if not one.sentence.startswith("F ")),
-            Precondition("one unit vector ranks every list with all gaps of gamma or more"),
+            Precondition("one unit vector ranks every query with all gaps of gamma or more"),
         ),
-        source=whole.source,
-        kind=whole.kind,
     )

@@ -1,6 +1,15 @@
 r"""From what is optimised to what is measured: the smoothing error of NDCG, surrogates above losses, types one and two.
 
-All of it is about the lists at hand, not about lists to come.
+All bounds of this module are about the queries at hand, not about future queries. They compare a loss that a ranker
+minimises with the measure that is reported.
+
+References
+----------
+O. Chapelle, M. Wu (2010). Gradient descent optimization of smoothed information retrieval metrics. Information
+Retrieval 13(3), 216-235. doi:10.1007/s10791-009-9110-3.
+
+J. Xu, H. Li, T.-Y. Liu, Y. Peng, M. Lu, W.-Y. Ma. Direct optimization of evaluation measures in learning to rank.
+Microsoft Research Asia.
 """
 
 import math
@@ -26,21 +35,31 @@ def smoothing_error(
 
     .. math:: S = \min\Big((m-1) e^{-\mu/\sigma}, \; 2 \sum_{t=1}^{m-1} e^{-t^2 \mu/\sigma}\Big),
 
-    with mu the smallest squared gap between two scores. Where scores are tied mu is 0, and the bound is about NDCG with
+    with mu the smallest squared gap between two scores. If scores are tied, mu is 0, and the bound holds for NDCG with
     the tied documents in any order.
 
     Parameters
     ----------
-    scores : of the documents of one list
-    gains : theirs, 0 or more
-    sigma : how smooth
-    k : cut-off; the whole list by default
-    discounts : of positions 1, 2, ...; 1/log2(1 + position) by default
+    scores : array-like, shape (n_documents,)
+        Scores of one query.
+    gains : array-like, shape (n_documents,)
+        Gains of its documents, 0 or more.
+    sigma : float
+        Width of the smoothing.
+    k : int, default=None
+        Cut-off; None for the whole list.
+    discounts : array-like, default=None
+        Discounts of positions 1, 2, ...; None for 1/log2(1 + position).
+
+    Returns
+    -------
+    Bound
+        The bound, with every constant among its terms.
 
     Notes
     -----
     Position j averages gains with weights exp(-(s_i - s_(j))^2/sigma), in which its own document has at least the share
-    1/(1 + S): the others are (m - 1) at most, at gaps sqrt(mu), 2 sqrt(mu), ... on either side.
+    1/(1 + S): there are at most (m - 1) others, at gaps sqrt(mu), 2 sqrt(mu), ... on either side.
 
     Examples
     --------
@@ -53,9 +72,9 @@ def smoothing_error(
     m = len(s)
     discount = _discounts(m, k, discounts)
     ideal = math.fsum((np.sort(gain)[::-1] * discount).tolist())
-    share = math.fsum(discount.tolist()) / ideal if ideal > 0 else 0.0  # a list without gain has the value 0 for both
+    share = math.fsum(discount.tolist()) / ideal if ideal > 0 else 0.0  # without gains both values are 0
     gap = float(np.diff(np.sort(s)).min()) if m > 1 else math.inf
-    mu = gap * gap  # infinite rather than an error, where scores are huge
+    mu = gap * gap  # infinite rather than an error for huge scores
     S = min((m - 1) * math.exp(-mu / sigma), 2 * float(np.exp(-(np.arange(1, m) ** 2) * mu / sigma).sum()))
     largest = float(gain.max(initial=0.0))
     return Bound(
@@ -72,15 +91,22 @@ def smoothing_error(
 
 
 def surrogate_above_loss(surrogate: ArrayLike, losses: ArrayLike | None = None) -> Bound:
-    """Mean loss of the measure <= mean surrogate, over the same lists: what a low training loss certifies.
+    """Mean loss of the measure <= mean surrogate, over the same queries: what a low training loss certifies.
 
     For the SLAM loss with weights that cover the measure, the worst pair's hinge, the SVMmap hinge and the type two
-    losses it holds list by list, equal scores in the worst order, whatever made the scores.
+    losses it holds query by query, under pessimistic ties, for any scores.
 
     Parameters
     ----------
-    surrogate : one value a list
-    losses : 1 - measure of the same lists, pessimistic, to have the inequality checked on each
+    surrogate : array-like, shape (n_queries,)
+        The surrogate of every query.
+    losses : array-like, shape (n_queries,), default=None
+        1 - measure of the same queries under pessimistic ties; if given, the inequality is checked on each.
+
+    Returns
+    -------
+    Bound
+        The bound.
 
     Examples
     --------
@@ -94,32 +120,40 @@ def surrogate_above_loss(surrogate: ArrayLike, losses: ArrayLike | None = None) 
     if losses is not None:
         measured = _values("surrogate_above_loss", losses)
         if len(measured) != len(phi):
-            raise DataError(f"a surrogate and a loss for each list: found {len(phi):,} and {len(measured):,}")
+            raise DataError(f"a surrogate and a loss for each query: found {len(phi):,} and {len(measured):,}")
         below = bool((measured <= phi + 1e-9).all())
         terms["mean_loss"] = math.fsum(measured.tolist()) / len(measured)
     return Bound(
         name="Surrogate above loss",
-        bounds="mean of 1 - measure on these lists, ties in the worst order",
+        bounds="mean of 1 - measure on these queries, pessimistic ties",
         statement="mean surrogate",
         value=math.fsum(phi.tolist()) / len(phi),
         terms=terms,
-        preconditions=(Precondition("on every list the surrogate is at least 1 - measure", below),),
+        preconditions=(Precondition("on every query the surrogate is at least 1 - measure", below),),
         ceiling=1.0,
         kind="training",
     )
 
 
 def type_two_below_type_one(type_one: ArrayLike, *, margin: ArrayLike, achieved: ArrayLike) -> Bound:
-    """Mean type two loss <= mean type one loss, if on every list the margin is at least the measure achieved.
+    """Mean type two loss <= mean type one loss, if on every query the margin is at least the measure achieved.
 
-    Theorem 3 of direct optimisation, true for any nondecreasing function that is 0 or more. But its condition is hardly
-    ever met: with a measure above 0 it says that every perfect order beats every other order by that much.
+    Theorem 3 of Xu and others, which holds for any nondecreasing function that is 0 or more. Its condition is hardly
+    ever met: with a measure above 0 every perfect order must beat every other order by that much.
 
     Parameters
     ----------
-    type_one : loss of each list, phi(-measure)
-    margin : of each list, the smallest F(perfect) - F(imperfect) over all pairs of orders
-    achieved : measure of each list, by the order that its scores give
+    type_one : array-like, shape (n_queries,)
+        The loss phi(-measure) of each query.
+    margin : array-like, shape (n_queries,)
+        The smallest F(perfect) - F(imperfect) over all pairs of orders of each query.
+    achieved : array-like, shape (n_queries,)
+        The measure of each query, in the order of its scores.
+
+    Returns
+    -------
+    Bound
+        The bound.
 
     Examples
     --------
@@ -129,7 +163,7 @@ def type_two_below_type_one(type_one: ArrayLike, *, margin: ArrayLike, achieved:
     phi, gaps, measure = (_values("type_two_below_type_one", one) for one in (type_one, margin, achieved))
     if not len(phi) == len(gaps) == len(measure):
         raise DataError(
-            f"a loss, a margin and a measure for each list: found {len(phi):,}, {len(gaps):,} and {len(measure):,}"
+            f"a loss, a margin and a measure for each query: found {len(phi):,}, {len(gaps):,} and {len(measure):,}"
         )
     met = gaps >= measure
     return Bound(
@@ -139,7 +173,7 @@ def type_two_below_type_one(type_one: ArrayLike, *, margin: ArrayLike, achieved:
         value=math.fsum(phi.tolist()) / len(phi),
         terms={"n": float(len(phi)), "lists_with_the_margin": float(met.sum())},
         preconditions=(
-            Precondition("on every list each perfect order beats each other one by the measure", bool(met.all())),
+            Precondition("on every query each perfect order beats each other one by the measure", bool(met.all())),
             Precondition("both losses are made of the same nondecreasing function, which is 0 or more"),
         ),
         source="Theorem 3 of direct optimisation",
@@ -148,6 +182,7 @@ def type_two_below_type_one(type_one: ArrayLike, *, margin: ArrayLike, achieved:
 
 
 def _list(scores: ArrayLike, gains: ArrayLike) -> tuple[Floats, Floats]:
+    """Validate the scores and gains of one query."""
     s, gain = (_values("smoothing_error", one) for one in (scores, gains))
     if len(s) != len(gain):
         raise DataError(f"smoothing_error: a score and a gain for each document: found {len(s):,} and {len(gain):,}")
@@ -157,6 +192,7 @@ def _list(scores: ArrayLike, gains: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _values(where: str, values: ArrayLike) -> Floats:
+    """Validate a vector of finite numbers."""
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
         raise DataError(f"{where}: takes one finite number each, one or more of them: found {values!r:.80}")
@@ -164,6 +200,7 @@ def _values(where: str, values: ArrayLike) -> Floats:
 
 
 def _discounts(m: int, k: int | None, discounts: ArrayLike | None) -> Floats:
+    """Discounts of ``m`` positions, 0 beyond the cut-off."""
     if k is not None:
         refuse_unless("smoothing_error", least=1, k=k)
     found = 1 / np.log2(np.arange(2, m + 2)) if discounts is None else _values("smoothing_error", discounts)

@@ -1,12 +1,11 @@
-r"""From the lists that were learned from to those to come, for every w of a ball at once: bounds that hold whatever
-way w was found, convex loss or not.
+r"""The risk of every w of a ball at once: bounds that hold however w was found, for convex and non-convex losses.
 
-With probability 1 - delta over n independent lists, for every w with norm W at most,
+With probability 1 - delta over n independent queries, for every w of norm at most W,
 
 .. math:: L(w) \le \hat L(w) + 2 \, \text{Rad} + b \sqrt{\log(1/\delta) / (2n)},
 
 where L is the risk, L-hat the mean loss of the sample (``risk`` below), b the length of ONE interval that holds the
-losses of all lists, and Rad bounds the Rademacher complexity of the losses:
+losses of all queries, and Rad bounds the Rademacher complexity of the losses:
 
 =================== ============================================= ====================================
 function            2 Rad                                         for
@@ -19,12 +18,21 @@ function            2 Rad                                         for
                     C = 10 a sqrt((1 + 2 log(2 m n)) log2(2 d)/n) of size Rbar at most
 =================== ============================================= ====================================
 
-D(C) = 4 e if C >= 4 e, else C (1 + log(4 e/C)), with e = min(a, b): Dudley's integral. :func:`linf_erm` and
-:func:`l1_erm` bound how much more the minimiser of the sample risks than the best w of the ball.
+Every bound has every constant among its terms. D(C) = 4 e if C >= 4 e, else C (1 + log(4 e/C)), with e = min(a, b):
+Dudley's integral. :func:`linf_erm` and :func:`l1_erm` bound the excess risk of the minimiser of the sample over the
+best w of the ball.
 
-m, R, L2, G, b hold for every list to come and W is chosen before the data are seen: for the norm of a fitted w use
-:func:`rankwise.guarantees.bounds.uniform.for_fitted_norm`. Each bound holds alone: for the smallest of several see
-:func:`rankwise.guarantees.bounds.uniform.smallest`.
+m, R, L2, G and b hold for every future query, and W is chosen before the data are seen. A ball, or one of several
+bounds, that is chosen after the data were seen costs a smaller delta: :func:`for_fitted_norm` pays for the norm of a
+fitted w, and :func:`smallest` for the smallest of several bounds.
+
+References
+----------
+A. Tewari, S. Chaudhuri (2015). Generalization error bounds for learning to rank: does the length of document lists
+matter? ICML, PMLR 37, 315-323.
+
+O. Chapelle, M. Wu (2010). Gradient descent optimization of smoothed information retrieval metrics. Information
+Retrieval 13(3), 216-235. doi:10.1007/s10791-009-9110-3.
 """
 
 import math
@@ -35,12 +43,12 @@ from rankwise._errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.bounds.batch import INDEPENDENT
 
-ROWS = Precondition("radius bounds every row of every list to come, and m their length, not only in the sample")
-ENTRIES = Precondition("entry bounds every feature of every list to come, and m their length, not only in the sample")
+ROWS = Precondition("radius bounds every row of every future query, and m its length, not only in the sample")
+ENTRIES = Precondition("entry bounds every feature of every future query, and m its length, not only in the sample")
 BALL = Precondition("the ball of w was fixed before the data were seen")
 STEEP_L2 = Precondition("the loss is L2-Lipschitz in the l2 norm of the scores")
 STEEP_MAX = Precondition("the loss is G-Lipschitz in the largest score")
-SPAN = Precondition("every list's loss, at every w of the ball, is between low and low + b")
+SPAN = Precondition("the loss of every query, at every w of the ball, is between low and low + b")
 
 
 def l2_ball(
@@ -48,20 +56,23 @@ def l2_ball(
 ) -> Bound:
     r"""Losses that are L2-Lipschitz in the l2 norm: risk + sqrt(2 pi) L2 W R sqrt(m/n) + b sqrt(log(1/delta)/(2n)).
 
-    Theorem 1 of SmoothRank, mended: the printed one forgets that losses have to be bounded, and has larger constants.
-    L2 may be any bound on the l2 norm of the loss's gradient, its l1 norm included.
+    Theorem 1 of Chapelle and Wu (2010), corrected: the printed one omits that losses have to be bounded, and has larger
+    constants. L2 may be any bound on the l2 norm of the loss's gradient, for instance its l1 norm.
 
     Parameters
     ----------
-    risk : mean loss on the sample
-    L2 : Lipschitz constant with respect to the l2 norm of a list's scores
-    W : every w with norm(w) <= W
-    radius : bounds every row
-    m : documents of the longest list
-    n : lists
-    b : length of an interval that holds every list's loss
-    delta : how often it may be wrong
-    low : where that interval begins
+    risk : float
+        Mean loss on the sample.
+    L2 : float
+        Lipschitz constant with respect to the l2 norm of a query's scores.
+    W, radius : float
+        Radius of the ball of w, and R, a bound on the norm of every row.
+    m, n : int
+        Number of documents of the longest query, and number of queries.
+    b, delta : float
+        Length of an interval that holds the loss of every query, and the probability that the bound may fail.
+    low : float, default=0.0
+        Where that interval begins.
 
     Notes
     -----
@@ -94,8 +105,23 @@ def linf_ball(
 ) -> Bound:
     r"""Losses that are G-Lipschitz in the largest score: risk + 2 Rad + b sqrt(log(1/delta)/(2 n)).
 
-    Corollary 8 and Theorem 9 of the generalisation bounds, mended. The length m of the lists comes in as log2(2 m n)
-    alone, yet the constants are such that :func:`l2_ball` is smaller in any practice.
+    Corollary 8 and Theorem 9 of Tewari and Chaudhuri (2015), corrected. The length m of the lists enters only as
+    log2(2 m n), yet the constants are such that :func:`l2_ball` is smaller in practice.
+
+    Parameters
+    ----------
+    risk : float
+        Mean loss on the sample.
+    G : float
+        Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
+    W, radius : float
+        Radius of the ball of w, and R, a bound on the norm of every row.
+    m, n : int
+        Number of documents of the longest query, and number of queries.
+    b, delta : float
+        Length of an interval that holds the loss of every query, and the probability that the bound may fail.
+    low : float, default=0.0
+        Where that interval begins.
 
     Notes
     -----
@@ -122,7 +148,19 @@ def linf_ball(
 
 
 def linf_erm(*, G: float, W: float, radius: float, m: int, n: int, b: float, delta: float) -> Bound:
-    """How much more the sample's minimiser risks than the best w: 2 Rad + 2 b sqrt(log(2/delta)/(2 n))."""
+    """Excess risk of the sample's minimiser over the best w of the ball: 2 Rad + 2 b sqrt(log(2/delta)/(2 n)).
+
+    Parameters
+    ----------
+    G : float
+        Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
+    W, radius : float
+        Radius of the ball of w, and R, a bound on the norm of every row.
+    m, n : int
+        Number of documents of the longest query, and number of queries.
+    b, delta : float
+        Length of an interval that holds the loss of every query, and the probability that the bound may fail.
+    """
     _refuse("linf_erm", n, delta, b=b, G=G, W=W, radius=radius, m=m)
     terms, rad = _linf_complexity(G, W, radius, m, n, b)
     return _excess_bound(
@@ -139,8 +177,25 @@ def l1_ball(
 ) -> Bound:
     r"""Sparse weights: for every w of l1 norm W1 at most, risk + 2 Rad + b sqrt(log(1/delta)/(2 n)).
 
-    Corollary 11 and Theorem 12 of the generalisation bounds, mended: features are bounded entry by entry, and their
-    number d comes in as log2(2 d).
+    Corollary 11 and Theorem 12 of Tewari and Chaudhuri (2015), corrected: features are bounded entry by entry, and
+    their number d enters as log2(2 d).
+
+    Parameters
+    ----------
+    risk : float
+        Mean loss on the sample.
+    G : float
+        Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
+    W1, entry : float
+        l1 radius of the ball of w, and a bound on the absolute value of every feature.
+    d : int
+        Number of features.
+    m, n : int
+        Number of documents of the longest query, and number of queries.
+    b, delta : float
+        Length of an interval that holds the loss of every query, and the probability that the bound may fail.
+    low : float, default=0.0
+        Where that interval begins.
 
     Notes
     -----
@@ -162,7 +217,21 @@ def l1_ball(
 
 
 def l1_erm(*, G: float, W1: float, entry: float, d: int, m: int, n: int, b: float, delta: float) -> Bound:
-    """How much more the minimiser over the l1 ball risks than the best: 2 Rad + 2 b sqrt(log(2/delta)/(2 n))."""
+    """Excess risk of the minimiser over the l1 ball: 2 Rad + 2 b sqrt(log(2/delta)/(2 n)).
+
+    Parameters
+    ----------
+    G : float
+        Lipschitz constant of the loss in the largest score: the largest l1 norm of its gradient.
+    W1, entry : float
+        l1 radius of the ball of w, and a bound on the absolute value of every feature.
+    d : int
+        Number of features.
+    m, n : int
+        Number of documents of the longest query, and number of queries.
+    b, delta : float
+        Length of an interval that holds the loss of every query, and the probability that the bound may fail.
+    """
     _refuse("l1_erm", n, delta, b=b, G=G, W1=W1, entry=entry, m=m)
     refuse_unless("l1_erm", least=1, d=d)
     terms, rad = _l1_complexity(G, W1, entry, d, m, n, b)
@@ -178,6 +247,20 @@ def l1_erm(*, G: float, W1: float, entry: float, d: int, m: int, n: int, b: floa
 def dudley(*, C: float, largest: float) -> float:
     """The smallest 4 alpha + C log(largest/alpha) over alpha up to ``largest``, at alpha = min(largest, C/4).
 
+    Parameters
+    ----------
+    C : float
+        The coefficient of the logarithm.
+    largest : float
+        The largest alpha.
+
+    Returns
+    -------
+    float
+        The minimum.
+
+    Examples
+    --------
     >>> dudley(C=8.0, largest=1.0), dudley(C=0.0, largest=1.0)
     (4.0, 0.0)
     """
@@ -187,6 +270,7 @@ def dudley(*, C: float, largest: float) -> float:
 
 
 def _linf_complexity(G: float, W: float, radius: float, m: int, n: int, b: float) -> tuple[dict[str, float], float]:
+    """(terms, Rad) of the l2 ball."""
     a = G * W * radius
     C = 10 * a * math.sqrt((1 + 4 * math.log2(2 * m * n)) / n)
     rad = min(a, b / 2, dudley(C=C, largest=min(a, b)))
@@ -196,6 +280,7 @@ def _linf_complexity(G: float, W: float, radius: float, m: int, n: int, b: float
 def _l1_complexity(
     G: float, W1: float, entry: float, d: int, m: int, n: int, b: float
 ) -> tuple[dict[str, float], float]:
+    """(terms, Rad) of the l1 ball."""
     a = G * W1 * entry
     C = 10 * a * math.sqrt((1 + 2 * math.log(2 * m * n)) * math.log2(2 * d) / n)
     rad = min(a, b / 2, dudley(C=C, largest=min(a, b)))
@@ -212,6 +297,7 @@ def _risk_bound(
     preconditions: tuple[Precondition, ...],
     source: str,
 ) -> Bound:
+    """The bound risk + complexity + tail."""
     b, delta, low = terms["b"], terms["delta"], terms["low"]
     refuse_unless(name, risk=risk, low=low)
     if not -1e-12 * b <= risk - low <= b * (1 + 1e-12):
@@ -227,7 +313,7 @@ def _risk_bound(
             SPAN,
             INDEPENDENT,
             BALL,
-            Precondition(f"it is true with probability {1 - delta:g} over the lists, for every w of the ball at once"),
+            Precondition(f"it holds with probability {1 - delta:g} over the queries, for every w of the ball at once"),
         ),
         source=source,
         ceiling=low + b,
@@ -238,6 +324,7 @@ def _risk_bound(
 def _excess_bound(
     name: str, rad: float, terms: dict[str, float], preconditions: tuple[Precondition, ...], source: str
 ) -> Bound:
+    """The bound 2 Rad + tail on the excess risk of the minimiser."""
     b, n, delta = terms["b"], terms["n"], terms["delta"]
     tail = 2 * b * math.sqrt(math.log(2 / delta) / (2 * n))
     return Bound(
@@ -248,11 +335,11 @@ def _excess_bound(
         terms=terms | {"complexity": 2 * rad, "tail": tail},
         preconditions=(
             *preconditions,
-            Precondition("one interval of length b holds the loss of every list at every w of the ball"),
+            Precondition("one interval of length b holds the loss of every query at every w of the ball"),
             INDEPENDENT,
             BALL,
             Precondition("w minimises the sample's mean loss over the ball"),
-            Precondition(f"it is true with probability {1 - delta:g} over the lists"),
+            Precondition(f"it holds with probability {1 - delta:g} over the queries"),
         ),
         source=source,
         ceiling=b,
@@ -261,31 +348,42 @@ def _excess_bound(
 
 
 def _refuse(where: str, n: int, delta: float, *, b: float, m: int, **constants: float) -> None:
+    """Validate the numbers that all these bounds share."""
     refuse_unless(where, above=0, b=b, **constants)
     refuse_unless(where, least=1, m=m, n=n)
     refuse_unless_chance(where, delta=delta)
 
 
-# ------------------------------------------------------------------------------------------------------------- fitted
-# From bounds fixed in advance to the one that is reported: the norm that was fitted, and the smallest of several.
-#
-# A bound for a ball, at one delta, is about that ball alone. Whoever looks at the data before choosing the ball, or
-# before choosing between bounds, has to pay for the choice with a smaller delta.
-
+# ---------------------------------------------------------------------------------- paying for choices after seeing
+# data
 
 FIRST_BALL = Precondition("W_0 was fixed before the data were seen")
 
 
 def ball_index(*, norm: float, W_0: float) -> int:
-    """The first j with norm <= W_0 2^j: which of the balls fixed in advance holds a fitted w.
+    """The first j with norm <= W_0 2^j: the smallest of the balls fixed in advance that holds a fitted w.
 
+    Parameters
+    ----------
+    norm : float
+        Norm of the fitted w.
+    W_0 : float
+        Radius of the first ball.
+
+    Returns
+    -------
+    int
+        j.
+
+    Examples
+    --------
     >>> [ball_index(norm=norm, W_0=1.0) for norm in (0.0, 1.0, 1.01, 2.0, 5.0)]
     [0, 0, 1, 1, 3]
     """
     refuse_unless("ball_index", least=0, norm=norm)
     refuse_unless("ball_index", above=0, W_0=W_0)
     j = 0
-    while math.ldexp(W_0, j) < norm:  # no logarithm, which rounds
+    while math.ldexp(W_0, j) < norm:  # a logarithm would round
         j += 1
     return j
 
@@ -293,24 +391,29 @@ def ball_index(*, norm: float, W_0: float) -> int:
 def for_fitted_norm(make: Callable[[float, float], Bound], *, norm: float, W_0: float, delta: float) -> Bound:
     r"""A uniform bound for a w whose norm was not known in advance: W_j = W_0 2^j at delta_j = delta/((j+1)(j+2)).
 
-    All the balls W_0, 2 W_0, 4 W_0, ... are fixed in advance and their deltas add up to delta, so with probability
-    1 - delta every one of the bounds holds, that of the first ball with w in it, too.
+    All the balls W_0, 2 W_0, 4 W_0, ... are fixed in advance and their deltas sum to delta, so with probability 1 -
+    delta every one of the bounds holds, in particular that of the first ball that contains w.
 
     Parameters
     ----------
-    make : gives the bound of a ball of radius W at a level delta; what depends on the ball, as the interval of the
-        losses does, depends on W there, as in the example
-    norm : of the fitted w
-    W_0 : radius of the first ball, chosen before the data were seen
-    delta : how often the whole may be wrong
+    make : callable
+        (W, delta) -> the bound of a ball of radius W at level delta. What depends on the ball, such as the interval of
+        the losses, depends on W there, as in the example.
+    norm : float
+        Norm of the fitted w.
+    W_0 : float
+        Radius of the first ball, chosen before the data were seen.
+    delta : float
+        Probability that the whole may fail.
 
     Returns
     -------
-    bound : with j, W_0, delta_j and the fitted norm among its terms
+    Bound
+        With j, W_0, delta_j and the fitted norm among its terms.
 
     Examples
     --------
-    >>> from rankwise.guarantees.bounds.uniform import l2_ball
+    >>> from rankwise.guarantees import l2_ball
     >>> def make(W, delta):
     ...     return l2_ball(risk=0.1, L2=1.0, W=W, radius=1.0, m=10, n=10**6, b=1 + 2 * W, delta=delta)
     >>> bound = for_fitted_norm(make, norm=3.0, W_0=1.0, delta=0.05)
@@ -330,30 +433,39 @@ def for_fitted_norm(make: Callable[[float, float], Bound], *, norm: float, W_0: 
         preconditions=(
             *(one for one in alone.preconditions if not _about_the_ball(one)),
             FIRST_BALL,
-            Precondition(f"it is true with probability {1 - delta:g} over the lists, for every w at once"),
+            Precondition(f"it holds with probability {1 - delta:g} over the queries, for every w at once"),
         ),
     )
 
 
 def smallest(*makers: Callable[[float], Bound], delta: float, unverified: bool = False) -> Bound:
-    """The smallest of several bounds on the same number, each made at delta divided by how many they are.
+    """The smallest of several bounds on the same number, each computed at delta divided by their number.
 
-    Bounds that are ``unverified`` are left out unless asked for, before delta is divided; what does not apply counts
-    in the division, since whether it applies may depend on the data.
+    Bounds that are ``unverified`` are left out unless asked for, before delta is divided. Bounds that do not apply
+    count in the division, since whether they apply may depend on the data.
 
     Parameters
     ----------
-    makers : each gives its bound at a level delta, as in ``lambda delta: l2_ball(delta=delta, ...)``
-    delta : how often the smallest may be wrong
-    unverified : whether bounds may be used that rest on constants that nobody checked
+    *makers : callable
+        Each returns its bound at a level delta, as in ``lambda delta: l2_ball(delta=delta, ...)``.
+    delta : float
+        Probability that the smallest may fail.
+    unverified : bool, default=False
+        Whether to use bounds that rest on unchecked constants.
 
     Returns
     -------
-    bound : the smallest one that applies, with ``compared`` and ``delta_each`` among its terms
+    Bound
+        The smallest one that applies, with ``compared`` and ``delta_each`` among its terms.
+
+    Raises
+    ------
+    RankwiseError
+        If no bound is verified, none applies, or they do not bound the same number from above.
 
     Examples
     --------
-    >>> from rankwise.guarantees.bounds.uniform import l2_ball, linf_ball
+    >>> from rankwise.guarantees import l2_ball, linf_ball
     >>> known = {"risk": 0.1, "W": 1.0, "radius": 1.0, "m": 10, "n": 10_000, "b": 3.0}
     >>> def scores(delta):
     ...     return l2_ball(L2=1.5, delta=delta, **known)
@@ -380,15 +492,17 @@ def smallest(*makers: Callable[[float], Bound], delta: float, unverified: bool =
         name=f"{best.name}, smallest of {len(kept)}",
         terms=dict(best.terms) | {"compared": float(len(kept)), "delta_each": each},
         preconditions=(
-            *(one for one in best.preconditions if not one.sentence.startswith("it is true with probability")),
-            Precondition(f"it is true with probability {1 - delta:g} over the lists"),
+            *(one for one in best.preconditions if not one.sentence.startswith("it holds with probability")),
+            Precondition(f"it holds with probability {1 - delta:g} over the queries"),
         ),
     )
 
 
 def _about_the_ball(condition: Precondition) -> bool:
-    return condition.sentence.startswith(("the ball of w", "it is true with probability"))
+    """Whether a condition is about one ball, and is replaced for a sequence of balls."""
+    return condition.sentence.startswith(("the ball of w", "it holds with probability"))
 
 
 def _at_delta_j(statement: str) -> str:
+    """The statement in the names of ball j."""
     return statement.replace("delta", "delta_j").replace(" W ", " W_j ").replace("W1", "W_j")

@@ -1,21 +1,26 @@
-r"""Betting against a mean: whoever would have grown rich by betting that the mean is above m has refuted m.
+r"""Confidence bounds for a mean by betting: a mean m is refuted if bets against it would have multiplied the capital.
 
 A gambler bets, value after value, that values x in [0, 1] are above m on average:
 
 .. math:: K_t(m) = \prod_{i \le t} \big(1 + \min(\lambda_i, c/m) \, (x_i - m)\big).
 
 Each bet is made before its value is seen, and no bet can lose more than the share c of the capital. If the mean is m or
-less, the game is fair or worse: by Ville's inequality K ever reaches 1/alpha with probability alpha at most. So every m
+less, the game is fair or worse: by Ville's inequality K ever reaches 1/alpha with probability at most alpha. So every m
 with a K_t(m) >= 1/alpha is refuted. Each factor falls as m grows, so these m are an interval from 0 on, whose end is a
 lower bound on the mean; the upper bound is one minus that of 1 - x.
 
-How much is bet is an estimate, from the values before, of what makes capital grow fastest (Waudby-Smith and Ramdas):
+The size of a bet estimates, from the earlier values, what makes the capital grow fastest:
 
 .. math:: \lambda_i = \sqrt{\frac{2 \log(1/\alpha)}{n \, \hat\sigma^2_{i-1}}}, \qquad
           \hat\sigma^2_i = \frac{1/4 + \sum_{j \le i} (x_j - \hat\mu_j)^2}{i + 1}, \qquad
           \hat\mu_i = \frac{1/2 + \sum_{j \le i} x_j}{i + 1},
 
-with i log(i + 1) in place of n where the number of values is not known in advance.
+with i log(i + 1) in place of n if the number of values is not known in advance.
+
+References
+----------
+I. Waudby-Smith, A. Ramdas (2024). Estimating means of bounded random variables by betting. Journal of the Royal
+Statistical Society B 86(1), 1-27. doi:10.1093/jrsssb/qkad009.
 """
 
 import math
@@ -25,26 +30,36 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# The share c of the capital that may be lost at once. Any number below 1 is valid, and the authors name 1/2 and 3/4. On
-# Bernoulli samples of 5 to 50 values with a mean of 0.95, 3/4 gives intervals that are 12 to 18 % narrower; on those
-# with a mean of 0.5 or 0.8 it makes 3 % at most, from 50 values on.
+# The share c of the capital that may be lost at once. Any number below 1 is valid; the authors name 1/2 and 3/4. On
+# Bernoulli samples of 5 to 50 values with a mean of 0.95, 3/4 gives intervals that are 12 to 18 % narrower; with a mean
+# of 0.5 or 0.8 the difference is at most 3 % from 50 values on.
 SHARE = 0.75
-# How near the end of the interval is found; what is returned is on the safe side of it.
+# Accuracy of the end of the interval; the returned value is on the safe side of it.
 ACCURACY = 1e-9
-# Numbers handled together when many values meet a grid of means.
+# Largest number of array entries at a time, values x grid of means.
 _TOGETHER = 1 << 18
 
 
 class BetMoments:
-    """Mean and variance of the values so far, pulled to 1/2 and 1/4, as the next bet may know them."""
+    """Mean and variance of the values so far, shrunk towards 1/2 and 1/4; the next bet may use them."""
 
     def __init__(self) -> None:
         self.count, self.total, self.squares = 0, 0.0, 0.0
 
     def before(self, x: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance before each of the next values; afterwards these belong to the past.
+        """Mean and variance before each of the next values, which are then added.
 
-        However values are divided into calls, the same bits come out.
+        The result is the same to the bit however the values are divided into calls.
+
+        Parameters
+        ----------
+        x : ndarray, shape (n,)
+            The next values.
+
+        Returns
+        -------
+        means, variances : ndarray, shape (n,)
+            Before each value.
         """
         place = self.count + np.arange(1, len(x) + 1)
         totals = np.add.accumulate(np.concatenate([[self.total], x]))
@@ -57,9 +72,19 @@ class BetMoments:
 
 
 def bets(x: Floats, alpha: float) -> Floats:
-    """The sizes lambda of the bets on rows of values in [0, 1], all of one length n that is known beforehand.
+    """The sizes lambda of the bets on rows of values in [0, 1] of a length n that is known beforehand.
 
-    ``x`` has any number of leading axes; the last is the order of play.
+    Parameters
+    ----------
+    x : ndarray, shape (..., n)
+        Values; the last axis is the order of the bets.
+    alpha : float
+        The level.
+
+    Returns
+    -------
+    ndarray, shape (..., n)
+        The sizes.
     """
     n = x.shape[-1]
     place = np.arange(1, n + 1)
@@ -72,7 +97,7 @@ def bets(x: Floats, alpha: float) -> Floats:
 
 
 def log_wealth(x: Floats, sizes: Floats, m: Floats) -> Floats:
-    """The logarithm of the largest capital on the way, for each row of values and its own mean m."""
+    """The logarithm of the largest capital over time, for each row of values and its own mean m."""
     with np.errstate(divide="ignore"):
         most = SHARE / m[..., None]  # anything may be bet against m = 0
     growth = np.log1p(np.minimum(sizes, most) * (x - m[..., None]))
@@ -80,9 +105,21 @@ def log_wealth(x: Floats, sizes: Floats, m: Floats) -> Floats:
 
 
 def lower_end(x: Floats, alpha: float) -> Floats:
-    """The largest refuted mean of each row of values in [0, 1], found by bisection; 0 where none is.
+    """The largest refuted mean of each row of values in [0, 1], by bisection; 0 if none is refuted.
 
-    Too small by ``ACCURACY`` at most, never too large.
+    The result is too small by at most ``ACCURACY`` and never too large.
+
+    Parameters
+    ----------
+    x : ndarray, shape (..., n)
+        Values; the last axis is the order of the bets.
+    alpha : float
+        The level.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        A lower bound on the mean of each row.
     """
     sizes, wanted = bets(x, alpha), math.log(1 / alpha)
     refuted, kept = np.zeros(x.shape[:-1]), np.ones(x.shape[:-1])
@@ -94,12 +131,14 @@ def lower_end(x: Floats, alpha: float) -> Floats:
 
 
 class LowerGrid:
-    """The capital against every mean of a grid, kept up value by value in bounded memory: a lower bound at all times.
+    """A lower bound at all times: the capital against every mean of a grid, updated in bounded memory.
 
     Parameters
     ----------
-    alpha : how often the bound may ever be wrong
-    steps : the grid is 0, 1/steps, ..., 1; the bound is rounded down to it
+    alpha : float
+        Probability that the bound may ever fail.
+    steps : int
+        The grid is 0, 1/steps, ..., 1; the bound is rounded down to it.
     """
 
     def __init__(self, alpha: float, steps: int) -> None:

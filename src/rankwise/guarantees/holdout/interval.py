@@ -1,34 +1,49 @@
-"""An interval for a mean over queries to come, as a value: both ends, what they were made of, what they rest on."""
+"""An interval for a mean over future queries, as a value: both ends, the numbers they come from, the preconditions.
+
+:class:`Interval` is what :func:`~rankwise.guarantees.mean_interval` and confidence sequences return. Its ends are
+available as :class:`~rankwise.guarantees.Bound` values, so that certificates can use them.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Literal
 
-from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees._bound import Bound, HasTerms, Precondition
 
-# Which ends of an interval say something: both together, or one of them alone, which then is tighter.
+# Which ends of an interval are bounds: both together, or one of them alone, which then is tighter.
 Ends = Literal["both", "low", "high"]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Interval:
-    """Where a mean is, with probability 1 - delta.
+class Interval(HasTerms):
+    """An interval that holds a mean with probability 1 - delta.
 
     Parameters
     ----------
-    name : what it is called
-    of : the mean that is in it, in words
-    low, high : its ends
-    mean : that of the values that it was made from
-    n : how many they were
-    delta : how often it may miss
-    ends : "both", or the one end that says something ("low", "high")
-    span : the smallest and the largest value possible
-    statement : how the ends were found
-    terms : the numbers that stand in the statement, by name
-    preconditions : what must be true
-    source : where the statement is from
+    name : str
+        The name of the method.
+    of : str
+        The mean, in words.
+    low, high : float
+        The ends.
+    mean : float
+        Mean of the values that the interval was computed from.
+    n : int
+        Number of values.
+    delta : float
+        Probability that the interval may miss the mean.
+    ends : {"both", "low", "high"}, default="both"
+        Which ends are bounds.
+    span : tuple of float, default=(0.0, 1.0)
+        The smallest and the largest possible value.
+    statement : str
+        The formula of the ends.
+    terms : mapping of str to float
+        The numbers in the formula, by name.
+    preconditions : tuple of Precondition, default=()
+        The conditions, each with whether it is met.
+    source : str, default=""
+        Where the statement is from.
 
     Examples
     --------
@@ -50,29 +65,26 @@ class Interval:
     preconditions: tuple[Precondition, ...] = ()
     source: str = ""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
-
     @property
     def width(self) -> float:
-        """From end to end; 0 if it is empty."""
+        """The distance of the ends; 0 if the interval is empty."""
         return max(0.0, self.high - self.low)
 
     @property
     def empty(self) -> bool:
-        """Whether the ends have crossed: the sample contradicts what the interval rests on, or is among the delta."""
+        """Whether the ends have crossed: a precondition is violated, or the sample is among the delta that fail."""
         return self.low > self.high
 
     @property
     def vacuous(self) -> bool:
-        """Whether every possible mean is in it."""
+        """Whether the interval holds every possible mean."""
         return self.low <= self.span[0] and self.high >= self.span[1]
 
     def __contains__(self, mean: float) -> bool:
         return self.low <= mean <= self.high
 
     def bounds(self) -> tuple[Bound, ...]:
-        """The ends that say something as bounds, which hold together with probability 1 - delta."""
+        """The ends as bounds, which hold together with probability 1 - delta."""
         common: dict[str, Any] = {
             "name": self.name,
             "bounds": self.of,
@@ -92,7 +104,7 @@ class Interval:
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and texts, for tables and reports."""
+        """The interval as plain numbers and strings, for tables and reports."""
         return {
             "name": self.name,
             "of": self.of,
@@ -121,11 +133,3 @@ class Interval:
         note = "; EMPTY" if self.empty else "; vacuous" if self.vacuous else ""
         made_of = f"{self.statement}; mean={self.mean:g}, n={self.n:,}{terms}{note}"
         return f"{self.name}: {self.of} {where} with probability {1 - self.delta:g} [{made_of}]"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        state = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return _rebuild, (state | {"terms": dict(self.terms)},)
-
-
-def _rebuild(state: dict[str, Any]) -> Interval:
-    return Interval(**state)

@@ -1,6 +1,6 @@
-r"""Hold-out certificates: where the mean over queries to come is, from n queries that nobody learned from.
+r"""Hold-out intervals for a mean over future queries, from n queries that the ranker did not learn from.
 
-They hold for any scores, whatever made them, and for any distribution of values in a known span, at every n:
+They hold for any scores and for any distribution of values in a known span, at every n:
 
 ======================= ====================================================================================
 method                  each end, at level alpha, for values in [0, 1]
@@ -8,14 +8,24 @@ method                  each end, at level alpha, for values in [0, 1]
 ``hoeffding``           mean -+ sqrt(log(1/alpha)/(2 n))
 ``empirical bernstein`` mean -+ (sqrt(2 V L/n) + 7 L/(3 (n - 1))), V the sample's variance, L = log(2/delta)
                         for one end and log(3/delta) for both (Maurer and Pontil)
-``betting``             means that no gambler refuted, see :mod:`rankwise.guarantees.holdout.betting`
+``betting``             means that no bet refuted, see :mod:`rankwise.guarantees.holdout.betting`
 ======================= ====================================================================================
 
-alpha = delta/2 for both ends. Choose the method before looking: the narrowest of three at delta is none of the three,
-unless each had delta/3.
+alpha = delta/2 for both ends. The method has to be chosen before the data are seen: the narrowest of three intervals at
+delta is valid only if each was computed at delta/3.
 
-Queries count equally: a weighted mean is a ratio of two means, which none of the three is about, so weights that
-differ are refused.
+Queries count equally: a weighted mean is a ratio of two means, which none of the three methods covers, so weights that
+differ raise an error.
+
+References
+----------
+W. Hoeffding (1963). Probability inequalities for sums of bounded random variables. Journal of the American Statistical
+Association 58(301), 13-30. doi:10.1080/01621459.1963.10500830.
+
+A. Maurer, M. Pontil (2009). Empirical Bernstein bounds and sample variance penalization. COLT. arXiv:0907.3740.
+
+I. Waudby-Smith, A. Ramdas (2024). Estimating means of bounded random variables by betting. Journal of the Royal
+Statistical Society B 86(1), 1-27. doi:10.1093/jrsssb/qkad009.
 """
 
 import math
@@ -36,7 +46,7 @@ NAMES = {"hoeffding": "Hoeffding", "empirical bernstein": "Empirical Bernstein",
 Floats = NDArray[np.float64]
 
 UNSEEN = Precondition("the queries are independent draws of one distribution, and no choice of the ranker saw them")
-# Rounding may take a measure this far out of its span.
+# Rounding may move a measure this far out of its span.
 _ROUNDING = 1e-9
 
 STATEMENTS: dict[str, str] = {
@@ -60,24 +70,33 @@ def mean_interval(
     span: tuple[float, float] = (0.0, 1.0),
     weight: ArrayLike | None = None,
     random_state: int | np.random.Generator = 0,
-    of: str = "mean over queries to come",
+    of: str = "mean over future queries",
 ) -> Interval:
-    """Where the mean over queries to come is, with probability 1 - delta, from the values of a hold-out.
+    """An interval for the mean over future queries, with probability 1 - delta, from the values of a hold-out.
 
     Parameters
     ----------
-    values : one a query; NaN (a skipped query) is left out
-    delta : how often the interval may miss
-    method : "betting", "empirical bernstein" or "hoeffding"
-    ends : "both", or only "low" or "high", which then is tighter
-    span : the smallest and the largest value possible, known beforehand
-    weight : accepted if all that are above 0 are equal; queries of weight 0 are left out
-    random_state : betting plays the values in a random order, on which its ends depend a little
-    of : what the mean is of, for print
+    values : array-like, shape (n_queries,)
+        The values of the queries; NaN (a skipped query) is left out.
+    delta : float, default=0.05
+        Probability that the interval may miss the mean.
+    method : {"betting", "empirical bernstein", "hoeffding"}, default="betting"
+        How the ends are computed.
+    ends : {"both", "low", "high"}, default="both"
+        Which ends are wanted; one alone is tighter.
+    span : tuple of float, default=(0.0, 1.0)
+        The smallest and the largest possible value, known beforehand.
+    weight : array-like, shape (n_queries,), default=None
+        Accepted if all weights above 0 are equal; queries of weight 0 are left out.
+    random_state : int or Generator, default=0
+        Betting takes the values in a random order, on which its ends depend a little.
+    of : str, default="mean over future queries"
+        The mean in words, for display.
 
     Returns
     -------
-    interval : ends that are crossed (``empty``) contradict each other, which happens to delta of the samples at most
+    Interval
+        The interval. Crossed ends (``empty``) contradict each other, which happens for at most delta of the samples.
 
     Examples
     --------
@@ -111,7 +130,7 @@ def mean_interval(
         preconditions=(
             Precondition(f"values are between {span[0]:g} and {span[1]:g}", True),
             UNSEEN,
-            Precondition(f"it is true with probability {1 - delta:g} over the queries"),
+            Precondition(f"it holds with probability {1 - delta:g} over the queries"),
         ),
         source=SOURCES[method],
     )
@@ -127,12 +146,36 @@ def difference_interval(
     span: tuple[float, float] = (0.0, 1.0),
     weight: ArrayLike | None = None,
     random_state: int | np.random.Generator = 0,
-    of: str = "mean difference over queries to come",
+    of: str = "mean difference over future queries",
 ) -> Interval:
-    """How much better the first ranker is on queries to come, from the values of both on the same queries.
+    """An interval for the mean difference of two rankers on future queries, from values on the same queries.
 
-    The differences are in [-1, 1] times the width of the span, and are scaled to [0, 1]. Queries that either ranker
-    has no value for (NaN) are left out.
+    The differences are in [-1, 1] times the width of the span, and are scaled to [0, 1]. Queries on which either ranker
+    has no value (NaN) are left out.
+
+    Parameters
+    ----------
+    first, second : array-like, shape (n_queries,)
+        The values of the two rankers.
+    delta : float, default=0.05
+        Probability that the interval may miss the mean difference.
+    method : {"betting", "empirical bernstein", "hoeffding"}, default="betting"
+        How the ends are computed.
+    ends : {"both", "low", "high"}, default="both"
+        Which ends are wanted; one alone is tighter.
+    span : tuple of float, default=(0.0, 1.0)
+        The smallest and the largest possible value of a ranker.
+    weight : array-like, shape (n_queries,), default=None
+        Accepted if all weights above 0 are equal; queries of weight 0 are left out.
+    random_state : int or Generator, default=0
+        Seed of the order in which betting takes the values.
+    of : str, default="mean difference over future queries"
+        The mean in words, for display.
+
+    Returns
+    -------
+    Interval
+        The interval.
 
     Examples
     --------
@@ -144,7 +187,9 @@ def difference_interval(
     """
     a, b = (np.asarray(one, dtype=np.float64) for one in (first, second))
     if a.ndim != 1 or a.shape != b.shape:
-        raise DataError(f"differences are of one value a query for both rankers: found shapes {a.shape} and {b.shape}")
+        raise DataError(
+            f"differences are of one value per query for both rankers: found shapes {a.shape} and {b.shape}"
+        )
     refuse_unless_known("difference_interval", method, ends, span)
     for values in (a, b):
         scaled_values("difference_interval", values, span)
@@ -162,7 +207,7 @@ def difference_interval(
 
 
 def refuse_unless_known(where: str, method: str, ends: str, span: tuple[float, float]) -> None:
-    """One sentence for a method, a choice of ends or a span that there is not."""
+    """Raise an error for an unknown method or choice of ends, or for an invalid span."""
     if method not in get_args(Method):
         raise RankwiseError(f"{where}: method is one of {', '.join(get_args(Method))}: found {method!r}")
     if ends not in get_args(Ends):
@@ -172,9 +217,9 @@ def refuse_unless_known(where: str, method: str, ends: str, span: tuple[float, f
 
 
 def scaled_values(where: str, values: Floats, span: tuple[float, float]) -> Floats:
-    """The values that are not NaN, scaled so that the span becomes [0, 1]; one sentence for one outside the span."""
+    """The values that are not NaN, scaled so that the span becomes [0, 1]; a value outside the span raises an error."""
     if values.ndim != 1:
-        raise DataError(f"{where}: values are one number a query: found shape {values.shape}")
+        raise DataError(f"{where}: values are one number per query: found shape {values.shape}")
     x = (values[~np.isnan(values)] - span[0]) / (span[1] - span[0])
     outside = (x < -_ROUNDING) | (x > 1 + _ROUNDING)
     if outside.any():
@@ -184,12 +229,13 @@ def scaled_values(where: str, values: Floats, span: tuple[float, float]) -> Floa
 
 
 def _counted(values: ArrayLike, weight: ArrayLike | None) -> Floats:
+    """The values of the queries whose weight is not 0; weights that differ raise an error."""
     found = np.asarray(values, dtype=np.float64)
     if weight is None:
         return found
     weights = np.asarray(weight, dtype=np.float64)
     if weights.shape != found.shape:
-        raise DataError(f"weights are one a query, {found.shape} in all: found shape {weights.shape}")
+        raise DataError(f"weights are one per query, {found.shape} in all: found shape {weights.shape}")
     kept = weights[weights != 0]
     if len(kept) and not (kept == kept[0]).all():
         raise RankwiseError(
@@ -208,7 +254,7 @@ def _hoeffding(x: Floats, delta: float, ends: Ends, random_state: int | np.rando
 
 
 def _empirical_bernstein(x: Floats, delta: float, ends: Ends, random_state: int | np.random.Generator) -> Found:
-    # One event for each end, and one for the sample's variance being too small, which both ends share.
+    # One event per end, and one for a too small sample variance, which both ends share.
     n, L = len(x), math.log((3 if ends == "both" else 2) / delta)
     if n < 2:
         return 0.0, 1.0, {"L": L}

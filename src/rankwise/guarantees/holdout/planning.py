@@ -1,37 +1,43 @@
-r"""How many queries have to be judged: for an interval of a given width, or to tell two rankers apart.
+r"""How many queries to judge: for an interval of a given width, or to tell two rankers apart.
 
-The answers that hold for certain, and those that are only as good as a guess or an approximation, are labelled.
+:func:`queries_needed` returns one :class:`Plan` per method. Each states how far it can be trusted: for any
+distribution, if the guessed standard deviation is right, or as an approximation.
 """
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Literal
 
 from rankwise._errors import RankwiseError
-from rankwise.guarantees._bound import refuse_unless, refuse_unless_chance
+from rankwise.guarantees._bound import HasTerms, refuse_unless, refuse_unless_chance
 
-# "certain": whatever the distribution; "if guessed right": if the sample's spread is no more than the guess;
-# "approximation": if, besides, means behave as normal ones do.
+# "certain": for any distribution; "if guessed right": if the sample's spread is at most the guess; "approximation": if,
+# besides, means are approximately normal.
 Trust = Literal["certain", "if guessed right", "approximation"]
 
-# Beyond this nobody judges queries; where a search would go on, it ends.
+# A search for the number of queries ends here.
 MOST = 10**12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(HasTerms):
     """How many queries, by which method, and how far the number can be trusted.
 
     Attributes
     ----------
-    queries : how many
-    method : how the number was found
-    trust : "certain", "if guessed right" or "approximation"
-    purpose : what so many queries are enough for
-    statement : the formula
-    terms : the numbers in it, by name
+    queries : int
+        Number of queries.
+    method : str
+        How the number was computed.
+    trust : {"certain", "if guessed right", "approximation"}
+        How far it can be trusted.
+    purpose : str
+        What this number of queries is enough for.
+    statement : str
+        The formula.
+    terms : mapping of str to float
+        The numbers in it, by name.
     """
 
     queries: int
@@ -41,18 +47,12 @@ class Plan:
     statement: str
     terms: Mapping[str, float] = field(hash=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
-
     def __str__(self) -> str:
         return f"{self.queries:,} queries for {self.purpose} ({self.method}: {self.trust})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and texts, for tables and reports."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"terms": dict(self.terms)}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.to_dict(),)
+        """The plan as plain numbers and strings, for tables and reports."""
+        return self._fields()
 
 
 def queries_needed(
@@ -64,7 +64,7 @@ def queries_needed(
     power: float = 0.8,
     span: tuple[float, float] = (0.0, 1.0),
 ) -> tuple[Plan, ...]:
-    r"""How many judged queries: give ``half_width`` for an interval, or ``difference`` to tell two rankers apart.
+    r"""Number of judged queries for an interval (``half_width``), or to tell two rankers apart (``difference``).
 
     An interval of mean +- half_width at level 1 - delta, for values within a span of width b:
 
@@ -78,16 +78,28 @@ def queries_needed(
 
     Parameters
     ----------
-    half_width : the +- of the interval
-    difference : of the two rankers' means, the smallest one worth finding
-    sd : a guess of the standard deviation, of the values or of the differences query by query
-    delta : how often the interval may miss, or the test find a difference that is not there
-    power : how often the test has to find the difference
-    span : the smallest and the largest value possible
+    half_width : float, default=None
+        Half the width of the interval.
+    difference : float, default=None
+        The smallest difference of the two means that is worth finding.
+    sd : float, default=None
+        A guess of the standard deviation, of the values or of the differences per query.
+    delta : float, default=0.05
+        Probability that the interval may miss, or that the test finds a difference that is not there.
+    power : float, default=0.8
+        Probability that the test has to find the difference.
+    span : tuple of float, default=(0.0, 1.0)
+        The smallest and the largest possible value.
 
     Returns
     -------
-    plans : one a method, the most certain first
+    tuple of Plan
+        One per method, the most certain first.
+
+    Raises
+    ------
+    RankwiseError
+        If not exactly one of ``half_width`` and ``difference`` is given, or a number is not valid.
 
     Examples
     --------
@@ -120,6 +132,7 @@ def queries_needed(
 
 
 def _for_interval(half_width: float, sd: float | None, delta: float, b: float) -> tuple[Plan, ...]:
+    """The plans for an interval."""
     purpose = f"+-{half_width:g} at {100 * (1 - delta):g} %"
     asked = {"half_width": half_width, "delta": delta}
     plans = [
@@ -134,7 +147,9 @@ def _for_interval(half_width: float, sd: float | None, delta: float, b: float) -
     ]
     if sd is None:
         return tuple(plans)
-    L, z = math.log(3 / delta), _normal_quantile(1 - delta / 2)
+    from scipy.special import ndtri
+
+    L, z = math.log(3 / delta), float(ndtri(1 - delta / 2))
     plans += [
         Plan(
             queries=first(lambda n: math.sqrt(2 * sd**2 * L / n) + 7 * b * L / (3 * (n - 1)) <= half_width),
@@ -157,6 +172,7 @@ def _for_interval(half_width: float, sd: float | None, delta: float, b: float) -
 
 
 def _for_comparison(difference: float, sd: float, delta: float, power: float) -> Plan:
+    """The plan for a comparison."""
     return Plan(
         queries=first(lambda n: paired_power(n, difference=difference, sd=sd, delta=delta) >= power),
         method="paired t test",
@@ -168,8 +184,28 @@ def _for_comparison(difference: float, sd: float, delta: float, power: float) ->
 
 
 def paired_power(n: int, *, difference: float, sd: float, delta: float = 0.05) -> float:
-    """How often the paired t test finds a true mean difference, for normal differences: the noncentral t distribution.
+    """Probability that the paired t test finds a true mean difference, for normal differences.
 
+    It is computed from the noncentral t distribution.
+
+    Parameters
+    ----------
+    n : int
+        Number of queries.
+    difference : float
+        The true mean difference.
+    sd : float
+        Standard deviation of the differences.
+    delta : float, default=0.05
+        Level of the test.
+
+    Returns
+    -------
+    float
+        The power.
+
+    Examples
+    --------
     >>> round(paired_power(34, difference=0.5, sd=1.0), 3)
     0.808
     """
@@ -179,14 +215,14 @@ def paired_power(n: int, *, difference: float, sd: float, delta: float = 0.05) -
     refuse_unless("paired_power", above=0, sd=sd)
     refuse_unless_chance("paired_power", delta=delta)
     shift = abs(difference) * math.sqrt(n) / sd
-    if shift > 30:  # it is found for certain, and the distribution would overflow
+    if shift > 30:  # the power rounds to 1, and the distribution would overflow
         return 1.0
     critical = float(stdtrit(n - 1, 1 - delta / 2))
     return float(1 - nctdtr(n - 1, shift, critical) + nctdtr(n - 1, shift, -critical))
 
 
 def first(enough: Callable[[int], bool], least: int = 2) -> int:
-    """The smallest n from ``least`` on that is enough, for a condition that stays true once it is."""
+    """The smallest n from ``least`` on that is enough, for a condition that stays true from there on."""
     most = least
     while not enough(most):
         if most > MOST:
@@ -196,13 +232,3 @@ def first(enough: Callable[[int], bool], least: int = 2) -> int:
         middle = (least + most) // 2
         least, most = (least, middle) if enough(middle) else (middle + 1, most)
     return least
-
-
-def _normal_quantile(p: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(p))
-
-
-def _rebuild(state: dict[str, Any]) -> Plan:
-    return Plan(**state)

@@ -1,18 +1,23 @@
-r"""Intervals that hold at all times at once: look after every query, stop when you like.
+r"""Confidence sequences: intervals that hold at all times at once, so that a stream may be stopped at any time.
 
 A confidence sequence is an interval after each value of a stream such that, with probability 1 - delta, the mean is in
-all of them. Three kinds, for values in [0, 1], by the bets of :mod:`rankwise.guarantees.holdout.betting` and
+all of them. There are three kinds, for values in [0, 1], by the bets of :mod:`rankwise.guarantees.holdout.betting` and
 
 .. math:: \frac{\sum_i \lambda_i x_i - \log(1/\alpha) - \sum_i \psi_i}{\sum_i \lambda_i}
           \quad\text{from below, alpha = delta/2 on each side:}
 
-- Hoeffding: psi = lambda^2/8, lambda_i = min(1, sqrt(8 log(1/alpha)/(i log(i + 1)))), which never looks at the spread;
-- empirical Bernstein: psi = (x_i - mu)^2 (-log(1 - lambda) - lambda), mu the mean of the values before, lambda_i =
+- Hoeffding: psi = lambda^2/8, lambda_i = min(1, sqrt(8 log(1/alpha)/(i log(i + 1)))), which does not use the spread;
+- empirical Bernstein: psi = (x_i - mu)^2 (-log(1 - lambda) - lambda), mu the mean of the earlier values, lambda_i =
   min(1/2, sqrt(2 log(1/alpha)/(variance i log(i + 1))));
 - betting: the capital on a grid of means.
 
-All keep the best ends so far. Memory does not grow with the stream. The values need not even be independent: it is
-enough that each has the same mean given those before it.
+All keep the best ends so far. Memory does not grow with the stream. The values need not be independent: it is enough
+that each has the same mean given the earlier ones.
+
+References
+----------
+I. Waudby-Smith, A. Ramdas (2024). Estimating means of bounded random variables by betting. Journal of the Royal
+Statistical Society B 86(1), 1-27. doi:10.1093/jrsssb/qkad009.
 """
 
 import math
@@ -46,13 +51,22 @@ class LowerEnd(Protocol):
 
 
 class LowerPlugIn:
-    """The lower end by Hoeffding's or the empirical Bernstein inequality with weights that the past decides."""
+    """The lower end by Hoeffding's or the empirical Bernstein inequality, with weights computed from the past.
+
+    Parameters
+    ----------
+    alpha : float
+        Probability that the bound may ever fail.
+    spread : bool
+        Whether to use the empirical variance.
+    """
 
     def __init__(self, alpha: float, spread: bool) -> None:
         self.alpha, self.spread, self.low, self.moments = alpha, spread, 0.0, BetMoments()
         self.sums = np.zeros(3)  # of lambda x, lambda, psi
 
     def update(self, x: Floats) -> Floats:
+        """The bound after each of the next values."""
         if not len(x):
             return np.empty(0)
         place = self.moments.count + np.arange(1, len(x) + 1)
@@ -74,20 +88,27 @@ class LowerPlugIn:
 
 
 class ConfidenceSequence:
-    """A running interval for the mean of a stream of values, valid at every moment at once.
+    """A running interval for the mean of a stream of values, valid at all times at once.
 
     Parameters
     ----------
-    delta : how often the mean may ever be outside
-    method : "betting", "empirical bernstein" or "hoeffding"
-    ends : "both", or only "low" or "high", which then is tighter
-    span : the smallest and the largest value possible
-    grid : betting rounds its ends outwards to this many steps of the span
+    delta : float, default=0.05
+        Probability that the mean may ever be outside.
+    method : {"betting", "empirical bernstein", "hoeffding"}, default="betting"
+        How the ends are computed.
+    ends : {"both", "low", "high"}, default="both"
+        Which ends are wanted; one alone is tighter.
+    span : tuple of float, default=(0.0, 1.0)
+        The smallest and the largest possible value.
+    grid : int, default=1_000
+        Betting rounds its ends outwards to this many steps of the span.
 
     Attributes
     ----------
-    n : values so far
-    low, high : the ends so far; crossed if the stream contradicts itself, as one that drifts does
+    n : int
+        Number of values so far.
+    low, high : float
+        The ends so far; they cross if the mean of the stream drifts.
 
     Examples
     --------
@@ -124,18 +145,37 @@ class ConfidenceSequence:
 
     @property
     def low(self) -> float:
+        """The lower end so far."""
         return self.span[0] + (self.span[1] - self.span[0]) * (self._below.low if self._below else 0.0)
 
     @property
     def high(self) -> float:
+        """The upper end so far."""
         return self.span[1] - (self.span[1] - self.span[0]) * (self._above.low if self._above else 0.0)
 
     def update(self, values: ArrayLike) -> None:
-        """Take the next value, or the next ones in their order; NaN (a skipped query) is left out."""
+        """Add the next values.
+
+        Parameters
+        ----------
+        values : float or array-like
+            The next value, or the next ones in their order; NaN (a skipped query) is left out.
+        """
         self.run(values)
 
     def run(self, values: ArrayLike) -> tuple[Floats, Floats]:
-        """As :meth:`update`, and give both ends after each of the values that were not left out."""
+        """Add the next values, and return both ends after each of them.
+
+        Parameters
+        ----------
+        values : float or array-like
+            The next values; NaN is left out.
+
+        Returns
+        -------
+        low, high : ndarray
+            The ends after each of the values that were not left out.
+        """
         x = scaled_values("ConfidenceSequence", np.atleast_1d(np.asarray(values, dtype=np.float64)), self.span)
         width = self.span[1] - self.span[0]
         low = self._below.update(x) if self._below else np.zeros(len(x))
@@ -144,8 +184,19 @@ class ConfidenceSequence:
         self._total = float(np.add.accumulate(np.concatenate([[self._total], x]))[-1])
         return self.span[0] + width * low, self.span[1] - width * high
 
-    def interval(self, of: str = "mean over queries to come") -> Interval:
-        """The interval as it is now."""
+    def interval(self, of: str = "mean over future queries") -> Interval:
+        """The current interval.
+
+        Parameters
+        ----------
+        of : str, default="mean over future queries"
+            The mean in words, for display.
+
+        Returns
+        -------
+        Interval
+            The interval.
+        """
         if self.n == 0:
             raise RankwiseError("ConfidenceSequence: an interval needs one value or more: found none so far")
         alpha = self.delta / 2 if self.ends == "both" else self.delta
@@ -164,16 +215,32 @@ class ConfidenceSequence:
             terms=terms,
             preconditions=(
                 Precondition(f"values are between {self.span[0]:g} and {self.span[1]:g}", True),
-                Precondition("each value has the same mean, given those before it"),
-                Precondition(f"it is true at all times at once with probability {1 - self.delta:g}"),
+                Precondition("each value has the same mean, given the earlier ones"),
+                Precondition(f"it holds at all times at once with probability {1 - self.delta:g}"),
             ),
             source="Waudby-Smith and Ramdas, Estimating means of bounded random variables by betting, 2024",
         )
 
 
 def confidence_sequence(values: ArrayLike, delta: float = 0.05, **settings: Any) -> tuple[Floats, Floats]:
-    """Both ends after each of the values, in their order; settings are those of :class:`ConfidenceSequence`.
+    """Both ends of a confidence sequence after each of the values.
 
+    Parameters
+    ----------
+    values : array-like
+        The values in their order; NaN is left out.
+    delta : float, default=0.05
+        Probability that the mean may ever be outside.
+    **settings : object
+        The other parameters of :class:`ConfidenceSequence`.
+
+    Returns
+    -------
+    low, high : ndarray
+        The ends after each of the values that were not left out.
+
+    Examples
+    --------
     >>> low, high = confidence_sequence([1.0] * 100)
     >>> [round(float(end), 3) for end in (low[9], low[99], high[99])]
     [0.627, 0.952, 1.0]

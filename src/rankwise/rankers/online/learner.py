@@ -28,8 +28,8 @@ from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_checks import refuse_unknown
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.solvers.online.config import Averaging, OnlineConfig, State
-from rankwise.solvers.online.ledger import MOST_TIMES, Curve, Ledger, Tally
+from rankwise.solvers.online.config import MOST_TIMES, Averaging, Curve, OnlineConfig, State, Tally
+from rankwise.solvers.online.ledger import Ledger
 from rankwise.solvers.online.loop import run_rounds
 
 # Documents of a stream of single queries that are gathered before their rounds: calls are expensive, rounds are not.

@@ -1,16 +1,17 @@
 """Annealing: minimise a smoothed measure while the smoothing gets finer, each stage from where the last one ended.
 
-J(w) = lambda norm(w - w0)^2 + sum_q weight_q phi_q(X_q (f w); sigma), f the scale of the features.
+A stage minimises J(w) = alpha norm(w - w0)^2 + sum_q weight_q phi_q(X_q (f w); sigma), where f is the scale of the
+features, by :func:`rankwise.solvers.batch.descent.descend`.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.losses._base import Loss
+from rankwise.losses._base import SmoothedMeasure
 from rankwise.solvers.batch.descent import Bounds, Function, Solver, descend
 from rankwise.solvers.batch.objective import LossOverLists
 
@@ -19,7 +20,21 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Stage:
-    """How one stage ended; ``loss`` is the sum of the smoothed losses without the regulariser."""
+    """How one stage ended.
+
+    Attributes
+    ----------
+    sigma : float
+        Width of the smoothing.
+    w : ndarray, shape (n_features,)
+        The weights.
+    objective : float
+        J(w).
+    loss : float
+        The sum of the smoothed losses, without the regulariser.
+    steps, evaluations : int
+        Steps of the descent, and evaluations of J.
+    """
 
     sigma: float
     w: Vector
@@ -31,7 +46,29 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class Annealing:
-    """What all stages share: the lists, the alpha lambda, the centre w0, and how to descend."""
+    """What all stages share.
+
+    Parameters
+    ----------
+    lists : LossOverLists
+        A smoothed measure over judged queries.
+    factor : ndarray, shape (n_features,)
+        The scale f of the features.
+    centre : ndarray, shape (n_features,)
+        The centre w0 of the regulariser.
+    alpha : float
+        Strength of the regulariser.
+    solver : {"cg", "lbfgs"}, default="cg"
+        The descent of a stage.
+    steps : int, default=50
+        The largest number of steps of a stage.
+    tolerance : float, default=1e-6
+        When a stage ends; see :func:`~rankwise.solvers.batch.descent.descend`.
+    bounds : list of (float or None, float or None), default=None
+        Bounds on single weights.
+    n_jobs : int, default=None
+        Number of threads; None uses every core.
+    """
 
     lists: LossOverLists
     factor: Vector
@@ -44,7 +81,7 @@ class Annealing:
     n_jobs: int | None = None
 
     def objective(self, sigma: float) -> Function:
-        """J at this sigma, with its gradient."""
+        """J at this sigma, as a function that returns (value, gradient)."""
         smoothed = at_sigma(self.lists, sigma)
 
         def value_and_slope(w: Vector) -> tuple[float, Vector]:
@@ -55,7 +92,22 @@ class Annealing:
         return value_and_slope
 
     def run(self, start: Vector, sigmas: Sequence[float], after: Callable[[Stage], Any] | None = None) -> list[Stage]:
-        """One stage a sigma, in their order; ``after`` is called with each."""
+        """Run one stage per sigma, in their order.
+
+        Parameters
+        ----------
+        start : ndarray, shape (n_features,)
+            Where the first stage begins.
+        sigmas : sequence of float
+            Widths of the smoothing.
+        after : callable, default=None
+            Called with every stage.
+
+        Returns
+        -------
+        list of Stage
+            One per sigma.
+        """
         w, stages = start, []
         for sigma in sigmas:
             found = descend(
@@ -75,6 +127,6 @@ class Annealing:
 
 
 def at_sigma(lists: LossOverLists, sigma: float) -> LossOverLists:
-    """The same lists with another width of the smoothing, which nothing that was prepared depends on."""
-    loss: Loss = replace(lists.prepared.loss, sigma=sigma)  # type: ignore[call-arg]
-    return replace(lists, prepared=replace(lists.prepared, loss=loss))
+    """The same queries with another width of the smoothing, on which nothing that was prepared depends."""
+    smoothed = cast("SmoothedMeasure", lists.prepared.loss)
+    return replace(lists, prepared=replace(lists.prepared, loss=smoothed.at_sigma(sigma)))

@@ -1,4 +1,8 @@
-"""Minimise a function with a gradient by SciPy: conjugate gradients (Polak and Ribiere) or L-BFGS, with bounds."""
+"""Minimise a function with a gradient by SciPy: conjugate gradients (Polak and Ribiere) or L-BFGS, with bounds.
+
+:func:`descend` adds to SciPy what training needs: the best point that was evaluated is returned, the descent stops when
+the value hardly changes, and a callback sees every step.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +19,7 @@ Vector = NDArray[np.float64]
 Solver = Literal["cg", "lbfgs"]
 Function = Callable[[Vector], tuple[float, Vector]]
 Bounds = list[tuple[float | None, float | None]]
-# (best point so far, its value, its gradient) after a step; True ends the descent
+# Called after a step with (best point so far, its value, its gradient); True ends the descent.
 AfterStep = Callable[[Vector, float, Vector], Any]
 
 # A descent is over when this many steps together improve the value by less than the tolerance.
@@ -24,7 +28,17 @@ _STALE = 3
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where the descent ended: the point, its value, and what it took."""
+    """The result of a descent.
+
+    Attributes
+    ----------
+    w : ndarray
+        The best point that was evaluated.
+    value : float
+        The function there.
+    steps, evaluations : int
+        Number of steps, and of evaluations of the function.
+    """
 
     w: Vector
     value: float
@@ -43,14 +57,38 @@ def descend(
     bounds: Bounds | None = None,
     callback: AfterStep | None = None,
 ) -> Minimum:
-    """The best point that the descent has seen, never worse than the start.
+    """Minimise a function; the result is the best point that was evaluated, never worse than the start.
 
-    Stops after ``steps`` steps, when the largest slope is below tolerance (1 + abs(value)), or when three steps improve
-    the value by less than tolerance times its size. Bounds on single weights need "lbfgs"; a start outside of them is
-    moved to the nearest point within. ``callback`` is called after every step with the best point so far, its value and
-    its gradient; True ends the descent.
+    The descent stops after ``steps`` steps, when the largest slope is below tolerance (1 + abs(value)), or when three
+    steps improve the value by less than tolerance times its size. On a function that is not smooth everywhere a line
+    search can fail; then the best point so far is returned.
 
-    A function that is not smooth everywhere can lead a line search nowhere: what was found so far counts then.
+    Parameters
+    ----------
+    function : callable
+        w -> (value, gradient).
+    start : ndarray, shape (n,)
+        Where to begin; a start outside the bounds is moved to the nearest point inside.
+    solver : {"cg", "lbfgs"}, default="cg"
+        The method of SciPy.
+    steps : int, default=50
+        The largest number of steps.
+    tolerance : float, default=1e-6
+        See above.
+    bounds : list of (float or None, float or None), default=None
+        Bounds on single weights; they need "lbfgs".
+    callback : callable, default=None
+        Called after every step with the best point so far, its value and its gradient; True ends the descent.
+
+    Returns
+    -------
+    Minimum
+        The best point.
+
+    Raises
+    ------
+    RankwiseError
+        If an argument is not valid.
     """
     from scipy.optimize import minimize
 
@@ -96,11 +134,11 @@ def within(w: Vector, bounds: Bounds | None) -> Vector:
 
 
 class _Seen:
-    """The function, which remembers the best point that it was asked for, and answers a question put twice at once."""
+    """The function with a memory: the best point so far, and the last evaluation, which SciPy may ask for twice."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
-        self._asked: Vector | None = None
+        self._point: Vector | None = None
         self._answer: tuple[float, Vector] = (np.inf, np.zeros(0))
         self.value = np.inf
         self.w: Vector = np.zeros(0)
@@ -108,10 +146,10 @@ class _Seen:
         self.count = 0
 
     def __call__(self, w: Vector) -> tuple[float, Vector]:
-        if self._asked is None or not np.array_equal(w, self._asked):
+        if self._point is None or not np.array_equal(w, self._point):
             value, slope = self._function(w)
-            self._asked, self._answer = w.copy(), (value, slope)
+            self._point, self._answer = w.copy(), (value, slope)
             self.count += 1
             if value < self.value or self.count == 1:
-                self.value, self.w, self.slope = value, self._asked, slope
+                self.value, self.w, self.slope = value, self._point, slope
         return self._answer

@@ -1,4 +1,4 @@
-"""Features on a common scale without a second X: losses do not see a shift, so a factor a feature is enough.
+"""Features on a common scale without a second X: losses ignore a shift, so one factor per feature is enough.
 
 s = sum_j w_j f_j x_j is the score of scaled features with weights w, and of raw ones with weights w f; the gradient
 with respect to w is f X' g.
@@ -17,15 +17,31 @@ from rankwise.data.scaling import center_and_scale
 Vector = NDArray[np.float64]
 Scale = Literal["auto", "none"]
 
-# features that are all smaller than this are in no units that anybody chose
+# Features that are all smaller than this are scaled even though they lie in [-1, 1].
 _TINY = 1e-8
 
 
 def scale_factors(queries: Queries, scale: Scale) -> tuple[Vector, Vector]:
-    """(factor, centre) a feature, from the lists whose weight is not 0.
+    """The factor and the centre of every feature, from the queries whose weight is not 0.
 
-    1 and 0 for "none", and for "auto" where all values lie in [-1, 1] (but not all within 1e-8 of 0) or the queries
-    were scaled already; otherwise 1 / standard deviation (0 where a feature does not vary) and the mean.
+    Parameters
+    ----------
+    queries : Queries
+        Queries with features.
+    scale : {"auto", "none"}
+        "none" gives 1 and 0; so does "auto" if all values lie in [-1, 1] (but not all within 1e-8 of 0), or if the
+        queries were scaled already. Otherwise "auto" gives 1 / standard deviation (0 if a feature does not vary) and
+        the mean.
+
+    Returns
+    -------
+    factor, centre : ndarray, shape (n_features,)
+        One number per feature.
+
+    Raises
+    ------
+    RankwiseError
+        If a feature varies so little that its factor overflows.
     """
     if scale not in ("auto", "none"):
         raise RankwiseError(f"scale is 'auto' or 'none': found {scale!r}")
@@ -46,4 +62,5 @@ def scale_factors(queries: Queries, scale: Scale) -> tuple[Vector, Vector]:
 
 
 def _largest(block: NDArray[Any]) -> float:
+    """The largest absolute value, without a copy."""
     return max(float(block.max(initial=0.0)), -float(block.min(initial=0.0)))

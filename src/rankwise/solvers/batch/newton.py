@@ -1,11 +1,12 @@
-"""Truncated Newton: a convex function is made smallest by steps that conjugate gradients find from Hessian products.
+"""Truncated Newton: minimise a convex function by steps that conjugate gradients find from Hessian products.
 
-A step d makes the quadratic model g'd + d'Hd/2 smallest, as closely as it is worth at that point; H is met only in
-products H v, so that it may be a generalised Hessian (of a squared hinge, say) and as large as it likes.
+A step d approximately minimises the quadratic model g'd + d'Hd/2. H is used only in products H v, so it may be a
+generalised Hessian (for instance of a squared hinge) and of any size. :func:`newton` is the solver; :class:`Ridged`
+adds a quadratic penalty to a function.
 
-The two loops are written here because SciPy's do less: ``scipy.sparse.linalg.cg`` divides by the curvature also where
-there is none, and ``minimize(method="Newton-CG")`` cannot stop by the size of the gradient, evaluates value, gradient
-and Hessian apart, and is lost where the values of two points differ by rounding alone.
+The two loops are written here because SciPy's do less: ``scipy.sparse.linalg.cg`` divides by the curvature even if it
+is 0, and ``minimize(method="Newton-CG")`` cannot stop by the size of the gradient, evaluates value, gradient and
+Hessian separately, and fails where the values of two points differ only by rounding.
 """
 
 import math
@@ -22,32 +23,35 @@ from rankwise._tables import Table
 
 Vector = NDArray[np.float64]
 
-# Conjugate gradients end a step once the residual is this part of the gradient, or less near the end.
+# Conjugate gradients end once the residual is this part of the gradient, or less near the end.
 _FORCING = 0.1
-# A step is taken where it improves the value by this part of what the slope promises (Armijo).
+# A step is taken if it improves the value by this part of what the slope predicts (Armijo).
 _SUFFICIENT = 1e-4
-# Where values differ by rounding alone, a step is taken that leaves at most this part of the slope along it.
+# If values differ only by rounding, a step is taken if at most this part of the slope along it is left.
 _FLATTER = 0.8
 _TRIALS = 40
 
 
 class AtPoint(Protocol):
-    """What a function is at one point: value, gradient, and products with its (generalised) Hessian."""
+    """A function at one point: value, gradient, and products with its (generalised) Hessian."""
 
     @property
-    def value(self) -> float: ...
+    def value(self) -> float:
+        """The value."""
 
     @property
-    def gradient(self) -> Vector: ...
+    def gradient(self) -> Vector:
+        """The gradient."""
 
-    def hessian_product(self, v: Vector) -> Vector: ...
+    def hessian_product(self, v: Vector) -> Vector:
+        """The product of the Hessian with ``v``."""
 
 
 Function = Callable[[Vector], AtPoint]
 
 
 class NewtonStep(NamedTuple):
-    """A row of the history: sizes at the end of a step, Hessian products so far, and the gap where it is known."""
+    """A row of the history: value and gradient norm after a step, Hessian products so far, and the gap if known."""
 
     step: int
     value: float
@@ -58,15 +62,24 @@ class NewtonStep(NamedTuple):
 
 @dataclass(frozen=True)
 class NewtonResult:
-    """Where the steps ended.
+    """The result of :func:`newton`.
 
     Attributes
     ----------
-    w, value, gradient : the point, the function there, and its gradient
-    steps, products : Newton steps and Hessian products that it took
-    converged : whether the gradient is as small as asked for
-    gap : value is at most this far above the smallest one, for certain; NaN where ``strong`` was not given
-    history : one row a step from the start on: step, value, gradient (its norm), products, gap
+    w : ndarray
+        The point.
+    value : float
+        The function there.
+    gradient : ndarray
+        Its gradient there.
+    steps, products : int
+        Number of Newton steps and of Hessian products.
+    converged : bool
+        Whether the gradient is as small as asked for.
+    gap : float
+        The value is at most this far above the minimum; NaN if ``strong`` was not given.
+    history : Table
+        One row per step, from the start on: step, value, gradient (its norm), products, gap.
     """
 
     w: Vector
@@ -80,7 +93,7 @@ class NewtonResult:
 
 
 @one_blas_thread()
-@np.errstate(over="ignore", invalid="ignore")  # a step too far is not taken, and nobody need hear of it
+@np.errstate(over="ignore", invalid="ignore")  # a step that is too long is not taken
 def newton(
     function: Function,
     start: Vector,
@@ -91,24 +104,41 @@ def newton(
     strong: float = 0.0,
     callback: Callable[[Vector, NewtonStep], Any] | None = None,
 ) -> NewtonResult:
-    """Make a convex function with a gradient and Hessian products smallest.
+    """Minimise a convex function with a gradient and Hessian products.
 
     Parameters
     ----------
-    function : w -> an object with ``value``, ``gradient`` and ``hessian_product(v)``
-    start : where to begin
-    tolerance : over when norm(gradient) <= tolerance * reference
-    steps : Newton steps at most
-    reference : the size of gradient to compare with; None: norm(gradient) at the start. A start that is good already,
-        as on a path of alphas, wants that of a start at 0
-    strong : a number above 0 for which f(w) - (strong/2) norm(w)^2 is convex: then no value is below
-        f(w) - norm(gradient)^2 / (2 strong), and the gap is known
-    callback : called with the point and its row after every step; True ends the run
+    function : callable
+        w -> an object with ``value``, ``gradient`` and ``hessian_product(v)``.
+    start : ndarray
+        Where to begin.
+    tolerance : float, default=1e-6
+        The run has converged when norm(gradient) <= tolerance * reference.
+    steps : int, default=100
+        The largest number of Newton steps.
+    reference : float, default=None
+        The norm of the gradient to compare with; None: that at the start. A good start, as on a path of alphas, needs
+        the norm at 0.
+    strong : float, default=0.0
+        A number above 0 for which f(w) - (strong/2) norm(w)^2 is convex: then no value is below
+        f(w) - norm(gradient)^2 / (2 strong), and the gap is known.
+    callback : callable, default=None
+        Called with the point and its row after every step; True ends the run.
+
+    Returns
+    -------
+    NewtonResult
+        The last point.
+
+    Raises
+    ------
+    RankwiseError
+        If the value or the gradient at the start is not finite.
 
     Notes
     -----
-    Values never rise by more than rounding. A run ends unconverged after ``steps`` steps, when the callback says so, or
-    where rounding hides every improvement.
+    Values never rise by more than rounding. A run ends unconverged after ``steps`` steps, when the callback returns
+    True, or if rounding hides every improvement.
     """
     w = np.array(start, dtype=np.float64)
     here = function(w)
@@ -152,12 +182,13 @@ def _row(step: int, here: AtPoint, products: int, strong: float) -> NewtonStep:
 def _direction(here: AtPoint, enough: float) -> tuple[Vector, int]:
     """(d with norm(H d + g) <= enough, products made), by conjugate gradients from 0.
 
-    Ends before a direction without curvature, along which the model has no minimum; a descent in any case.
+    It ends before a direction without curvature, along which the model has no minimum; d is a descent direction in any
+    case.
     """
     residual = -here.gradient
     along, d = residual, np.zeros_like(residual)
     square = float(residual @ residual)
-    for made in range(1, 2 * len(d) + 1):  # as many as there are dimensions would do without rounding
+    for made in range(1, 2 * len(d) + 1):  # without rounding, as many as there are dimensions would do
         product = here.hessian_product(along)
         curvature = float(along @ product)
         if not curvature > 0:
@@ -173,9 +204,9 @@ def _direction(here: AtPoint, enough: float) -> tuple[Vector, int]:
 
 
 def _line_search(function: Function, w: Vector, here: AtPoint, d: Vector) -> tuple[Vector, AtPoint] | None:
-    """(w + t d, what the function is there) for the first t = 1, ... that is good enough; None where none is.
+    """(w + t d, the function there) for the first t = 1, ... that is good enough; None if none is.
 
-    A next t is where the slopes at 0 and t cross 0, held within a tenth and a half of t.
+    The next t is where the line through the slopes at 0 and t crosses 0, kept between a tenth and a half of t.
     """
     slope = float(here.gradient @ d)
     if not slope < 0:
@@ -192,7 +223,7 @@ def _line_search(function: Function, w: Vector, here: AtPoint, d: Vector) -> tup
             return moved, there
         if abs(better) <= rounding and abs(left) <= _FLATTER * abs(slope) and _norm(there.gradient) < size:
             return moved, there
-        crossing = slope / (slope - left) if left > slope else 0.5  # NaN slopes, too, take the half
+        crossing = slope / (slope - left) if left > slope else 0.5  # NaN slopes take the half, too
         t *= min(max(crossing, 0.1), 0.5)
     return None
 
@@ -201,8 +232,18 @@ def _line_search(function: Function, w: Vector, here: AtPoint, d: Vector) -> tup
 class Ridged:
     """w -> (alpha/2) norm(w)^2 + share f(factor w), for a function f with Hessian products.
 
-    ``share`` makes a mean of a sum over lists; ``factor`` puts the weights on features of a common scale. Where f is
-    convex, ``strong=alpha`` holds.
+    If f is convex, ``strong=alpha`` holds.
+
+    Attributes
+    ----------
+    function : callable
+        f, as :func:`newton` takes it.
+    alpha : float
+        Strength of the penalty.
+    share : float
+        Turns a sum over queries into a mean.
+    factor : ndarray
+        The scale of the features.
     """
 
     function: Function
@@ -211,12 +252,13 @@ class Ridged:
     factor: Vector
 
     def __call__(self, w: Vector) -> "RidgedAt":
+        """The function at ``w``."""
         return RidgedAt(self, w, self.function(w * self.factor))
 
 
 @dataclass(frozen=True)
 class RidgedAt:
-    """The sum at one point."""
+    """A :class:`Ridged` function at one point."""
 
     of: Ridged
     w: Vector
@@ -224,12 +266,15 @@ class RidgedAt:
 
     @property
     def value(self) -> float:
+        """The value."""
         return self.of.alpha / 2 * float(self.w @ self.w) + self.of.share * self.inner.value
 
     @property
     def gradient(self) -> Vector:
+        """The gradient."""
         return self.of.alpha * self.w + self.of.share * self.of.factor * self.inner.gradient
 
     def hessian_product(self, v: Vector) -> Vector:
+        """The product of the Hessian with ``v``."""
         product = self.inner.hessian_product(v * self.of.factor)
         return self.of.alpha * v + self.of.share * self.of.factor * product

@@ -1,8 +1,12 @@
-"""The sum of a loss over judged lists as a function of linear weights, with its gradient, in one pass over X."""
+"""The sum of a loss over judged queries as a function of linear weights, with its gradient, in one pass over X.
+
+:class:`LossOverLists` is the function that batch solvers minimise. Its compiled loop scores a query, calls the kernel
+of the loss, and adds X' g while the rows of the query are in the cache.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -10,21 +14,16 @@ from numba import types
 from numpy.typing import NDArray
 
 from rankwise._kernels import drive
-from rankwise._kernels.jit import compiled, kernel
+from rankwise._kernels.jit import compiled, kernel, typed_function
 from rankwise._kernels.rows import add_rows, dot
 from rankwise.data.queries import Queries
-from rankwise.losses._base import Loss
-from rankwise.losses.compute import KERNEL, PreparedLists
+from rankwise.losses._base import Loss, PreparedLists, kernel_type
 
 Vector = NDArray[np.float64]
 
 
-# -------------------------------------------------------------------------------------------------------------- fused
-# One pass over X for a loss and its gradient: a list is scored, and X' g added while its rows are in cache.
-
-
 def _fused_lists(kernel, first, last, start, rows, X, label, value, weight, table, params, w, gradient):
-    """The weighted sum of the loss over lists first..last-1; adds its gradient with respect to w to ``gradient``."""
+    """The weighted sum of the loss over queries first..last-1; adds its gradient with respect to w to ``gradient``."""
     longest = 0
     for q in range(first, last):
         longest = max(longest, start[q + 1] - start[q])
@@ -57,7 +56,7 @@ def fused_on(dtype: np.dtype[Any]) -> Any:
     """The pass compiled for this type of X."""
     real = types.float32 if dtype == np.float32 else types.float64
     X = types.Array(real, 2, "C", readonly=True)
-    given = (types.FunctionType(KERNEL), types.int64, types.int64, _ints_in, _ints_in, X, *(_floats_in,) * 6)
+    given = (types.FunctionType(kernel_type()), types.int64, types.int64, _ints_in, _ints_in, X, *(_floats_in,) * 6)
     return compiled(kernel(_fused_lists), types.float64(*given, _floats))
 
 
@@ -65,8 +64,17 @@ def fused_on(dtype: np.dtype[Any]) -> Any:
 class LossOverLists:
     """f(w) = sum_q weight_q phi_q(X_q w), with its gradient sum_q weight_q X_q' g_q.
 
-    The lists are worked through in fixed chunks whose parts are added in order, so that every number of threads
-    gives the same bits. X is read once a call, where it stands, in float32 or float64.
+    The queries are processed in fixed chunks whose parts are added in order, so every number of threads gives the same
+    bits. X is read once per call, in place, in float32 or float64.
+
+    Attributes
+    ----------
+    queries : Queries
+        Judged queries.
+    prepared : PreparedLists
+        The loss, and what it computes from the labels.
+    weight : ndarray, shape (n_queries,) or (0,)
+        Weights of the queries; empty where all are 1.
     """
 
     queries: Queries
@@ -75,17 +83,50 @@ class LossOverLists:
 
     @classmethod
     def of(cls, loss: Loss, queries: Queries, weight: Vector | None = None) -> Self:
-        """``weight``: one number a list in place of the queries' own."""
+        """Prepare a loss for queries.
+
+        Parameters
+        ----------
+        loss : Loss
+            The loss.
+        queries : Queries
+            Judged queries.
+        weight : ndarray, shape (n_queries,), default=None
+            Used in place of the queries' own weights.
+
+        Returns
+        -------
+        LossOverLists
+            The function.
+        """
         own = np.empty(0) if queries.weight is None else queries.weight
         prepared = PreparedLists.of(loss, queries.labels(), queries.start, queries.scattered_rows)
         return cls(queries, prepared, own if weight is None else np.ascontiguousarray(weight, dtype=np.float64))
 
     def __call__(self, w: Vector, *, n_jobs: int | None = None) -> tuple[float, Vector]:
-        """(f(w), gradient)."""
+        """Evaluate the function.
+
+        Parameters
+        ----------
+        w : ndarray, shape (n_features,)
+            Weights.
+        n_jobs : int, default=None
+            Number of threads; None uses every core.
+
+        Returns
+        -------
+        value : float
+            f(w).
+        gradient : ndarray, shape (n_features,)
+            The gradient of f at w.
+        """
         weights = np.ascontiguousarray(w, dtype=np.float64)
 
+        given, compiled_loop = self._given, self._compiled
+
         def part(first: int, last: int) -> tuple[float, Vector]:
-            return self._over_chunk(first, last, weights)
+            gradient = np.zeros(self.queries.n_features)
+            return compiled_loop(first, last, *given, weights, gradient), gradient
 
         total, slope = 0.0, np.zeros(self.queries.n_features)
         for value, gradient in drive.run(part, self._chunks, n_jobs):
@@ -93,27 +134,22 @@ class LossOverLists:
             slope += gradient
         return total, slope
 
-    # What follows is the same at every call: on short lists looking it up takes as long as the work itself.
+    # The same at every call; on short lists, looking it up would take as long as the work itself.
 
     @cached_property
     def _chunks(self) -> list[tuple[int, int]]:
         return list(drive.query_chunks(self.queries.start))
 
     @cached_property
-    def _over_chunk(self) -> Callable[[int, int, Vector], tuple[float, Vector]]:
-        from rankwise._kernels.jit import typed_function
-        from rankwise.losses.compute import KERNEL
-
-        start, prepared, weight = self.queries.start, self.prepared, self.weight
-        kernel = typed_function(type(prepared.loss).kernel, KERNEL)
+    def _given(self) -> tuple[Any, ...]:
+        """What the compiled loop takes besides the range, the weights and the gradient."""
+        prepared, X = self.prepared, np.asarray(self.queries.X)
         rows = np.empty(0, np.int64) if prepared.rows is None else prepared.rows
-        label, value, table = prepared.label, prepared.value, prepared.table
         params = np.array(prepared.loss.params(), dtype=np.float64)
-        X, features, fused = np.asarray(self.queries.X), self.queries.n_features, fused_on(self.queries.X.dtype)
+        return self.queries.start, rows, X, prepared.label, prepared.value, self.weight, prepared.table, params
 
-        def over_chunk(first: int, last: int, w: Vector) -> tuple[float, Vector]:
-            gradient = np.zeros(features)
-            total = fused(kernel, first, last, start, rows, X, label, value, weight, table, params, w, gradient)
-            return total, gradient
-
-        return over_chunk
+    @cached_property
+    def _compiled(self) -> Callable[..., float]:
+        """The compiled loop with its kernel."""
+        kernel = typed_function(type(self.prepared.loss).kernel, kernel_type())
+        return partial(fused_on(self.queries.X.dtype), kernel)

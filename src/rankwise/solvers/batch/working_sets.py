@@ -1,10 +1,10 @@
-r"""`WorkingSets`: for every list some perfect and some imperfect orders, and the hinge between them.
+r"""Working sets: for every query some perfect and some imperfect orders, and the hinge between them.
 
 .. math:: F(w) = \sum_q \frac{c_q}{\lvert B_q\rvert} \sum_{b \in B_q,\, c \in C_q}
     (E^*_q - E(c))\, [1 - w \cdot (\Phi_b - \Phi_c)]_+
 
-An order is one vector Phi, so that a value with its slope costs O((B + C)(d + log(B + C))) a list, however long the
-lists are, and X is not looked at. Sets only grow; an order that is there already is not added.
+An order is one vector Phi, so a value with its gradient costs O((B + C)(d + log(B + C))) per query, whatever its
+length, and X is not read. Sets only grow; an order that is in its set already is not added.
 """
 
 from collections.abc import Sequence
@@ -17,23 +17,27 @@ from rankwise._kernels import drive
 Vector = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-# Orders a chunk that one thread works on.
+# Orders per chunk.
 _CHUNK = 1 << 13
 
 
 class WorkingSets:
-    """Orders of lists, perfect and imperfect ones, as vectors.
+    """Perfect and imperfect orders of queries, as vectors.
 
     Parameters
     ----------
-    weight : c_q, one a list
-    features : of a vector
-    largest : whether a list counts the largest hinge between two of its orders, in place of their mean over B_q and
-        sum over C_q
+    weight : ndarray, shape (n_queries,)
+        The weights c_q.
+    features : int
+        Length of a vector.
+    largest : bool, default=False
+        Whether a query counts the largest hinge between two of its orders, in place of the mean over B_q and the sum
+        over C_q.
 
     Attributes
     ----------
-    perfect, imperfect : how many orders of either kind each list has
+    perfect, imperfect : ndarray of int64, shape (n_queries,)
+        Number of orders of either kind per query.
     """
 
     def __init__(self, weight: Vector, features: int, largest: bool = False) -> None:
@@ -51,7 +55,22 @@ class WorkingSets:
         self._arrange()
 
     def unknown(self, imperfect: bool, lists: Sequence[int], names: Sequence[bytes]) -> list[int]:
-        """Which of these orders, told by their list and their documents, are not in the sets, and are from now on."""
+        """Which orders are new; they count as known from now on.
+
+        Parameters
+        ----------
+        imperfect : bool
+            The kind of the orders.
+        lists : sequence of int
+            Their queries.
+        names : sequence of bytes
+            Their documents, as bytes.
+
+        Returns
+        -------
+        list of int
+            The places of the new ones.
+        """
         known, fresh = self._known[imperfect], []
         for place, order in enumerate(zip(lists, names, strict=True)):
             if order not in known:
@@ -60,9 +79,21 @@ class WorkingSets:
         return fresh
 
     def add(self, imperfect: bool, lists: Numbers, vectors: Vector, missed: Vector) -> None:
-        """Orders of one kind, of different lists, with what each misses of the best value (0 for a perfect one)."""
+        """Add orders of one kind, of different queries.
+
+        Parameters
+        ----------
+        imperfect : bool
+            The kind of the orders.
+        lists : ndarray of int64, shape (n,)
+            Their queries.
+        vectors : ndarray, shape (n, n_features)
+            Their vectors Phi.
+        missed : ndarray, shape (n,)
+            E* - E of each; 0 for a perfect order.
+        """
         first, last = self._n, self._n + len(lists)
-        self._make_room(last)
+        self._reserve(last)
         self._vectors[first:last], self._missed[first:last] = vectors, missed
         self._list[first:last], self._is_imperfect[first:last] = lists, imperfect
         (self.imperfect if imperfect else self.perfect)[lists] += 1
@@ -90,14 +121,15 @@ class WorkingSets:
         return total, slope
 
     def _arrange(self) -> None:
-        """The orders list after list, perfect ones first."""
+        """Sort the orders by query, perfect ones first."""
         own = self._list[: self._n]
         self._place = np.lexsort((self._is_imperfect[: self._n], own))
         self._start = np.concatenate([[0], np.cumsum(self.perfect + self.imperfect)])
         self._middle = self._start[:-1] + self.perfect
         self._chunks = list(drive.query_chunks(self._start, _CHUNK))
 
-    def _make_room(self, needed: int) -> None:
+    def _reserve(self, needed: int) -> None:
+        """Make the buffers large enough, by doubling."""
         buffer = len(self._missed)
         if needed <= buffer:
             return

@@ -1,1 +1,4 @@
-"""Online learning: its configuration, its rounds and its account."""
+"""Online learning: the rounds (``loop``), their configuration and state (``config``), and the ledger (``ledger``).
+
+``comparator`` finds the best fixed ranker in hindsight, against which the ledger states its bounds.
+"""

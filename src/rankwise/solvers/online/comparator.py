@@ -1,11 +1,12 @@
-r"""The comparator that makes an online bound smallest: the best fixed ranker in hindsight, as far as the bound goes.
+r"""The comparator that minimises an online bound: the best fixed ranker in hindsight, in terms of the bound.
 
-The bounds of online rankers say of every fixed u that the loss suffered is at most the larger root x of
+For every fixed u the bounds of online rankers state that the loss of the run is at most the larger root x of
 
 .. math:: x - F(u) = \lVert u\rVert \sqrt{c x},
 
-where F(u) is the sum over rounds with a mistake of the convex loss of u at margin 1, and c is a number of the
-algorithm and the data. The u that makes x smallest is worth finding, because any other one claims less than is proved.
+where F(u) is the sum over rounds with a mistake of the convex loss of u at margin 1, and c is a constant of the
+algorithm and the data. :func:`best_comparator` finds the u that minimises x, by solving regularised problems with
+:class:`~rankwise.solvers.batch.bundle.Bundle` along a path of lambda.
 
 Notes
 -----
@@ -16,8 +17,8 @@ u_lambda = argmin F(u) + (lambda/2) norm(u)^2.
 along the path. Where it is smallest, u also makes F(u) + sqrt(c x) norm(u) smallest, so lambda norm(u) = sqrt(c x). A
 lambda is too small if lambda norm(u) < sqrt(c x) and too large otherwise. As x >= c norm(u)^2, none below c is best.
 
-*Why it is certain.* The bound holds for every u, so it is computed from F at the very u that is returned, however far
-the search went. A plane F(u) >= b + a'u with b > 0 shows that no u does better than t = min(b, c b^2 / norm(a)^2): with
+*Why it is certain.* The bound holds for every u, so it is computed from F at the u that is returned, however far the
+search went. A plane F(u) >= b + a'u with b > 0 shows that no u does better than t = min(b, c b^2 / norm(a)^2): with
 k = t / b <= 1, F(u) + sqrt(c t) norm(u) >= k (b + a'u) + k norm(a) norm(u) >= t, because F >= 0.
 """
 
@@ -44,13 +45,20 @@ class Comparator:
 
     Attributes
     ----------
-    u : the comparator
-    norm : norm(u)
-    value : F(u)
-    bound : the larger root x of x - F(u) = norm(u) sqrt(c x), true whatever the accuracy of the search
-    lower_bound : no comparator gives a smaller bound
-    converged : whether the two are as close as was asked for
-    n_calls : how often the oracle was asked
+    u : ndarray, shape (dimensions,)
+        The comparator.
+    norm : float
+        norm(u).
+    value : float
+        F(u).
+    bound : float
+        The larger root x of x - F(u) = norm(u) sqrt(c x), valid whatever the accuracy of the search.
+    lower_bound : float
+        No comparator gives a smaller bound.
+    converged : bool
+        Whether the two are as close as was asked for.
+    n_calls : int
+        Number of calls of the oracle.
     """
 
     u: Vector
@@ -71,15 +79,30 @@ def larger_root(value: float, norm: float, c: float) -> float:
 def best_comparator(
     oracle: Oracle, dimensions: int, c: float, *, tol: float = 1e-3, max_calls: int = 2000
 ) -> Comparator:
-    """The u that makes the larger root x of x - F(u) = norm(u) sqrt(c x) smallest, u = 0 among them.
+    """The u that minimises the larger root x of x - F(u) = norm(u) sqrt(c x), u = 0 among them.
 
     Parameters
     ----------
-    oracle : u -> (F(u), a subgradient of F at u), F convex and nowhere below 0
-    dimensions : of u
-    c : the constant of the bound, above 0
-    tol : how far above the smallest bound the one found may be, as a part of it
-    max_calls : the most calls of the oracle; the comparator is as good as they allow
+    oracle : callable
+        u -> (F(u), a subgradient of F at u), where F is convex and 0 or more.
+    dimensions : int
+        Length of u.
+    c : float
+        The constant of the bound, above 0.
+    tol : float, default=1e-3
+        How far above the smallest bound the result may be, relative to it.
+    max_calls : int, default=2000
+        The largest number of calls of the oracle.
+
+    Returns
+    -------
+    Comparator
+        The best u that was found.
+
+    Raises
+    ------
+    RankwiseError
+        If an argument is not valid, or c is 0 and the loss is not constant.
 
     Examples
     --------
@@ -114,7 +137,7 @@ def best_comparator(
         if root < bound:
             u, norm, value, bound = found.w, found_norm, found.value, root
         proved = max(proved, _least_bound(found.offset, found.slope, c))
-        # a far lambda needs no accuracy, and without a new call what is known decides nothing more at this one
+        # a distant lambda needs no accuracy; without a new call, nothing more can be learned at this accuracy
         if accuracy > tol / 4 or found.n_calls == 0 or found_norm == 0:
             accuracy /= 4
             search.reopen()
@@ -134,8 +157,8 @@ def _least_bound(offset: float, slope: Vector, c: float) -> float:
 class _Search:
     """Root finding for log lambda: where the pull of the bound, log(sqrt(c x) / norm(u)) - log lambda, is 0.
 
-    Moving as far as it pulls climbs to the root without passing it, slowly where the bound is flat. So the stride is
-    doubled until a pull is downwards; from then on a move that would leave the bracket halves it instead.
+    Moving by the pull approaches the root from below without passing it, slowly where the bound is flat. So the stride
+    is doubled until a pull is downwards; from then on a move that would leave the bracket bisects it instead.
     """
 
     def __init__(self, smallest: float) -> None:
@@ -147,7 +170,7 @@ class _Search:
         self._low, self._high, self._stride = self._smallest, math.inf, 1.0
 
     def move(self, wanted: float) -> None:
-        """Go on from here, given the log lambda that the bound wants."""
+        """Move to the next log lambda, given the one that the bound asks for."""
         pull = wanted - self.at
         if pull > 0:
             self._low = self.at

@@ -1,11 +1,14 @@
-"""Online learning, one round at a time: predict a list, see its labels, learn if the rule says so.
+"""The values of online learning: the configuration of a run, its state, the log of its rounds, and its history.
 
-The rules of a run, where it is, and what happened in some rounds; :func:`rankwise.solvers.online.loop.play` plays them.
+In every round a ranker predicts a query, sees its labels, and learns from it, always or only on a mistake.
+:func:`rankwise.solvers.online.loop.run_rounds` takes an :class:`OnlineConfig` and a :class:`State` and returns the next
+state with a :class:`RoundLog`; :class:`rankwise.solvers.online.ledger.Ledger` accumulates the logs in a :class:`Curve`
+and a :class:`Tally`.
 """
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Self
 
 import numpy as np
@@ -39,15 +42,26 @@ class OnlineConfig:
 
     Parameters
     ----------
-    loss : any loss of the project
-    measure : what counts as a mistake: its first k positions, pessimistically ordered, are not ideal
-    update : "mistakes", as a perceptron, or "always", as gradient descent
-    eta, step : eta_t = eta ("constant") or eta / sqrt(t) ("sqrt")
-    projection, ball : keep norm(w) <= ball, in the l2 or l1 norm
-    averaging : what is kept besides the last weights: the mean of those that all rounds began with ("uniform"), or
-        those of the last half of the rounds at least and three quarters at most ("suffix")
-    scale : features as they are; divided by the largest radius of a list so far ("radius"); or by their own running
-        standard deviation ("standard"). What is learned is in these units
+    loss : Loss
+        The loss whose gradient is followed.
+    measure : Measure
+        Defines a mistake: its decisive positions, under pessimistic ties, are not ideal.
+    update : {"mistakes", "always"}, default="mistakes"
+        When to learn: on mistakes, as a perceptron, or always, as gradient descent.
+    eta : float, default=1.0
+        Size of a step.
+    step : {"constant", "sqrt"}, default="constant"
+        eta_t = eta, or eta / sqrt(t).
+    projection : {"none", "l2", "l1"}, default="none"
+        The norm of w that is kept at most ``max_norm``.
+    max_norm : float, default=inf
+        The largest norm of w.
+    averaging : {"none", "uniform", "suffix"}, default="none"
+        What is kept besides the last weights: the mean of the weights at the beginning of all rounds ("uniform"), or of
+        the last rounds, at least half and at most three quarters of them ("suffix").
+    scale : {"none", "radius", "standard"}, default="none"
+        Features are taken as they are; divided by the largest radius of a query so far ("radius"); or by their own
+        running standard deviation ("standard"). Weights are learned in these units.
     """
 
     loss: Loss
@@ -74,36 +88,33 @@ class OnlineConfig:
                 f"radius {self.max_norm!r}"
             )
 
-    def cut(self) -> float:
-        """How many positions decide whether a list is a mistake."""
-        if self.measure.name in ("RR", "WTA"):  # nothing below the first position matters once that is right
-            return 1.0
-        return math.inf if self.measure.cutoff is None else float(self.measure.cutoff)
-
     def as_numbers(self) -> Vector:
-        """The rules as the compiled loop reads them; see :mod:`rankwise.solvers.online.loop`."""
-        place = {name: float(known.index(getattr(self, name))) for name, known in _CHOICES.items()}
-        return np.array(
-            [
-                self.cut(),
-                place["update"],
-                self.eta,
-                place["step"],
-                place["projection"],
-                self.max_norm,
-                place["averaging"],
-                place["scale"],
-            ]
+        """The configuration as the compiled loop reads it; see :mod:`rankwise.solvers.online.loop`."""
+        update, step, projection, averaging, scale = (
+            float(known.index(getattr(self, name))) for name, known in _CHOICES.items()
         )
+        cut = self.measure.decisive_positions
+        return np.array([cut, update, self.eta, step, projection, self.max_norm, averaging, scale])
 
 
 @dataclass(frozen=True)
 class State:
-    """Where a run is: everything that the next round depends on.
+    """Everything that the next round depends on; a state is never changed.
 
-    ``counts`` holds the rounds played and the documents that scaling has seen, ``sizes`` the radius that features are
-    divided by and the largest radius of a list that was learned from, ``sums`` what averages are made of, ``moments``
-    the running means and squared deviations of the features.
+    Attributes
+    ----------
+    w : ndarray, shape (n_features,)
+        The weights, in the units that are learned in.
+    sums : ndarray, shape (2, n_features)
+        Sums of weights, from which averages are computed.
+    moments : ndarray, shape (2, n_features)
+        Running means and sums of squared deviations of the features.
+    counts : ndarray of int64, shape (2,)
+        Number of rounds, and number of documents that scaling has seen.
+    sizes : ndarray, shape (2,)
+        The radius that features are divided by, and the largest radius of a query that was learned from.
+    scale : ndarray, shape (n_features,)
+        The current factor of every feature.
     """
 
     w: Vector
@@ -115,27 +126,38 @@ class State:
 
     @classmethod
     def fresh(cls, features: int) -> Self:
-        """Before the first round: all weights are 0."""
+        """The state before the first round: all weights are 0."""
         zeros = np.zeros(features)
         two = np.zeros((2, features))
         return cls(zeros, two, two.copy(), np.zeros(2, np.int64), np.zeros(2), np.ones(features))
 
     @property
     def rounds(self) -> int:
-        """Rounds played."""
+        """Number of rounds so far."""
         return int(self.counts[0])
 
     @property
     def radius(self) -> float:
-        """The largest radius of a list that was learned from, in the units that were learned in."""
+        """The largest radius of a query that was learned from, in the units that are learned in."""
         return float(self.sizes[1])
 
     def copy(self) -> "State":
-        """A state of its own, which the compiled loop may write into."""
+        """A copy that the compiled loop may write into."""
         return State(*(getattr(self, name).copy() for name in self.__dataclass_fields__))
 
     def coef(self, averaging: Averaging) -> Vector:
-        """The weights to predict with, on the features as they come."""
+        """The weights to predict with, on the raw features.
+
+        Parameters
+        ----------
+        averaging : {"none", "uniform", "suffix"}
+            Which average; "none" gives the last weights.
+
+        Returns
+        -------
+        ndarray, shape (n_features,)
+            The weights.
+        """
         t = self.rounds
         w: Vector = self.w
         if averaging == "uniform" and t:
@@ -148,12 +170,24 @@ class State:
 
 @dataclass(frozen=True)
 class RoundLog:
-    """What happened in some rounds, one value a round: the lists, mistakes, and measures of the published scores.
+    """What happened in some rounds, one value per round.
 
-    ``loss`` is that of the rounds that were learned from and 0 in the others. ``measure`` is NaN where a list has
-    nothing to find; ``worst`` is its value with equal scores in the worst order. ``weights`` are extremes of the
-    weights of the lists with a mistake, for losses that have weights; ``marks`` the fingerprints of the lists, where
-    they were asked for.
+    Attributes
+    ----------
+    order : ndarray of int64
+        The queries, in the order in which they were shown.
+    mistake : ndarray of bool
+        Whether the first positions of the published ranking, under pessimistic ties, were not ideal.
+    loss : ndarray
+        The loss of the rounds that were learned from; 0 in the others.
+    measure : ndarray
+        The measure of the published scores, ties averaged; NaN where it is 0/0.
+    worst : ndarray
+        The same under pessimistic ties.
+    weights : WeightFacts
+        Extremes of the weights v of the queries with a mistake, for losses with ``perceptron_bound="weights"``.
+    marks : ndarray
+        Fingerprints of the queries; empty if they were not asked for.
     """
 
     order: NDArray[np.int64]
@@ -163,3 +197,98 @@ class RoundLog:
     worst: Vector
     weights: WeightFacts
     marks: Marks
+
+
+# The largest number of rounds that a curve keeps.
+_MOST = 2048
+# How many mistakes on one query two bytes can count.
+MOST_TIMES = 65_535
+
+
+def _empty() -> Vector:
+    return np.zeros((0, 5))
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Running totals after every ``stride``-th round; which rounds are kept depends on their number alone.
+
+    Attributes
+    ----------
+    stride : int
+        A power of two.
+    points : ndarray, shape (n_kept, 5)
+        For each kept round: round, mistakes, cumulative loss, weight of the rounds on which the measure is defined, and
+        sum of the measure over them.
+    """
+
+    stride: int = 1
+    points: Vector = field(default_factory=_empty, repr=False)
+
+    def extended(self, before: int, *totals: NDArray[np.float64] | NDArray[np.int64]) -> "Curve":
+        """The curve continued by the totals after rounds before + 1, before + 2, ..."""
+        rounds = np.arange(before + 1, before + 1 + len(totals[0]))
+        stride = self.stride
+        while (before + len(rounds)) // stride > _MOST:
+            stride *= 2
+        kept = rounds % stride == 0
+        old = self.points[self.points[:, 0] % stride == 0]
+        return Curve(stride, np.concatenate([old, np.column_stack([rounds, *totals])[kept]]))
+
+    @property
+    def rounds(self) -> Vector:
+        """The rounds that are kept."""
+        return self.points[:, 0]
+
+    @property
+    def mistakes(self) -> Vector:
+        """Mistakes up to each of them."""
+        return self.points[:, 1]
+
+    @property
+    def loss(self) -> Vector:
+        """Cumulative loss up to each of them."""
+        return self.points[:, 2]
+
+    @property
+    def mean(self) -> Vector:
+        """Time-averaged measure up to each of them; NaN before the first defined value."""
+        mean: Vector = np.divide(
+            self.points[:, 4], self.points[:, 3], out=np.full(len(self.points), np.nan), where=self.points[:, 3] > 0
+        )
+        return mean
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """How often something happened on each query, in memory that grows by doubling.
+
+    Attributes
+    ----------
+    length : int
+        Number of queries.
+    buffer : ndarray of uint16
+        Shared by the tallies of one run; only the first ``length`` entries belong to this tally.
+    filled : list of int
+        How far any tally has filled the shared buffer. Where two runs diverge, the second one gets its own copy.
+    """
+
+    length: int = 0
+    buffer: NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16), repr=False)
+    filled: list[int] = field(default_factory=lambda: [0], repr=False)
+
+    def added(self, places: NDArray[np.int64], length: int) -> "Tally":
+        """The tally with one more for each of the places, and ``length`` queries in all."""
+        buffer, filled = self.buffer, self.filled
+        if length > len(buffer) or filled[0] > self.length:
+            buffer = np.zeros(max(length, 2 * len(buffer)), np.uint16)
+            buffer[: self.length] = self.buffer[: self.length]
+            filled = [0]
+        np.add.at(buffer, places, 1)
+        filled[0] = max(length, self.length)
+        return Tally(filled[0], buffer, filled)
+
+    @property
+    def counts(self) -> NDArray[np.uint16]:
+        """One number per query."""
+        return self.buffer[: self.length]

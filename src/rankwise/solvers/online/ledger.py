@@ -1,4 +1,11 @@
-"""The account of an online run: what happened, and what theory said could happen at most."""
+"""The ledger of an online run: what happened, and what the bounds of theory allow.
+
+A :class:`Ledger` counts rounds, mistakes and losses as :class:`~rankwise.solvers.online.config.RoundLog` values come
+in. Its memory does not grow with the run, apart from two bytes per query: a ``Curve`` keeps a thinned history, and a
+``Tally`` the number of mistakes on each query. :meth:`Ledger.bounds` fills in the constants of
+:mod:`rankwise.guarantees.bounds.online` from the run itself. Which bounds apply is read from the facts of the loss,
+``perceptron_bound`` and its margin.
+"""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -10,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
+from rankwise._figures import COLOURS, FAINT, house_style, new_figure
 from rankwise._tables import Table
 from rankwise.data.fingerprints import TrainingRecord, fingerprints
 from rankwise.data.queries import Queries
@@ -17,105 +25,12 @@ from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds import online as bounds_of
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.solvers.batch.objective import LossOverLists
-from rankwise.solvers.online.config import OnlineConfig, RoundLog, State
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-from typing import TYPE_CHECKING
-
-from rankwise._figures import COLOURS, FAINT, house_style, new_figure
+from rankwise.solvers.online.config import Curve, OnlineConfig, RoundLog, State, Tally
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Vector = NDArray[np.float64]
-
-
-# -------------------------------------------------------------------------------------------------------------- curve
-# What a run of any length remembers of its rounds: a thinned curve, and two bytes a list.
-
-
-_MOST = 2048
-# How often something can happen on a list, in two bytes.
-MOST_TIMES = 65_535
-
-
-def _empty() -> Vector:
-    return np.zeros((0, 5))
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """Running totals after every ``stride``-th round.
-
-    ``points`` has a row for each kept round: (round, mistakes, cumulative loss, weight of the rounds that the measure
-    says something about, sum of the measure over them). Which rounds are kept depends on their number alone.
-    """
-
-    stride: int = 1
-    points: Vector = field(default_factory=_empty, repr=False)
-
-    def extended(self, before: int, *totals: NDArray[np.float64] | NDArray[np.int64]) -> "Curve":
-        """The curve with the totals after rounds before + 1, before + 2, ..."""
-        rounds = np.arange(before + 1, before + 1 + len(totals[0]))
-        stride = self.stride
-        while (before + len(rounds)) // stride > _MOST:
-            stride *= 2
-        kept = rounds % stride == 0
-        old = self.points[self.points[:, 0] % stride == 0]
-        return Curve(stride, np.concatenate([old, np.column_stack([rounds, *totals])[kept]]))
-
-    @property
-    def rounds(self) -> Vector:
-        """The rounds that were kept."""
-        return self.points[:, 0]
-
-    @property
-    def mistakes(self) -> Vector:
-        """Mistakes up to each of them."""
-        return self.points[:, 1]
-
-    @property
-    def loss(self) -> Vector:
-        """Cumulative loss up to each of them."""
-        return self.points[:, 2]
-
-    @property
-    def mean(self) -> Vector:
-        """Time-averaged measure up to each of them; NaN where nothing was measured yet."""
-        mean: Vector = np.divide(
-            self.points[:, 4], self.points[:, 3], out=np.full(len(self.points), np.nan), where=self.points[:, 3] > 0
-        )
-        return mean
-
-
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """How often something happened on each list, in memory that grows by doubling.
-
-    Tallies of one run share their memory: only what lies before ``length`` is theirs. ``filled`` says how far anybody
-    went on; where two runs part, the second one gets memory of its own.
-    """
-
-    length: int = 0
-    buffer: NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16), repr=False)
-    filled: list[int] = field(default_factory=lambda: [0], repr=False)
-
-    def added(self, places: NDArray[np.int64], length: int) -> "Tally":
-        """One more for each of the places, after which there are ``length`` lists."""
-        buffer, filled = self.buffer, self.filled
-        if length > len(buffer) or filled[0] > self.length:
-            buffer = np.zeros(max(length, 2 * len(buffer)), np.uint16)
-            buffer[: self.length] = self.buffer[: self.length]
-            filled = [0]
-        np.add.at(buffer, places, 1)
-        filled[0] = max(length, self.length)
-        return Tally(filled[0], buffer, filled)
-
-    @property
-    def counts(self) -> NDArray[np.uint16]:
-        """One number a list."""
-        return self.buffer[: self.length]
 
 
 THESE = Precondition("the comparator's loss is that on the queries of the run, in their order and with their weights")
@@ -127,16 +42,30 @@ class Ledger:
 
     Attributes
     ----------
-    rounds, mistakes : rounds played; those whose ranking, equal scores in the worst order, was not ideal
-    counted : rounds that the measure says something about
-    loss : cumulative loss 1 - measure, equal scores in the worst order; what the bounds are about
-    mean : time-averaged measure of the published rankings, equal scores in no order ("expected")
-    radius : largest radius of a list that was learned from
-    lightest, heaviest : extremes of the weights of queries; both 1 where all count the same
-    weights : extremes of the weights v of the lists with a mistake
-    curve : how all this came about, at no more than two thousand rounds
-    tally : mistakes on each list, in the order of the data
-    record : which queries these were, in the order of the data; None where that is not known
+    config : OnlineConfig
+        The configuration of the run.
+    rounds : int
+        Number of rounds.
+    mistakes : int
+        Rounds whose ranking, under pessimistic ties, was not ideal.
+    counted : float
+        Total weight of the rounds on which the measure is defined.
+    loss : float
+        Cumulative loss 1 - measure under pessimistic ties, which the bounds bound.
+    measured : float
+        Sum of the measure of the published rankings, ties averaged.
+    radius : float
+        Largest radius of a query that was learned from.
+    lightest, heaviest : float
+        Extremes of the weights of queries; both 1 where all count the same.
+    weights : WeightFacts
+        Extremes of the weights v of the queries with a mistake.
+    curve : Curve
+        The history, at no more than about two thousand rounds.
+    tally : Tally
+        Mistakes on each query, in the order of the data.
+    record : TrainingRecord or None
+        Which queries these were, in the order of the data; None if that is not known.
 
     Notes
     -----
@@ -159,11 +88,28 @@ class Ledger:
 
     @property
     def mean(self) -> float:
-        """The time-averaged measure; NaN before a round that the measure says something about."""
+        """The time-averaged measure of the published rankings, ties averaged; NaN before the first defined value."""
         return self.measured / self.counted if self.counted else math.nan
 
     def after(self, played: RoundLog, queries: Queries, state: State, first: int) -> "Ledger":
-        """The account with some more rounds; ``first``: the place of ``queries[0]`` in the order of the data."""
+        """The ledger after some more rounds.
+
+        Parameters
+        ----------
+        played : RoundLog
+            What happened.
+        queries : Queries
+            The queries that the log refers to.
+        state : State
+            The state after the rounds.
+        first : int
+            The position of ``queries[0]`` in the order of the data.
+
+        Returns
+        -------
+        Ledger
+            A new ledger.
+        """
         query_weight = queries.query_weight[played.order]
         found = np.isfinite(played.measure)
         # running sums round by round, so that no division of the rounds into calls changes a bit
@@ -193,7 +139,7 @@ class Ledger:
             tally=self.tally.added(first + played.order[played.mistake], first + len(queries)),
         )
 
-    # ------------------------------------------------------------------------------------------- what theory says
+    # ------------------------------------------------------------------------------------------- bounds
 
     def bounds(
         self,
@@ -203,15 +149,29 @@ class Ledger:
         gamma: float | None = None,
         delta: float | None = None,
     ) -> list[Bound]:
-        """What this run could lose at most, against a comparator, with every constant.
+        """Bounds on the loss and the mistakes of this run, with every constant.
 
         Parameters
         ----------
-        queries : the lists that were learned from, in their order, or blocks of them; needed for a comparator
-        comparator : weights u on the features; None with ``queries``: the best one for the bound is looked for
-        gamma : a margin that is claimed: some unit vector ranks every list with all gaps of gamma or more
-        delta : also say, with probability 1 - delta, what the mean risk of the weights is, if each list was an
-            independent draw and was shown once
+        queries : Queries or iterable of Queries, default=None
+            The queries that were learned from, in their order, or blocks of them; needed for a comparator.
+        comparator : array-like, shape (n_features,), default=None
+            Weights u on the features; None with ``queries``: the best one for the bound is computed.
+        gamma : float, default=None
+            A margin that is claimed: some unit vector ranks every query with all gaps of gamma or more.
+        delta : float, default=None
+            Also bound, with probability 1 - delta, the mean risk of the weights, if each query was an independent draw
+            and was shown once.
+
+        Returns
+        -------
+        list of Bound
+            The bounds that were asked for.
+
+        Raises
+        ------
+        RankwiseError
+            If nothing was asked for, if the run is no perceptron, or if the queries are not those of the run.
         """
         found: list[Bound] = []
         if gamma is not None:
@@ -229,8 +189,9 @@ class Ledger:
         return found
 
     def _refuse_unless_perceptron(self) -> None:
-        config, margin = self.config, getattr(self.config.loss, "margin", None)
-        if config.update != "mistakes" or config.projection != "none" or config.step != "constant" or margin is None:
+        """Refuse runs for which no mistake bound is known."""
+        config, bound = self.config, self.config.loss.perceptron_bound
+        if config.update != "mistakes" or config.projection != "none" or config.step != "constant" or bound is None:
             raise RankwiseError(
                 "bounds on the loss of a run are for perceptrons: SLAM or MaxPair, learning on mistakes, with a "
                 f"constant step and no projection; this run has {config.loss!r}, update={config.update!r}, "
@@ -238,48 +199,46 @@ class Ledger:
             )
 
     def _against(self, F: float = 0.0, norm_u: float = 0.0, *, gamma: float | None = None) -> list[Bound]:
+        """The mistake bounds against a comparator, or for a claimed margin ``gamma``."""
         self._refuse_unless_perceptron()
-        config, facts, margin = self.config, self.weights, getattr(self.config.loss, "margin", 0.0)
-        if config.loss.name == "MaxPair":
+        against = {"F": F, "norm_u": norm_u} if gamma is None else {"gamma": gamma}
+        if self.config.loss.perceptron_bound == "worst pair":
             self._refuse_weights("the number of mistakes of the max-pair perceptron")
-            if gamma is not None:
-                return [self._with_known_preconditions(bounds_of.separable_worst_pair(gamma=gamma, radius=self.radius))]
-            return [
-                self._with_known_preconditions(bounds_of.worst_pair_mistakes(F=F, norm_u=norm_u, radius=self.radius))
-            ]
-        run: dict[str, Any] = {"radius": self.radius, "V": facts.V, "margin": margin}
-        run["eta"] = config.eta if margin > 0 else None
+            bound = bounds_of.worst_pair_mistakes if gamma is None else bounds_of.separable_worst_pair
+            return [self._with_known_preconditions(bound(radius=self.radius, **against))]
+        facts, margin = self.weights, self._margin
+        run: dict[str, Any] = {"radius": self.radius, "V": facts.V, "margin": margin, **against}
+        run["eta"] = self.config.eta if margin > 0 else None
         smallest = facts.smallest if facts.V else 1.0
         if gamma is not None:
-            return [
-                self._with_known_preconditions(bounds_of.separable_loss(gamma=gamma, **run)),
-                self._with_known_preconditions(bounds_of.separable_mistakes(gamma=gamma, smallest=smallest, **run)),
-            ]
-        found = [
-            bounds_of.theorem_s(F=F, norm_u=norm_u, **run),
-            bounds_of.slam_mistakes(F=F, norm_u=norm_u, smallest=smallest, **run),
-        ]
-        if margin == 1 and self.radius > 0 and facts.kappa > 0:
-            step: dict[str, Any] = {"radius": self.radius, "kappa": facts.kappa, "eta": config.eta}
-            found.append(bounds_of.fixed_step(F=F, norm_u=norm_u, **step))
-            found.append(bounds_of.theorem_5(F=F, norm_u=norm_u, **step))
+            found = [bounds_of.separable_loss(**run), bounds_of.separable_mistakes(smallest=smallest, **run)]
+        else:
+            found = [bounds_of.theorem_s(**run), bounds_of.slam_mistakes(smallest=smallest, **run)]
+            if margin == 1 and self.radius > 0 and facts.kappa > 0:
+                step: dict[str, Any] = {"radius": self.radius, "kappa": facts.kappa, "eta": self.config.eta, **against}
+                found += [bounds_of.fixed_step(**step), bounds_of.theorem_5(**step)]
         return [self._with_known_preconditions(bound) for bound in found]
 
+    @property
+    def _margin(self) -> float:
+        """The margin of the loss; 0 for a loss without one."""
+        return self.config.loss.hinge_margin or 0.0
+
     def _with_known_preconditions(self, bound: Bound) -> Bound:
-        """The bound with the preconditions that the run itself meets marked as met."""
+        """The bound with those preconditions marked as met that the run itself meets."""
         known = {
             bounds_of.RUN.sentence: self.config.projection == "none",
             bounds_of.F_SLAM.sentence: True,
             bounds_of.F_WORST_PAIR.sentence: True,
             bounds_of.COVERED.sentence: covers(self.config),
-            bounds_of.MARGIN_1.sentence: getattr(self.config.loss, "margin", None) == 1,
+            bounds_of.MARGIN_1.sentence: self._margin == 1,
         }
-        with_known_preconditions = (replace(one, met=known.get(one.sentence, one.met)) for one in bound.preconditions)
-        return replace(bound, preconditions=tuple(with_known_preconditions))
+        preconditions = (replace(one, met=known.get(one.sentence, one.met)) for one in bound.preconditions)
+        return replace(bound, preconditions=tuple(preconditions))
 
     @one_blas_thread()
     def _comparator(self, queries: Queries | Iterable[Queries] | None, u: ArrayLike | None) -> tuple[float, float]:
-        """(F(u), norm of u), for the u that was given or for the best one."""
+        """(F(u), norm of u), for the given u or for the best one."""
         self._refuse_unless_perceptron()
         if queries is None:
             raise RankwiseError("the loss of a comparator is that on the lists with a mistake: give queries= as well")
@@ -307,17 +266,16 @@ class Ledger:
 
     def _constant(self) -> float:
         """c of x - F(u) <= norm(u) sqrt(c x)."""
-        margin = getattr(self.config.loss, "margin", 0.0)
-        if self.config.loss.name == "MaxPair":
+        if self.config.loss.perceptron_bound == "worst pair":
             return 4 * self.radius**2
-        return 4 * self.radius**2 * self.weights.V + 2 * margin / self.config.eta
+        return 4 * self.radius**2 * self.weights.V + 2 * self._margin / self.config.eta
 
     def _mistaken(self, queries: Queries | Iterable[Queries]) -> Iterator[LossOverLists]:
-        """The loss at margin 1, summed over the mistakes, block by block; only lists with a mistake are kept.
+        """The loss at margin 1, summed over the mistakes, block by block; only queries with a mistake are kept.
 
-        Mistakes are looked up by position, so other queries, or the same in another order, are refused.
+        Mistakes are looked up by position, so other queries, or the same in another order, raise an error.
         """
-        loss = replace(self.config.loss, margin=1.0)  # type: ignore[call-arg]
+        loss = self.config.loss.at_margin(1.0)
         counts, first, record = self.tally.counts, 0, TrainingRecord()
         for block in [queries] if isinstance(queries, Queries) else queries:
             query_weight = counts[first : first + len(block)].astype(np.float64)
@@ -338,6 +296,7 @@ class Ledger:
             )
 
     def _refuse_weights(self, what: str) -> None:
+        """Refuse weighted queries."""
         if self.rounds and not self.lightest == self.heaviest == 1:
             raise RankwiseError(
                 f"{what} is bounded where all lists count the same: these had weights from {self.lightest:g} to "
@@ -345,6 +304,7 @@ class Ledger:
             )
 
     def _risk(self, delta: float) -> Bound:
+        """The mean risk of the iterates, by the online-to-batch bound."""
         self._refuse_weights("the risk of online weights")
         if self.tally.length != self.rounds:
             raise RankwiseError(
@@ -352,22 +312,33 @@ class Ledger:
                 f"{self.tally.length:,} lists in {self.rounds:,} rounds"
             )
         if not self.counted > 0:
-            raise RankwiseError("no round so far says anything about the measure: there is nothing to generalise from")
+            raise RankwiseError("the measure was undefined in every round so far: there is nothing to generalise from")
         return bounds_of.online_to_batch(L=self.loss, n=round(self.counted), delta=delta)
 
-    # ------------------------------------------------------------------------------------------- looking at it
+    # ------------------------------------------------------------------------------------------- display
 
     def table(self, bounds: Iterable[Bound] = ()) -> Table:
-        """The account line by line, and under it bounds that were asked for."""
+        """The ledger line by line.
+
+        Parameters
+        ----------
+        bounds : iterable of Bound, default=()
+            Bounds to append, as :meth:`bounds` returned them.
+
+        Returns
+        -------
+        Table
+            Columns what, value and note.
+        """
         facts = self.weights
         lines: list[tuple[str, float, str]] = [
             ("rounds", self.rounds, ""),
-            ("mistakes", self.mistakes, "first positions not ideal, equal scores in the worst order"),
-            (f"mean {self.config.measure.title}", self.mean, "of the published rankings, equal scores in no order"),
+            ("mistakes", self.mistakes, "first positions not ideal, pessimistic ties"),
+            (f"mean {self.config.measure.title}", self.mean, "of the published rankings, ties averaged"),
             (
                 f"cumulative loss of {self.config.measure.title}",
                 self.loss,
-                "1 - measure, equal scores in the worst order",
+                "1 - measure, pessimistic ties",
             ),
             ("largest radius", self.radius, "of a list that was learned from"),
         ]
@@ -384,34 +355,35 @@ class Ledger:
         return Table({"what": list(what), "value": [float(number) for number in value], "note": list(note)})
 
     def plot(self, bounds: Iterable[Bound] = ()) -> "Figure":
-        """Time-averaged measure, and mistakes and cumulative loss with bounds as lines; needs the extra ``plot``."""
+        """Plot the time-averaged measure (left), and mistakes and cumulative loss on logarithmic scales (right).
 
-        return draw(self, list(bounds))
+        Parameters
+        ----------
+        bounds : iterable of Bound, default=()
+            Bounds to draw as lines; those that do not apply are left out.
+
+        Returns
+        -------
+        Figure
+            A matplotlib figure; needs the extra ``plot``.
+        """
+        curve, lines = self.curve, list(bounds)
+        figure = new_figure(7.6, 3.0)
+        with house_style():
+            left, right = figure.subplots(1, 2)
+            left.plot(curve.rounds, curve.mean, color=COLOURS[0])
+            left.set(xlabel="round", title=f"time-averaged {self.config.measure.title}", ylim=(None, 1.02))
+            left.set_xscale("log")
+            right.plot(curve.rounds, curve.mistakes, color=COLOURS[1], label="mistakes")
+            right.plot(curve.rounds, curve.loss, color=COLOURS[0], label="cumulative loss")
+            for bound, style in zip(lines, ("--", ":", "-.", (0, (5, 1))) * len(lines), strict=False):
+                if bound.applies is not False and bound.bounds != "mean risk of the iterates":
+                    right.axhline(bound.value, color=FAINT, linestyle=style, label=f"{bound.bounds}: {bound.name}")
+            right.set(xlabel="round", title="mistakes and loss so far", xscale="log", yscale="log")
+            right.legend(loc="best")
+        return figure
 
 
 def covers(config: OnlineConfig) -> bool:
-    """Whether the weights of the loss are made for the measure of the run, so that mistakes cost what is accounted."""
-    return replace(config.loss, margin=1.0).upper_bounds == config.measure  # type: ignore[call-arg]
-
-
-# ------------------------------------------------------------------------------------------------------ ledger figure
-# The account of an online run as a picture.
-
-
-def draw(ledger: Any, bounds: list[Bound]) -> "Figure":
-    """Left the time-averaged measure, right mistakes and cumulative loss on logarithmic scales, bounds as lines."""
-    curve = ledger.curve
-    figure = new_figure(7.6, 3.0)
-    with house_style():
-        left, right = figure.subplots(1, 2)
-        left.plot(curve.rounds, curve.mean, color=COLOURS[0])
-        left.set(xlabel="round", title=f"time-averaged {ledger.config.measure.title}", ylim=(None, 1.02))
-        left.set_xscale("log")
-        right.plot(curve.rounds, curve.mistakes, color=COLOURS[1], label="mistakes")
-        right.plot(curve.rounds, curve.loss, color=COLOURS[0], label="cumulative loss")
-        for bound, style in zip(bounds, ("--", ":", "-.", (0, (5, 1))) * len(bounds), strict=False):
-            if bound.applies is not False and bound.bounds != "mean risk of the iterates":
-                right.axhline(bound.value, color=FAINT, linestyle=style, label=f"{bound.bounds}: {bound.name}")
-        right.set(xlabel="round", title="mistakes and loss so far", xscale="log", yscale="log")
-        right.legend(loc="best")
-    return figure
+    """Whether the loss at margin 1 bounds the measure of the run, so that the bounds on the loss apply to it."""
+    return config.loss.at_margin(1.0).upper_bounds == config.measure

@@ -1,7 +1,12 @@
-"""The rounds of online learning, played on judged lists: prepare some lists, show them one after the other, account.
+"""The rounds of online learning: prepare some queries, show them one after the other, measure what was predicted.
 
-``play(rules, state, queries, order) -> (state, played)`` is all of it: a state is never changed, so that a run can be
-stopped, saved and continued at any round, and any division of the same rounds into calls gives the same bits.
+``run_rounds(config, state, queries, order) -> (state, log)`` is the entry point. A state is never changed, so a run can
+be stopped, saved and continued at any round, and any division of the same rounds into calls gives the same bits.
+
+The rounds themselves run in one compiled loop, :func:`_play_rounds`. A mistake is found by comparing scores, never by a
+loss above some epsilon: under pessimistic ties, the labels of the decisive positions are not those of an ideal order.
+:class:`RoundRunner` prepares blocks of queries for the loop and measures the scores that come out; on several threads
+it does both alongside the loop.
 """
 
 import math
@@ -17,8 +22,16 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
-from rankwise._kernels.fingerprint import PROJECTIONS, query_hash, sketch_query
-from rankwise._kernels.jit import compiled, kernel
+from rankwise._kernels.fingerprint import (
+    PROJECTIONS,
+    SKETCHED,
+    column_keys,
+    projection_signs,
+    query_hash,
+    sketch_query,
+)
+from rankwise._kernels.jit import compiled, kernel, typed_function
+from rankwise._kernels.pairs import number_lists
 from rankwise._kernels.rows import (
     add_moments,
     add_rows,
@@ -31,30 +44,24 @@ from rankwise._kernels.rows import (
 from rankwise.data.fingerprints import FINGERPRINT, Marks, packed
 from rankwise.data.queries import Queries
 from rankwise.guarantees.bounds.online import WeightFacts
-from rankwise.losses.compute import KERNEL, PreparedLists
-from rankwise.measures._base import BinaryMeasure
+from rankwise.losses._base import PreparedLists, kernel_type
 from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.solvers.online.config import OnlineConfig, RoundLog, State
 
 Vector = NDArray[np.float64]
 
 
-# ------------------------------------------------------------------------------------------------------------- rounds
-# The compiled loop of online learning: predict a list, see its labels, compare, learn; round after round.
-#
-# A mistake is found by comparing scores, never by a loss above some epsilon: under pessimistic ties, the labels of the
-# first k positions are not those of an ideal order.
+# ------------------------------------------------------------------------------------------------------- compiled loop
 
-
-# places in ``rules``
+# Places in ``config``.
 CUT, ALWAYS, ETA, STEP, BALL, BALL_RADIUS, AVERAGE, SCALE = range(8)
-# what the numbers there mean
+# What the numbers there mean.
 CONSTANT, SQRT = 0.0, 1.0
 NO_BALL, L2, L1 = 0.0, 1.0, 2.0
 LAST, UNIFORM, SUFFIX = 0.0, 1.0, 2.0
 RAW, BY_RADIUS, STANDARD = 0.0, 1.0, 2.0
 
-# places in ``counts`` and ``sizes``
+# Places in ``counts`` and ``sizes``.
 ROUNDS, DOCUMENTS = 0, 1
 SCALE_RADIUS, LARGEST = 0, 1
 
@@ -64,19 +71,19 @@ def is_mistake(score, grade, cut, top, size, clear):
     """Whether the first ``cut`` positions, lower labels first among equal scores, lack a label of the ideal order.
 
     From the highest class down, a class that takes n of these positions needs n documents that score above every
-    document of the lower classes. Exact, in O(m + classes), and without a sort. The last three are room, overwritten.
+    document of the lower classes. Exact, in O(m + classes), without a sort. The last three arguments are buffers.
     """
-    classes = int(grade.max()) + 1
+    classes = grade.max() + 1
     for c in range(classes):
         top[c], size[c], clear[c] = -np.inf, 0, 0
     for i in range(len(score)):
-        c = int(grade[i])
+        c = grade[i]
         top[c] = max(top[c], score[i])
         size[c] += 1
     for c in range(1, classes):  # from here on: the highest score up to and including class c
         top[c] = max(top[c], top[c - 1])
     for i in range(len(score)):
-        c = int(grade[i])
+        c = grade[i]
         if c > 0 and score[i] > top[c - 1]:
             clear[c] += 1
     left = min(cut, float(len(score)))
@@ -90,7 +97,7 @@ def is_mistake(score, grade, cut, top, size, clear):
 
 @kernel
 def _set_scale(X, own, config, moments, counts, sizes, scale, buffer):
-    """Bring the running scale of the features up to date; it looks at the features of this list, not at its labels."""
+    """Update the running scale of the features from the features of this query, not from its labels."""
     if config[SCALE] == BY_RADIUS:
         scale[:] = 1.0
         sizes[SCALE_RADIUS] = raised_radius(X, own, scale, buffer, sizes[SCALE_RADIUS], False)[0]
@@ -105,6 +112,7 @@ def _set_scale(X, own, config, moments, counts, sizes, scale, buffer):
 
 @kernel
 def _project(w, config):
+    """Project the weights onto the ball, if there is one."""
     if config[BALL] == L2:
         norm = math.sqrt(dot(w, w))
         if norm > config[BALL_RADIUS]:
@@ -117,8 +125,8 @@ def _project(w, config):
 def _add_to_averages(w, t, sums, kind):
     """Sums of the weights that rounds began with: of all of them, or of the two latest stretches [p/2, p) and [p, t].
 
-    p is the largest power of two up to the number of the round: their union holds the last half of the rounds at
-    least and the last three quarters at most, and needs no word about how many rounds there will be.
+    p is the largest power of two up to the number of the round: their union holds at least the last half and at most
+    the last three quarters of the rounds, and the number of rounds need not be known in advance.
     """
     if kind == SUFFIX and t & (t - 1) == 0:
         sums[0] = sums[1]
@@ -131,11 +139,11 @@ def _play_rounds(
     kernel, order, start, rows, X, judged, grade, label, value, weight, table, params, config, keys, signs,
     w, sums, moments, counts, sizes, scale, scores, losses, mistaken, hashes, sketches,
 ):  # fmt: skip
-    """Play the lists ``order`` one after the other; returns how many were played, fewer only if a score overflowed.
+    """Show the queries ``order`` one after the other; returns how many, fewer only if a score overflowed.
 
-    Labels (``judged``) and what they decide (``grade``, ``label``, ``value``) stand in the order of play, as ``scores``
-    will. ``hashes`` and ``sketches``, unless empty, take the fingerprints of the queries, which are read while they are
-    in the cache.
+    Labels (``judged``) and what they decide (``grade``, ``label``, ``value``) are in the order of presentation, as
+    ``scores`` will be. ``hashes`` and ``sketches``, unless empty, receive the fingerprints of the queries, which are
+    computed while their rows are in the cache.
     """
     features, longest = X.shape[1], 0
     for q in order:
@@ -178,7 +186,7 @@ def _play_rounds(
         losses[r] = query_weight * kernel(s, y, v, g, table, params)
         if config[SCALE] != RAW:
             sizes[LARGEST], mean_first = raised_radius(X, own, scale, center, sizes[LARGEST], mean_first)
-        elif math.sqrt(far) > sizes[LARGEST]:  # rows that lie close enough to 0 raise nothing
+        elif math.sqrt(far) > sizes[LARGEST]:  # rows close enough to 0 cannot raise the radius
             around = reach_from_mean(X, own, scale, center)
             sizes[LARGEST] = max(sizes[LARGEST], min(math.sqrt(far), around))
         step[:] = 0.0
@@ -192,10 +200,10 @@ def _play_rounds(
 
 @kernel
 def add_weight_facts(mistaken, start, value, weight, facts):
-    """Extremes of the weights v of the lists with a mistake.
+    """Update ``facts``, extremes of the weights v of the queries with a mistake.
 
-    ``facts``: largest sum, smallest positive weight, largest ratio of two positive weights of a list, largest (sum)^2 /
-    (smallest positive), most documents with a positive weight.
+    They are the largest sum, the smallest positive weight, and of one query the largest ratio of two positive weights,
+    the largest (sum)^2 / (smallest positive), and the largest number of positive weights.
     """
     for r in range(len(mistaken)):
         if not mistaken[r]:
@@ -225,10 +233,11 @@ _sketches = types.Array(types.uint32, 2, "C")
 
 
 def _signature(real: types.Type) -> Any:
+    """The signature of the loop for this type of X."""
     X = types.Array(real, 2, "C", readonly=True)
-    given = (types.FunctionType(KERNEL), _ints_in, _ints_in, _ints_in, X, *(_floats_in,) * 8, _hashes, _table)
+    given = (types.FunctionType(kernel_type()), *(_ints_in,) * 3, X, _floats_in, _ints_in, *(_floats_in,) * 6)
     state = (_floats, _table, _table, types.Array(types.int64, 1, "C"), _floats, _floats)
-    return types.int64(*given, *state, _floats, _floats, _truths, _hashes, _sketches)
+    return types.int64(*given, _hashes, _table, *state, _floats, _floats, _truths, _hashes, _sketches)
 
 
 @cache
@@ -238,8 +247,11 @@ def rounds_on(dtype: np.dtype[Any]) -> Any:
     return compiled(kernel(_play_rounds), _signature(real))
 
 
-# Documents that are prepared, shown and measured together: enough that the calls do not show, and on several threads
-# few enough that the first and the last part, which nothing goes beside, do not show either.
+# ------------------------------------------------------------------------------------------------------- blocks of
+# rounds
+
+# Documents that are prepared, shown and measured together: enough that the cost of the calls does not matter, and on
+# several threads few enough that the first and the last block, which nothing runs alongside, do not matter either.
 _ALONE, _BESIDE = 1 << 16, 1 << 15
 
 
@@ -252,9 +264,34 @@ def run_rounds(
     *,
     read: bool = False,
 ) -> tuple[State, RoundLog]:
-    """Present the lists ``order`` one after the other, from a state; the state after the last, and what happened.
+    """Show queries one after the other, from a state.
 
-    ``read``: take the fingerprints of the lists as well, while they are still near.
+    Parameters
+    ----------
+    config : OnlineConfig
+        How to learn.
+    state : State
+        Where the run is; not changed.
+    queries : Queries
+        Judged queries.
+    order : ndarray of int64
+        Which queries to show, in this order; one round each.
+    n_jobs : int, default=None
+        Number of threads; None uses every core. The result does not depend on it.
+    read : bool, default=False
+        Whether to compute the fingerprints of the queries as well.
+
+    Returns
+    -------
+    after : State
+        The state after the last round.
+    log : RoundLog
+        What happened.
+
+    Raises
+    ------
+    RankwiseError
+        If a score, the weights or a radius is too large for float64.
     """
     after = state.copy()
     stage = RoundRunner(config, queries, after, read)
@@ -271,17 +308,21 @@ def run_rounds(
 
 @dataclass(frozen=True)
 class QueryBlock:
-    """Some lists in the order in which they are shown, with all that the labels alone decide."""
+    """Some queries in the order in which they are shown, with everything that the labels alone decide.
+
+    ``start`` is where the documents of each query begin in the block, ``prepared`` what the loss computes from the
+    labels, and ``grade`` the class of each label in its query, 0 the lowest.
+    """
 
     order: NDArray[np.int64]
     start: NDArray[np.int64]
     labels: Vector
     prepared: PreparedLists
-    grade: Vector
+    grade: NDArray[np.int64]
 
 
 class Shown(NamedTuple):
-    """What came of showing a part, one score a document and one value a list."""
+    """The outcome of showing a block: scores per document; loss, mistake and fingerprint per query."""
 
     scores: Vector
     loss: Vector
@@ -291,7 +332,7 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True)
 class RoundRunner:
-    """What rounds are played on; ``state`` is written into."""
+    """Runs blocks of rounds; ``state`` is written into."""
 
     config: OnlineConfig
     queries: Queries
@@ -299,22 +340,16 @@ class RoundRunner:
     read: bool = False
 
     def prepare(self, order: NDArray[np.int64]) -> QueryBlock:
-        """Before the lists are shown: what the loss prepares, and the classes of labels."""
-        from rankwise.losses.slam_weights import number_lists
-
+        """Before queries are shown: what the loss prepares, and the classes of labels."""
         start = _start_of(self.queries, order)
         labels, measure = _labels_in_order(self.queries, order, start), self.config.measure
-        grade, no_rows = np.empty(len(labels)), np.empty(0, np.int64)
-        classes = measure.row_values(labels) if isinstance(measure, BinaryMeasure) else labels
-        number_lists(start, no_rows, classes, grade)
+        grade, no_rows = np.empty(len(labels), np.int64), np.empty(0, np.int64)
+        classes = measure.row_values(labels) if measure.binary else labels
+        number_lists(start, no_rows, classes, grade, np.empty(len(order), np.int64), np.empty(len(order)))
         return QueryBlock(order, start, labels, PreparedLists.of(self.config.loss, labels, start), grade)
 
     def present(self, part: QueryBlock) -> Shown:
-        """Show the lists one after the other."""
-        from rankwise._kernels.fingerprint import SKETCHED, column_keys, projection_signs
-        from rankwise._kernels.jit import typed_function
-        from rankwise.losses.compute import KERNEL
-
+        """Show the queries one after the other."""
         config, queries, lists = self.config, self.queries, part.prepared
         no_rows, no_weight = np.empty(0, np.int64), np.empty(0)
         scores, loss = np.empty(len(part.labels)), np.zeros(len(part.order))
@@ -323,7 +358,7 @@ class RoundRunner:
         hashes, sketches = np.zeros(read, np.uint64), np.zeros((read, SKETCHED), np.uint32)
         before = self.state.rounds
         done = rounds_on(queries.X.dtype)(
-            typed_function(type(config.loss).kernel, KERNEL),
+            typed_function(type(config.loss).kernel, kernel_type()),
             part.order,
             queries.start,
             no_rows if queries.is_grouped else queries.rows,
@@ -354,15 +389,15 @@ class RoundRunner:
         return Shown(scores, loss, mistake, packed(hashes, sketches))
 
     def account(self, part: QueryBlock, shown: Shown) -> RoundLog:
-        """After the lists were shown: what came of it, with equal scores in no order and in the worst one."""
+        """After queries were shown: the log, with the measure under averaged and under pessimistic ties."""
         lists = ScoredLists(shown.scores, part.labels, part.start)
         values = measure_lists_by_ties([self.config.measure], lists, ["expected", "pessimistic"], n_jobs=1)[:, 0]
         weights = self._weights(part, shown.mistake)
         return RoundLog(part.order, shown.mistake, shown.loss, values[0], values[1], weights, shown.marks)
 
     def _weights(self, part: QueryBlock, mistake: NDArray[np.bool_]) -> WeightFacts:
-
-        if self.config.loss.name != "SLAM":
+        """Extremes of the weights v of the queries with a mistake, if the loss has such weights."""
+        if self.config.loss.perceptron_bound != "weights":
             return WeightFacts()
         query_weight = np.empty(0) if self.queries.weight is None else self.queries.weight[part.order]
         facts = np.array([0.0, np.inf, 1.0, 0.0, 0.0])
@@ -372,24 +407,24 @@ class RoundRunner:
 
 
 def _measured_alongside(stage: RoundRunner, parts: list[NDArray[np.int64]], threads: int) -> list[RoundLog]:
-    """Rounds follow one another, but the next lists are prepared, and those that were shown measured, beside them."""
+    """Run the rounds in order; on several threads, prepare the next block and measure the last one alongside."""
     if threads == 1 or len(parts) == 1:
         found = []
         for order in parts:
             part = stage.prepare(order)
             found.append(stage.account(part, stage.present(part)))
         return found
-    with ThreadPoolExecutor(1) as atomic_write:
-        ready, waiting = [atomic_write.submit(stage.prepare, order) for order in parts[:1]], []
+    with ThreadPoolExecutor(1) as pool:
+        ready, waiting = [pool.submit(stage.prepare, order) for order in parts[:1]], []
         for number in range(len(parts)):
-            ready += [atomic_write.submit(stage.prepare, order) for order in parts[number + 1 : number + 2]]
+            ready += [pool.submit(stage.prepare, order) for order in parts[number + 1 : number + 2]]
             part = ready[number].result()
-            waiting.append(atomic_write.submit(stage.account, part, stage.present(part)))
+            waiting.append(pool.submit(stage.account, part, stage.present(part)))
         return [future.result() for future in waiting]
 
 
 def _together(order: NDArray[np.int64], parts: list[RoundLog]) -> RoundLog:
-    """Parts of a run as one."""
+    """The logs of consecutive blocks as one."""
     if not parts:
         nothing = np.empty(0)
         return RoundLog(
@@ -402,12 +437,12 @@ def _together(order: NDArray[np.int64], parts: list[RoundLog]) -> RoundLog:
 
 
 def _start_of(queries: Queries, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where these lists begin, list after list, and where the last ends."""
+    """Where the documents of these queries begin, one query after the other, and where the last ends."""
     return np.concatenate([[0], np.cumsum(queries.sizes[order])]).astype(np.int64)
 
 
 def _labels_in_order(queries: Queries, order: NDArray[np.int64], start: NDArray[np.int64]) -> Vector:
-    """The labels of these lists, list after list; a view where they stand that way already."""
+    """The labels of these queries, one after the other; a view where they are in this order already."""
     labels = queries.labels()
     if queries.is_grouped and len(order) and (np.diff(order) == 1).all():
         return labels[queries.start[order[0]] : queries.start[order[-1] + 1]]

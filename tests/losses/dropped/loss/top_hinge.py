@@ -49,5 +49,5 @@ class TopHinge(Loss):
         return 0.0, 1.0 + 2.0 * b
 
     @property
-    def bounds(self) -> Measure | None:
+    def upper_bounds(self) -> Measure | None:
         return WTA()

@@ -35,7 +35,7 @@ class TopHingeBoastful(TopHinge):
     name = "TopHingeBoastful"
 
     @property
-    def bounds(self) -> Measure | None:
+    def upper_bounds(self) -> Measure | None:
         return NDCG()
 
 

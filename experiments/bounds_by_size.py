@@ -1,4 +1,7 @@
-"""Each bound against the number of queries n and the length m of the lists: a figure of what they are worth."""
+"""Each bound against the number of queries n and the length m of the lists: the figure docs/figures/bounds_by_size.png.
+
+:func:`draw_bounds_by_size` takes other constants, too.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -57,14 +60,27 @@ def draw_bounds_by_size(
 
     Parameters
     ----------
-    G, H1 : how steep and how smooth the loss is
-    W, radius : norm of the weights, radius of the rows
-    b : losses are between 0 and b
-    d : features, for sparse weights
-    risk : the sample's mean loss
-    delta : how often a bound may be wrong
-    queries, lengths : the n and m that are drawn; None: 10 to 10^8, and 2 to 10^4
-    at : the (n, m) that is kept while the other one runs
+    G, H1 : float
+        Lipschitz constant and smoothness of the loss.
+    W, radius : float
+        Norm of the weights, radius of the rows.
+    b : float
+        Losses are between 0 and b.
+    d : int
+        Number of features, for sparse weights.
+    risk : float
+        The sample's mean loss.
+    delta : float
+        Probability that a bound may fail.
+    queries, lengths : sequence of int, default=None
+        The n and m that are drawn; None: 10 to 10^8, and 2 to 10^4.
+    at : tuple of int
+        The (n, m) that is kept while the other one varies.
+
+    Returns
+    -------
+    Figure
+        A matplotlib figure.
     """
     ns = np.unique(np.geomspace(10, 1e8, 71).astype(int)).tolist() if queries is None else list(queries)
     ms = np.unique(np.geomspace(2, 1e4, 41).astype(int)).tolist() if lengths is None else list(lengths)
@@ -79,7 +95,7 @@ def draw_bounds_by_size(
         for panel in (left, right):
             panel.axhline(b - risk, color=FAINT, linewidth=0.8)
             panel.set(xscale="log", yscale="log", ylim=(1e-4, 30 * b))
-        right.text(ms[0], 1.6 * (b - risk), "above this line a bound says nothing", color=FAINT, fontsize=6)
+        right.text(ms[0], 1.6 * (b - risk), "above this line a bound is vacuous", color=FAINT, fontsize=6)
         left.set(title=f"lists of {at[1]:,} documents", xlabel="queries n", ylabel="gap to the sample's own number")
         right.set(title=f"{at[0]:,} queries", xlabel="documents m of the longest list")
         figure.legend(loc="outside lower center", ncols=4)

@@ -1,6 +1,7 @@
-"""Formulas of the papers that are false, or true only with an assumption they do not name, kept for comparison.
+"""Formulas of the papers that are false as printed, or true only under an assumption that they do not name.
 
-Each has a counterexample among the tests. What holds instead:
+They are kept for comparison; the tests have a counterexample for each. docs/bounds_printed.md explains them. What holds
+instead is in :mod:`rankwise.guarantees`:
 
 =============================== ============================================================= ====================
 function                        what is wrong                                                 holds
@@ -11,13 +12,19 @@ function                        what is wrong                                   
 :func:`printed_corollary_8`     negative where the logarithm is                               ``linf_ball``
 :func:`printed_corollary_11`    2 + log d became log d, and a squared logarithm goes to 0     ``l1_ball``
 :func:`printed_smooth_erm`      the leading L* is lost                                        ``smooth_erm``
+:func:`printed_003`             (19) lacks v_max; both need the best eta in hindsight         ``theorem_s``
+:func:`adarank_printed`         never below 1/e                                               ``adarank_certificate``
 =============================== ============================================================= ====================
 """
 
 import math
+from collections.abc import Sequence
 
+from rankwise._errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.bounds.batch import INDEPENDENT
+from rankwise.guarantees.bounds.online import COVERED, F_SLAM, RUN
+from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS, log_pi
 
 
 def printed_lambda_2014(*, G: float, radius: float, n: int) -> float:
@@ -106,4 +113,59 @@ def printed_smooth_erm(*, L_star: float, D_0: float) -> Bound:
         status="as printed",
         source="appendix M.1 of the generalisation bounds",
         kind="generalisation",
+    )
+
+
+def printed_003(
+    *, F: float, norm_u: float, radius: float, v_max: float, m: int | None = None, k: int | None = None
+) -> Bound:
+    """The bounds of the online perceptron for ranking as printed, for comparison with ``theorem_s``.
+
+    With the length ``m`` of the longest list equation (19), which lacks v_max under the first root; with the cut-off
+    ``k`` equation (22), which has it. Both want the best eta, which depends on what the run will meet. By Theorem S
+    (19) is true all the same for every eta >= 1/(2 R^2 (m - 1)), and it is false for some that are smaller.
+    """
+    refuse_unless("printed_003", least=0, F=F, norm_u=norm_u, radius=radius)
+    refuse_unless("printed_003", least=1, v_max=v_max)
+    if m is not None and k is None:
+        name, length = "m", m
+    elif k is not None and m is None:
+        name, length = "k", k
+    else:
+        raise RankwiseError(f"printed_003 takes m for equation (19) or k for (22): found m={m}, k={k}")
+    refuse_unless("printed_003", least=1, **{name: length})
+    whole = 4 * norm_u**2 * length * radius**2
+    root = whole if k is None else whole * v_max
+    return Bound(
+        name="Equation (19)" if k is None else "Equation (22)",
+        bounds="cumulative loss",
+        statement=f"F + sqrt(4 norm_u^2 {name} radius^2{'' if k is None else ' v_max'} F) "
+        f"+ 4 norm_u^2 {name} radius^2 v_max",
+        value=F + math.sqrt(root * F) + whole * v_max,
+        terms={"F": F, "norm_u": norm_u, "radius": radius, "v_max": v_max, name: float(length)},
+        preconditions=(RUN, COVERED, F_SLAM, Precondition("eta is the best one for this F and norm_u in hindsight")),
+        status="as printed",
+        source=f"{'Theorem 6' if k is None else 'Theorem 8'} of the online perceptron for ranking",
+        kind="online",
+    )
+
+
+def adarank_printed(*, phi: Sequence[float], alpha: Sequence[float], delta: Sequence[float]) -> Bound:
+    """The same as the paper states it: 1 - (mean measure) <= Pi, which is never below 1/e.
+
+    Parameters are those of :func:`rankwise.guarantees.adarank_certificate`. Where alpha is not the formula's (a phi of
+    1 would make it infinite), rho replaces the paper's sqrt(1 - phi^2).
+    """
+    total, lost = log_pi("adarank_printed", phi, alpha, delta)
+    most = total + lost
+    return Bound(
+        name="AdaRank, Theorem 4",
+        bounds="1 - mean measure",
+        statement="Pi",
+        value=math.exp(most) if most < 700 else math.inf,
+        terms={"rounds": float(len(phi)), "log_Pi": total},
+        preconditions=(ROUNDS, REWEIGHTED),
+        source="Theorem 4 of direct optimisation",
+        ceiling=1.0,
+        kind="training",
     )
