@@ -12,7 +12,6 @@ from rankwise._version import __version__
 
 __all__ = [
     "AdaRank",
-    "AngleBounds",
     "BinaryPerceptron",
     "Comparison",
     "DataError",
@@ -51,7 +50,6 @@ __all__ = [
     "TwoStage",
     "Unsliced",
     "__version__",
-    "bounds_by_angle",
     "by_group",
     "compare",
     "correct",
@@ -88,7 +86,6 @@ __all__ = [
     "significance",
     "split",
     "to_frame",
-    "two_clouds",
     "write_letor",
     "write_qrels",
     "write_report",
@@ -112,7 +109,6 @@ _HOMES = {
     "data.unsliced": ["Unsliced"],
     "data.synthetic.streams": ["Stream", "drifting_stream", "noisy_stream", "separable_stream"],
     "evaluation.analysis.groups": ["by_group", "label_pairs"],
-    "evaluation.bound_angles": ["AngleBounds", "bounds_by_angle", "two_clouds"],
     "evaluation.compare.result": ["Comparison"],
     "evaluation.evaluate": ["Evaluation", "evaluate"],
     "evaluation.analysis.importance": ["FeatureImportance", "permutation_importance"],

@@ -46,9 +46,6 @@ from rankwise.evaluation.analysis.label_pairs import label_pair_errors as label_
 from rankwise.evaluation.analysis.learning_curves import learning_curves as learning_curves
 from rankwise.evaluation.analysis.query_groups import gain_by_group as gain_by_group
 from rankwise.evaluation.analysis.query_groups import queries_by_size as queries_by_size
-from rankwise.evaluation.bound_angles import AngleBounds as AngleBounds
-from rankwise.evaluation.bound_angles import bounds_by_angle as bounds_by_angle
-from rankwise.evaluation.bound_angles import two_clouds as two_clouds
 from rankwise.evaluation.compare.result import Comparison as Comparison
 from rankwise.evaluation.compare.select import Selection as Selection
 from rankwise.evaluation.compare.select import select as select

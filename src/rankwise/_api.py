@@ -142,32 +142,34 @@ def compare(
     >>> len(found.queries), found.baseline, len(found.cells)
     (60, 'ridge', 6)
     """
-    from rankwise.evaluation.compare.run import compare as run
+    from rankwise.evaluation.compare.folds import divide
+    from rankwise.evaluation.compare.rankers import Learner, as_entries
+    from rankwise.evaluation.compare.run import ComparisonRun, baseline_of, check_options, compared, rehearse
+    from rankwise.evaluation.compare.store import Cells
+    from rankwise.measures.conventions import settle
 
     if report is not None:
         from rankwise.report.page import check_report
 
         check_report(report)
-    found = run(
-        rankers,
-        data,
+    conventions: dict[str, Any] = {"like": like, "ties": ties, "empty": empty, "rel": rel}
+    first = settle(measures, like, rel)[1][0]
+    chooser = None if choose_by is None else settle(choose_by, like, rel)[1][0]
+    options = check_options(level, correction, random_state, reading)
+    entries = as_entries(rankers, first, grids, random_state)
+    base = baseline_of(baseline, entries)
+    parts = divide(data, folds, any(isinstance(one, Learner) for one in entries.values()), random_state, options)
+    rehearse(parts.tested, measures, conventions, test)
+    finished = None if resume is None else Cells(resume)
+    run = ComparisonRun(entries, parts, chooser, first, random_state, n_jobs, finished)
+    found = compared(
+        run,
+        run.cells(verbose),
         measures,
-        folds=folds,
-        baseline=baseline,
-        choose_by=choose_by,
-        grids=grids,
-        level=level,
-        test=test,
-        correction=correction,
-        resume=resume,
-        like=like,
-        ties=ties,
-        empty=empty,
-        rel=rel,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        verbose=verbose,
-        reading=reading,
+        conventions,
+        {"baseline": base, "level": level, "test": test, "correction": correction},
+        {"source": os.fspath(data) if isinstance(data, (str, os.PathLike)) else None, "reading": options},
+        folds,
     )
     if report is not None:
         from rankwise.report.page import write_report

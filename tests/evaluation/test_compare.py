@@ -22,7 +22,7 @@ from rankwise import (
     split,
 )
 from rankwise.evaluation.compare.grids import all_names, grid_for
-from rankwise.evaluation.compare.run import compare
+from rankwise._api import compare
 from rankwise.evaluation.compare.select import combinations
 from rankwise.rankers._base import registered
 

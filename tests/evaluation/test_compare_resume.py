@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 from rankwise import AdaRank, Queries, RankwiseError, RidgeRanker, SLAMPerceptron, kfold, make_lists
 from rankwise.evaluation.compare import keys as compare_keys
 from rankwise.evaluation.compare.keys import described, fingerprint, plain
-from rankwise.evaluation.compare.run import compare
+from rankwise._api import compare
 from rankwise.losses import SLAM
 
 

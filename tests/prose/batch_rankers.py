@@ -7,7 +7,7 @@ import numpy as np
 from experiments.bounds_by_angle import SHOWN, VARIANCES, title_of
 from experiments.direct import PUBLISHED
 from experiments.smoothrank import PAPER
-from rankwise.evaluation.bound_angles import bounds_by_angle, two_clouds
+from experiments.bound_angles import bounds_by_angle, two_clouds
 from tests.prose.claims import claims, stated
 from tests.prose.pages import stored
 

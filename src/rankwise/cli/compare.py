@@ -111,7 +111,7 @@ def compare(
 
     Example: rankwise compare judged.txt -r RidgeRanker -r SmoothRank -r bm25=bm25.scores
     """
-    from rankwise.evaluation.compare.run import compare as run
+    from rankwise._api import compare as run
     from rankwise.report.page import check_report, write_report
 
     if out is not None and not out.absolute().parent.is_dir():

@@ -2,7 +2,6 @@
 
 import ctypes
 import math
-import os
 import queue
 import threading
 import time
@@ -22,7 +21,6 @@ from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.evaluation.compare.cells import Cell, learn, score
 from rankwise.evaluation.compare.folds import FoldPart, FoldParts, divide
-from rankwise.evaluation.compare.grids import Grid
 from rankwise.evaluation.compare.keys import code_of, described, fingerprint, key_of, plain, versions
 from rankwise.evaluation.compare.process_memory import MemoryWatch
 from rankwise.evaluation.compare.rankers import Entry, Fitted, Given, Learner, as_entries
@@ -30,77 +28,45 @@ from rankwise.evaluation.compare.result import Comparison
 from rankwise.evaluation.compare.store import Cells
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.statistics.paired import Test, paired_test
-from rankwise.evaluation.statistics.significance import Correction, correct, significance
-from rankwise.measures._base import Empty, Measure, Ties
-from rankwise.measures.conventions import settle
+from rankwise.evaluation.statistics.significance import COLUMNS, Correction, correct, significance
+from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
 
 
-def compare(
-    rankers: Any,
-    data: Any,
-    measures: str | Measure | Sequence[str | Measure] = ("nDCG@10",),
-    *,
-    folds: int | None = None,
-    baseline: str | None = None,
-    choose_by: str | Measure | None = None,
-    grids: Mapping[str, Grid] | None = None,
-    level: float = 0.95,
-    test: Test = "randomisation",
-    correction: Correction = "holm",
-    resume: str | os.PathLike[str] | None = None,
-    like: str | None = None,
-    ties: Ties | None = None,
-    empty: Empty | None = None,
-    rel: float | None = None,
-    random_state: int = 0,
-    n_jobs: int | None = None,
-    verbose: bool = False,
-    reading: Mapping[str, Any] | None = None,
+def compared(
+    run: "ComparisonRun",
+    cells: Sequence[Cell],
+    measures: Any,
+    conventions: Mapping[str, Any],
+    tests: Mapping[str, Any],
+    source: Mapping[str, Any],
+    folds: int | None,
 ) -> Comparison:
-    """:func:`rankwise.compare` without its report, which stands in a higher room; see there for the parameters."""
-    _, parsed, titles = settle(measures, like, rel)
-    first = parsed[0]
-    if reading is not None and not isinstance(reading, Mapping):
-        raise RankwiseError(f"reading holds options of read_letor by name: found {type(reading).__name__}")
-    chooser = None if choose_by is None else settle(choose_by, like, rel)[1][0]
-    _check(level, random_state, correction)
-    entries = as_entries(rankers, first, grids, random_state)
-    base = _baseline(baseline, entries)
-    parts = divide(
-        data, folds, any(isinstance(entry, Learner) for entry in entries.values()), random_state, dict(reading or {})
-    )
-    tested = parts.tested
-    conventions: dict[str, Any] = {"like": like, "ties": ties, "empty": empty, "rel": rel}
-    _rehearse(tested, measures, conventions, test)
-    run = _Run(entries, parts, chooser, first, random_state, n_jobs, None if resume is None else Cells(resume))
-    cells = run.cells(verbose)
-
-    scores = {name: np.concatenate([cell.scores for cell in cells if cell.ranker == name]) for name in entries}
+    """Measure the finished cells, test every ranker against the baseline, and describe the configuration."""
+    tested, seed = run.parts.tested, run.seed
+    scores = {name: np.concatenate([cell.scores for cell in cells if cell.ranker == name]) for name in run.entries}
     results = {
-        name: evaluate(tested, own, measures, random_state=random_state, n_jobs=n_jobs, **conventions)
+        name: evaluate(tested, own, measures, random_state=seed, n_jobs=run.n_jobs, **conventions)
         for name, own in scores.items()
     }
-    settings = {"test": test, "correction": correction, "level": level, "random_state": random_state}
-    tests = significance(results, baseline=base, **settings) if len(results) > 1 else _no_tests()  # type: ignore[arg-type]
+    found = significance(results, random_state=seed, **tests) if len(results) > 1 else Table(dict.fromkeys(COLUMNS, ()))
+    first = next(iter(results.values()))
     about = {
         "versions": versions(),
-        "random_state": random_state,
-        "baseline": base,
-        "level": level,
-        "test": test,
-        "correction": correction,
-        "choose_by": None if chooser is None else repr(chooser),
-        "conventions": conventions,
-        "measures": {title: repr(measure) for title, measure in zip(titles, parsed, strict=True)},
-        "data": {"source": _source(data), "reading": dict(reading or {}), **run.data()},
-        "rankers": {name: _about(entry) for name, entry in entries.items()},
+        "random_state": seed,
+        **tests,
+        "choose_by": None if run.chooser is None else repr(run.chooser),
+        "conventions": dict(conventions),
+        "measures": {title: repr(measure) for title, measure in zip(first.titles, first.measures, strict=True)},
+        "data": {**source, **run.data()},
+        "rankers": {name: _about(entry) for name, entry in run.entries.items()},
     }
-    return Comparison(tested, scores, results, tests, tuple(cells), base, level, about, parts.folds[0], folds)
+    base, level = tests["baseline"], tests["level"]
+    return Comparison(tested, scores, results, found, tuple(cells), base, level, about, run.parts.folds[0], folds)
 
 
 @dataclass(frozen=True)
-class _Run:
+class ComparisonRun:
     """Everything that is learned and scored in one comparison."""
 
     entries: Mapping[str, Entry]
@@ -114,14 +80,7 @@ class _Run:
     @cached_property
     def fingerprints(self) -> list[dict[str, str | None]]:
         """The content of every part of every fold."""
-        return [
-            {
-                "train": fingerprint(part.train),
-                "validation": fingerprint(part.validation),
-                "test": fingerprint(part.test),
-            }
-            for part in self.parts.folds
-        ]
+        return [{name: fingerprint(queries) for name, queries in vars(part).items()} for part in self.parts.folds]
 
     def cells(self, verbose: bool) -> list[Cell]:
         """One for every ranker and fold, fold after fold; those that have finished before are read."""
@@ -190,8 +149,7 @@ class _Run:
         """The data as counts and fingerprints."""
         folds = []
         for part, found in zip(self.parts.folds, self.fingerprints, strict=True):
-            named = {"train": part.train, "validation": part.validation, "test": part.test}
-            sizes = {name: 0 if queries is None else len(queries) for name, queries in named.items()}
+            sizes = {name: 0 if queries is None else len(queries) for name, queries in vars(part).items()}
             folds.append({**sizes, "fingerprints": found})
         tests = [part.test for part in self.parts.folds]
         return {
@@ -200,11 +158,6 @@ class _Run:
             "features": tests[0].n_features,
             "folds": folds,
         }
-
-
-def _source(data: Any) -> str | None:
-    """The file or folder that the data came from, as the caller wrote it."""
-    return os.fspath(data) if isinstance(data, (str, os.PathLike)) else None
 
 
 def _about(entry: Entry) -> dict[str, Any]:
@@ -221,7 +174,8 @@ def _about(entry: Entry) -> dict[str, Any]:
     return found
 
 
-def _baseline(baseline: str | None, entries: Mapping[str, Entry]) -> str:
+def baseline_of(baseline: str | None, entries: Mapping[str, Entry]) -> str:
+    """The name of the baseline: the one that was given, or the first ranker."""
     if baseline is None:
         return next(iter(entries))
     if not isinstance(baseline, str) or baseline not in entries:
@@ -229,24 +183,22 @@ def _baseline(baseline: str | None, entries: Mapping[str, Entry]) -> str:
     return baseline
 
 
-def _check(level: float, random_state: Any, correction: Correction) -> None:
-    """What would be told after hours is told at once."""
+def check_options(level: float, correction: Correction, random_state: Any, reading: Any) -> dict[str, Any]:
+    """Check what would otherwise fail after hours of learning, and return the options for reading files."""
+    if reading is not None and not isinstance(reading, Mapping):
+        raise RankwiseError(f"reading holds options of read_letor by name: found {type(reading).__name__}")
     if not checks.is_number(level) or not 0 < level < 1:
         raise RankwiseError(f"level is a confidence between 0 and 1, such as 0.95: found {level}")
     if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool) or random_state < 0:
         raise RankwiseError(f"random_state is a whole number, which the result repeats: found {random_state!r:.40}")
     correct([0.5], correction)
+    return dict(reading or {})
 
 
-def _rehearse(tested: Queries, measures: Any, conventions: Mapping[str, Any], test: Test) -> None:
-    """Measure and test scores that mean nothing: what these lists do not allow is told before anything is learned."""
+def rehearse(tested: Queries, measures: Any, conventions: Mapping[str, Any], test: Test) -> None:
+    """Measure and test arbitrary scores, so that errors in the data or the options appear before any learning."""
     evaluate(tested, np.arange(tested.n_documents), measures, **conventions)
     paired_test([0.0, 1.0], [1.0, 0.5], test, weight=None if tested.weight is None else [1.0, 1.0])
-
-
-def _no_tests() -> Table:
-    names = ("measure", "ranker", "baseline", "difference", "low", "high", "p", "p_corrected", "wins", "losses", "ties")
-    return Table({name: [] for name in names})
 
 
 # ---------------------------------------------------------------------------------------------------- compare workers

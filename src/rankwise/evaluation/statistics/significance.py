@@ -15,6 +15,9 @@ from rankwise.evaluation.statistics.paired import Alternative, Test, paired_test
 
 Correction = Literal["holm", "bh", "none"]
 Floats = NDArray[np.float64]
+COLUMNS = (
+    "measure", "ranker", "baseline", "difference", "low", "high", "p", "p_corrected", "wins", "losses", "ties",
+)  # fmt: skip
 
 
 def correct(p_values: ArrayLike, how: Correction = "holm") -> Floats:
@@ -97,12 +100,10 @@ def significance(
             low, high = interval(first - second, level, how, **draws)
             counts = (result.wins, result.losses, result.ties)
             rows.append((measure, ranker, other, result.difference, low, high, result.p_value, *counts))
-    names = ("measure", "ranker", "baseline", "difference", "low", "high", "p", "wins", "losses", "ties")
-    columns = (
-        dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)) if rows else {name: [] for name in names}
-    )
+    names = [name for name in COLUMNS if name != "p_corrected"]
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
     columns["p_corrected"] = correct(columns["p"], correction).tolist()
-    return Table({name: columns[name] for name in (*names[:7], "p_corrected", *names[7:])})
+    return Table({name: columns[name] for name in COLUMNS})
 
 
 def _holm(p: Floats) -> Floats:
