@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.evaluation.compare.grids import USUAL, all_names, ranker_called
 from rankwise._api import compare
+from rankwise.evaluation.compare.grids import USUAL, all_names, ranker_called
 
 QUICK = ("-r", "RidgeRanker", "-r", "ada-rank")
 

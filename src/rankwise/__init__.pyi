@@ -39,13 +39,13 @@ from rankwise.data.trec import write_qrels as write_qrels
 from rankwise.data.trec import write_run as write_run
 from rankwise.data.unsliced import Unsliced as Unsliced
 from rankwise.evaluation.analysis.groups import by_group as by_group
-from rankwise.evaluation.analysis.groups import label_pairs as label_pairs
+from rankwise.evaluation.analysis.groups import gain_by_group as gain_by_group
+from rankwise.evaluation.analysis.groups import queries_by_size as queries_by_size
 from rankwise.evaluation.analysis.importance import FeatureImportance as FeatureImportance
 from rankwise.evaluation.analysis.importance import permutation_importance as permutation_importance
 from rankwise.evaluation.analysis.label_pairs import label_pair_errors as label_pair_errors
+from rankwise.evaluation.analysis.label_pairs import label_pairs as label_pairs
 from rankwise.evaluation.analysis.learning_curves import learning_curves as learning_curves
-from rankwise.evaluation.analysis.query_groups import gain_by_group as gain_by_group
-from rankwise.evaluation.analysis.query_groups import queries_by_size as queries_by_size
 from rankwise.evaluation.compare.result import Comparison as Comparison
 from rankwise.evaluation.compare.select import Selection as Selection
 from rankwise.evaluation.compare.select import select as select

@@ -6,7 +6,8 @@ defaults with those below, whatever the caller's are, and no date and no version
 """
 
 import os
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from rankwise._atomic_write import writing
 from rankwise._extras import require
+from rankwise._tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,3 +89,30 @@ def save_png(figure: "Figure", path: str | os.PathLike[str]) -> None:
         canvas.draw()
         picture = require("PIL.Image").fromarray(np.asarray(canvas.buffer_rgba())[..., :3])
         picture.quantize(256, dither=0).save(part, format="PNG", optimize=True)
+
+
+class PlottedTable(Table, ABC):
+    """A table that draws itself."""
+
+    __slots__ = ("title",)
+
+    def __init__(self, columns: Mapping[str, Any], title: str) -> None:
+        super().__init__(columns)
+        self.title = title
+
+    def plot(self) -> "Figure":
+        """Draw the table."""
+        figure = new_figure(*self._inches())
+        with house_style():
+            axes = figure.subplots()
+            self._draw(axes)
+            axes.set_title(self.title)
+        return figure
+
+    def _inches(self) -> tuple[float, float]:
+        """Width and height of the figure in inches."""
+        return 5.2, 3.2
+
+    @abstractmethod
+    def _draw(self, axes: Any) -> None:
+        """Draw the numbers on one pair of axes; called inside :func:`house_style`."""

@@ -79,6 +79,13 @@ class Table:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        """Restore a pickled table of this class or of one with further slots."""
+        for name, value in state[1].items():
+            setattr(self, name, value)
+        for column in self._columns.values():
+            column.flags.writeable = False  # arrays come writable out of a pickle
+
     def to_dict(self) -> dict[str, list[Any]]:
         """Column name -> list of plain Python values."""
         return {name: values.tolist() for name, values in self._columns.items()}

@@ -6,9 +6,9 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
 
 from rankwise import AdaRank, Queries, RankwiseError, RidgeRanker, SLAMPerceptron, kfold, make_lists
+from rankwise._api import compare
 from rankwise.evaluation.compare import keys as compare_keys
 from rankwise.evaluation.compare.keys import described, fingerprint, plain
-from rankwise._api import compare
 from rankwise.losses import SLAM
 
 

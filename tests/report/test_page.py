@@ -11,6 +11,7 @@ import pytest
 import rankwise as rw
 from rankwise import MissingExtraError, RankwiseError
 from rankwise._api import compare
+from rankwise.evaluation.compare.run import ComparisonRun
 from rankwise.report import page
 from rankwise.report.collect import collect
 from rankwise.report.figures import figures
@@ -133,7 +134,9 @@ def test_compare_writes_a_report_and_takes_what_the_other_takes(lists, tmp_path)
 @pytest.mark.parametrize("place", ["no/where.html", "."])
 def test_a_place_that_cannot_be_written_is_refused_before_anything_is_learned(tmp_path, monkeypatch, place):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rankwise.evaluation.compare.run.ComparisonRun.cells", lambda *_, **__: pytest.fail("it learned"))
+    monkeypatch.setattr(
+        "rankwise.evaluation.compare.run.ComparisonRun.cells", lambda *_, **__: pytest.fail("it learned")
+    )
     with pytest.raises(RankwiseError, match="cannot be written"):
         compare({}, None, report=place)
     assert list(tmp_path.iterdir()) == []
@@ -142,7 +145,9 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_learned(tm
 @pytest.mark.parametrize("package", ["jinja2", "plotly"])
 def test_without_the_extra_one_sentence_comes_first(tmp_path, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.setattr("rankwise.evaluation.compare.run.ComparisonRun.cells", lambda *_, **__: pytest.fail("it learned"))
+    monkeypatch.setattr(
+        "rankwise.evaluation.compare.run.ComparisonRun.cells", lambda *_, **__: pytest.fail("it learned")
+    )
     with pytest.raises(MissingExtraError, match=r"rankwise\[report\]"):
         compare({}, None, report=tmp_path / "report.html")
 

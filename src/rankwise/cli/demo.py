@@ -44,8 +44,8 @@ def demo(
 
     Example: rankwise demo --queries 100 --out demo
     """
-    from rankwise.data.synthetic.lists import make_lists
     from rankwise._api import compare
+    from rankwise.data.synthetic.lists import make_lists
 
     if out.exists() and not out.is_dir():
         raise RankwiseError(f"{out} is a file: --out names a folder")
@@ -198,9 +198,9 @@ def compile_for(names: Sequence[str]) -> None:
 
 def learn_tiny(names: Sequence[str]) -> None:
     """Every step of a comparison, on lists that take no time."""
+    from rankwise._api import compare
     from rankwise.data.folds import split
     from rankwise.data.synthetic.lists import make_lists
-    from rankwise._api import compare
 
     parts = split(make_lists(15, documents=(2, 6)), (0.6, 0.2, 0.2), random_state=0)
     compare({name: name for name in names}, [tuple(parts)], ("nDCG@10", "AP"), grids={}, n_jobs=1)

@@ -13,8 +13,8 @@ from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
-from rankwise.exports.normalised import normalised
 from rankwise.exports.ranklib import RankLib, score_text
+from rankwise.exports.single import normalised
 
 Vector = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
-from rankwise.exports.trees import Leaf, Node, TreeSplit, score_trees, single_trees
+from rankwise.exports.single import Leaf, Node, TreeSplit, score_trees, single_trees
 
 Vector = NDArray[np.float64]
 Form = Literal["coordinate ascent", "linear regression", "rankboost", "trees"]

@@ -1,6 +1,7 @@
 """Single precision as Java's engines compute it: every product and every sum is rounded to float32, in order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError
 from rankwise.data.checks import Floats
+from rankwise.exports.formula import StepSum, WeightedSum
 
 Vector = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -63,3 +65,131 @@ def scaled(column: Single, center: Any, scale: Any) -> Single:
     """(x - center) / scale."""
     with np.errstate(over="ignore"):
         return np.asarray((column - np.float32(center)) / np.float32(scale), dtype=np.float32)
+
+
+# -------------------------------------------------------------------------------------------------- weighted sums
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """Features in use, their weights, the normalisers of those that have one, and what could not be said."""
+
+    used: list[int]
+    weight: dict[int, float]
+    center: dict[int, float]
+    scale: dict[int, float]
+    dropped: float
+    note: str
+
+    def weights(self, names: tuple[str, ...]) -> dict[str, float]:
+        """Weight by name of the feature."""
+        return {names[place]: self.weight[place] for place in self.used}
+
+
+def normalised(formula: WeightedSum, engine: str) -> Normalised:
+    """The sum in the terms of an engine with normalisers and float32; numbers that it cannot hold are refused."""
+    used = formula.used
+    width = len(formula.names)
+    center = np.zeros(width) if formula.center is None else formula.center.copy()
+    scale = np.ones(width) if formula.scale is None else formula.scale
+    with_norm = set() if formula.center is None else set(used)
+    dropped, note = formula.constant, ""
+    if formula.constant:
+        largest = max(used, key=lambda place: abs(formula.weight[place]))
+        if formula.weight[largest]:
+            center[largest] -= formula.constant * scale[largest] / formula.weight[largest]
+            with_norm.add(largest)
+            dropped = 0.0
+            note = (
+                f"{engine} knows no constant: {formula.constant:.6g} is part of the normaliser of "
+                f"{formula.names[largest]!r}"
+            )
+        else:
+            note = f"{engine} knows no constant: {formula.constant:.6g} is left out, which no ranking sees"
+    for values, what in ((formula.weight, "weight"), (center, "center"), (scale, "scale")):
+        as_single(values, formula.names, what, engine, added=what == "center")
+    return Normalised(
+        used,
+        {place: float(formula.weight[place]) for place in used},
+        {place: float(center[place]) for place in sorted(with_norm)},
+        {place: float(scale[place]) for place in sorted(with_norm)},
+        dropped,
+        note,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- trees
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """What a tree gives there."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class TreeSplit:
+    """x <= threshold: left, else right."""
+
+    feature: int
+    threshold: float
+    left: "Node"
+    right: "Node"
+
+
+Node = Leaf | TreeSplit
+
+
+def single_trees(formula: StepSum, engine: str) -> list[Node]:
+    """Trees whose thresholds and leaves are float32 numbers, and a leaf alone for the constant, if that is not 0.
+
+    Thresholds that float32 cannot tell apart become one: no float32 feature lies between them.
+    """
+    found: list[Node] = []
+    for feature, cuts, worth in formula.trees():
+        names = [formula.names[feature]] * len(worth)
+        lower = below(cuts, names, engine)
+        last = np.append(lower[1:] != lower[:-1], True)  # of those that are now equal
+        leaves = as_single(worth[np.append(True, last)], names, "leaf", engine, added=True)
+        found.append(balanced(feature, lower[last].astype(np.float64), leaves.astype(np.float64)))
+    if formula.constant or not found:
+        constant = as_single(np.array([formula.constant]), ["(constant)"], "constant", engine, added=True)
+        found.append(Leaf(float(constant[0])))
+    return found
+
+
+def balanced(feature: int, cuts: Vector, leaves: Vector) -> Node:
+    """The tree over one feature that asks as few questions as can be."""
+    if not len(cuts):
+        return Leaf(float(leaves[0]))
+    middle = len(cuts) // 2
+    left = balanced(feature, cuts[:middle], leaves[: middle + 1])
+    right = balanced(feature, cuts[middle + 1 :], leaves[middle + 1 :])
+    return TreeSplit(feature, float(cuts[middle]), left, right)
+
+
+def thresholds_of(node: Node) -> list[float]:
+    """All thresholds of a tree, ascending where it is over one feature."""
+    if isinstance(node, Leaf):
+        return []
+    return [*thresholds_of(node.left), node.threshold, *thresholds_of(node.right)]
+
+
+def score_trees(trees: Sequence[Node], X: Single, threshold: Callable[[float], Any] = np.float32) -> Single:
+    """The sum of trees as float32 engines take it, tree after tree; ``threshold`` is what an engine makes of one."""
+    total = np.zeros(len(X), dtype=np.float32)
+    for tree in trees:
+        own = np.empty(len(X), dtype=np.float32)
+        _fill(tree, X, np.arange(len(X)), own, threshold)
+        total += own
+    return total
+
+
+def _fill(node: Node, X: Single, rows: NDArray[np.int64], out: Single, threshold: Callable[[float], Any]) -> None:
+    if isinstance(node, Leaf):
+        out[rows] = np.float32(node.value)
+        return
+    left = X[rows, node.feature] <= threshold(node.threshold)
+    _fill(node.left, X, rows[left], out, threshold)
+    _fill(node.right, X, rows[~left], out, threshold)

@@ -13,8 +13,7 @@ from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
-from rankwise.exports.normalised import normalised
-from rankwise.exports.trees import Leaf, Node, TreeSplit, score_trees, single_trees, thresholds_of
+from rankwise.exports.single import Leaf, Node, TreeSplit, normalised, score_trees, single_trees, thresholds_of
 
 Vector = NDArray[np.float64]
 

@@ -135,7 +135,7 @@ def _imports(rankers: Any) -> list[str]:
 
 
 def _is_lightgbm(about: Mapping[str, Any]) -> bool:
-    return bool(about["class"] == "rankwise.evaluation.compare.lambdarank.LambdaRank")
+    return bool(about["class"] == "rankwise.evaluation.compare.foreign.LambdaRank")
 
 
 def _defaults(module: str, kind: str) -> dict[str, Any]:

@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
-from rankwise._figures import COLOURS, FAINT
+from rankwise._figures import COLOURS, FAINT, PlottedTable
 from rankwise.data import checks
 from rankwise.data.diagnose.features import feature_names
 from rankwise.data.queries import Queries, as_queries
 from rankwise.evaluation.compare.rankers import takes_lists
-from rankwise.evaluation.drawn_table import DrawnTable
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.statistics.intervals import How, interval, mean
 from rankwise.measures._base import Measure
@@ -110,7 +109,7 @@ def losses_by_query(
     return lost
 
 
-class FeatureImportance(DrawnTable):
+class FeatureImportance(PlottedTable):
     """feature, loss, low, high; what :func:`permutation_importance` returns.
 
     Attributes
@@ -151,10 +150,6 @@ class FeatureImportance(DrawnTable):
             "high": [ends[place][1] for place in order],
         }
         return cls(columns, "what is lost when a feature is shuffled within queries", per_query)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        kind, (columns, title) = super().__reduce__()
-        return kind, (columns, title, self.per_query)
 
     def _inches(self) -> tuple[float, float]:
         return 5.2, 1.0 + 0.2 * min(len(self), _DRAWN)

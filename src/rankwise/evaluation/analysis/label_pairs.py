@@ -4,17 +4,75 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError
-from rankwise._figures import COLOURS, INK
+from rankwise._errors import DataError, RankwiseError
+from rankwise._figures import COLOURS, INK, PlottedTable
+from rankwise._kernels import drive
+from rankwise._tables import Table
 from rankwise.data.checks import as_scores
-from rankwise.data.queries import Queries
-from rankwise.evaluation.analysis.groups import label_pairs
-from rankwise.evaluation.drawn_table import DrawnTable, in_order
+from rankwise.data.queries import Queries, as_queries
 from rankwise.evaluation.statistics.intervals import How, interval
+from rankwise.measures._base import Ties
 
 Counts = NDArray[np.float64]
+
+# Pairs of labels grow with the square of the number of labels: beyond this the table would say nothing to anybody.
+_LABELS_AT_MOST = 32
+
+
+def label_pairs(queries: Queries, scores: ArrayLike, *, ties: Ties = "expected", n_jobs: int | None = None) -> Table:
+    """Which pairs of labels are inverted most: pairs of one query whose higher label has the lower score.
+
+    Parameters
+    ----------
+    queries : the judged lists, with at most 32 different labels; more are refused, because bins chosen here would
+        be arbitrary: put real-valued labels into bins of your own by ``queries.with_labels``
+    scores : one score a document, in the order of the input
+    ties : what a pair with equal scores counts: "expected" one half, "pessimistic" 1, "optimistic" 0, "stable" 1
+        if the lower label comes first in the input
+    n_jobs : threads
+
+    Returns
+    -------
+    table : a row for each pair of labels that meets in some query, most inverted first: higher, lower, pairs,
+        inverted, share (inverted / pairs). Every pair counts the same, whatever the weight of its query.
+
+    Examples
+    --------
+    >>> queries = Queries.from_arrays(np.zeros((3, 1)), [2, 1, 0], group=[3])
+    >>> label_pairs(queries, [0.5, 0.5, 0.9])
+    higher  lower  pairs  inverted   share
+         1      0      1    1.0000  1.0000
+         2      0      1    1.0000  1.0000
+         2      1      1    0.5000  0.5000
+    """
+    if ties not in ("expected", "pessimistic", "optimistic", "stable"):
+        raise RankwiseError(f"ties is 'expected', 'pessimistic', 'optimistic' or 'stable': found {ties!r}")
+    labels, grade = np.unique(as_queries(queries, "label_pairs").labels(), return_inverse=True)
+    if len(labels) > _LABELS_AT_MOST:
+        raise DataError(
+            f"pairs of labels are counted for {_LABELS_AT_MOST} different labels at most: found {len(labels):,}; "
+            "put them into bins, such as queries.with_labels(numpy.digitize(queries.y, edges))"
+        )
+    pairs, inverted, tied, tied_wrongly = _count(queries, as_scores(scores, queries.n_documents), grade, n_jobs)
+    counted = {"expected": 0.5, "pessimistic": 1.0, "optimistic": 0.0}
+    wrong = inverted + (1.0 * tied_wrongly if ties == "stable" else counted[ties] * tied)
+    higher, lower = np.nonzero(pairs)
+    share = wrong[higher, lower] / pairs[higher, lower]
+    order = np.lexsort((lower, higher, -share))
+    higher, lower = higher[order], lower[order]
+    whole = bool((labels == np.floor(labels)).all())
+    shown = labels.astype(np.int64) if whole else labels
+    return Table(
+        {
+            "higher": shown[higher],
+            "lower": shown[lower],
+            "pairs": pairs[higher, lower],
+            "inverted": wrong[higher, lower],
+            "share": share[order],
+        }
+    )
 
 
 def label_pair_errors(
@@ -99,7 +157,7 @@ def pairs_by_query(
     return found
 
 
-class LabelPairErrors(DrawnTable):
+class LabelPairErrors(PlottedTable):
     """pair, ranker, higher, lower, pairs, inverted, share, low, high; what :func:`label_pair_errors` returns."""
 
     __slots__ = ()
@@ -108,7 +166,7 @@ class LabelPairErrors(DrawnTable):
         return float(np.clip(1.2 + 0.3 * len(self), 5.2, 14.0)), 3.2
 
     def _draw(self, axes: Any) -> None:
-        pairs, rankers = in_order(self["pair"]), in_order(self["ranker"])
+        pairs, rankers = list(dict.fromkeys(self["pair"])), list(dict.fromkeys(self["ranker"]))
         for place, ranker in enumerate(rankers):
             width = 0.8 / len(rankers)
             mine = self["ranker"] == ranker
@@ -124,3 +182,24 @@ class LabelPairErrors(DrawnTable):
         if rankers:
             axes.margins(y=0.18)  # the legend stands above the bars
             axes.legend(loc="upper center", ncols=len(rankers))
+
+
+def _count(
+    queries: Queries, scores: NDArray[np.float64], grade: NDArray[np.int64], n_jobs: int | None
+) -> tuple[NDArray[np.int64], ...]:
+    """The four counts of :func:`count_pairs` over all queries; whole numbers, so that no order of adding matters."""
+    from rankwise._kernels.pairs import count_pairs
+    from rankwise._kernels.ragged import order_lists
+
+    start, n_grades = queries.start, int(grade.max(initial=-1)) + 1
+    rows = np.empty(0, dtype=np.int64) if queries.is_grouped else queries.rows
+
+    def count(first: int, last: int) -> Any:
+        order, end = np.empty((2, int(start[last] - start[first])), dtype=np.int64)
+        retrieved = np.empty(last - first, dtype=np.int64)
+        order_lists(first, last, start, rows, scores, order, end, retrieved)
+        return count_pairs(start[first : last + 1], order, end, grade, n_grades)
+
+    parts = drive.run(count, list(drive.query_chunks(start)), n_jobs)
+    empty = np.zeros((n_grades, n_grades), dtype=np.int64)
+    return tuple(sum((part[which] for part in parts), empty) for which in range(4))

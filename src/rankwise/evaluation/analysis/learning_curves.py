@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError
-from rankwise._figures import COLOURS, FAINT
+from rankwise._figures import COLOURS, FAINT, PlottedTable
 from rankwise._tables import Table
-from rankwise.evaluation.drawn_table import DrawnTable, in_order
 
 _STYLES = ("-", (0, (4, 1.4)), (0, (1, 1.4)), (0, (5, 1, 1, 1)))
 _FEW = 25  # rounds up to which each has its mark
@@ -62,7 +61,7 @@ def learning_curves(
     return LearningCurves(columns, f"{measure} against rounds")
 
 
-class LearningCurves(DrawnTable):
+class LearningCurves(PlottedTable):
     """ranker, part, round, value; what :func:`learning_curves` returns."""
 
     __slots__ = ()
@@ -76,7 +75,7 @@ class LearningCurves(DrawnTable):
         return self["round"][chosen], self["value"][chosen]
 
     def _draw(self, axes: Any) -> None:
-        rankers, parts = in_order(self["ranker"]), in_order(self["part"])
+        rankers, parts = list(dict.fromkeys(self["ranker"])), list(dict.fromkeys(self["part"]))
         for number, ranker in enumerate(rankers):
             colour = COLOURS[number % len(COLOURS)]
             axes.plot([], [], color=colour, label=ranker)

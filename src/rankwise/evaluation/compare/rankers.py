@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, clone
 from rankwise._errors import DataError, MissingExtraError, RankwiseError
 from rankwise._extras import require
 from rankwise.data.anyfile import kind_of
+from rankwise.evaluation.compare.foreign import OnArrays, takes
 from rankwise.evaluation.compare.grids import Grid, grid_for, ranker_called
-from rankwise.evaluation.compare.on_arrays import OnArrays, takes
 from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
 
@@ -136,7 +136,7 @@ def _opened(value: str | os.PathLike[str], measure: str | Measure, random_state:
     """The ranker of that name, the model in that file, or the path itself where it is a file of scores."""
     text = os.fspath(value)
     if text.lower() == LIGHTGBM:
-        from rankwise.evaluation.compare.lambdarank import LambdaRank
+        from rankwise.evaluation.compare.foreign import LambdaRank
 
         return LambdaRank(measure, random_state=random_state)
     if not os.path.isfile(text):

@@ -19,11 +19,10 @@ from rankwise._progress import progress
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
-from rankwise.evaluation.compare.cells import Cell, learn, score
-from rankwise.evaluation.compare.folds import FoldPart, FoldParts, divide
+from rankwise.evaluation.compare.cells import Cell, MemoryWatch, learn, score
+from rankwise.evaluation.compare.folds import FoldPart, FoldParts
 from rankwise.evaluation.compare.keys import code_of, described, fingerprint, key_of, plain, versions
-from rankwise.evaluation.compare.process_memory import MemoryWatch
-from rankwise.evaluation.compare.rankers import Entry, Fitted, Given, Learner, as_entries
+from rankwise.evaluation.compare.rankers import Entry, Fitted, Given, Learner
 from rankwise.evaluation.compare.result import Comparison
 from rankwise.evaluation.compare.store import Cells
 from rankwise.evaluation.evaluate import evaluate

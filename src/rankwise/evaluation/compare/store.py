@@ -18,9 +18,9 @@ from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._paths import path_of
 from rankwise._store import StoreWriter, open_store
 from rankwise.evaluation.compare.cells import Cell
+from rankwise.evaluation.compare.foreign import KIND as TREES
+from rankwise.evaluation.compare.foreign import LambdaRank, read_trees, save_trees
 from rankwise.evaluation.compare.keys import digest_of
-from rankwise.evaluation.compare.lambdarank import KIND as TREES
-from rankwise.evaluation.compare.lambdarank import LambdaRank, read_trees, save_trees
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._persist import read_ranker
 
