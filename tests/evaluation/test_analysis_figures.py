@@ -228,7 +228,7 @@ def test_the_histogram_names_what_is_counted():
     ("by", "width", "words"),
     [
         ("labels", None, "by is 'pairs', 'documents' or one whole number"),
-        ([1, 2], None, r"one whole number from 0 on a query: found int64 of shape \(2,\)"),
+        ([1, 2], None, r"one whole number from 0 on per query: found int64 of shape \(2,\)"),
         (np.full(60, -1), None, "one whole number from 0 on"),
         (np.full(60, 0.5), None, "found float64"),
         ("pairs", 0, "width is a whole number from 1 on: found 0"),

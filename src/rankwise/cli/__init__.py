@@ -34,7 +34,7 @@ _INTERRUPTED = 130  # what shells report after Ctrl-C
 
 app = typer.Typer(
     name="rankwise",
-    help="Rankers trained for the measure that you report: read judged lists, learn, rank, measure, compare, certify.",
+    help="Train rankers for the measure that you report: read judged queries, train, rank, measure, compare, certify.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

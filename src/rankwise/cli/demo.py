@@ -31,16 +31,16 @@ def demo(
     queries: Annotated[int, typer.Option("--queries", min=20, help="Queries to make.")] = 300,
     seed: reading.SeedOption = 0,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder for lists, model and report; nothing is written elsewhere.")
+        Path, typer.Option("--out", "-o", help="Folder for the queries, the model and the report.")
     ] = _FOLDER,
     as_json: reading.JsonOption = False,
     called: Annotated[str, typer.Option("--called", hidden=True, help="How rankwise is called here.")] = "rankwise",
 ) -> None:
-    """Learn eight rankers on lists made for it, compare them, certify the best, and write a report.
+    """Train eight rankers on synthetic queries, compare them, certify the best, and write a report.
 
-    The lists look like those of a web search engine: up to 200 documents, graded labels with noise, features that are
-    correlated, unscaled and heavy-tailed. LightGBM is compared too, where it is installed. The first run on a machine
-    also compiles, which takes most of its time.
+    The queries resemble those of a web search engine: up to 200 documents, noisy graded labels, features that are
+    correlated, unscaled and heavy-tailed. LightGBM takes part where it is installed. The first run on a machine also
+    compiles, which takes most of its time.
 
     Example: rankwise demo --queries 100 --out demo
     """
@@ -52,7 +52,7 @@ def demo(
     lists = make_lists(queries, random_state=seed)
     demonstration = Demonstration(*_parts(lists, seed), out, called)
     if not as_json:
-        print(f"{lists}\nmade by rankwise.make_lists: 60 % to learn, 20 % to choose by, 20 % to test on\n")
+        print(f"{lists}\nmade by rankwise.make_lists: 60 % for training, 20 % for model selection, 20 % for the test\n")
     compile_for(list(_rankers()))
     found = compare(_rankers(), [demonstration.parts], _MEASURES, grids={}, random_state=seed, verbose=not as_json)
     demonstration.write(found)
@@ -186,7 +186,7 @@ def compile_for(names: Sequence[str]) -> None:
     code = f"from rankwise.cli.demo import learn_tiny; learn_tiny({apart!r})"
     command = [sys.executable, "-c", code]
     with (
-        progress("compiling what is not compiled yet"),
+        progress("compiling"),
         subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other,
     ):
         try:

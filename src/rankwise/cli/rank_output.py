@@ -8,63 +8,48 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
-
-from rankwise._errors import DataError, RankwiseError
-
-if TYPE_CHECKING:
-    from rankwise.cli.rank_lists import Ranked
-    from rankwise.data.string_column import StringColumn
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.data.string_column import StringColumn
+from rankwise._errors import DataError, RankwiseError
 
 if TYPE_CHECKING:
-    from rankwise.cli.rank_lists import Ranked
+    from rankwise.data.queries import Queries
+    from rankwise.data.string_column import StringColumn
 
 COLUMNS = ("qid", "docid", "rank", "score")
 _BLANKS = "\t\n\v\f\r\x1c\x1d\x1e\x1f "  # of ASCII, as str.split sees them
 
 
-class Form(StrEnum):
-    """What is written."""
+Form = Literal["csv", "tsv", "trec", "scores", "jsonl", "parquet"]
+_ENDINGS: dict[str, Form] = {**{f".{form}": form for form in get_args(Form)}, ".run": "trec"}
 
-    csv = "csv"
-    tsv = "tsv"
-    trec = "trec"
-    scores = "scores"
-    jsonl = "jsonl"
-    parquet = "parquet"
+Places = NDArray[np.int64]
 
 
-_ENDINGS = {
-    ".csv": Form.csv,
-    ".tsv": Form.tsv,
-    ".run": Form.trec,
-    ".trec": Form.trec,
-    ".scores": Form.scores,
-    ".jsonl": Form.jsonl,
-    ".parquet": Form.parquet,
-}
+class Ranked(NamedTuple):
+    """A block of queries, the score of every document, and the number of documents in the blocks before it."""
+
+    queries: "Queries"
+    scores: NDArray[np.float64]
+    before: int
 
 
 def form_of(out: Path | None, to: Form | None, as_json: bool) -> Form:
     """What is asked for, by name or by the ending of the file."""
     ending = "" if out is None else Path(out.name.removesuffix(".gz")).suffix.lower()
     if as_json and out is None:
-        if to not in (None, Form.jsonl):
-            raise RankwiseError(f"--json and --to {to} ask for two things: leave one out")
-        return Form.jsonl
-    form = to or (_ENDINGS.get(ending) if out is not None else Form.csv)
+        if to not in (None, "jsonl"):
+            raise RankwiseError(f"--json and --to {to} contradict each other: leave one out")
+        return "jsonl"
+    form = to or (_ENDINGS.get(ending) if out is not None else "csv")
     if form is None:
         raise RankwiseError(f"{out} does not say what to write: end its name in {', '.join(_ENDINGS)}, or give --to")
-    if form is Form.parquet and out is None:
+    if form == "parquet" and out is None:
         raise RankwiseError("parquet is written to a file: give --out")
     return form
 
@@ -78,7 +63,7 @@ class Order(NamedTuple):
     score: list[float]
 
 
-def ranked(block: "Ranked", top: int | None) -> Order:
+def ranked(block: Ranked, top: int | None) -> Order:
     """The documents of a block in the order of their scores; those without ids are called by their row in the input."""
     queries, scores, _ = block
     rows, query, place = placed(block, top)
@@ -106,7 +91,7 @@ class Output(ABC):
         self.top = top
 
     @abstractmethod
-    def write(self, block: "Ranked") -> None:
+    def write(self, block: Ranked) -> None:
         """Add the lists of a block."""
 
 
@@ -117,7 +102,7 @@ class _Delimited(Output):
         self._delimiter = delimiter
         self._begun = False
 
-    def write(self, block: "Ranked") -> None:
+    def write(self, block: Ranked) -> None:
         if not self._begun:  # nothing at all is printed where nothing can be read
             self._writer.writerow(COLUMNS)
             self._begun = True
@@ -129,12 +114,12 @@ class _Delimited(Output):
 
 
 class _Scores(Output):
-    def write(self, block: "Ranked") -> None:
+    def write(self, block: Ranked) -> None:
         self.file.write(score_lines(block.scores))
 
 
 class _JsonLines(Output):
-    def write(self, block: "Ranked") -> None:
+    def write(self, block: Ranked) -> None:
         rows = zip(*ranked(block, self.top), strict=True)
         self.file.write("".join([json.dumps(dict(zip(COLUMNS, row, strict=True))) + "\n" for row in rows]))
 
@@ -144,7 +129,7 @@ class _Trec(Output):
         super().__init__(file, top)
         self._tag = _word(tag, "tag")
 
-    def write(self, block: "Ranked") -> None:
+    def write(self, block: Ranked) -> None:
         if not _are_words(block):
             for name in block.queries.names():
                 _word(name, "query id")
@@ -153,20 +138,20 @@ class _Trec(Output):
         self.file.write(lines(block, self.top, (" Q0 ", " ", " ", f" {self._tag}\n"), by_place=True))
 
 
-def _holds(block: "Ranked", *letters: str) -> bool:
+def _holds(block: Ranked, *letters: str) -> bool:
     """Whether an id of the block holds one of these letters."""
     ids = _all_ids(block)
     return any(letter.encode() in ids for letter in letters)
 
 
-def _are_words(block: "Ranked") -> bool:
+def _are_words(block: Ranked) -> bool:
     """Whether all ids are seen at once to be words: ASCII, not empty, and without blanks."""
     names, docid = block.queries.names(), block.queries.docid
     some = all(map(str, names)) and (docid is None or bool((docid.offset[1:] > docid.offset[:-1]).all()))
     return some and _all_ids(block).isascii() and not _holds(block, *_BLANKS)
 
 
-def _all_ids(block: "Ranked") -> bytes:
+def _all_ids(block: Ranked) -> bytes:
     docid = block.queries.docid
     names = "".join(map(str, block.queries.names())).encode("utf-8", "surrogateescape")
     return names if docid is None else names + docid.data.tobytes()
@@ -184,7 +169,7 @@ class _Parquet:
         self._writer = require("pyarrow.parquet").ParquetWriter(path, self._schema)
         self._top = top
 
-    def write(self, block: "Ranked") -> None:
+    def write(self, block: Ranked) -> None:
         order = ranked(block, self._top)
         columns = [list(map(str, order.qid)), list(map(str, order.docid)), order.rank, order.score]
         try:
@@ -213,7 +198,7 @@ def opened(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[
             text.detach()  # what is standard output stays open
         return
     with writing(out) as part:  # readers raise sentences of their own: what is left of OSError is about this file
-        if form is Form.parquet:
+        if form == "parquet":
             table = _Parquet(part, top)
             try:
                 yield table
@@ -227,14 +212,13 @@ def opened(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[
 
 
 def _output(file: IO[str], form: Form, tag: str, top: int | None) -> Output:
-    match form:
-        case Form.trec:
-            return _Trec(file, top, tag)
-        case Form.scores:
-            return _Scores(file, top)
-        case Form.jsonl:
-            return _JsonLines(file, top)
-    return _Delimited(file, top, "\t" if form is Form.tsv else ",")
+    if form == "trec":
+        return _Trec(file, top, tag)
+    if form == "scores":
+        return _Scores(file, top)
+    if form == "jsonl":
+        return _JsonLines(file, top)
+    return _Delimited(file, top, "\t" if form == "tsv" else ",")
 
 
 def _word(value: Any, what: str) -> str:
@@ -250,9 +234,6 @@ def _word(value: Any, what: str) -> str:
 # Ranked documents as lines of text, made by compiled code: reading the next block goes on meanwhile.
 
 
-Places = NDArray[np.int64]
-
-
 class Placed(NamedTuple):
     """Documents as ranked, query after query: their rows in the block, whose they are, and their places from 0."""
 
@@ -261,7 +242,7 @@ class Placed(NamedTuple):
     place: Places
 
 
-def placed(block: "Ranked", top: int | None) -> Placed:
+def placed(block: Ranked, top: int | None) -> Placed:
     """The documents of a block in the order of their scores, equal ones as they came."""
     queries, scores, _ = block
     owner = queries.query_of_row
@@ -271,7 +252,7 @@ def placed(block: "Ranked", top: int | None) -> Placed:
     return found if top is None else Placed(*(part[place < top] for part in found))
 
 
-def numbers_of(block: "Ranked", by_place: bool) -> Places:
+def numbers_of(block: Ranked, by_place: bool) -> Places:
     """What documents without ids are called: their row in the input, or their place in the list; both from 0."""
     queries, scores, before = block
     if not by_place:
@@ -281,9 +262,10 @@ def numbers_of(block: "Ranked", by_place: bool) -> Places:
     return inside
 
 
-def lines(block: "Ranked", top: int | None, behind: tuple[str, str, str, str], by_place: bool = False) -> str:
+def lines(block: Ranked, top: int | None, behind: tuple[str, str, str, str], by_place: bool = False) -> str:
     """Query, document, rank and score of every document, with a text behind each."""
     from rankwise._kernels.text.written import put_lines
+    from rankwise.data.string_column import StringColumn
 
     queries, scores, _ = block
     rows, query, place = placed(block, top)

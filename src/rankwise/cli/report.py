@@ -17,15 +17,15 @@ _OWN = ("out", "report")  # options of ``compare`` that have another meaning her
 
 
 def report(
-    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file, which works offline.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write, which works offline.")] = Path("report.html"),
     results: Annotated[
-        Path | None, typer.Option("--results", help="Also write everything to this file, as JSON.")
+        Path | None, typer.Option("--results", help="Also write all results to this file as JSON.")
     ] = None,
     **comparing: Any,
 ) -> None:
-    """Compare rankers and write one HTML file about it: league, queries, curves, features, mistakes, certificates.
+    """Compare rankers and write one HTML report: tables, queries, curves, features, errors, certificates.
 
-    The options are those of rankwise compare. With the --resume of a finished comparison only the page is made.
+    The options are those of rankwise compare. With the --resume of a finished comparison only the report is written.
 
     Example: rankwise report OHSUMED -r RidgeRanker -r SmoothRank -r lightgbm -o report.html
 

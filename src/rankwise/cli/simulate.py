@@ -19,22 +19,22 @@ _COLOURS = ("blue", "red", "green")
 
 
 def simulate(
-    rounds: Annotated[int, typer.Option(min=1, help="Lists of the stream.")] = 10_000,
-    documents: Annotated[int, typer.Option(min=1, help="Documents a list.")] = 20,
-    features: Annotated[int, typer.Option(min=1, help="Features a document.")] = 20,
-    margin: Annotated[float, typer.Option(help="Smallest gap of two grades along the hidden ranker.")] = 0.05,
+    rounds: Annotated[int, typer.Option(min=1, help="Queries of the stream.")] = 10_000,
+    documents: Annotated[int, typer.Option(min=1, help="Documents per query.")] = 20,
+    features: Annotated[int, typer.Option(min=1, help="Features per document.")] = 20,
+    margin: Annotated[float, typer.Option(help="Smallest score gap of two grades under the hidden ranker.")] = 0.05,
     grades: Annotated[int, typer.Option(min=2, help="Grades of relevance.")] = 5,
     noise: Annotated[float, typer.Option(min=0, max=1, help="Share of labels that are wrong.")] = 0.0,
-    drift: Annotated[float, typer.Option(help="Angle by which the hidden ranker turns each round.")] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the stream; tuning takes the next one.")] = 0,
+    drift: Annotated[float, typer.Option(help="Angle by which the hidden ranker turns per round.")] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the stream; tuning uses the next seed.")] = 0,
     png: Annotated[Path | None, typer.Option(help="Also draw the curves into this PNG (extra: plot).")] = None,
     as_json: reading.JsonOption = False,
 ) -> None:
-    """Two perceptrons and online ListNet on simulated lists: how fast they learn, and what is guaranteed.
+    """Simulate two perceptrons and online ListNet: how fast they learn, and what is guaranteed.
 
-    A hidden vector ranks every list with a margin. The table shows the time-averaged nDCG@10 after 10, 100, 1,000 ...
-    rounds, the mistakes so far, and the largest cumulative loss that theory allows for that margin. ListNet's step is
-    chosen on a stream of its own.
+    A hidden vector ranks every query with a margin. The table shows the time-averaged nDCG@10 after 10, 100, 1,000 ...
+    rounds, the mistakes so far, and the largest cumulative loss that theory allows for that margin. The step size of
+    ListNet is chosen on another stream.
 
     Example: rankwise simulate --rounds 5000 --margin 0.02 --png online.png
     """
@@ -45,7 +45,7 @@ def simulate(
     if png is not None:
         from rankwise._extras import require
 
-        require("matplotlib")  # told before the work, not after it
+        require("matplotlib")  # missing: an error before the work, not after it
         if not png.resolve().parent.is_dir() or png.is_dir():
             raise RankwiseError(f"{png} cannot be written: expected a file name in a folder that is there")
     stream = Stream(

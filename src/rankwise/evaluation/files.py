@@ -1,4 +1,8 @@
-"""Judged lists and scores from files: a score a line, RankLib's score file, or a TREC run against qrels."""
+"""Judged queries and scores from files.
+
+Scores come in three formats, told apart by their number of columns: one score per line, RankLib's score file, or a TREC
+run, which is read against qrels or against queries with document ids.
+"""
 
 import os
 import re
@@ -23,7 +27,26 @@ _INFINITE = {sign + word: float(sign + word) for sign in ("", "-") for word in (
 def open_pair(
     judged: Path, scores: Path, opened: dict[str, Any] | None = None, **options: Any
 ) -> tuple[Queries, Scores]:
-    """Judged lists and the scores of their documents; ``opened`` keeps the judged lists for the next file of scores."""
+    """Read judged queries and the scores of their documents.
+
+    Parameters
+    ----------
+    judged : str or path-like
+        Judged queries, or TREC qrels when the scores are a TREC run.
+    scores : str or path-like
+        The file of scores.
+    opened : dict, default=None
+        Keeps the judged queries for the next file of scores.
+    **options : dict
+        Options for reading the queries.
+
+    Returns
+    -------
+    queries : Queries
+        The judged queries.
+    scores : ndarray of shape (n_documents,)
+        One score per document.
+    """
     kept = {} if opened is None else opened
     if kind_of(judged) == "text" and _is_qrels(judged):
         from rankwise.data.trec import from_trec, read_qrels, read_run
@@ -37,18 +60,50 @@ def open_pair(
 
 
 def open_judged(judged: Path, scores: Any) -> tuple[Queries, Any]:
-    """Judged lists from a file; scores too where they are a file, as they are otherwise."""
+    """Read judged queries from a file, and the scores, too, where they are a file.
+
+    Parameters
+    ----------
+    judged : str or path-like
+        The file of judged queries.
+    scores : str, path-like or object
+        A file of scores, or anything else, which is returned as it is.
+
+    Returns
+    -------
+    queries : Queries
+        The judged queries.
+    scores : object
+        The scores.
+    """
     if isinstance(scores, (str, os.PathLike)):
         return open_pair(judged, scores)
     return read_any(judged), scores
 
 
 def read_scores(path: Path, queries: Queries) -> Scores:
-    """One score a document of ``queries``, in the order of their rows.
+    """Read one score per document of ``queries``, in the order of their rows.
 
-    Knows a file with a score a line, in the order of the judged documents; RankLib's ``-score`` file (query id,
-    index in the list, score); and a TREC run, whose documents are found by query and document id (those that it
-    lacks were not retrieved).
+    The file holds one score per line, in the order of the judged documents; or RankLib's three columns (query id, index
+    in the query, score); or a TREC run, whose documents are found by query id and document id (documents that it lacks
+    were not retrieved and have the score -inf).
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    queries : Queries
+        The judged queries.
+
+    Returns
+    -------
+    ndarray of shape (n_documents,)
+        The scores.
+
+    Raises
+    ------
+    FileFormatError
+        If the file has another format, or does not match the queries.
     """
     text = without_mark(read_text(path).data.tobytes(), name_of(path))
     # cut as bytes: str also ends lines at \x1e and U+2028, and words at blanks of other scripts
@@ -72,17 +127,19 @@ def read_scores(path: Path, queries: Queries) -> Scores:
     if width == 6:
         return _by_docid(path, lines, queries)
     raise FileFormatError(
-        f"{path}: expected a score a line, RankLib's three columns, or the six of a TREC run; found {width} columns"
+        f"{path}: expected one score per line, RankLib's three columns, or the six of a TREC run; found {width} columns"
     )
 
 
 def _in_order(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Scores:
+    """Scores that stand in the order of the documents."""
     if len(lines) != queries.n_documents:
         raise FileFormatError(f"{path} holds {len(lines):,} scores for {queries.n_documents:,} judged documents")
     return np.array([_number(path, number, fields[0]) for number, fields in lines])
 
 
 def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Scores:
+    """Scores with query id and index in the query, as RankLib writes them."""
     place = {str(name): query for query, name in enumerate(queries.names())}
     scores = np.full(queries.n_documents, np.nan)
     for number, (name, index, score) in lines:
@@ -99,6 +156,7 @@ def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) 
 
 
 def _by_docid(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Scores:
+    """Scores of a TREC run, by query id and document id."""
     if queries.docid is None:
         raise FileFormatError(f"{path} is a TREC run, and the judged documents carry no ids to find its documents by")
     owner = queries.query_of_row
@@ -116,12 +174,14 @@ def _by_docid(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) 
 
 
 def _complete(path: Path, scores: Scores) -> Scores:
+    """Raise an error where a document has no score."""
     if np.isnan(scores).any():
         raise FileFormatError(f"{path} lacks the score of {int(np.isnan(scores).sum()):,} judged documents")
     return scores
 
 
 def _number(path: Path, line: int, text: str) -> float:
+    """Parse one score; infinities are allowed."""
     value = _INFINITE.get(text.lower().lstrip("+"), plain_number(text))
     if value is None:
         raise FileFormatError(f"{path}, line {line}: expected a score, found {text!r:.60}")
@@ -140,4 +200,5 @@ def _is_qrels(path: Path) -> bool:
 
 
 def _decoded(text: bytes) -> str:
+    """Bytes as text; bytes that are not UTF-8 survive as surrogates."""
     return text.decode("utf-8", "surrogateescape")

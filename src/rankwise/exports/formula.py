@@ -78,7 +78,7 @@ def formula_of(ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[st
     names, notes = _names(ranker, feature_names)
     if ranker.missing == "min":
         notes.append(
-            "the ranker fills missing values with the smallest of their list (missing='min'), which no engine does: "
+            "the ranker fills missing values with the smallest of their query (missing='min'), which no engine does: "
             "send complete features"
         )
     if isinstance(ranker, LinearRanker):
@@ -117,7 +117,7 @@ def opened(model: Any, scaling: Scaling = None, sample: Queries | None = None) -
     if scaler.per == "query":
         raise RankwiseError(
             f"{model.name} learned from features scaled within each query, and an engine scores a document without "
-            "seeing its list: learn from Scaler(per='set') or raw features, or give scaling='none' if the engine "
+            "seeing its query: learn from Scaler(per='set') or raw features, or give scaling='none' if the engine "
             "gets features that are scaled already"
         )
     scaler._check_fitted()

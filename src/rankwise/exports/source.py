@@ -25,58 +25,11 @@ Vector = NDArray[np.float64]
 
 
 # Keywords of C89 to C23, and what compilers add to them outside of their strict modes.
-_WORDS = frozenset(
-    [
-        "alignas",
-        "alignof",
-        "asm",
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "char",
-        "const",
-        "constexpr",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "fortran",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "main",
-        "nullptr",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "static_assert",
-        "struct",
-        "switch",
-        "thread_local",
-        "true",
-        "typedef",
-        "typeof",
-        "typeof_unqual",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "wchar_t",
-        "while",
-    ]
+_WORDS = (
+    "alignas alignof asm auto bool break case char const constexpr continue default do double else enum extern "
+    "false float for fortran goto if inline int long main nullptr register restrict return short signed sizeof "
+    "static static_assert struct switch thread_local true typedef typeof typeof_unqual union unsigned void "
+    "volatile wchar_t while"
 )
 # Macros that compilers define without an underscore.
 _MACROS = frozenset(["hpux", "i386", "linux", "m68k", "mips", "pyr", "sequent", "sgi", "sparc", "sun", "unix", "vax"])
@@ -110,29 +63,10 @@ _OTHERS = (
     "wctype wmemchr wmemcmp wmemcpy wmemmove wmemset wprintf wscanf"
 )
 # What the systems that C programs run on put beside it, and every program uses without knowing.
-_SYSTEM = [
-    "alloca",
-    "close",
-    "end",
-    "environ",
-    "etext",
-    "edata",
-    "fork",
-    "index",
-    "j0",
-    "j1",
-    "jn",
-    "link",
-    "open",
-    "pipe",
-    "read",
-    "select",
-    "write",
-    "y0",
-    "y1",
-    "yn",
-]
-_LIBRARY = frozenset(name + kind for name in _MATHS.split() for kind in ("", "f", "l")) | {*_OTHERS.split(), *_SYSTEM}
+_SYSTEM = (
+    "alloca close end environ etext edata fork index j0 j1 jn link open pipe read select write y0 y1 yn"
+)
+_LIBRARY = frozenset(name + kind for name in _MATHS.split() for kind in ("", "f", "l")) | {*_OTHERS.split(), *_SYSTEM.split()}
 
 
 def reason_against(name: str) -> str | None:
@@ -149,7 +83,7 @@ def reason_against(name: str) -> str | None:
         return "names are letters, digits and _"
     if name.startswith("_"):
         return "names that begin with _ belong to the compiler and its libraries"
-    if name in _WORDS:
+    if name in _WORDS.split():
         return "it is a word of the language"
     if name in _MACROS:
         return "some compilers define it as a macro"

@@ -63,7 +63,7 @@ def export(
     ranker, scaler = opened(model, scaling, sample)
     if sample is not None and scaler is not None and sample.scaling is not None:
         raise DataError(
-            f"the sample was scaled by {sample.scaling!r}: give the raw lists and scaling= that scaler, since raw "
+            f"the sample was scaled by {sample.scaling!r}: give the raw queries and scaling= that scaler, since raw "
             "features are what an engine sees; or scaling='none' if it gets them scaled"
         )
     formula, notes = formula_of(ranker, scaler, feature_names)

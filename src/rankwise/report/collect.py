@@ -7,12 +7,13 @@ from typing import Any
 from rankwise._errors import RankwiseError
 from rankwise._progress import progress
 from rankwise.data.fingerprints import same_content
+from rankwise.data.queries import Queries
 from rankwise.evaluation.analysis.groups import by_group
 from rankwise.evaluation.analysis.label_pairs import label_pair_errors
 from rankwise.evaluation.compare.result import BASE, BETTER, EQUAL, WORSE, Comparison
+from rankwise.evaluation.evaluate import Evaluation
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.certificate import COMPARED, Certificate, certify, holdout_claims, repeats_note
-from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
 from rankwise.report.compact import numbers, rounded
 from rankwise.report.curves import cutoffs, histories, importance, weights
@@ -37,7 +38,7 @@ def in_short(comparison: Comparison) -> list[str]:
     title, level = comparison.titles[0], f"{comparison.level:.0%}"
     rows = [row for row in _table(comparison, title)["rows"] if row["mean"] is not None]
     if not rows:
-        return [f"No test query says anything about {title}."]
+        return [f"{title} is undefined on every test query."]
     best = rows[0]
     said = [f"Highest mean {title}: {best['ranker']} with {best['mean']:.3f}{_between(best, level)}."]
     if len(comparison.rankers) > 1:
@@ -108,7 +109,7 @@ def _place(rows: list[dict[str, Any]], baseline: str) -> None:
 # Where rankers go wrong, as plain values: pairs of labels that they invert, and groups of queries.
 
 
-GROUPINGS = {"documents": "documents in the list", "relevant": "relevant documents in the list"}
+GROUPINGS = {"documents": "documents per query", "relevant": "relevant documents per query"}
 
 
 def label_pairs(comparison: Comparison) -> dict[str, Any]:
@@ -161,7 +162,7 @@ def _span(row: dict[str, Any]) -> str:
 
 
 DELTA = 0.05
-_UNSEEN = "whoever made the scores neither learned from these lists nor chose by them"
+UNSEEN = "these queries were used neither for training nor for model selection by the source of the scores"
 _HOLDS = {True: "yes", None: "assumed", False: "not met"}
 _MET = {True: "met", None: "assumed", False: "not met"}
 
@@ -177,7 +178,9 @@ def certificates(comparison: Comparison) -> list[dict[str, Any]]:
                 train = comparison.first.train if learned_here else None
                 certificate = model.certificate(train, comparison.first.test, DELTA)
             else:
-                certificate = _of_scores(comparison, name, known=learned_here)
+                result = comparison.on_fold(comparison.results[name], 1)
+                unseen = Precondition(UNSEEN, True if learned_here else None)
+                certificate = holdout_certificate(name, result, comparison.first.test, unseen)
         except RankwiseError as error:  # weights that differ, a measure without a largest value
             found.append({"ranker": name, "about": "", "summary": "", "rows": [], "notes": [str(error)]})
             continue
@@ -194,22 +197,43 @@ def certificates(comparison: Comparison) -> list[dict[str, Any]]:
     return found
 
 
-def _of_scores(comparison: Comparison, name: str, known: bool) -> Certificate:
-    """Hold-out bounds for the first measure on the test part of the first fold, whoever made the scores."""
-    title, first = comparison.titles[0], comparison.on_fold(comparison.results[name], 1)
-    measure: Measure = first.measures[0]
-    group = same_content(comparison.first.test)
+def holdout_certificate(
+    name: str, result: Evaluation, queries: Queries, unseen: Precondition, delta: float = DELTA, random_state: int = 0
+) -> Certificate:
+    """Certify the first measure of scores of any origin by the hold-out alone.
+
+    Parameters
+    ----------
+    name : str
+        What the certificate calls the scores.
+    result : Evaluation
+        The scores, measured on the hold-out.
+    queries : Queries
+        The hold-out.
+    unseen : Precondition
+        That the scores do not depend on the labels of the hold-out, and whether this is known.
+    delta : float, default=0.05
+        Probability with which the certificate may fail.
+    random_state : int, default=0
+        Seed of the order in which betting takes the queries.
+
+    Returns
+    -------
+    Certificate
+        The hold-out bounds of the mean of 1 - measure on future queries.
+    """
+    title, group = result.titles[0], same_content(queries)
     claims = holdout_claims(
-        1 - first[title],
-        of=f"1 - {title} on lists to come",
-        unseen=Precondition(_UNSEEN, True if known else None),
-        weight=first.weight,
+        1 - result[title],
+        of=f"1 - {title} on future queries",
+        unseen=unseen,
+        weight=result.weight,
         group=group,
+        random_state=random_state,
     )
-    distinct, about = len(set(group.tolist())), f"{name}, {measure.title}, {len(group):,} hold-out lists"
-    return certify(
-        claims, about=about, delta=DELTA, notes=[repeats_note(len(group), distinct)] if distinct < len(group) else []
-    )
+    distinct = len(set(group.tolist()))
+    notes = [repeats_note(len(group), distinct)] if distinct < len(group) else []
+    return certify(claims, about=f"{name}, {title}, {len(group):,} hold-out queries", delta=delta, notes=notes)
 
 
 def _row(bound: Bound) -> dict[str, Any]:

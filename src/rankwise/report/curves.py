@@ -85,10 +85,10 @@ def _account(model: Any) -> Account | None:
     ledger = getattr(model, "ledger_", None)
     if ledger is not None and len(ledger.curve.points):
         table = Table({"round": ledger.curve.rounds, "so far": ledger.curve.mean})
-        return _kept(table, "round", ["so far"], "mean over the rounds so far, each ranked before it was learned from")
+        return _kept(table, "round", ["so far"], "mean over the rounds so far, each query ranked before it was learned from")
     path = getattr(model, "path_", None)
     if isinstance(path, Table) and len(path) > 1:
-        return _kept(path, path.columns[0], list(path.columns[1:2]), "what each alpha was judged by")
+        return _kept(path, path.columns[0], list(path.columns[1:2]), "validation measure of each alpha")
     return None
 
 

@@ -138,7 +138,7 @@ def label_pair_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
     ]
     layout = {
         "xaxis": _places(found["pairs"], "labels of the pair"),
-        "yaxis": {"title": {"text": "pairs the wrong way round"}, "tickformat": ".0%", "rangemode": "tozero"},
+        "yaxis": {"title": {"text": "share of inverted pairs"}, "tickformat": ".0%", "rangemode": "tozero"},
         "showlegend": False,
     }
     return {"data": data, "layout": layout, "height": 320}
@@ -152,7 +152,7 @@ def group_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
     ]
     layout = {
         "xaxis": _places(found["groups"], found["by"]),
-        "yaxis": {"title": {"text": f"{text(found['measure'])}, less the baseline's"}, "zeroline": True},
+        "yaxis": {"title": {"text": f"{text(found['measure'])}, minus the baseline"}, "zeroline": True},
         "showlegend": False,
     }
     return {"data": data, "layout": layout, "height": 320}

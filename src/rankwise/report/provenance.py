@@ -25,7 +25,7 @@ def data_facts(comparison: Comparison) -> dict[str, Any]:
         for row in found.table()
     ]
     return {
-        "part": "all lists" if first.train is None else "training part of fold 1",
+        "part": "all queries" if first.train is None else "training part of fold 1",
         "about": repr(found).split("\n\n")[0].splitlines(),
         "findings": [
             {"severity": one.severity, "what": one.what, "where": one.places(), "advice": one.advice}

@@ -59,7 +59,7 @@ def by_group(
     """
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (len(queries),):
-        raise DataError(f"values holds one number a query: found shape {array.shape} for {len(queries):,} queries")
+        raise DataError(f"values holds one number per query: found shape {array.shape} for {len(queries):,} queries")
     columns: dict[str, list[Any]]
     if isinstance(by, str):
         counts = _counts(queries, by, rel)
@@ -69,7 +69,7 @@ def by_group(
     else:
         names = as_ids(by, "by")
         if len(names) != len(queries):
-            raise DataError(f"by holds one group name a query: found {len(names):,} for {len(queries):,} queries")
+            raise DataError(f"by holds one group name per query: found {len(names):,} for {len(queries):,} queries")
         group, first = number_by_appearance(names)
         members = [np.flatnonzero(group == number) for number in range(len(first))]
         columns = {"group": names[first].tolist()}
@@ -178,7 +178,7 @@ def gain_by_group(
         "high": gains["high"],
     }
     one, other = rankers
-    return GroupGains(columns, f"{found[0].titles[0]}: {other} less {one}", by if isinstance(by, str) else "group")
+    return GroupGains(columns, f"{found[0].titles[0]}: {other} minus {one}", by if isinstance(by, str) else "group")
 
 
 class GroupGains(PlottedTable):
@@ -221,11 +221,11 @@ def _sizes(queries: Queries, by: str | ArrayLike) -> tuple[NDArray[np.int64], st
             return different_pairs(queries), _PAIRS
         if by == "documents":
             return queries.sizes, "documents"
-        raise RankwiseError(f"by is 'pairs', 'documents' or one whole number a query: found {by!r}")
+        raise RankwiseError(f"by is 'pairs', 'documents' or one whole number per query: found {by!r}")
     counts = np.asarray(by)
     if counts.shape != (len(queries),) or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise DataError(
-            f"by holds one whole number from 0 on a query: found {counts.dtype} of shape {counts.shape} "
+            f"by holds one whole number from 0 on per query: found {counts.dtype} of shape {counts.shape} "
             f"for {len(queries):,} queries"
         )
     return counts.astype(np.int64), "size"
@@ -258,7 +258,7 @@ def _counts(queries: Queries, by: str, rel: float) -> NDArray[np.int64]:
         return np.bincount(owner, minlength=len(queries)).astype(np.int64)
     if by == "pairs":
         return different_pairs(queries)
-    raise RankwiseError(f"by is 'documents', 'relevant', 'pairs' or one group name a query: found {by!r}")
+    raise RankwiseError(f"by is 'documents', 'relevant', 'pairs' or one group name per query: found {by!r}")
 
 
 def _quantile_bins(counts: NDArray[np.int64], bins: int) -> NDArray[np.int64]:

@@ -149,7 +149,7 @@ class FeatureImportance(PlottedTable):
             "low": [ends[place][0] for place in order],
             "high": [ends[place][1] for place in order],
         }
-        return cls(columns, "what is lost when a feature is shuffled within queries", per_query)
+        return cls(columns, "loss when a feature is shuffled within queries", per_query)
 
     def _inches(self) -> tuple[float, float]:
         return 5.2, 1.0 + 0.2 * min(len(self), _DRAWN)

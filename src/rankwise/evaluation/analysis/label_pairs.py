@@ -127,7 +127,7 @@ def label_pair_errors(
     for _, row in sorted(rows, key=lambda each: each[0]):
         for name, column in columns.items():
             column.append(row[name])
-    return LabelPairErrors(columns, "pairs of documents ranked the wrong way round")
+    return LabelPairErrors(columns, "inverted pairs of documents")
 
 
 def pairs_by_query(

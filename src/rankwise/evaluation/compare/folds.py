@@ -73,8 +73,8 @@ class FoldParts:
         known = np.flatnonzero(seen_before(tested, seen.training) | seen_before(tested, seen.validation))
         if len(known):
             raise DataError(
-                f"{name!r} learned from {len(known):,} of the {len(tested):,} test lists, such as query "
-                f"{tested.names()[known[0]]!r}: leave them out, or give a ranker that is not fitted, to learn it here"
+                f"{name!r} learned from {len(known):,} of the {len(tested):,} test queries, such as query "
+                f"{tested.names()[known[0]]!r}: leave them out, or give a ranker that is not fitted"
             )
 
     @staticmethod
@@ -83,7 +83,7 @@ class FoldParts:
             return read_scores(given, queries)
         if np.shape(given) != (queries.n_documents,) and np.shape(given) != (queries.n_documents, 1):
             raise DataError(
-                f"the scores of {name!r} have shape {np.shape(given)}: expected one a document of {what}, "
+                f"the scores of {name!r} have shape {np.shape(given)}: expected one per document of {what}, "
                 f"which has {queries.n_documents:,}"
             )
         return checks.as_scores(given, queries.n_documents)
@@ -102,7 +102,7 @@ def divide(data: Any, folds: int | None, learning: bool, random_state: int, opti
         raise DataError(f"data is Queries, folds, a file or a folder of folds: found {type(data).__name__}")
     parts = tuple(_part(fold, number) for number, fold in enumerate(data, start=1))
     if not parts:
-        raise DataError("a comparison needs a fold at least: found none")
+        raise DataError("a comparison needs at least one fold: found none")
     _refuse_shared(parts)
     return FoldParts(parts)
 
@@ -153,7 +153,7 @@ def _part(fold: Any, number: int) -> FoldPart:
             continue
         part.labels()
         if not len(part):
-            raise DataError(f"fold {number} has no list in its {name} part")
+            raise DataError(f"fold {number} has no query in its {name} part")
         if part.n_features != test.n_features:
             raise DataError(
                 f"fold {number} has {part.n_features} features in its {name} part and {test.n_features} where it tests"

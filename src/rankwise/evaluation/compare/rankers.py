@@ -70,7 +70,7 @@ def as_entries(
     """Name -> what it stands for; names that clash and things that are no ranker are refused in a sentence."""
     named = _named(rankers)
     if not named:
-        raise RankwiseError("a comparison needs one ranker at least: found none")
+        raise RankwiseError("a comparison needs at least one ranker: found none")
     if grids is not None and not isinstance(grids, Mapping):
         raise RankwiseError(f"grids are given by the name of the ranker: found {type(grids).__name__}")
     unknown = [name for name in grids or {} if name not in named]

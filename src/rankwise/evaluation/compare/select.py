@@ -88,7 +88,7 @@ def select(
             seconds = time.perf_counter() - began
             chosen.append({"fold": number, "ranker": name, **line, "seconds": seconds})
     if not tests:
-        raise DataError("a selection needs a fold at least: found none")
+        raise DataError("a selection needs at least one fold: found none")
     columns = {key: [line[key] for line in chosen] for key in chosen[0]} if chosen else {}
     return Selection(
         Queries.concat(tests), {name: np.concatenate(parts) for name, parts in scores.items()}, Table(columns)

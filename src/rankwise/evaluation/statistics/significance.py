@@ -1,4 +1,4 @@
-"""Many rankings compared at once: paired tests, measure by measure, corrected for their number."""
+"""Comparisons of many rankings at once: paired tests for every measure, corrected for their number."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,11 +21,30 @@ COLUMNS = (
 
 
 def correct(p_values: ArrayLike, how: Correction = "holm") -> Floats:
-    """P-values corrected for their number, in the same order; NaN stays NaN and does not count.
+    """Correct p-values for their number; NaN stays NaN and does not count.
 
-    ``"holm"`` keeps the chance of a single false claim among all below the level, whatever depends on what;
-    ``"bh"`` (Benjamini-Hochberg) keeps the expected share of false ones among the claims below it; ``"none"``
-    changes nothing.
+    ``"holm"`` keeps the probability of a single false claim among all below the level, under any dependence; ``"bh"``
+    (Benjamini-Hochberg) keeps the expected share of false ones among the claims below it; ``"none"`` changes nothing.
+
+    Parameters
+    ----------
+    p_values : array-like
+        The p-values.
+    how : {"holm", "bh", "none"}, default="holm"
+        The correction.
+
+    Returns
+    -------
+    ndarray
+        The corrected p-values, in the same order.
+
+    References
+    ----------
+    S. Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6,
+    65-70.
+
+    Y. Benjamini and Y. Hochberg (1995). Controlling the false discovery rate. Journal of the Royal Statistical Society
+    B 57, 289-300.
 
     Examples
     --------
@@ -62,21 +81,40 @@ def significance(
     random_state: int | np.random.Generator = 0,
     alternative: Alternative = "two-sided",
 ) -> Table:
-    """Compare rankings measured on the same queries, measure by measure, and correct for the number of comparisons.
+    """Compare rankings of the same queries, measure by measure, and correct for the number of comparisons.
 
     Parameters
     ----------
-    evaluations : name of the ranker -> what :func:`evaluate` returned, or a dict of measure -> value a query (a
-        key ``"qid"`` names the queries)
-    baseline : compare each other ranker with this one; None compares all pairs, the later one with the earlier
-    test, resamples, random_state, alternative : as for :func:`paired_test`
-    correction : as for :func:`correct`, over all rows of the table together
-    level, how : of the interval of the mean difference, as for :func:`interval`
+    evaluations : dict of str to Evaluation or dict
+        For each ranker, what :func:`evaluate` returned, or a dict of measure to values per query (a key ``"qid"`` names
+        the queries).
+    baseline : str, default=None
+        Compare each other ranker with this one; None compares all pairs, the later one with the earlier.
+    test : {"randomisation", "t", "wilcoxon", "sign"}, default="randomisation"
+        The paired test, see :func:`paired_test`.
+    correction : {"holm", "bh", "none"}, default="holm"
+        The correction over all rows of the table together, see :func:`correct`.
+    level : float, default=0.95
+        Confidence level of the intervals of the mean differences.
+    how : {"bootstrap", "t"}, default="bootstrap"
+        The kind of interval, see :func:`~rankwise.evaluation.statistics.intervals.interval`.
+    resamples : int, default=100000
+        Random flips of the randomisation test.
+    random_state : int or Generator, default=0
+        Seed of the flips and of the bootstrap.
+    alternative : {"two-sided", "greater", "less"}, default="two-sided"
+        The alternative of the tests.
 
     Returns
     -------
-    table : a row for each measure and pair with columns measure, ranker, baseline, difference (ranker minus
-        baseline), low, high, p, p_corrected, wins, losses, ties (in queries)
+    Table
+        A row for each measure and pair with columns measure, ranker, baseline, difference (ranker minus baseline), low,
+        high, p, p_corrected, wins, losses, ties (in queries).
+
+    Raises
+    ------
+    DataError
+        If the rankers were not measured by the same measures on the same queries with the same weights.
 
     Examples
     --------
@@ -116,7 +154,7 @@ def _holm(p: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The per-query values of one ranker, by measure, and what is known of the queries."""
+    """The values per query of one ranker, by measure, and what is known of the queries."""
 
     values: dict[str, Floats]
     qid: list[Any] | None
@@ -124,6 +162,7 @@ class _Judged:
 
     @classmethod
     def of(cls, evaluation: Any) -> "_Judged":
+        """Read an evaluation, or a dict of columns."""
         if isinstance(evaluation, Mapping):
             table, titles = Table(evaluation), [key for key in evaluation if key != "qid"]
         else:
@@ -134,7 +173,7 @@ class _Judged:
 
 
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
-    """(ranker, baseline) pairs: every other with the baseline, or each later one with each earlier one."""
+    """(ranker, baseline) pairs: every other one with the baseline, or each later one with each earlier one."""
     if len(names) < 2:
         raise RankwiseError(f"significance compares two rankers or more: found {len(names)}")
     if baseline is None:
@@ -145,7 +184,7 @@ def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
 
 
 def _refuse_different_queries(judged: Mapping[str, _Judged]) -> None:
-    """Values can be paired only if they are of the same measures on the same queries, in the same order."""
+    """Raise an error unless all values are of the same measures on the same queries, in the same order."""
     (base, known), *others = judged.items()
     for name, other in others:
         if set(other.values) != set(known.values):
