@@ -17,7 +17,9 @@ _OWN = ("out", "report")  # options of ``compare`` that have another meaning her
 
 
 def report(
-    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write, which works offline.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write, which works offline.")] = Path(
+        "report.html"
+    ),
     results: Annotated[
         Path | None, typer.Option("--results", help="Also write all results to this file as JSON.")
     ] = None,

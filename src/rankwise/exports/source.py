@@ -63,10 +63,11 @@ _OTHERS = (
     "wctype wmemchr wmemcmp wmemcpy wmemmove wmemset wprintf wscanf"
 )
 # What the systems that C programs run on put beside it, and every program uses without knowing.
-_SYSTEM = (
-    "alloca close end environ etext edata fork index j0 j1 jn link open pipe read select write y0 y1 yn"
-)
-_LIBRARY = frozenset(name + kind for name in _MATHS.split() for kind in ("", "f", "l")) | {*_OTHERS.split(), *_SYSTEM.split()}
+_SYSTEM = "alloca close end environ etext edata fork index j0 j1 jn link open pipe read select write y0 y1 yn"
+_LIBRARY = frozenset(name + kind for name in _MATHS.split() for kind in ("", "f", "l")) | {
+    *_OTHERS.split(),
+    *_SYSTEM.split(),
+}
 
 
 def reason_against(name: str) -> str | None:

@@ -1,4 +1,8 @@
-"""A comparison as one plain dict: every number of the report, before anything is drawn."""
+"""A comparison as one plain dict: every number of the report, before anything is drawn.
+
+:func:`collect` calls one function per section of the report. The sections on tables of results, errors and certificates
+are here; queries, curves and provenance have modules of their own.
+"""
 
 import math
 from collections.abc import Callable
@@ -21,7 +25,6 @@ from rankwise.report.provenance import data_facts, provenance
 from rankwise.report.query_lists import Limits, changes, query_lists
 
 # ------------------------------------------------------------------------------------------------------------- league
-# The league tables as plain values: means, intervals, tests against the baseline, and what every ranker cost.
 
 
 VERDICTS = {BETTER: "better", WORSE: "worse", EQUAL: "not shown", BASE: "baseline"}
@@ -29,12 +32,34 @@ _MARGIN = 0.06  # of the width of a drawn interval, on either side
 
 
 def league(comparison: Comparison) -> list[dict[str, Any]]:
-    """One table a measure, best first."""
+    """One table per measure, best first.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+
+    Returns
+    -------
+    list of dict
+        For each measure its rows, with positions of dots and whiskers.
+    """
     return [_table(comparison, title) for title in comparison.titles]
 
 
 def in_short(comparison: Comparison) -> list[str]:
-    """What a reader in a hurry may take away, in sentences."""
+    """The main results in sentences.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+
+    Returns
+    -------
+    list of str
+        One or two sentences.
+    """
     title, level = comparison.titles[0], f"{comparison.level:.0%}"
     rows = [row for row in _table(comparison, title)["rows"] if row["mean"] is not None]
     if not rows:
@@ -52,15 +77,18 @@ def in_short(comparison: Comparison) -> list[str]:
 
 
 def _between(row: dict[str, Any], level: str) -> str:
+    """The interval of a row in parentheses."""
     return "" if row["low"] is None else f" ({level} interval {row['low']:.3f} to {row['high']:.3f})"
 
 
 def _named(rows: list[dict[str, Any]], mark: str, as_what: str) -> str:
+    """The rankers with a mark, as a part of a sentence."""
     names = [row["ranker"] for row in rows if row["mark"] == mark]
     return f"{as_what}: {', '.join(names) if names else 'none'}"
 
 
 def _table(comparison: Comparison, title: str) -> dict[str, Any]:
+    """The table of one measure."""
     tested = {row["ranker"]: row for row in comparison.tests if row["measure"] == title}
     result = comparison.results[comparison.baseline]
     rows = []
@@ -90,7 +118,7 @@ def _table(comparison: Comparison, title: str) -> dict[str, Any]:
 
 
 def _place(rows: list[dict[str, Any]], baseline: str) -> None:
-    """Where dots and whiskers stand, in percent of one width for all rows."""
+    """Add the positions of dots and whiskers, in percent of one width for all rows."""
     known = [row[key] for row in rows for key in ("mean", "low", "high") if row[key] is not None]
     if not known:
         return
@@ -106,14 +134,24 @@ def _place(rows: list[dict[str, Any]], baseline: str) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- mistakes
-# Where rankers go wrong, as plain values: pairs of labels that they invert, and groups of queries.
 
 
 GROUPINGS = {"documents": "documents per query", "relevant": "relevant documents per query"}
 
 
 def label_pairs(comparison: Comparison) -> dict[str, Any]:
-    """The share of pairs that each ranker inverts, by labels, with its interval."""
+    """The share of pairs that each ranker inverts, by labels, with its interval.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+
+    Returns
+    -------
+    dict
+        Pairs, counts, and shares by ranker; a note where there are too many labels.
+    """
     options: dict[str, Any] = {"level": comparison.level, "random_state": comparison.about["random_state"]}
     try:
         table = label_pair_errors(comparison.queries, comparison.scores, **options)
@@ -129,7 +167,18 @@ def label_pairs(comparison: Comparison) -> dict[str, Any]:
 
 
 def groups(comparison: Comparison) -> list[dict[str, Any]]:
-    """The mean difference to the baseline of the first measure, by kind of query, with its interval."""
+    """The mean difference to the baseline of the first measure, by kind of query, with its interval.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+
+    Returns
+    -------
+    list of dict
+        One for each way of grouping.
+    """
     title = comparison.titles[0]
     base = comparison.results[comparison.baseline][title]
     rel = comparison.about["conventions"]["rel"]
@@ -152,13 +201,12 @@ def groups(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def _span(row: dict[str, Any]) -> str:
-    """A group below its axis: from and to, and how many queries count."""
+    """The label of a group below its axis: from and to, and how many queries count."""
     span = f"{row['from']:,}" if row["from"] == row["to"] else f"{row['from']:,}\u2013{row['to']:,}"
     return f"{span}<br>n = {row['queries'] - row['skipped']:,}"
 
 
 # ------------------------------------------------------------------------------------------------------- certificates
-# What is guaranteed about each ranker, as plain values: certificates of the first fold's models.
 
 
 DELTA = 0.05
@@ -168,7 +216,18 @@ _MET = {True: "met", None: "assumed", False: "not met"}
 
 
 def certificates(comparison: Comparison) -> list[dict[str, Any]]:
-    """One for each ranker: its own where it can give one, else what the hold-out says about its scores."""
+    """The certificate of each ranker for the first fold: its own where it can give one, otherwise that of its scores.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+
+    Returns
+    -------
+    list of dict
+        One certificate per ranker; where there is none, a note says why.
+    """
     found: list[dict[str, Any]] = []
     for name in comparison.rankers:
         model = comparison.models[name][0]
@@ -237,6 +296,7 @@ def holdout_certificate(
 
 
 def _row(bound: Bound) -> dict[str, Any]:
+    """One bound as plain values."""
     return {
         "kind": bound.kind or "",
         "what": bound.bounds,
@@ -271,17 +331,26 @@ _SECTIONS: dict[str, Callable[[Comparison], Any]] = {
 def collect(
     comparison: Comparison, *, limits: Limits | None = None, command: str | None = None, verbose: bool = False
 ) -> dict[str, Any]:
-    """Everything that the report of a comparison shows, as plain values ready for JSON.
+    """Collect everything that the report of a comparison shows, as plain values ready for JSON.
 
     The same comparison gives the same dict, whether it was computed at once or read from the folder of ``resume=``;
-    seconds and memory are those of the run that learned.
+    seconds and memory are those of the run that trained the rankers.
 
     Parameters
     ----------
-    comparison : what :func:`rankwise.compare` returned
-    limits : how much of the queries and their documents goes in
-    command : the shell's command that made the comparison, where there was one
-    verbose : show a progress bar on a terminal
+    comparison : Comparison
+        What :func:`rankwise.compare` returned.
+    limits : Limits, default=None
+        How much of the queries and their documents is included.
+    command : str, default=None
+        The shell command that made the comparison, where there was one.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+
+    Returns
+    -------
+    dict
+        The sections of the report by name.
     """
     about = comparison.about
     found: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Curves as plain values: measures at every cut-off, and what the rounds of each fit were worth."""
+"""Curves and features as plain values: measures at every cutoff, rounds of each fit, weights, and importance."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -27,7 +27,18 @@ _MEASURED = ("train", "validation")
 
 
 def cutoffs(comparison: Comparison) -> list[dict[str, Any]]:
-    """nDCG@k and P@k for k = 1..20; a family that the convention or the labels do not allow is told in a note."""
+    """nDCG@k and P@k for k = 1..20.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+
+    Returns
+    -------
+    list of dict
+        One for each family of measures; a note where the convention or the labels do not allow it.
+    """
     found: list[dict[str, Any]] = []
     for family in _FAMILIES:
         measures = [f"{family}@{k}" for k in CUTOFFS]
@@ -44,7 +55,18 @@ def cutoffs(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def histories(comparison: Comparison) -> list[dict[str, Any]]:
-    """For each ranker that keeps an account of its fit: what was drawn against what, in every fold."""
+    """The training history of each ranker that keeps one, in every fold.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+
+    Returns
+    -------
+    list of dict
+        For each such ranker what is drawn against what.
+    """
     found = []
     for name, models in comparison.models.items():
         accounts = [(fold, _account(model)) for fold, model in enumerate(models, start=1)]
@@ -77,7 +99,7 @@ Account = tuple[str, Table, str]
 
 
 def _account(model: Any) -> Account | None:
-    """(what stands across, a table of it and the lines, what they are): of rounds, of alphas, of a stream."""
+    """(name of the x-axis, table of it and the lines, explanation): of rounds, of alphas, or of a stream."""
     history = getattr(model, "history_", None)
     if isinstance(history, Table) and len(history):
         drawn = [name for name in _MEASURED if name in history] or list(getattr(history, "drawn", ()))
@@ -85,7 +107,9 @@ def _account(model: Any) -> Account | None:
     ledger = getattr(model, "ledger_", None)
     if ledger is not None and len(ledger.curve.points):
         table = Table({"round": ledger.curve.rounds, "so far": ledger.curve.mean})
-        return _kept(table, "round", ["so far"], "mean over the rounds so far, each query ranked before it was learned from")
+        return _kept(
+            table, "round", ["so far"], "mean over the rounds so far, each query ranked before it was learned from"
+        )
     path = getattr(model, "path_", None)
     if isinstance(path, Table) and len(path) > 1:
         return _kept(path, path.columns[0], list(path.columns[1:2]), "validation measure of each alpha")
@@ -93,6 +117,7 @@ def _account(model: Any) -> Account | None:
 
 
 def _kept(table: Table, across: str, lines: list[str], about: str) -> Account | None:
+    """The account, reduced to lines that hold a number; None where none does."""
     known = [name for name in lines if np.isfinite(table[name].astype(np.float64)).any()]
     if not known:
         return None
@@ -100,12 +125,12 @@ def _kept(table: Table, across: str, lines: list[str], about: str) -> Account | 
 
 
 def _is_wide(column: NDArray[Any]) -> bool:
-    """Whether steps are factors, as those of alphas and of an annealing are."""
+    """Whether the steps are factors, as those of alphas and of an annealing are."""
     return bool((column > 0).all() and column.max() > 100 * column.min() and column[0] != 1)
 
 
 def _thinned(column: NDArray[Any]) -> NDArray[Any]:
-    """No more points than are seen, the first and the last among them."""
+    """At most so many points as are visible, the first and the last among them."""
     if len(column) <= _POINTS:
         return column
     return column[np.unique(np.linspace(0, len(column) - 1, _POINTS).astype(np.int64))]
@@ -116,7 +141,6 @@ def _conventions(comparison: Comparison) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------------------------------------------- features
-# What rankers make of the features, as plain values: weights in comparable units, and what shuffling costs.
 
 
 SHUFFLES = 3
@@ -128,8 +152,18 @@ _MOST_QUERIES, _MOST_DOCUMENTS = 400, 40_000  # that features are shuffled in: s
 def weights(comparison: Comparison) -> dict[str, Any]:
     r"""The weights of linear rankers, made comparable: :math:`w_f s_f / \lVert w s \rVert_2`.
 
-    :math:`s_f` is the standard deviation of feature f within queries. Mean, smallest and largest over folds; of the
-    features, those with the largest weight in any ranker.
+    :math:`s_f` is the standard deviation of feature f within queries. The mean, smallest and largest value over folds
+    are given for the features with the largest weight in any ranker.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+
+    Returns
+    -------
+    dict
+        Features, and weights by ranker.
     """
     spread = _spread_within(_sample(comparison)[0])
     found = {}
@@ -157,7 +191,18 @@ def weights(comparison: Comparison) -> dict[str, Any]:
 
 
 def importance(comparison: Comparison) -> dict[str, Any]:
-    """What the first measure loses when a feature is shuffled within queries, each fold by its own model."""
+    """The loss of the first measure when a feature is shuffled within queries, each fold with its own model.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+
+    Returns
+    -------
+    dict
+        The largest losses by ranker, and the size of the sample.
+    """
     sample, chosen = _sample(comparison)
     measure = comparison.results[comparison.baseline].measures[0]
     conventions = comparison.about["conventions"]
@@ -187,13 +232,14 @@ def importance(comparison: Comparison) -> dict[str, Any]:
 
 
 def _by_fold(models: list[Any], sample: Queries, fold_of: NDArray[np.int64]) -> Iterator[tuple[Any, Queries]]:
+    """The model of each fold with the queries of the sample that this fold tested."""
     for fold, model in enumerate(models, start=1):
         if (fold_of == fold).any():
             yield model, sample[np.flatnonzero(fold_of == fold)]
 
 
 def _sample(comparison: Comparison) -> tuple[Queries, NDArray[np.int64]]:
-    """Test lists by chance, fold after fold, as many as can be looked at often; and which they are."""
+    """A random sample of test queries that is small enough to be scored often, and their indices."""
     queries = comparison.queries
     order = np.random.default_rng(comparison.about["random_state"]).permutation(len(queries))
     fits = np.cumsum(queries.sizes[order]) <= _MOST_DOCUMENTS

@@ -1,7 +1,7 @@
 """Queries and their documents as plain values: which changed most against the baseline, and how each is ranked.
 
-Only so many queries go into the report, those that changed most, and of each only what some ranker has near the top;
-how many were left out is counted.
+A report includes only a limited number of queries, those that changed most, and of each only the documents that some
+ranker has near the top; the number of those left out is counted.
 """
 
 from dataclasses import dataclass
@@ -21,13 +21,16 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of the lists goes into a report.
+    """How much of the queries is included in a report.
 
     Attributes
     ----------
-    queries : at most so many, those that change most
-    documents : of each, at most so many of the top of every ranker's list
-    features : numbers for contributions of features, all documents together; the top of lists comes first
+    queries : int
+        The largest number of queries, those that changed most.
+    documents : int
+        For each query, how many documents from the top of every ranker's list.
+    features : int
+        The largest number of feature values, all documents together; the top of lists comes first.
     """
 
     queries: int = 200
@@ -35,14 +38,30 @@ class Limits:
     features: int = 300_000
 
     def halved(self) -> "Limits":
-        """For a report that would be too large."""
+        """Half of everything, for a report that would be too large.
+
+        Returns
+        -------
+        Limits
+            The smaller limits.
+        """
         return Limits(self.queries // 2, max(1, self.documents // 2), self.features // 2)
 
 
 def changes(comparison: Comparison, points: int = 300) -> dict[str, dict[str, Any]]:
-    """Measure -> ranker -> won, lost, tied, and differences to the baseline from the largest loss to the largest win.
+    """For each measure and ranker: queries won, lost and tied, and the sorted differences to the baseline.
 
-    Of more than ``points`` queries, the differences of so many at equal distances in that order.
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+    points : int, default=300
+        Of more queries than this, so many differences at equal distances in the sorted order are kept.
+
+    Returns
+    -------
+    dict of str to dict
+        The changes by measure and ranker.
     """
     base = comparison.results[comparison.baseline]
     found: dict[str, dict[str, Any]] = {}
@@ -61,7 +80,20 @@ def changes(comparison: Comparison, points: int = 300) -> dict[str, dict[str, An
 
 
 def query_lists(comparison: Comparison, limits: Limits) -> dict[str, Any]:
-    """The queries that changed most, with their documents as every ranker has them."""
+    """The queries that changed most, with their documents as every ranker has them.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+    limits : Limits
+        How much is included.
+
+    Returns
+    -------
+    dict
+        Queries, features and weights.
+    """
     change = _largest_change(comparison)
     chosen = np.argsort(-change, kind="stable")[: limits.queries]
     ranks = {name: _ranks(comparison.queries, scores) for name, scores in comparison.scores.items()}
@@ -91,6 +123,7 @@ def query_lists(comparison: Comparison, limits: Limits) -> dict[str, Any]:
 def _query(
     comparison: Comparison, query: int, rows: Places, ranks: dict[str, Places], used: Places, explained: int
 ) -> dict[str, Any]:
+    """One query with its documents as plain values."""
     queries = comparison.queries
     every = np.arange(queries.n_documents)[queries.rows_of(query)]
     labels, docid = queries.labels(), queries.docid
@@ -124,12 +157,12 @@ def _largest_change(comparison: Comparison) -> NDArray[np.float64]:
 
 
 def _counts(comparison: Comparison) -> NDArray[np.bool_]:
-    """Which queries some measure says something about."""
+    """Which queries have a value in some measure."""
     return np.asarray(np.isfinite(comparison.results[comparison.baseline].values).any(axis=0))
 
 
 def _ranks(queries: Queries, scores: NDArray[np.float64]) -> Places:
-    """The rank of every row in its query, from 1; equal scores as they come."""
+    """The rank of every row in its query, from 1; equal scores in the order of the input."""
     owner = queries.query_of_row
     order = np.lexsort((np.arange(len(scores)), -scores, owner))
     ranks = np.empty(len(scores), dtype=np.int64)
@@ -146,7 +179,7 @@ def _near_the_top(queries: Queries, query: int, ranks: dict[str, Places], most: 
 
 
 def _depth(queries: Queries, chosen: Places, ranks: dict[str, Places], most: int, buffer: int) -> int:
-    """How far down the lists, ``most`` at the outside, the documents of all of them are no more than ``room``."""
+    """The largest depth, up to ``most``, to which the documents of all queries fit into ``buffer``."""
     if buffer <= 0 or not len(chosen):
         return 0
     best = np.min(list(ranks.values()), axis=0)
@@ -155,7 +188,7 @@ def _depth(queries: Queries, chosen: Places, ranks: dict[str, Places], most: int
 
 
 def _weights(comparison: Comparison) -> dict[str, list[NDArray[np.float64]]]:
-    """Linear rankers -> their weights in every fold."""
+    """For each linear ranker its weights in every fold."""
     found = {}
     for name, models in comparison.models.items():
         each = [weights_of(model, comparison.queries) for model in models]

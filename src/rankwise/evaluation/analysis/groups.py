@@ -1,4 +1,9 @@
-"""Where a ranking is good and where it is not: by kind of query, and by pair of labels."""
+"""Groups of queries: where a ranking is good, where one ranker gains over another, and how large the queries are.
+
+:func:`by_group` takes means of any values per query within groups of similar queries, :func:`gain_by_group` applies it
+to the difference of two rankers, and :func:`queries_by_size` shows how many queries there are of each size. The last
+two draw themselves.
+"""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -33,23 +38,39 @@ def by_group(
     how: How = "bootstrap",
     random_state: int | np.random.Generator = 0,
 ) -> Table:
-    """Means of per-query values, separately for groups of similar queries.
+    """Means of values per query, separately for groups of similar queries.
 
     Parameters
     ----------
-    queries : the judged lists
-    values : one value a query, such as ``evaluate(...)["nDCG@10"]``; NaN (a skipped query) is left out of the mean
-    by : "documents" groups the queries by their number of documents, "relevant" by their number of relevant
-        documents, "pairs" by their number of pairs with different labels; or one group name a query
-    bins : groups of about equally many queries; fewer where many queries have the same number
-    rel : the smallest label that is relevant
-    level, how, random_state : of the intervals, as for :func:`interval`
+    queries : Queries
+        The judged queries.
+    values : array-like of shape (n_queries,)
+        One value per query, such as ``evaluate(...)["nDCG@10"]``; NaN (a skipped query) is left out of the mean.
+    by : {"documents", "relevant", "pairs"} or array-like of shape (n_queries,), default="documents"
+        What the queries are grouped by: their number of documents, of relevant documents, or of pairs of documents with
+        different labels; or one group name per query.
+    bins : int, default=4
+        Groups of about equally many queries; fewer where many queries have the same number.
+    rel : float, default=1
+        The smallest relevant label.
+    level : float, default=0.95
+        The confidence level of the intervals.
+    how : {"bootstrap", "t"}, default="bootstrap"
+        The kind of interval, see :func:`~rankwise.evaluation.statistics.intervals.interval`.
+    random_state : int or Generator, default=0
+        Seed of the bootstrap.
 
     Returns
     -------
-    table : a row for each group, from small to large or by first appearance: ``from`` and ``to`` (smallest and
-        largest number in the group) or ``group``, then queries, skipped (those without a value), mean, low, high;
-        the means use the queries' weights
+    Table
+        A row for each group, from small to large or by first appearance: ``from`` and ``to`` (smallest and largest
+        number in the group) or ``group``, then queries, skipped (those without a value), mean, low, high. The means use
+        the weights of the queries.
+
+    Raises
+    ------
+    DataError
+        If ``values`` or ``by`` do not match the queries.
 
     Examples
     --------
@@ -93,13 +114,17 @@ def queries_by_size(
 
     Parameters
     ----------
-    queries : the judged lists
-    by : "pairs" of documents with different labels, "documents", or one whole number a query, 0 or more
-    width : how wide a bin is; None: the smallest of 1, 2, 5, 10, 20, 50, ... that makes 12 bins or fewer
+    queries : Queries
+        The judged queries.
+    by : {"pairs", "documents"} or array-like of int, shape (n_queries,), default="pairs"
+        Pairs of documents with different labels, documents, or one whole number per query, 0 or more.
+    width : int, default=None
+        The width of a bin; None takes the smallest of 1, 2, 5, 10, 20, 50, ... that makes 12 bins or fewer.
 
     Returns
     -------
-    sizes : a row for each bin: from, to (both belong to it), queries, share; ``plot()`` draws them
+    QuerySizes
+        A row for each bin: from, to (both belong to it), queries, share; ``plot()`` draws them.
 
     Examples
     --------
@@ -119,7 +144,7 @@ def queries_by_size(
 
 
 class QuerySizes(PlottedTable):
-    """from, to, queries, share; what :func:`queries_by_size` returns."""
+    """Columns from, to, queries, share; what :func:`queries_by_size` returns."""
 
     __slots__ = ()
 
@@ -145,22 +170,35 @@ def gain_by_group(
     random_state: int | np.random.Generator = 0,
     **conventions: Any,
 ) -> "GroupGains":
-    """What the second of two rankers gains over the first, separately for groups of similar queries.
+    """The gain of the second of two rankers over the first, separately for groups of similar queries.
 
     Parameters
     ----------
-    queries : the judged lists
-    rankers : two names -> scores, one a document, or fitted rankers
-    measure : in which the gain is measured
-    by, bins : how queries are grouped, as for :func:`by_group`; groups of a fixed width are
-        ``by=different_pairs(queries) // 1000``
-    level, how, random_state : of the intervals, as for :func:`interval`; differences are paired, query by query
-    conventions : further options of :func:`evaluate`, such as ``like="letor"``
+    queries : Queries
+        The judged queries.
+    rankers : dict of str to array-like or ranker
+        Two names with the scores of the documents, or with fitted rankers.
+    measure : str or Measure, default="nDCG@10"
+        The measure of the gain.
+    by : {"pairs", "documents", "relevant"} or array-like, default="pairs"
+        What the queries are grouped by, as for :func:`by_group`; groups of a fixed width are
+        ``by=different_pairs(queries) // 1000``.
+    bins : int, default=4
+        Groups of about equally many queries.
+    level : float, default=0.95
+        The confidence level of the intervals; differences are paired, query by query.
+    how : {"bootstrap", "t"}, default="bootstrap"
+        The kind of interval.
+    random_state : int or Generator, default=0
+        Seed of the bootstrap.
+    **conventions : dict
+        Further options of :func:`evaluate`, such as ``like="letor"``.
 
     Returns
     -------
-    gains : a row for each group: from and to, or group; queries, skipped, first and second (the means of both
-        rankers), gain, low, high. ``plot()`` draws the gains with their intervals.
+    GroupGains
+        A row for each group: from and to, or group; queries, skipped, first and second (the means of both rankers),
+        gain, low, high. ``plot()`` draws the gains with their intervals.
     """
     if len(rankers) != 2:
         raise DataError(f"a gain is between two rankers: found {len(rankers)} ({', '.join(map(str, rankers))})")
@@ -182,11 +220,21 @@ def gain_by_group(
 
 
 class GroupGains(PlottedTable):
-    """from and to, or group; queries, skipped, first, second, gain, low, high; of :func:`gain_by_group`.
+    """Columns from and to, or group; queries, skipped, first, second, gain, low, high; of :func:`gain_by_group`.
+
+    Parameters
+    ----------
+    columns : dict of str to array-like
+        The columns.
+    title : str
+        The title of the figure.
+    by : str
+        What the queries were grouped by.
 
     Attributes
     ----------
-    by : what the groups were made of
+    by : str
+        What the queries were grouped by.
     """
 
     __slots__ = ("by",)
@@ -212,10 +260,12 @@ class GroupGains(PlottedTable):
 
     @staticmethod
     def _name(row: Mapping[str, Any]) -> str:
+        """The name of a group below its bar."""
         return str(row["group"]) if "group" in row else f"{row['from']:,} to {row['to']:,}"
 
 
 def _sizes(queries: Queries, by: str | ArrayLike) -> tuple[NDArray[np.int64], str]:
+    """The number that a query counts for the histogram, and its name."""
     if isinstance(by, str):
         if by == "pairs":
             return different_pairs(queries), _PAIRS
@@ -238,7 +288,18 @@ def _round_width(largest: int) -> int:
 
 
 def different_pairs(queries: Queries) -> NDArray[np.int64]:
-    """For each query, its pairs of documents with different labels: (m^2 - sum over labels of m_l^2) / 2."""
+    """For each query, its pairs of documents with different labels: (m^2 - sum over labels of m_l^2) / 2.
+
+    Parameters
+    ----------
+    queries : Queries
+        The judged queries.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_queries,)
+        The numbers of pairs.
+    """
     labels = as_queries(queries, "this count").labels()[queries.rows]
     owner = np.repeat(np.arange(len(queries)), queries.sizes)
     order = np.lexsort((labels, owner))
@@ -251,6 +312,7 @@ def different_pairs(queries: Queries) -> NDArray[np.int64]:
 
 
 def _counts(queries: Queries, by: str, rel: float) -> NDArray[np.int64]:
+    """The number that a query is grouped by."""
     if by == "documents":
         return queries.sizes
     if by == "relevant":
@@ -262,7 +324,7 @@ def _counts(queries: Queries, by: str, rel: float) -> NDArray[np.int64]:
 
 
 def _quantile_bins(counts: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
-    """A bin number for each count, bins about equally full; equal counts are never put apart."""
+    """A bin number for each count, bins about equally full; equal counts are never separated."""
     if bins < 1:
         raise RankwiseError(f"bins is 1 or more: found {bins}")
     if len(counts) == 0:

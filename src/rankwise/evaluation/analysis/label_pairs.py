@@ -1,4 +1,8 @@
-"""Which pairs of labels rankers invert, side by side, and how sure the sample of queries makes us of it."""
+"""Pairs of labels that rankers invert: which grades are confused, and how sure the sample of queries makes us of it.
+
+:func:`label_pairs` counts the inverted pairs of one ranking by compiled code, and :func:`label_pair_errors` puts
+rankers side by side, with intervals over queries and a figure.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,21 +26,26 @@ _LABELS_AT_MOST = 32
 
 
 def label_pairs(queries: Queries, scores: ArrayLike, *, ties: Ties = "expected", n_jobs: int | None = None) -> Table:
-    """Which pairs of labels are inverted most: pairs of one query whose higher label has the lower score.
+    """Count which pairs of labels are inverted most: pairs of one query whose higher label has the lower score.
 
     Parameters
     ----------
-    queries : the judged lists, with at most 32 different labels; more are refused, because bins chosen here would
-        be arbitrary: put real-valued labels into bins of your own by ``queries.with_labels``
-    scores : one score a document, in the order of the input
-    ties : what a pair with equal scores counts: "expected" one half, "pessimistic" 1, "optimistic" 0, "stable" 1
-        if the lower label comes first in the input
-    n_jobs : threads
+    queries : Queries
+        The judged queries, with at most 32 different labels. More raise an error, because bins chosen here would be
+        arbitrary: put real-valued labels into bins of your own by ``queries.with_labels``.
+    scores : array-like of shape (n_documents,)
+        One score per document, in the order of the input.
+    ties : {"expected", "pessimistic", "optimistic", "stable"}, default="expected"
+        What a pair with equal scores counts: "expected" one half, "pessimistic" 1, "optimistic" 0, "stable" 1 if the
+        lower label comes first in the input.
+    n_jobs : int, default=None
+        Threads; None uses every core.
 
     Returns
     -------
-    table : a row for each pair of labels that meets in some query, most inverted first: higher, lower, pairs,
-        inverted, share (inverted / pairs). Every pair counts the same, whatever the weight of its query.
+    Table
+        A row for each pair of labels that occurs in some query, most inverted first: higher, lower, pairs, inverted,
+        share (inverted / pairs). Every pair counts the same, whatever the weight of its query.
 
     Examples
     --------
@@ -84,21 +93,29 @@ def label_pair_errors(
     how: How = "bootstrap",
     random_state: int | np.random.Generator = 0,
 ) -> "LabelPairErrors":
-    """The share of document pairs that each ranker inverts, by their labels: do errors fall on the top of lists?
+    """The share of document pairs that each ranker inverts, by their labels: do errors concern the top of the lists?
 
     Parameters
     ----------
-    queries : the judged lists, with at most 32 different labels
-    rankers : name -> scores, one a document, or a fitted ranker
-    names : label -> what the pairs call it, such as {2: "d", 1: "p", 0: "n"}; the label itself where none is given
-    level, how, random_state : of the intervals, as for :func:`interval`; queries are the sample, and a query counts as
-        often as it has pairs
+    queries : Queries
+        The judged queries, with at most 32 different labels.
+    rankers : dict of str to array-like or ranker
+        For each name the scores, one per document, or a fitted ranker.
+    names : dict of float to str, default=None
+        What the pairs call a label, such as {2: "d", 1: "p", 0: "n"}; the label itself where no name is given.
+    level : float, default=0.95
+        The confidence level of the intervals. Queries are the sample, and a query counts as often as it has pairs.
+    how : {"bootstrap", "t"}, default="bootstrap"
+        The kind of interval, see :func:`~rankwise.evaluation.statistics.intervals.interval`.
+    random_state : int or Generator, default=0
+        Seed of the bootstrap.
 
     Returns
     -------
-    errors : a row for each pair of labels that meets in some query, the highest labels first, and each ranker: pair,
-        ranker, higher, lower, pairs, inverted, share, low, high. Equal scores count one half, and every pair counts
-        the same, whatever the weight of its query. ``plot()`` draws the shares as bars, a group a pair.
+    LabelPairErrors
+        A row for each pair of labels that occurs in some query, the highest labels first, and each ranker: pair,
+        ranker, higher, lower, pairs, inverted, share, low, high. Equal scores count one half, and every pair counts the
+        same, whatever the weight of its query. ``plot()`` draws the shares as bars, one group per pair.
 
     Examples
     --------
@@ -135,8 +152,22 @@ def pairs_by_query(
 ) -> list[tuple[Counts, Counts]]:
     """For each (higher, lower), the pairs of every query and those inverted, equal scores as one half.
 
-    Rows are sorted once by score; the documents of a label that stand above a row are then a difference of
-    cumulative counts. O(N log N), and O(N) for each pair of labels, with N documents.
+    Rows are sorted once by score; the documents of a label that stand above a row are then a difference of cumulative
+    counts. O(N log N), and O(N) for each pair of labels, with N documents.
+
+    Parameters
+    ----------
+    queries : Queries
+        The judged queries.
+    scores : ndarray of shape (n_documents,)
+        The scores.
+    labels : list of tuple of float
+        The pairs of labels.
+
+    Returns
+    -------
+    list of tuple of ndarray
+        (pairs, inverted) for each pair of labels, both of shape (n_queries,).
     """
     rows, owner = queries.rows, np.repeat(np.arange(len(queries)), queries.sizes)
     order = np.lexsort((scores[rows], owner))
@@ -158,7 +189,7 @@ def pairs_by_query(
 
 
 class LabelPairErrors(PlottedTable):
-    """pair, ranker, higher, lower, pairs, inverted, share, low, high; what :func:`label_pair_errors` returns."""
+    """Columns pair, ranker, higher, lower, pairs, inverted, share, low, high; of :func:`label_pair_errors`."""
 
     __slots__ = ()
 
@@ -187,7 +218,7 @@ class LabelPairErrors(PlottedTable):
 def _count(
     queries: Queries, scores: NDArray[np.float64], grade: NDArray[np.int64], n_jobs: int | None
 ) -> tuple[NDArray[np.int64], ...]:
-    """The four counts of :func:`count_pairs` over all queries; whole numbers, so that no order of adding matters."""
+    """The four counts of :func:`count_pairs` over all queries; whole numbers, so the order of addition has no effect."""
     from rankwise._kernels.pairs import count_pairs
     from rankwise._kernels.ragged import order_lists
 

@@ -1,4 +1,4 @@
-"""Learning curves: what every round of a fit was worth, on the training set and on others, for several rankers."""
+"""Learning curves: the measure after every round of a fit, on the training set and on others, for several rankers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,15 +21,24 @@ def learning_curves(
 
     Parameters
     ----------
-    rankers : name -> fitted ranker with ``history_``, or any table of rounds. The rounds are its first column where
-        this increases, else (such as the sigma of an annealing) the rows are numbered from 1
-    parts : the columns to compare; what a history does not have, or has no number in, is left out
-    measure : what these columns hold
+    rankers : dict of str to ranker or Table
+        Fitted rankers with ``history_``, or any tables of rounds. The rounds are the first column where this increases;
+        otherwise (such as the sigma of an annealing) the rows are numbered from 1.
+    parts : sequence of str, default=("train", "validation")
+        The columns to compare; columns that a history lacks, or that hold no number, are left out.
+    measure : str, default="the measure"
+        What these columns hold.
 
     Returns
     -------
-    curves : a row for each ranker, part and round: ranker, part, round, value; ``plot()`` draws a colour a ranker, a
-        kind of line a part, and a dot at the best round of every part but the first
+    LearningCurves
+        A row for each ranker, part and round: ranker, part, round, value. ``plot()`` draws one colour per ranker, one
+        line style per part, and a dot at the best round of every part but the first.
+
+    Raises
+    ------
+    DataError
+        If a ranker has no history, or a history none of the parts.
 
     Examples
     --------
@@ -62,7 +71,7 @@ def learning_curves(
 
 
 class LearningCurves(PlottedTable):
-    """ranker, part, round, value; what :func:`learning_curves` returns."""
+    """Columns ranker, part, round, value; what :func:`learning_curves` returns."""
 
     __slots__ = ()
 
@@ -70,7 +79,22 @@ class LearningCurves(PlottedTable):
         return 6.8, 3.2  # the legend stands beside the curves
 
     def curve(self, ranker: str, part: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Rounds and values of one curve; both empty where there is none."""
+        """One curve.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        part : str
+            The name of the part.
+
+        Returns
+        -------
+        rounds : ndarray
+            The rounds; empty where there is no such curve.
+        values : ndarray
+            The values there.
+        """
         chosen = (self["ranker"] == ranker) & (self["part"] == part)
         return self["round"][chosen], self["value"][chosen]
 
@@ -98,6 +122,7 @@ class LearningCurves(PlottedTable):
 
 
 def _history(name: str, ranker: Any) -> Table:
+    """The history of a ranker, or the table itself."""
     history = ranker if isinstance(ranker, Table) else getattr(ranker, "history_", None)
     if not isinstance(history, Table) or not history.columns or len(history) == 0:
         raise DataError(
@@ -107,6 +132,7 @@ def _history(name: str, ranker: Any) -> Table:
 
 
 def _rounds(history: Table) -> NDArray[Any]:
+    """The first column where it increases; otherwise 1, 2, ..."""
     first = history[history.columns[0]]
     if first.dtype.kind in "iuf" and bool((np.diff(first) > 0).all()):
         return first

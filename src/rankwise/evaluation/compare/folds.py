@@ -1,4 +1,8 @@
-"""The parts that a comparison learns on, chooses on and tests on, and the scores that others gave for them."""
+"""The parts that a comparison trains on, selects on and tests on.
+
+:func:`divide` makes folds from queries, from folds of the caller or from files, and checks that no query is in two
+parts of a fold or tested twice. :class:`FoldParts` also assigns scores from elsewhere to the test parts.
+"""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -12,6 +16,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError
 from rankwise.data import checks
+from rankwise.data.anyfile import read_any
 from rankwise.data.checks import is_whole
 from rankwise.data.fingerprints import Seen, seen_before
 from rankwise.data.folds import kfold, read_folds, split
@@ -25,7 +30,17 @@ _PARTS = ("train", "validation", "test")
 
 @dataclass(frozen=True)
 class FoldPart:
-    """One fold; without a validation part settings are chosen by folds of the training part."""
+    """One fold; without a validation part, settings are selected by folds of the training part.
+
+    Attributes
+    ----------
+    train : Queries or None
+        The training part; None where nothing has to be trained.
+    validation : Queries or None
+        The validation part.
+    test : Queries
+        The test part.
+    """
 
     train: Queries | None
     validation: Queries | None
@@ -34,12 +49,16 @@ class FoldPart:
 
 @dataclass(frozen=True)
 class FoldParts:
-    """All folds.
+    """All folds of a comparison.
 
     Attributes
     ----------
-    folds : in order
-    whole, rows : where one set of lists was divided, that set, and for every fold the rows of its test part in it
+    folds : tuple of FoldPart
+        The folds, in order.
+    whole : Queries or None
+        The queries that were divided, where one set was divided.
+    rows : tuple of ndarray
+        For every fold the rows of its test part in ``whole``.
     """
 
     folds: tuple[FoldPart, ...]
@@ -48,12 +67,25 @@ class FoldParts:
 
     @cached_property
     def tested(self) -> Queries:
-        """The test lists of all folds, one after the other."""
+        """The test queries of all folds, one after the other."""
         tests = [fold.test for fold in self.folds]
         return tests[0] if len(tests) == 1 else Queries.concat(tests)
 
     def scores_of(self, name: str, given: Any) -> list[Vector]:
-        """Scores that came from elsewhere, for the test part of every fold."""
+        """Assign scores from elsewhere to the test part of every fold.
+
+        Parameters
+        ----------
+        name : str
+            The name of the scores, for messages.
+        given : object
+            An array, a file, or one of these for each fold.
+
+        Returns
+        -------
+        list of ndarray
+            One array of scores for each fold.
+        """
         if self.whole is not None:
             values = self._for(name, given, self.whole, "the data")
             return [values[rows] for rows in self.rows]
@@ -65,7 +97,15 @@ class FoldParts:
         return np.split(together, np.cumsum([test.n_documents for test in tests])[:-1])
 
     def refuse_seen(self, name: str, model: Any) -> None:
-        """A model is not tested on lists that it learned from or chose by, as far as it remembers them."""
+        """Raise an error where a model was trained or selected on test queries, as far as it remembers them.
+
+        Parameters
+        ----------
+        name : str
+            The name of the model.
+        model : object
+            The fitted model.
+        """
         seen = getattr(model, "seen_", None)
         if not isinstance(seen, Seen):
             return
@@ -79,6 +119,7 @@ class FoldParts:
 
     @staticmethod
     def _for(name: str, given: Any, queries: Queries, what: str) -> Vector:
+        """Scores for these queries, from an array or a file."""
         if isinstance(given, (str, os.PathLike)):
             return read_scores(given, queries)
         if np.shape(given) != (queries.n_documents,) and np.shape(given) != (queries.n_documents, 1):
@@ -90,7 +131,26 @@ class FoldParts:
 
 
 def divide(data: Any, folds: int | None, learning: bool, random_state: int, options: dict[str, Any]) -> FoldParts:
-    """Folds from whatever the caller has: `Queries`, folds, or the path of a file or of a folder of folds."""
+    """Make folds from whatever the caller gave.
+
+    Parameters
+    ----------
+    data : Queries, sequence of folds, str or path-like
+        Queries, folds, or the path of a file or of a folder of folds.
+    folds : int or None
+        The number of folds of queries.
+    learning : bool
+        Whether some ranker has to be trained.
+    random_state : int
+        Seed of the division.
+    options : dict
+        Options for reading files.
+
+    Returns
+    -------
+    FoldParts
+        The folds.
+    """
     if isinstance(data, (str, os.PathLike)):
         data = _read(Path(data), options)
     if isinstance(data, Queries):
@@ -108,18 +168,20 @@ def divide(data: Any, folds: int | None, learning: bool, random_state: int, opti
 
 
 def _read(path: Path, options: dict[str, Any]) -> Any:
+    """Read a file of queries, or a folder of folds."""
     if path.is_dir():
         known = {name: value for name, value in options.items() if name not in ("qid", "label")}
         return read_folds(path, **known)
-    from rankwise.data.anyfile import read_any
-
     return read_any(path, **options)
 
 
 def _divided(data: Queries, folds: int | None, learning: bool, random_state: int) -> FoldParts:
+    """Divide one set of queries, and keep track of the rows of the test parts."""
     if folds is None and not learning:
         return FoldParts((FoldPart(None, None, data),), data, (np.arange(data.n_documents),))
-    numbered = Queries._trusted(np.arange(data.n_documents, dtype=np.float64)[:, None], None, data.start, _rows(data))
+    # the same division of the row numbers tells which rows a test part holds
+    places_of = np.arange(data.n_documents, dtype=np.float64)[:, None]
+    numbered = Queries._trusted(places_of, None, data.start, None if data.is_grouped else data.rows)
     if folds == 1:
         made = [split(data, random_state=random_state)]
         places = [split(numbered, random_state=random_state)[2]]
@@ -133,12 +195,8 @@ def _divided(data: Queries, folds: int | None, learning: bool, random_state: int
     return FoldParts(tuple(FoldPart(*fold) for fold in made), data, rows)
 
 
-def _rows(data: Queries) -> NDArray[np.int64] | None:
-    return None if data.is_grouped else data.rows
-
-
 def _part(fold: Any, number: int) -> FoldPart:
-    """A fold, or a pair (train, test)."""
+    """A fold from (train, validation, test) or (train, test), checked."""
     parts = tuple(fold) if isinstance(fold, Iterable) and not isinstance(fold, Queries) else ()
     if len(parts) == 2:
         parts = (parts[0], None, parts[1])
@@ -162,7 +220,7 @@ def _part(fold: Any, number: int) -> FoldPart:
 
 
 def _refuse_shared(parts: Sequence[FoldPart]) -> None:
-    """No list is in two parts of a fold, and none is tested twice: results would look surer than they are."""
+    """Raise an error where a query is in two parts of a fold or tested twice: results would look surer than they are."""
     tested: dict[Any, int] = {}
     for number, part in enumerate(parts, start=1):
         seen: dict[Any, str] = {}

@@ -1,4 +1,9 @@
-"""LightGBM's lambdarank as one more ranker to compare with: trees grown until the validation part says enough."""
+"""Learners of other packages in a comparison.
+
+:class:`OnArrays` adapts any object with ``fit(X, y)`` and ``predict(X)``, such as those of scikit-learn, LightGBM and
+XGBoost, to queries. :class:`LambdaRank` is LightGBM's lambdarank as a ranker of its own, with early stopping;
+:func:`save_trees` and :func:`read_trees` keep its trees in the folder of finished cells.
+"""
 
 import os
 from inspect import Parameter, signature
@@ -18,19 +23,26 @@ from rankwise.measures.parse import parse
 
 Vector = NDArray[np.float64]
 
+KIND = "lambdarank trees"  # of files
 _LARGEST_LABEL = 30  # LightGBM's own table of gains ends there
 
 
 class OnArrays(BaseEstimator):  # type: ignore[misc]
-    """An object with ``fit(X, y)`` and ``predict(X)`` that is given judged lists.
+    """An object with ``fit(X, y)`` and ``predict(X)`` that is given judged queries.
 
-    ``fit`` is told the sizes of the lists where it takes ``group``, or their numbers where it takes ``qid``, and the
-    weights of the lists, one a document, where it takes ``sample_weight`` and no groups. Lists of weight 0 are left
-    out.
+    ``fit`` receives the sizes of the queries where it takes ``group``, or their numbers where it takes ``qid``, and the
+    weights of the queries, one per document, where it takes ``sample_weight`` and no groups. Queries of weight 0 are
+    left out.
 
     Parameters
     ----------
-    model : the object, which is cloned where it can be
+    model : object
+        The object, which is cloned where it can be.
+
+    Attributes
+    ----------
+    model_ : object
+        The fitted object.
     """
 
     takes_validation = False
@@ -39,29 +51,64 @@ class OnArrays(BaseEstimator):  # type: ignore[misc]
         self.model = model
 
     def fit(self, queries: Queries) -> Self:
-        """Learn from the documents of all lists, list after list."""
+        """Train on the documents of all queries, query after query.
+
+        Parameters
+        ----------
+        queries : Queries
+            Judged queries.
+
+        Returns
+        -------
+        OnArrays
+            The object itself.
+        """
         if queries.weight is not None and (queries.weight == 0).any():
             queries = queries[queries.weight > 0]
         X, y = in_list_order(queries)
-        told: dict[str, Any] = {}
+        given: dict[str, Any] = {}
         if takes(self.model.fit, "group"):
-            told["group"] = queries.sizes
+            given["group"] = queries.sizes
         elif takes(self.model.fit, "qid"):
-            told["qid"] = np.repeat(np.arange(len(queries)), queries.sizes)
+            given["qid"] = np.repeat(np.arange(len(queries)), queries.sizes)
         elif takes(self.model.fit, "sample_weight") and queries.weight is not None:
-            told["sample_weight"] = row_weights(queries)
-        self.model_ = self.model.fit(X, y, **told)
+            given["sample_weight"] = row_weights(queries)
+        self.model_ = self.model.fit(X, y, **given)
         if self.model_ is None:  # an object that learns in place and returns nothing
             self.model_ = self.model
         return self
 
     def predict(self, queries: Queries) -> Any:
-        """One score a document, in the order of the input."""
+        """Score every document.
+
+        Parameters
+        ----------
+        queries : Queries
+            The queries.
+
+        Returns
+        -------
+        array-like of shape (n_documents,)
+            One score per document, in the order of the input.
+        """
         return self.model_.predict(np.asarray(queries.X))
 
 
 def takes(function: Any, name: str) -> bool:
-    """Whether a function has a parameter of this name (``**others`` do not count)."""
+    """Whether a function has a parameter of this name (``**others`` do not count).
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    name : str
+        The parameter.
+
+    Returns
+    -------
+    bool
+        False also where the function does not say.
+    """
     try:
         found = signature(function).parameters.get(name)
     except (TypeError, ValueError):  # a builtin that does not say
@@ -70,34 +117,72 @@ def takes(function: Any, name: str) -> bool:
 
 
 def in_list_order(queries: Queries) -> tuple[Any, Vector]:
-    """(X, y) with the documents of every list together."""
+    """Features and labels with the documents of every query together.
+
+    Parameters
+    ----------
+    queries : Queries
+        Judged queries.
+
+    Returns
+    -------
+    X : array of shape (n_documents, n_features)
+        The features.
+    y : ndarray of shape (n_documents,)
+        The labels.
+    """
     X, y = np.asarray(queries.X), queries.labels()
     return (X, y) if queries.is_grouped else (X[queries.rows], y[queries.rows])
 
 
 def row_weights(queries: Queries) -> Vector | None:
-    """The weight of its list for every document, list after list; None where all count the same."""
+    """For every document the weight of its query, query after query.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries.
+
+    Returns
+    -------
+    ndarray of shape (n_documents,) or None
+        The weights; None where all queries count the same.
+    """
     return None if queries.weight is None else np.repeat(queries.weight, queries.sizes)
 
 
 class LambdaRank(BaseEstimator):  # type: ignore[misc]
-    """``lightgbm.train`` for its objective lambdarank, with early stopping by NDCG on the validation part.
+    """``lightgbm.train`` with the objective lambdarank, and early stopping by NDCG on the validation part.
 
     Parameters
     ----------
-    measure : the cut-off of an nDCG@k is where NDCG is watched; 10 for any other measure
-    trees, rate, leaves, smallest_leaf : at most so many trees, their step, their leaves, documents in a leaf at least
-    patience : stop after so many trees that do not help on the validation part; without one, ``few_trees`` are grown
-    random_state : seed
+    measure : str or Measure, default="nDCG@10"
+        The cutoff of an nDCG@k is that of the NDCG which is watched; 10 for any other measure.
+    trees : int, default=1000
+        The largest number of trees.
+    few_trees : int, default=100
+        The number of trees where there is no validation part.
+    rate : float, default=0.05
+        The learning rate.
+    leaves : int, default=31
+        Leaves per tree.
+    smallest_leaf : int, default=20
+        The smallest number of documents in a leaf.
+    patience : int, default=50
+        Stop after so many trees without an improvement on the validation part.
+    random_state : int, default=0
+        Seed.
 
     Attributes
     ----------
-    trees_ : trees that were kept
-    model_ : the fitted ``lightgbm.Booster``
+    trees_ : int
+        Trees that were kept.
+    model_ : lightgbm.Booster
+        The fitted booster.
 
     Notes
     -----
-    One thread and LightGBM's ``deterministic``: its sums in several threads have other bits.
+    It uses one thread and LightGBM's ``deterministic``: sums in several threads have other bits.
     """
 
     takes_validation = True
@@ -124,7 +209,20 @@ class LambdaRank(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, queries: Queries, validation: Queries | None = None) -> Self:
-        """Grow trees on ``queries``, as many as do best on ``validation``."""
+        """Grow trees on ``queries``, as many as do best on ``validation``.
+
+        Parameters
+        ----------
+        queries : Queries
+            Judged queries.
+        validation : Queries, default=None
+            The validation part.
+
+        Returns
+        -------
+        LambdaRank
+            The object itself.
+        """
         lightgbm = require("lightgbm")
         rules = {
             "objective": "lambdarank",
@@ -150,15 +248,28 @@ class LambdaRank(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, queries: Queries) -> NDArray[np.float64]:
-        """One score a document, in the order of the input."""
+        """Score every document.
+
+        Parameters
+        ----------
+        queries : Queries
+            The queries.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            One score per document, in the order of the input.
+        """
         return np.asarray(self.model_.predict(np.asarray(queries.X), num_iteration=self.trees_), dtype=np.float64)
 
     def _cutoff(self) -> int:
+        """The cutoff of the NDCG that is watched."""
         measure = parse(self.measure)
         return measure.cutoff if isinstance(measure, NDCG) and measure.cutoff is not None else 10
 
 
 def _checked(queries: Queries) -> tuple[Any, NDArray[np.float64]]:
+    """Features and labels, query after query; labels that LightGBM does not take raise an error."""
     X, y = in_list_order(queries)
     if len(y) and ((y != np.rint(y)) | (y > _LARGEST_LABEL)).any():
         odd = y[(y != np.rint(y)) | (y > _LARGEST_LABEL)][0]
@@ -166,15 +277,16 @@ def _checked(queries: Queries) -> tuple[Any, NDArray[np.float64]]:
     return X, y
 
 
-# ------------------------------------------------------------------------------------------------------ compare trees
-# LightGBM's trees in the folder of finished cells: the text that LightGBM itself writes, beside our parameters.
-
-
-KIND = "lambdarank trees"
-
-
 def save_trees(model: LambdaRank, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model; the trees that early stopping left out are left out."""
+    """Write a fitted model, without the trees that early stopping left out.
+
+    Parameters
+    ----------
+    model : LambdaRank
+        The fitted model.
+    path : str or path-like
+        The file.
+    """
     text = model.model_.model_to_string(num_iteration=model.trees_)
     parameters = {name: plain(value, name) for name, value in model.get_params(deep=False).items()}
     with StoreWriter(path, KIND) as file:
@@ -183,7 +295,18 @@ def save_trees(model: LambdaRank, path: str | os.PathLike[str]) -> None:
 
 
 def read_trees(store: Store) -> LambdaRank:
-    """The model of a file that this run's folder holds; the caller has checked that nothing in it was changed."""
+    """Read a model from the folder of finished cells; the caller has checked that the file was not changed.
+
+    Parameters
+    ----------
+    store : Store
+        The opened file.
+
+    Returns
+    -------
+    LambdaRank
+        The fitted model.
+    """
     if store.kind != KIND:
         raise FileFormatError(f"{store.path} holds {store.kind}, and no trees")
     parameters: dict[str, Any] = store.fact("parameters", dict)

@@ -1,7 +1,8 @@
-"""What a finished cell depends on, as text and as a digest: content of the data, class and parameters, seed, code.
+"""Keys of finished cells: digests of everything that a cell depends on.
 
-Two cells with the same key are the same computation. Whatever cannot be described exactly is refused rather than
-guessed, so that a changed input is never answered from an old run.
+Two cells with the same key are the same computation. A key covers the content of the data, class and parameters of the
+ranker, seed, versions and code. A value that cannot be described exactly raises an error, so a changed input never
+finds the result of an old run.
 """
 
 import hashlib
@@ -31,7 +32,18 @@ _HASHED = 1 << 24  # bytes of a matrix that are hashed together
 
 
 def digest_of(*parts: bytes) -> str:
-    """32 hexadecimal digits that no other bytes have."""
+    """A digest of some bytes, as 32 hexadecimal digits.
+
+    Parameters
+    ----------
+    *parts : bytes
+        The bytes; their lengths enter the digest, too.
+
+    Returns
+    -------
+    str
+        The digest.
+    """
     digest = hashlib.blake2b(digest_size=16)
     for part in parts:
         digest.update(len(part).to_bytes(8, "little") + part)
@@ -39,12 +51,34 @@ def digest_of(*parts: bytes) -> str:
 
 
 def key_of(facts: Mapping[str, Any]) -> str:
-    """The digest of plain facts, whatever the order in which they were put together."""
+    """The digest of plain facts, whatever their order.
+
+    Parameters
+    ----------
+    facts : dict
+        Plain values by name.
+
+    Returns
+    -------
+    str
+        The digest.
+    """
     return digest_of(json.dumps(facts, sort_keys=True).encode())
 
 
 def fingerprint(queries: Queries | None) -> str | None:
-    """The digest of everything in judged lists that a ranker or a measure could look at."""
+    """The digest of everything in judged queries that a ranker or a measure could look at.
+
+    Parameters
+    ----------
+    queries : Queries or None
+        The queries.
+
+    Returns
+    -------
+    str or None
+        The digest; None for None.
+    """
     if queries is None:
         return None
     digest = hashlib.blake2b(f"{queries.X.dtype} {queries.X.shape}".encode(), digest_size=16)
@@ -59,7 +93,18 @@ def fingerprint(queries: Queries | None) -> str | None:
 
 
 def described(ranker: Any) -> dict[str, Any]:
-    """The class of a ranker, its code's version, and its parameters, as plain values."""
+    """The class of a ranker and its parameters as plain values.
+
+    Parameters
+    ----------
+    ranker : object
+        The ranker.
+
+    Returns
+    -------
+    dict
+        ``class`` and ``parameters``, without those that change no bit of the result.
+    """
     kind = type(ranker)
     parameters = ranker.get_params(deep=False) if hasattr(ranker, "get_params") else vars(ranker)
     left_out = _HARMLESS if isinstance(ranker, Ranker) else ()
@@ -70,7 +115,18 @@ def described(ranker: Any) -> dict[str, Any]:
 
 
 def code_of(ranker: Any) -> str:
-    """The version of the package that a ranker's class comes from, or the digest of the file that it stands in."""
+    """The version of the package that the class of a ranker comes from, or a digest of its source.
+
+    Parameters
+    ----------
+    ranker : object
+        The ranker.
+
+    Returns
+    -------
+    str
+        The version or the digest.
+    """
     kind = type(ranker)
     package = kind.__module__.partition(".")[0]
     if package == "rankwise":
@@ -90,12 +146,19 @@ def code_of(ranker: Any) -> str:
 
 
 def versions() -> dict[str, str]:
-    """The versions of everything whose change could change a bit."""
+    """The versions of all packages whose change could change a bit of the result.
+
+    Returns
+    -------
+    dict of str to str
+        The versions by package.
+    """
     return dict(_versions())
 
 
 @cache
 def _versions() -> dict[str, str]:
+    """The versions, looked up once."""
     found = {"rankwise": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     for package in ("numpy", "scipy", "numba", "piqp", "scikit-learn", "lightgbm"):
         try:
@@ -106,7 +169,25 @@ def _versions() -> dict[str, str]:
 
 
 def plain(value: Any, name: str) -> Any:
-    """A parameter as JSON that no other value has."""
+    """Describe a parameter as JSON that no other value has.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+    name : str
+        The name of the parameter, for messages.
+
+    Returns
+    -------
+    object
+        Plain values.
+
+    Raises
+    ------
+    RankwiseError
+        If the value cannot be described exactly.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -135,10 +216,12 @@ def plain(value: Any, name: str) -> Any:
 
 
 def _looks_fitted(value: Any) -> bool:
+    """Whether an object has attributes that end in an underscore."""
     return any(name.endswith("_") and not name.startswith("_") for name in vars(value))
 
 
 def _code(function: Any) -> bytes:
+    """The bytes that decide what a function does."""
     code = function.__code__
     constants = [constant for constant in code.co_consts if isinstance(constant, (str, int, float, tuple, type(None)))]
     return bytes(code.co_code) + repr((constants, code.co_names, getattr(function, "__defaults__", None))).encode()
@@ -146,7 +229,7 @@ def _code(function: Any) -> bytes:
 
 @cache
 def _own_sources() -> str:
-    """The digest of rankwise's own sources: an edited copy is another version, whatever it calls itself."""
+    """The digest of rankwise's own sources: an edited copy is another version, whatever its number."""
     package = Path(__file__).parents[1]
     files = sorted(package.rglob("*.py"))
     return digest_of(*(part for file in files for part in (str(file.relative_to(package)).encode(), file.read_bytes())))

@@ -1,4 +1,12 @@
-"""Compare rankers honestly: learn on one part, choose on another, test once on a third, and say how sure it is."""
+"""Run a comparison: all rankers on all folds, in parallel, resumable, and then measured and tested.
+
+:func:`rankwise.compare` checks its arguments with :func:`check_options`, :func:`baseline_of` and :func:`rehearse`,
+makes a :class:`ComparisonRun` and passes its cells to :func:`compared`. :func:`side_by_side` runs the cells in threads.
+
+Threads and not processes, because kernels release the interpreter lock: nothing is copied, nothing is imported again,
+and classes that were defined in a notebook can take part. The result of a cell depends on nothing outside it, so the
+bits are the same however many cells run in parallel.
+"""
 
 import ctypes
 import math
@@ -41,7 +49,30 @@ def compared(
     source: Mapping[str, Any],
     folds: int | None,
 ) -> Comparison:
-    """Measure the finished cells, test every ranker against the baseline, and describe the configuration."""
+    """Measure the finished cells, test every ranker against the baseline, and describe the configuration.
+
+    Parameters
+    ----------
+    run : ComparisonRun
+        The run.
+    cells : sequence of Cell
+        Its finished cells.
+    measures : str, Measure or list of them
+        The measures to report.
+    conventions : dict
+        Conventions of the measures: like, ties, empty, rel.
+    tests : dict
+        baseline, level, test and correction.
+    source : dict
+        Where the data came from and how they were read.
+    folds : int or None
+        The argument ``folds`` of :func:`rankwise.compare`.
+
+    Returns
+    -------
+    Comparison
+        The result.
+    """
     tested, seed = run.parts.tested, run.seed
     scores = {name: np.concatenate([cell.scores for cell in cells if cell.ranker == name]) for name in run.entries}
     results = {
@@ -66,7 +97,25 @@ def compared(
 
 @dataclass(frozen=True)
 class ComparisonRun:
-    """Everything that is learned and scored in one comparison."""
+    """Everything that is trained and scored in one comparison.
+
+    Attributes
+    ----------
+    entries : dict of str to Learner, Fitted or Given
+        What takes part, by name.
+    parts : FoldParts
+        The data.
+    chooser : Measure or None
+        The measure used for model selection; None takes that of each ranker.
+    first : Measure
+        The first measure, used for model selection of objects that have none.
+    seed : int
+        Seed of inner folds.
+    n_jobs : int or None
+        Cells in parallel; None uses every core.
+    kept : Cells or None
+        The folder of finished cells.
+    """
 
     entries: Mapping[str, Entry]
     parts: FoldParts
@@ -78,11 +127,22 @@ class ComparisonRun:
 
     @cached_property
     def fingerprints(self) -> list[dict[str, str | None]]:
-        """The content of every part of every fold."""
+        """The digest of every part of every fold."""
         return [{name: fingerprint(queries) for name, queries in vars(part).items()} for part in self.parts.folds]
 
     def cells(self, verbose: bool) -> list[Cell]:
-        """One for every ranker and fold, fold after fold; those that have finished before are read."""
+        """Compute one cell for every ranker and fold, fold after fold; finished ones are read from disk.
+
+        Parameters
+        ----------
+        verbose : bool
+            Whether to show a progress bar.
+
+        Returns
+        -------
+        list of Cell
+            The cells.
+        """
         given = {
             name: self.parts.scores_of(name, entry.scores)
             for name, entry in self.entries.items()
@@ -113,6 +173,7 @@ class ComparisonRun:
         inner: int,
         watch: MemoryWatch,
     ) -> Callable[[], Cell]:
+        """The function that computes, or reads, one cell."""
         if isinstance(entry, Given):
             return lambda: Cell(name, number, given[name][number - 1], {}, {}, None, 0, 0.0, None)
         if isinstance(entry, Fitted):
@@ -132,7 +193,7 @@ class ComparisonRun:
         return learned_or_read
 
     def _key(self, entry: Learner, number: int, measure: Measure | None) -> str:
-        """Everything that a cell depends on; the measures that are reported are not among it, nor its name."""
+        """The key of a cell: everything that it depends on. Its name and the reported measures are not part of it."""
         facts = {
             "data": self.fingerprints[number - 1],
             "ranker": described(entry.model),
@@ -145,7 +206,13 @@ class ComparisonRun:
         return key_of(facts)
 
     def data(self) -> dict[str, Any]:
-        """The data as counts and fingerprints."""
+        """The data as counts and fingerprints.
+
+        Returns
+        -------
+        dict
+            Plain values.
+        """
         folds = []
         for part, found in zip(self.parts.folds, self.fingerprints, strict=True):
             sizes = {name: 0 if queries is None else len(queries) for name, queries in vars(part).items()}
@@ -160,7 +227,7 @@ class ComparisonRun:
 
 
 def _about(entry: Entry) -> dict[str, Any]:
-    """A ranker as plain values; what no key can tell apart is described by its class alone."""
+    """A ranker as plain values; one that cannot be described exactly is described by its class alone."""
     if isinstance(entry, Given):
         return {"kind": "scores"}
     kind = "learned" if isinstance(entry, Learner) else "fitted"
@@ -200,26 +267,38 @@ def rehearse(tested: Queries, measures: Any, conventions: Mapping[str, Any], tes
     paired_test([0.0, 1.0], [1.0, 0.5], test, weight=None if tested.weight is None else [1.0, 1.0])
 
 
-# ---------------------------------------------------------------------------------------------------- compare workers
-# Cells side by side: threads that take one after the other, and stop at once when they are told to.
-#
-# Threads and not processes, because kernels release the interpreter: nothing is copied, nothing is imported again, and
-# classes that were typed into a notebook take part. A cell's result depends on nothing outside it, so the bits are the
-# same however many run together.
+# ------------------------------------------------------------------------------------------------------ workers
 
 
 Result = TypeVar("Result")
 
-_GLANCE = 0.2  # seconds between looks at whether Ctrl-C was pressed
-_AGAIN, _PATIENCE = 2.0, 20.0  # seconds until a thread is told to stop once more, and until it is left to itself
+_GLANCE = 0.2  # seconds between checks for Ctrl-C
+_AGAIN, _PATIENCE = 2.0, 20.0  # seconds until a thread is asked to stop once more, and until it is left alone
 
-# Training documents from which a ranker's own threads keep the cores busy; cells follow one another then, so that
-# memory does not grow with their number.
+# From this many training documents on, a ranker's own threads keep the cores busy; cells then run one after the other,
+# so memory does not grow with their number.
 _MANY_DOCUMENTS = 4 * drive.CHUNK
 
 
 def shared_out(n_jobs: int | None, cells: int, documents: int) -> tuple[int, int]:
-    """(cells side by side, threads of each) for so many cells, the largest of which learns from so many documents."""
+    """Divide the cores between cells and the threads inside a cell.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Cores to use; None uses all.
+    cells : int
+        The number of cells.
+    documents : int
+        The number of documents of the largest training part.
+
+    Returns
+    -------
+    workers : int
+        Cells in parallel.
+    inner : int
+        Threads of each cell.
+    """
     cores = drive.threads(n_jobs)
     workers = 1 if documents >= _MANY_DOCUMENTS else min(cores, cells)
     return workers, max(1, cores // workers)
@@ -228,11 +307,21 @@ def shared_out(n_jobs: int | None, cells: int, documents: int) -> tuple[int, int
 def side_by_side(
     tasks: Sequence[Callable[[], Result]], workers: int, done: Callable[[], None] = lambda: None
 ) -> list[Result]:
-    """``[task() for task in tasks]`` by so many threads; the first error, or Ctrl-C, stops all of them.
+    """``[task() for task in tasks]`` in threads; the first error, or Ctrl-C, stops all of them.
 
     Parameters
     ----------
-    done : called after every task, in the caller's thread
+    tasks : sequence of callable
+        The tasks.
+    workers : int
+        The number of threads.
+    done : callable, default=None
+        Called after every task, in the caller's thread.
+
+    Returns
+    -------
+    list
+        The results, in order.
     """
     if workers <= 1 or len(tasks) <= 1:
         results = []
@@ -244,6 +333,8 @@ def side_by_side(
 
 
 class _Crew(Generic[Result]):
+    """Threads that take one task after the other, and stop at once when they are asked to."""
+
     def __init__(self, tasks: Sequence[Callable[[], Result]], workers: int) -> None:
         self._waiting: queue.SimpleQueue[tuple[int, Callable[[], Result]]] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[int, Result | None, BaseException | None]] = queue.SimpleQueue()
@@ -255,6 +346,7 @@ class _Crew(Generic[Result]):
         self._threads = [threading.Thread(target=self._take_turns, name=name, daemon=True) for name in names]
 
     def work(self, done: Callable[[], None]) -> list[Result]:
+        """Start the threads and collect the results; any error stops all threads."""
         found: dict[int, Result] = {}
         try:
             for thread in self._threads:
@@ -274,6 +366,7 @@ class _Crew(Generic[Result]):
         return [found[place] for place in range(self._count)]
 
     def _take_turns(self) -> None:
+        """The loop of one thread."""
         while not self._stopping:
             try:
                 place, task = self._waiting.get_nowait()
@@ -281,25 +374,26 @@ class _Crew(Generic[Result]):
                 return
             try:
                 self._answers.put((place, task(), None))
-            except BaseException as error:  # SystemExit too, by which a cell is told to stop
+            except BaseException as error:  # SystemExit too, by which a cell is stopped
                 self._stopping = True
                 self._answers.put((place, None, error))
 
     def _stop(self) -> None:
-        """Have SystemExit raised in every thread at its next step; a long call into compiled code ends first."""
+        """Raise SystemExit in every thread at its next step; a long call into compiled code ends first."""
         self._stopping = True
-        began, told = time.monotonic(), -math.inf
+        began, asked = time.monotonic(), -math.inf
         while alive := [thread for thread in self._threads if thread.is_alive()]:
             now = time.monotonic()
             if now - began > _PATIENCE:
                 return  # they end with the process
-            if now - told > _AGAIN:
-                told = now
+            if now - asked > _AGAIN:
+                asked = now
                 for thread in alive:
                     _raise_in(thread)
             alive[0].join(_GLANCE)
 
 
 def _raise_in(thread: threading.Thread) -> None:
+    """Raise SystemExit in another thread."""
     if thread.ident is not None:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
