@@ -11,7 +11,6 @@ import pytest
 import rankwise as rw
 from rankwise import MissingExtraError, RankwiseError
 from rankwise._api import compare
-from rankwise.evaluation.compare.run import ComparisonRun
 from rankwise.report import page
 from rankwise.report.collect import collect
 from rankwise.report.figures import figures

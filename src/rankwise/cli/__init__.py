@@ -1,6 +1,8 @@
-"""The command ``rankwise``: one file a command, tables for people, ``--json`` for programs.
+"""The command ``rankwise``: one module per command, tables for people, ``--json`` for programs.
 
-Bad input is one sentence on standard error and exit code 2; Ctrl-C is exit code 130.
+A command module declares its options as annotated parameters and calls the library; ``reading`` has the options and the
+file handling that commands share, ``wording`` the words of the shell. This module registers the commands and turns
+errors into one message on standard error and exit code 2; Ctrl-C is exit code 130.
 """
 
 import io
@@ -42,7 +44,7 @@ app = typer.Typer(
 
 
 def _reflowed(text: str | None) -> str:
-    """A docstring with one line a paragraph, so that a terminal of any width breaks it where it ends."""
+    """A docstring with one line per paragraph, so that a terminal of any width wraps it."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text or "").split("\n\n"))
 
 
@@ -59,6 +61,7 @@ for _panel, _commands in _COMMANDS.items():
 
 
 def _print_version(wanted: bool) -> None:
+    """Print the version and stop."""
     if wanted:
         print(f"rankwise {__version__}")
         raise typer.Exit
@@ -70,11 +73,18 @@ def _root(
         False, "--version", help="Print the version and stop.", callback=_print_version, is_eager=True
     ),
 ) -> None:
+    """The options of ``rankwise`` itself."""
     pass
 
 
 def main() -> int:
-    """Run the command line; the exit code is returned, never raised."""
+    """Run the command line.
+
+    Returns
+    -------
+    int
+        The exit code: 0, 2 for invalid input, or 130 after Ctrl-C.
+    """
     _print_anything()
     with warnings.catch_warnings():
         shown = warnings.showwarning
@@ -91,6 +101,7 @@ def main() -> int:
 
 
 def _main() -> int:
+    """Run the command line with errors turned into messages."""
     try:
         app(prog_name="rankwise")
     except SystemExit as done:
@@ -111,17 +122,19 @@ def _main() -> int:
 
 
 def _print_anything() -> None:
-    """Escape what the terminal's encoding lacks: ids may hold bytes that are not UTF-8, and a terminal may be ASCII."""
+    """Escape characters that the terminal's encoding lacks: ids may hold bytes that are not UTF-8."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 
 def _stopped() -> int:
+    """Report Ctrl-C."""
     print("rankwise: stopped; nothing half-written was left", file=sys.stderr)
     return _INTERRUPTED
 
 
 def _complain(sentence: str) -> int:
+    """Report an error in one line."""
     print(f"rankwise: {in_shell(sentence)}", file=sys.stderr)
     return 2

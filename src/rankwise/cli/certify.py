@@ -1,4 +1,9 @@
-"""``rankwise certify``: what is guaranteed about a ranker or about scores, and how many queries a guarantee takes."""
+"""``rankwise certify``: guarantees about a saved ranker or about scores, and the number of queries that a guarantee
+needs.
+
+A saved ranker gives its own certificate; scores from any source are certified by a hold-out alone. With
+``--half-width`` or ``--difference`` the command plans how many judged queries are needed instead.
+"""
 
 import json
 from pathlib import Path
@@ -98,6 +103,7 @@ def _of_scores(path: Path, holdout: Path, measure: str, delta: float, seed: int,
 
 
 def _plan(asked: dict[str, Any], as_json: bool) -> None:
+    """Print how many queries a planned guarantee needs."""
     from rankwise.guarantees.holdout.planning import queries_needed
 
     plans = queries_needed(**asked)
@@ -109,7 +115,13 @@ def _plan(asked: dict[str, Any], as_json: bool) -> None:
 
 
 def show(certificate: Any) -> None:
-    """The table of a certificate, and its notes."""
+    """Print the table of a certificate and its notes.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        The certificate.
+    """
     from rich.console import Console
 
     console = Console(highlight=False)

@@ -1,4 +1,8 @@
-"""``rankwise compare``: which ranker is best on these judged lists, and how sure is that."""
+"""``rankwise compare``: train, select and test rankers on the same judged queries.
+
+The options are those of :func:`rankwise.compare`, which does the work; this module parses the names of the rankers and
+prints the table of results.
+"""
 
 import shlex
 import sys
@@ -119,7 +123,7 @@ def compare(
 
 
 def _rankers(given: list[str]) -> dict[str, str]:
-    """Name -> what it is, from NAME, FILE or NAME=FILE; the usual ones where nothing is given."""
+    """Parse NAME, FILE or NAME=FILE; the default rankers where nothing is given."""
     from rankwise.evaluation.compare.grids import USUAL, all_names
 
     if not given:
@@ -143,7 +147,7 @@ def _as_typed() -> str:
 
 
 def _league(found: "Comparison") -> "Table":
-    """Best first, in columns that fit into 80: the first measure with its interval, the others with their marks."""
+    """The results, best first, in columns that fit into 80: the first measure with its interval, the others with marks."""
     from rankwise._tables import Table
 
     first, *others = found.titles
@@ -157,6 +161,7 @@ def _league(found: "Comparison") -> "Table":
 
 
 def _show(found: "Comparison", written: dict[str, Path | None]) -> None:
+    """Print the results and the names of the files that were written."""
     from rich.console import Console
 
     console = Console(highlight=False)

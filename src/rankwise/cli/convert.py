@@ -1,4 +1,4 @@
-"""``rankwise convert``: judged lists from one format to another, in bounded memory where the formats allow it."""
+"""``rankwise convert``: convert judged queries between formats, in bounded memory where the formats allow it."""
 
 import json
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def convert(
 
 
 def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict[str, Any]) -> str:
-    """A table is read first, by its columns; everything else goes from file to file."""
+    """Convert a file: a table is read first, by its columns; everything else is converted from file to file."""
     from rankwise.data.anyfile import convert_any
     from rankwise.data.tabular.frames import is_table
 
@@ -56,7 +56,7 @@ def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict
 
 
 def _write(queries: "Queries", target: Path, sparse: bool) -> None:
-    """As the ending of the target says."""
+    """Write queries in the format of the target's ending."""
     from rankwise.data.letor.write import write_letor
     from rankwise.data.tabular.frames import write_table
     from rankwise.data.trec import write_qrels

@@ -1,4 +1,6 @@
-"""``rankwise export``: a ranker for a search engine, a database or a program, with a proof that it ranks the same."""
+"""``rankwise export``: write a ranker for a search engine, a database or a program, with evidence that it ranks the
+same.
+"""
 
 import json
 import re
@@ -74,7 +76,7 @@ def export(
 
 
 def _opened(path: Path, names: list[str] | None) -> Any:
-    """A ranker from either kind of file; a text has no names of its own."""
+    """Read a saved ranker, or the model of another tool, whose file has no feature names."""
     if not path.exists():
         raise RankwiseError(f"{path} is not there: expected a saved ranker, or a model of another tool")
     if reading.is_saved(path):
@@ -85,6 +87,7 @@ def _opened(path: Path, names: list[str] | None) -> Any:
 
 
 def _save(ranker: Any, output: Path | None) -> None:
+    """Save a model of another tool as a rankwise file."""
     if output is None:
         raise RankwiseError("a rankwise file is no text: give --out")
     ranker.save(output)
@@ -92,6 +95,7 @@ def _save(ranker: Any, output: Path | None) -> None:
 
 
 def _number(text: str) -> Any:
+    """Parse ``--shift``."""
     if text == "sample":
         return text
     value = plain_number(text)
@@ -101,6 +105,7 @@ def _number(text: str) -> Any:
 
 
 def _option(text: str) -> tuple[str, Any]:
+    """Parse ``--option NAME=VALUE``."""
     name, mark, value = text.partition("=")
     if not mark:
         raise RankwiseError(f"--option is NAME=VALUE: found {text!r:.40}")
@@ -109,6 +114,7 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _list_targets(as_json: bool) -> None:
+    """Print the targets."""
     from rankwise.exports import targets
 
     found = {**{name: kind.title for name, kind in targets().items()}, "rankwise": "a file for the other commands"}
@@ -125,7 +131,7 @@ def _list_targets(as_json: bool) -> None:
 
 
 def _show(done: Any, output: Path | None) -> None:
-    """The model, unless it was written; and on standard error, which a pipe leaves out, what is to be said."""
+    """Print the model, unless it was written; notes go to standard error then, which a pipe leaves out."""
     from rich.console import Console
 
     if output is None:

@@ -1,4 +1,4 @@
-"""``rankwise inspect``: what is in these judged lists, and what is wrong with them."""
+"""``rankwise inspect``: describe judged queries and find problems in them."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,9 @@
-"""Ranked lists as CSV, TSV, TREC run, plain scores, JSON lines or parquet, written as they come."""
+"""Writers of ranked documents: CSV, TSV, TREC run, plain scores, JSON lines or parquet.
+
+:func:`opened` opens the writer of a format on a file or on standard output, and blocks of queries (:class:`Ranked`) are
+written as they come. The lines of text formats are made by compiled code without the interpreter lock, so the next
+block is read meanwhile.
+"""
 
 import csv
 import gzip
@@ -32,7 +37,17 @@ Places = NDArray[np.int64]
 
 
 class Ranked(NamedTuple):
-    """A block of queries, the score of every document, and the number of documents in the blocks before it."""
+    """A block of queries with scores.
+
+    Attributes
+    ----------
+    queries : Queries
+        The queries.
+    scores : ndarray of shape (n_documents,)
+        The score of every document.
+    before : int
+        The number of documents in the blocks before this one.
+    """
 
     queries: "Queries"
     scores: NDArray[np.float64]
@@ -40,7 +55,27 @@ class Ranked(NamedTuple):
 
 
 def form_of(out: Path | None, to: Form | None, as_json: bool) -> Form:
-    """What is asked for, by name or by the ending of the file."""
+    """Find the output format, by name or by the ending of the file.
+
+    Parameters
+    ----------
+    out : Path or None
+        The file; None is standard output.
+    to : str or None
+        The format that was named.
+    as_json : bool
+        Whether JSON was requested.
+
+    Returns
+    -------
+    str
+        The format.
+
+    Raises
+    ------
+    RankwiseError
+        If the options contradict each other, or nothing names a format.
+    """
     ending = "" if out is None else Path(out.name.removesuffix(".gz")).suffix.lower()
     if as_json and out is None:
         if to not in (None, "jsonl"):
@@ -55,7 +90,19 @@ def form_of(out: Path | None, to: Form | None, as_json: bool) -> Form:
 
 
 class Order(NamedTuple):
-    """Documents as ranked: the rows of the block, query after query, the ids, ranks and scores."""
+    """Documents in ranked order, query after query.
+
+    Attributes
+    ----------
+    qid : list
+        Query ids.
+    docid : list
+        Document ids.
+    rank : list of int
+        Ranks, from 1.
+    score : list of float
+        Scores.
+    """
 
     qid: list[Any]
     docid: list[Any]
@@ -64,7 +111,20 @@ class Order(NamedTuple):
 
 
 def ranked(block: Ranked, top: int | None) -> Order:
-    """The documents of a block in the order of their scores; those without ids are called by their row in the input."""
+    """The documents of a block in ranked order; documents without ids are named by their row in the input.
+
+    Parameters
+    ----------
+    block : Ranked
+        The block.
+    top : int or None
+        Only so many documents per query.
+
+    Returns
+    -------
+    Order
+        The documents.
+    """
     queries, scores, _ = block
     rows, query, place = placed(block, top)
     names = queries.names()
@@ -75,7 +135,7 @@ def ranked(block: Ranked, top: int | None) -> Order:
 
 
 def _decoded(texts: "StringColumn") -> list[str]:
-    """The texts one by one; where all are ASCII they are cut from one, which is three times as fast."""
+    """The texts one by one; where all are ASCII they are cut from one string, which is three times as fast."""
     try:
         whole = texts.data.tobytes().decode("ascii")
     except UnicodeDecodeError:
@@ -84,7 +144,15 @@ def _decoded(texts: "StringColumn") -> list[str]:
 
 
 class Output(ABC):
-    """Where blocks of ranked lists go."""
+    """A writer of blocks.
+
+    Parameters
+    ----------
+    file : file object
+        The text file.
+    top : int or None
+        Only so many documents per query.
+    """
 
     def __init__(self, file: IO[str], top: int | None) -> None:
         self.file = file
@@ -92,10 +160,18 @@ class Output(ABC):
 
     @abstractmethod
     def write(self, block: Ranked) -> None:
-        """Add the lists of a block."""
+        """Write the documents of a block.
+
+        Parameters
+        ----------
+        block : Ranked
+            The block.
+        """
 
 
 class _Delimited(Output):
+    """CSV or TSV, with a header before the first block."""
+
     def __init__(self, file: IO[str], top: int | None, delimiter: str) -> None:
         super().__init__(file, top)
         self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
@@ -103,33 +179,41 @@ class _Delimited(Output):
         self._begun = False
 
     def write(self, block: Ranked) -> None:
-        if not self._begun:  # nothing at all is printed where nothing can be read
+        """Write by the csv module only where an id needs quotes."""
+        if not self._begun:  # nothing is printed where nothing can be read
             self._writer.writerow(COLUMNS)
             self._begun = True
         mark = self._delimiter
         if _holds(block, mark, '"', "\n", "\r"):
             self._writer.writerows(zip(*ranked(block, self.top), strict=True))
-        else:  # the same text, without a row of objects a document
+        else:  # the same text, without Python objects for every document
             self.file.write(lines(block, self.top, (mark, mark, mark, "\n")))
 
 
 class _Scores(Output):
+    """One score per line, in the order of the input."""
+
     def write(self, block: Ranked) -> None:
         self.file.write(score_lines(block.scores))
 
 
 class _JsonLines(Output):
+    """One JSON object per document."""
+
     def write(self, block: Ranked) -> None:
         rows = zip(*ranked(block, self.top), strict=True)
         self.file.write("".join([json.dumps(dict(zip(COLUMNS, row, strict=True))) + "\n" for row in rows]))
 
 
 class _Trec(Output):
+    """A TREC run."""
+
     def __init__(self, file: IO[str], top: int | None, tag: str) -> None:
         super().__init__(file, top)
         self._tag = _word(tag, "tag")
 
     def write(self, block: Ranked) -> None:
+        """Check the ids, which may hold no blanks, and write."""
         if not _are_words(block):
             for name in block.queries.names():
                 _word(name, "query id")
@@ -139,26 +223,27 @@ class _Trec(Output):
 
 
 def _holds(block: Ranked, *letters: str) -> bool:
-    """Whether an id of the block holds one of these letters."""
+    """Whether an id of the block holds one of these characters."""
     ids = _all_ids(block)
     return any(letter.encode() in ids for letter in letters)
 
 
 def _are_words(block: Ranked) -> bool:
-    """Whether all ids are seen at once to be words: ASCII, not empty, and without blanks."""
+    """Whether a quick check shows that all ids are words: ASCII, not empty, and without blanks."""
     names, docid = block.queries.names(), block.queries.docid
     some = all(map(str, names)) and (docid is None or bool((docid.offset[1:] > docid.offset[:-1]).all()))
     return some and _all_ids(block).isascii() and not _holds(block, *_BLANKS)
 
 
 def _all_ids(block: Ranked) -> bytes:
+    """All ids of the block as bytes."""
     docid = block.queries.docid
     names = "".join(map(str, block.queries.names())).encode("utf-8", "surrogateescape")
     return names if docid is None else names + docid.data.tobytes()
 
 
 class _Parquet:
-    """One row group a block; ids are texts, since each block of a stream would decide for itself otherwise."""
+    """One row group per block; ids are texts, since each block could otherwise infer another type."""
 
     def __init__(self, path: Path, top: int | None) -> None:
         from rankwise._extras import require
@@ -186,7 +271,24 @@ class _Parquet:
 
 @contextmanager
 def opened(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[Any]:
-    """What writes: to standard output as it goes, or beside the file, which is renamed at the end."""
+    """Context manager: open the writer, on standard output or on a file that is renamed at the end.
+
+    Parameters
+    ----------
+    out : Path or None
+        The file; None is standard output.
+    form : str
+        The format.
+    tag : str
+        The name of the run, for TREC.
+    top : int or None
+        Only so many documents per query.
+
+    Yields
+    ------
+    Output
+        The writer.
+    """
     from rankwise._atomic_write import writing
 
     if out is None:
@@ -195,9 +297,9 @@ def opened(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[
             yield _output(text, form, tag, top)
             text.flush()
         finally:
-            text.detach()  # what is standard output stays open
+            text.detach()  # standard output itself stays open
         return
-    with writing(out) as part:  # readers raise sentences of their own: what is left of OSError is about this file
+    with writing(out) as part:  # readers raise errors of their own: any OSError left is about this file
         if form == "parquet":
             table = _Parquet(part, top)
             try:
@@ -212,6 +314,7 @@ def opened(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[
 
 
 def _output(file: IO[str], form: Form, tag: str, top: int | None) -> Output:
+    """The writer of a text format."""
     if form == "trec":
         return _Trec(file, top, tag)
     if form == "scores":
@@ -222,6 +325,7 @@ def _output(file: IO[str], form: Form, tag: str, top: int | None) -> Output:
 
 
 def _word(value: Any, what: str) -> str:
+    """Raise an error for a text that is not a single word."""
     word = str(value)
     if word.split() != [word]:
         raise DataError(
@@ -230,12 +334,21 @@ def _word(value: Any, what: str) -> str:
     return word
 
 
-# --------------------------------------------------------------------------------------------------------- rank lines
-# Ranked documents as lines of text, made by compiled code: reading the next block goes on meanwhile.
+# --------------------------------------------------------------------------------------------------------- lines
 
 
 class Placed(NamedTuple):
-    """Documents as ranked, query after query: their rows in the block, whose they are, and their places from 0."""
+    """Documents in ranked order, query after query.
+
+    Attributes
+    ----------
+    rows : ndarray of int64
+        Their rows in the block.
+    query : ndarray of int64
+        Their queries.
+    place : ndarray of int64
+        Their positions in the query, from 0.
+    """
 
     rows: Places
     query: Places
@@ -243,7 +356,20 @@ class Placed(NamedTuple):
 
 
 def placed(block: Ranked, top: int | None) -> Placed:
-    """The documents of a block in the order of their scores, equal ones as they came."""
+    """The documents of a block in ranked order; equal scores keep the order of the input.
+
+    Parameters
+    ----------
+    block : Ranked
+        The block.
+    top : int or None
+        Only so many documents per query.
+
+    Returns
+    -------
+    Placed
+        Rows, queries and positions.
+    """
     queries, scores, _ = block
     owner = queries.query_of_row
     rows = np.lexsort((-scores, owner))  # stable
@@ -253,7 +379,20 @@ def placed(block: Ranked, top: int | None) -> Placed:
 
 
 def numbers_of(block: Ranked, by_place: bool) -> Places:
-    """What documents without ids are called: their row in the input, or their place in the list; both from 0."""
+    """Numbers for documents without ids: their row in the input, or their position in the query; both from 0.
+
+    Parameters
+    ----------
+    block : Ranked
+        The block.
+    by_place : bool
+        Whether the position in the query is taken.
+
+    Returns
+    -------
+    ndarray of int64
+        One number per row.
+    """
     queries, scores, before = block
     if not by_place:
         return np.arange(len(scores)) + before
@@ -263,7 +402,24 @@ def numbers_of(block: Ranked, by_place: bool) -> Places:
 
 
 def lines(block: Ranked, top: int | None, behind: tuple[str, str, str, str], by_place: bool = False) -> str:
-    """Query, document, rank and score of every document, with a text behind each."""
+    """Query, document, rank and score of every document as text.
+
+    Parameters
+    ----------
+    block : Ranked
+        The block.
+    top : int or None
+        Only so many documents per query.
+    behind : tuple of str
+        The text behind each of the four fields.
+    by_place : bool, default=False
+        Whether documents without ids are named by their position in the query.
+
+    Returns
+    -------
+    str
+        The lines.
+    """
     from rankwise._kernels.text.written import put_lines
     from rankwise.data.string_column import StringColumn
 
@@ -282,14 +438,38 @@ def lines(block: Ranked, top: int | None, behind: tuple[str, str, str, str], by_
 
 
 def score_lines(scores: NDArray[np.float64]) -> str:
-    """One score a line, in the order of the rows."""
+    """One score per line, in the order of the rows.
+
+    Parameters
+    ----------
+    scores : ndarray
+        The scores.
+
+    Returns
+    -------
+    str
+        The lines.
+    """
     from rankwise._kernels.text.written import put_column
 
     return bytes(put_column(*score_texts(scores))).decode("ascii")
 
 
 def score_texts(scores: NDArray[np.float64]) -> tuple[NDArray[np.uint8], Places]:
-    """``repr`` of every score: a row of letters, and how many of them count."""
+    """``repr`` of every score.
+
+    Parameters
+    ----------
+    scores : ndarray
+        The scores.
+
+    Returns
+    -------
+    text : ndarray of uint8, shape (n, longest)
+        A row of characters for each score.
+    length : ndarray of int64
+        The number of characters that count.
+    """
     from rankwise._kernels.text.written import LONGEST, put_scores
 
     text, length = np.empty((len(scores), LONGEST), np.uint8), np.empty(len(scores), np.int64)

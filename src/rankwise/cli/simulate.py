@@ -1,4 +1,8 @@
-"""``rankwise simulate``: online rankers on a stream whose best ranker is known, beside what theory promises."""
+"""``rankwise simulate``: online rankers on a stream whose best ranker is known, beside what theory guarantees.
+
+The numbers come from :mod:`rankwise.evaluation.simulation`; this module prints them as a chart of characters and a
+table, and draws them as PNG on request.
+"""
 
 import json
 import math
@@ -66,6 +70,7 @@ def simulate(
 
 
 def _show(found: dict[str, Any], png: Path | None) -> None:
+    """Print the chart, the table and the note."""
     from rich.console import Console
 
     from rankwise._tables import Table
@@ -98,7 +103,7 @@ def _columns(found: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 def _note(found: dict[str, Any]) -> str:
-    """How ListNet got its step, and where bounds are missing."""
+    """The explanation below the table: bounds, the step size of ListNet, and where bounds are missing."""
     tuning, tried = found["tuning"], [line["eta"] for line in found["tuning"]["grid"]]
     about = (
         "bound: the largest loss that theory allows for this margin; floor: 1 - bound / round, under the mean. "
@@ -111,7 +116,7 @@ def _note(found: dict[str, Any]) -> str:
 
 
 def _chart(found: dict[str, Any]) -> "Text":
-    """The curves in characters: a column for some rounds, a row for some values of the measure."""
+    """The curves in characters: a column for a range of rounds, a row for a range of values."""
     from rich.text import Text
 
     rounds, runs = found["rounds"], found["rankers"]

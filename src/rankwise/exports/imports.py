@@ -1,6 +1,6 @@
 """Models of other tools, read as rankers: RankLib's linear ones and its RankBoost, SVM-rank's and liblinear's.
 
-A reader gives what its tool would score with; the ranker then predicts, is saved, evaluated, certified and exported.
+A reader gives what its tool would score with; the ranker can then predict, be saved, evaluated, certified and exported.
 """
 
 import math
@@ -27,6 +27,8 @@ _RANKLIB_LINEAR = ("coordinate ascent", "linear regression", "adarank")
 
 
 class _Line(NamedTuple):
+    """A line that is not blank, with its number."""
+
     number: int
     text: str
 
@@ -38,7 +40,7 @@ def read_model(
     feature_names: Sequence[str] | None = None,
     measure: Any = "nDCG@10",
 ) -> Ranker:
-    """A ranker from a model file of RankLib, SVM-rank or liblinear, recognised by its first line.
+    """Read a ranker from a model file of RankLib, SVM-rank or liblinear, recognised by its first line.
 
     ============================ ============================================================
     RankLib                      Coordinate Ascent, Linear Regression, AdaRank, RankBoost
@@ -48,14 +50,24 @@ def read_model(
 
     Parameters
     ----------
-    path : the file; gzipped too
-    features : how many there are; a file tells only the highest that it uses
-    feature_names : one a feature
-    measure : what ``score`` and certificates of the ranker are about
+    path : str or path-like
+        The file; gzipped files work, too.
+    features : int, default=None
+        The number of features; a file shows only the highest feature that it uses.
+    feature_names : sequence of str, default=None
+        The names of the features.
+    measure : str or Measure, default="nDCG@10"
+        The measure of ``score`` and of certificates of the ranker.
 
     Returns
     -------
-    ranker : a fitted :class:`~rankwise.LinearModel`, or :class:`~rankwise.RankBoost` for RankLib's
+    Ranker
+        A fitted :class:`~rankwise.LinearModel`, or :class:`~rankwise.RankBoost` for RankLib's RankBoost.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is of another kind or damaged.
     """
     lines = _lines(path)
     first = lines[0].text if lines else ""
@@ -79,9 +91,9 @@ def read_model(
 
 
 def _lines(path: Path) -> list[_Line]:
-    """The lines that are not blank; only a line feed ends one, as in the tools that write such files.
+    r"""The lines that are not blank; only a line feed ends one, as in the tools that write such files.
 
-    ``str.splitlines`` also splits at \\x1e, U+2028 and others, which would take a weight out of a comment.
+    ``str.splitlines`` also splits at \x1e, U+2028 and others, which would take a weight out of a comment.
     """
     text = without_mark(read_text(path).data.tobytes(), name_of(path)).decode("utf-8", "replace")
     lines = []
@@ -94,7 +106,7 @@ def _lines(path: Path) -> list[_Line]:
 
 
 def _words(text: str) -> list[str]:
-    """What stands between blanks of ASCII."""
+    """The words between blanks of ASCII."""
     return [word for word in re.split(f"[{_BLANKS}]+", text) if word]
 
 
@@ -104,6 +116,7 @@ def _words(text: str) -> list[str]:
 def _ranklib(
     path: Path, lines: list[_Line], width: int | None, names: Sequence[str] | None, measure: Any
 ) -> LinearModel | Ranker:
+    """A model of RankLib."""
     kind = lines[0].text[2:].strip().lower()
     body = [line for line in lines if not line.text.startswith("##")]
     if kind not in (*_RANKLIB_LINEAR, "rankboost"):
@@ -137,6 +150,7 @@ def _ranklib(
 def _rankboost(
     path: Path, steps: list[tuple[Any, ...]], width: int | None, names: Sequence[str] | None, measure: Any
 ) -> Ranker:
+    """RankLib's RankBoost as a fitted ranker."""
     from rankwise.data.checks import as_names
     from rankwise.rankers.boosting.rankboost import RankBoost
 
@@ -189,7 +203,7 @@ def _svm_light(path: Path, lines: list[_Line]) -> tuple[dict[int, float], float]
 
 
 def _liblinear(path: Path, lines: list[_Line]) -> tuple[dict[int, float], float]:
-    """Weights, and the weight of the bias times the bias; turned round where the first class is the lower label."""
+    """The weights, and the weight of the bias times the bias; negated where the first class is the lower label."""
     begin = next((place for place, line in enumerate(lines) if line.text == "w"), None)
     header = {} if begin is None else {key: rest for key, *rest in (_words(line.text) for line in lines[:begin])}
     if begin is None or not {"nr_class", "nr_feature", "bias"} <= header.keys():
@@ -212,6 +226,7 @@ def _liblinear(path: Path, lines: list[_Line]) -> tuple[dict[int, float], float]
 
 
 def _of_width(path: Path, weight: dict[int, float], width: int | None) -> Vector:
+    """The weights as an array over all features."""
     highest = max(weight, default=0)
     if width is not None and width < highest:
         raise DataError(f"{path} uses feature {highest}, and there are {width}: give all features")
@@ -224,12 +239,14 @@ def _of_width(path: Path, weight: dict[int, float], width: int | None) -> Vector
 
 
 def _index(path: Path, line: int, word: str, least: int) -> int:
+    """Parse the number of a feature."""
     if not re.fullmatch(r"[0-9]{1,9}", word) or not least <= int(word) <= _MOST:
         raise FileFormatError(f"{path}, line {line}: expected a feature number from {least} on, found {word!r:.40}")
     return int(word)
 
 
 def _number(path: Path, line: int, word: str) -> float:
+    """Parse a finite number."""
     value = plain_number(word)
     if value is None or not math.isfinite(value):
         raise FileFormatError(f"{path}, line {line}: expected a number, found {word!r:.40}")

@@ -33,6 +33,7 @@ class Onnx(Target):
     arithmetic = "float32, run by onnxruntime"
 
     def write(self, formula: Formula, called: str) -> Written:
+        """Write the model, and check it with the package onnx."""
         helper, proto = require("onnx.helper"), require("onnx").TensorProto
         width = len(formula.names)
         nodes, constants = (
@@ -59,7 +60,7 @@ class Onnx(Target):
         return Written({"model.onnx": model.SerializeToString(deterministic=True)}, notes)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
-        """What onnxruntime gives, or ONNX's own reference where that is not installed."""
+        """Run onnxruntime, or ONNX's own reference where that is not installed."""
         rows, content = single.rounded_features(X), files["model.onnx"]
         try:
             options = require("onnxruntime").SessionOptions()
@@ -91,6 +92,7 @@ def _linear_nodes(formula: WeightedSum, helper: Any, kind: int) -> tuple[list[An
 
 
 def _tree_node(formula: StepSum, helper: Any) -> Any:
+    """The trees as one node."""
     table: dict[str, list[Any]] = {name: [] for name in (*_NODE_COLUMNS, *_TARGET_COLUMNS)}
     for number, tree in enumerate(single_trees(formula, "ONNX")):
         _add_tree(table, tree, number, 0)
@@ -120,5 +122,6 @@ def _add_tree(table: dict[str, list[Any]], node: Node, tree: int, number: int) -
 
 
 def _append(table: dict[str, list[Any]], columns: tuple[str, ...], row: tuple[Any, ...]) -> None:
+    """Add a row to some columns."""
     for name, value in zip(columns, row, strict=True):
         table[name].append(value)

@@ -1,4 +1,16 @@
-"""Single precision as Java's engines compute it: every product and every sum is rounded to float32, in order."""
+"""Models for engines that compute in single precision, as Java's do: every product and sum is rounded to float32, in
+order.
+
+Three sections: arithmetic in float32 and checks that numbers fit into it; weighted sums for engines with normalisers
+and without a constant (Solr, Elasticsearch); and sums of steps as one balanced tree per feature (Solr, RankLib, ONNX).
+
+A weighted sum keeps the scaling of the features, because x - center is then taken before anything is rounded away,
+which float32 bears better than weights on raw features. A constant c goes into the normaliser of the feature with the
+largest weight: w (x - (center - c scale / w)) / scale = w (x - center) / scale + c.
+
+The leaf of a tree between two thresholds is worth the sum of all alphas below it. A score is one addition per feature
+in use instead of one per step, and is rounded as seldom.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,9 +28,25 @@ Single = NDArray[np.float32]
 
 
 def as_single(values: Vector, names: Sequence[str], what: str, engine: str, added: bool = False) -> Single:
-    """The values rounded to float32; one that float32 cannot hold is refused by the name of its feature.
+    """Round values to float32; a value that float32 cannot hold raises an error with the name of its feature.
 
-    ``added``: they are terms of a sum and not factors, so that one too small to be told from 0 may be 0.
+    Parameters
+    ----------
+    values : ndarray
+        The values.
+    names : sequence of str
+        The names of their features.
+    what : str
+        What they are, for the message.
+    engine : str
+        The engine, for the message.
+    added : bool, default=False
+        Whether they are terms of a sum and not factors, so that one too small to differ from 0 may be 0.
+
+    Returns
+    -------
+    ndarray of float32
+        The rounded values.
     """
     with np.errstate(over="ignore", under="ignore"):
         rounded = values.astype(np.float32)
@@ -33,7 +61,22 @@ def as_single(values: Vector, names: Sequence[str], what: str, engine: str, adde
 
 
 def below(threshold: Vector, names: Sequence[str], engine: str) -> Single:
-    """The largest float32 that is not above each threshold: x > t says the same of every float32 x for either."""
+    """The largest float32 that is not above each threshold: x > t is the same for either, for every float32 x.
+
+    Parameters
+    ----------
+    threshold : ndarray
+        The thresholds.
+    names : sequence of str
+        The names of their features.
+    engine : str
+        The engine, for messages.
+
+    Returns
+    -------
+    ndarray of float32
+        The thresholds.
+    """
     with np.errstate(over="ignore"):
         rounded = threshold.astype(np.float32)
     lower = np.where(rounded > threshold, np.nextafter(rounded, np.float32(-np.inf)), rounded).astype(np.float32)
@@ -47,13 +90,37 @@ def below(threshold: Vector, names: Sequence[str], engine: str) -> Single:
 
 
 def rounded_features(X: Floats) -> Single:
-    """Features as an engine of single precision holds them."""
+    """Round features to float32, as an engine of single precision holds them.
+
+    Parameters
+    ----------
+    X : array
+        The features.
+
+    Returns
+    -------
+    ndarray of float32
+        The rounded features.
+    """
     with np.errstate(over="ignore"):
         return np.asarray(X).astype(np.float32)
 
 
 def dot(X: Single, weight: Single) -> Single:
-    """Weighted sums, feature after feature."""
+    """Weighted sums in float32, feature after feature.
+
+    Parameters
+    ----------
+    X : ndarray of float32, shape (n_documents, n_features)
+        The features.
+    weight : ndarray of float32
+        The weights.
+
+    Returns
+    -------
+    ndarray of float32
+        The sums.
+    """
     total = np.zeros(len(X), dtype=np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         for place, own in enumerate(weight):
@@ -62,7 +129,22 @@ def dot(X: Single, weight: Single) -> Single:
 
 
 def scaled(column: Single, center: Any, scale: Any) -> Single:
-    """(x - center) / scale."""
+    """(x - center) / scale in float32.
+
+    Parameters
+    ----------
+    column : ndarray of float32
+        The feature.
+    center : float
+        What is subtracted.
+    scale : float
+        What the difference is divided by.
+
+    Returns
+    -------
+    ndarray of float32
+        The scaled feature.
+    """
     with np.errstate(over="ignore"):
         return np.asarray((column - np.float32(center)) / np.float32(scale), dtype=np.float32)
 
@@ -72,7 +154,23 @@ def scaled(column: Single, center: Any, scale: Any) -> Single:
 
 @dataclass(frozen=True)
 class Normalised:
-    """Features in use, their weights, the normalisers of those that have one, and what could not be said."""
+    """A weighted sum for an engine with normalisers.
+
+    Attributes
+    ----------
+    used : list of int
+        Features in use.
+    weight : dict of int to float
+        Their weights.
+    center : dict of int to float
+        The centers of features with a normaliser.
+    scale : dict of int to float
+        Their scales.
+    dropped : float
+        The constant that could not be expressed.
+    note : str
+        A note about the constant.
+    """
 
     used: list[int]
     weight: dict[int, float]
@@ -82,12 +180,41 @@ class Normalised:
     note: str
 
     def weights(self, names: tuple[str, ...]) -> dict[str, float]:
-        """Weight by name of the feature."""
+        """The weights by the names of the features.
+
+        Parameters
+        ----------
+        names : tuple of str
+            The names of all features.
+
+        Returns
+        -------
+        dict of str to float
+            The weights.
+        """
         return {names[place]: self.weight[place] for place in self.used}
 
 
 def normalised(formula: WeightedSum, engine: str) -> Normalised:
-    """The sum in the terms of an engine with normalisers and float32; numbers that it cannot hold are refused."""
+    """Express a weighted sum for an engine with normalisers and float32.
+
+    Parameters
+    ----------
+    formula : WeightedSum
+        The sum.
+    engine : str
+        The engine, for messages.
+
+    Returns
+    -------
+    Normalised
+        Weights and normalisers.
+
+    Raises
+    ------
+    DataError
+        If float32 cannot hold a number.
+    """
     used = formula.used
     width = len(formula.names)
     center = np.zeros(width) if formula.center is None else formula.center.copy()
@@ -123,14 +250,32 @@ def normalised(formula: WeightedSum, engine: str) -> Normalised:
 
 @dataclass(frozen=True)
 class Leaf:
-    """What a tree gives there."""
+    """A leaf of a tree.
+
+    Attributes
+    ----------
+    value : float
+        What the tree gives there.
+    """
 
     value: float
 
 
 @dataclass(frozen=True)
 class TreeSplit:
-    """x <= threshold: left, else right."""
+    """x <= threshold goes left, everything else right.
+
+    Attributes
+    ----------
+    feature : int
+        The feature.
+    threshold : float
+        The threshold.
+    left : Leaf or TreeSplit
+        The tree for smaller or equal values.
+    right : Leaf or TreeSplit
+        The tree for larger values.
+    """
 
     feature: int
     threshold: float
@@ -142,9 +287,21 @@ Node = Leaf | TreeSplit
 
 
 def single_trees(formula: StepSum, engine: str) -> list[Node]:
-    """Trees whose thresholds and leaves are float32 numbers, and a leaf alone for the constant, if that is not 0.
+    """Trees with thresholds and leaves in float32, and a single leaf for the constant, if that is not 0.
 
     Thresholds that float32 cannot tell apart become one: no float32 feature lies between them.
+
+    Parameters
+    ----------
+    formula : StepSum
+        The sum of steps.
+    engine : str
+        The engine, for messages.
+
+    Returns
+    -------
+    list of Leaf or TreeSplit
+        The trees.
     """
     found: list[Node] = []
     for feature, cuts, worth in formula.trees():
@@ -160,7 +317,22 @@ def single_trees(formula: StepSum, engine: str) -> list[Node]:
 
 
 def balanced(feature: int, cuts: Vector, leaves: Vector) -> Node:
-    """The tree over one feature that asks as few questions as can be."""
+    """The tree over one feature with the smallest depth.
+
+    Parameters
+    ----------
+    feature : int
+        The feature.
+    cuts : ndarray
+        The thresholds, ascending.
+    leaves : ndarray
+        The values between them, one more.
+
+    Returns
+    -------
+    Leaf or TreeSplit
+        The tree.
+    """
     if not len(cuts):
         return Leaf(float(leaves[0]))
     middle = len(cuts) // 2
@@ -170,14 +342,40 @@ def balanced(feature: int, cuts: Vector, leaves: Vector) -> Node:
 
 
 def thresholds_of(node: Node) -> list[float]:
-    """All thresholds of a tree, ascending where it is over one feature."""
+    """All thresholds of a tree, ascending where it is over one feature.
+
+    Parameters
+    ----------
+    node : Leaf or TreeSplit
+        The tree.
+
+    Returns
+    -------
+    list of float
+        The thresholds.
+    """
     if isinstance(node, Leaf):
         return []
     return [*thresholds_of(node.left), node.threshold, *thresholds_of(node.right)]
 
 
 def score_trees(trees: Sequence[Node], X: Single, threshold: Callable[[float], Any] = np.float32) -> Single:
-    """The sum of trees as float32 engines take it, tree after tree; ``threshold`` is what an engine makes of one."""
+    """Sum trees in float32, tree after tree.
+
+    Parameters
+    ----------
+    trees : sequence of Leaf or TreeSplit
+        The trees.
+    X : ndarray of float32
+        The features.
+    threshold : callable, default=numpy.float32
+        What an engine makes of a threshold.
+
+    Returns
+    -------
+    ndarray of float32
+        The scores.
+    """
     total = np.zeros(len(X), dtype=np.float32)
     for tree in trees:
         own = np.empty(len(X), dtype=np.float32)
@@ -187,6 +385,7 @@ def score_trees(trees: Sequence[Node], X: Single, threshold: Callable[[float], A
 
 
 def _fill(node: Node, X: Single, rows: NDArray[np.int64], out: Single, threshold: Callable[[float], Any]) -> None:
+    """Write the values of a tree for some rows."""
     if isinstance(node, Leaf):
         out[rows] = np.float32(node.value)
         return

@@ -1,4 +1,8 @@
-"""Apache Solr's learning to rank module: a LinearModel, or a MultipleAdditiveTreesModel for a sum of steps."""
+"""Apache Solr's learning to rank module: a LinearModel, or a MultipleAdditiveTreesModel for a sum of steps.
+
+Solr adds 1e-6 to every threshold of a tree as it reads it. The thresholds in the file are lower by as much, or their
+feature is multiplied by a power of two, so that the tree in Solr has the thresholds of the ranker.
+"""
 
 import json
 import math
@@ -11,7 +15,7 @@ from numpy.typing import NDArray
 
 from rankwise.data.checks import Floats
 from rankwise.exports import single
-from rankwise.exports._base import Content, Target, Written
+from rankwise.exports._base import Content, Target, Written, json_text
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
 from rankwise.exports.single import Leaf, Node, TreeSplit, normalised, score_trees, single_trees, thresholds_of
 
@@ -29,7 +33,8 @@ class Solr(Target):
 
     Parameters
     ----------
-    store : the feature store that both belong to
+    store : str, default="rankwise"
+        The feature store that both belong to.
     """
 
     name = "solr"
@@ -39,6 +44,7 @@ class Solr(Target):
     store: str = "rankwise"
 
     def write(self, formula: Formula, called: str) -> Written:
+        """Write the model and the draft of the features."""
         part = _trees(formula) if isinstance(formula, StepSum) else _weights(formula)
         model = {
             "store": self.store,
@@ -64,9 +70,10 @@ class Solr(Target):
             "features.json takes every feature from a stored field of its name: say there how you really compute each",
             *part.notes,
         )
-        return Written({"model.json": _json(model), "features.json": _json(features)}, notes, part.dropped)
+        return Written({"model.json": json_text(model), "features.json": json_text(features)}, notes, part.dropped)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
+        """Score as Solr does, in float32."""
         model = json.loads(files["model.json"])
         listed = [entry["name"] for entry in model["features"]]
         rows = single.rounded_features(X)[:, [names.index(name) for name in listed]]
@@ -93,6 +100,7 @@ class _ModelKind:
 
 
 def _weights(formula: WeightedSum) -> _ModelKind:
+    """A weighted sum as a LinearModel."""
     own = normalised(formula, "Solr")
     features: list[dict[str, Any]] = []
     for place in own.used:
@@ -106,6 +114,7 @@ def _weights(formula: WeightedSum) -> _ModelKind:
 
 
 def _trees(formula: StepSum) -> _ModelKind:
+    """A sum of steps as a MultipleAdditiveTreesModel."""
     used = sorted(set(formula.feature.tolist())) or [0]
     features: list[dict[str, Any]] = [{"name": formula.names[place]} for place in used]
     trees, missed = [], 0
@@ -126,9 +135,19 @@ def _trees(formula: StepSum) -> _ModelKind:
 
 
 def before_slack(threshold: float) -> np.float32:
-    """The float32 that Solr's slack turns into ``threshold``, or else into the next above that can be met.
+    """The float32 that Solr's slack turns into ``threshold``, or else into the next above that can be reached.
 
     Above, because a feature that equals its threshold is likelier than one a last place away: it stays on its side.
+
+    Parameters
+    ----------
+    threshold : float
+        The threshold after the slack.
+
+    Returns
+    -------
+    float32
+        The threshold to write.
     """
     wanted = np.float32(threshold)
     around = [wanted - SLACK]
@@ -138,15 +157,36 @@ def before_slack(threshold: float) -> np.float32:
 
 
 def is_met(threshold: float) -> bool:
-    """Whether some float32 becomes this threshold by Solr's slack."""
+    """Whether some float32 becomes this threshold by Solr's slack.
+
+    Parameters
+    ----------
+    threshold : float
+        The threshold.
+
+    Returns
+    -------
+    bool
+        True where it can be reached exactly.
+    """
     return bool(before_slack(threshold) + SLACK == np.float32(threshold))
 
 
 def power_of_two(thresholds: list[float]) -> int:
-    """k for which all thresholds times 2^k can be met: 0 if they can as they are.
+    """The smallest k for which all thresholds times 2^k can be reached exactly: 0 if they can as they are.
 
-    From 64 on the slack is less than half a unit of the last place and changes nothing, and no power of two changes
-    the digits of a feature. One that overflows is beyond every threshold, as it was.
+    From 64 on the slack is less than half a unit of the last place and changes nothing, and no power of two changes the
+    digits of a feature. A feature that overflows is beyond every threshold, as it was.
+
+    Parameters
+    ----------
+    thresholds : list of float
+        The thresholds of one feature.
+
+    Returns
+    -------
+    int
+        The exponent.
     """
     sizes = [abs(one) for one in thresholds if one]
     if not sizes or all(map(is_met, thresholds)):
@@ -156,6 +196,7 @@ def power_of_two(thresholds: list[float]) -> int:
 
 
 def _drawn(node: Node, names: tuple[str, ...], power: int) -> dict[str, Any]:
+    """A tree as JSON."""
     if isinstance(node, Leaf):
         return {"value": repr(node.value)}
     return {
@@ -167,11 +208,8 @@ def _drawn(node: Node, names: tuple[str, ...], power: int) -> dict[str, Any]:
 
 
 def _read(node: dict[str, Any], listed: list[str]) -> Node:
+    """A tree from JSON."""
     if "feature" not in node:
         return Leaf(float(node["value"]))
     left, right = (_read(node[side], listed) for side in ("left", "right"))
     return TreeSplit(listed.index(node["feature"]), float(node["threshold"]), left, right)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

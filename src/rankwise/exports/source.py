@@ -1,4 +1,8 @@
-"""The ranker as a function of plain Python or C, which needs nothing else."""
+"""The ranker as a function in plain Python or C, without dependencies.
+
+The first section lists the names that a function in C cannot have: a function called ``log`` compiles, and then
+replaces the library's ``log`` in the whole program.
+"""
 
 import builtins
 import re
@@ -18,13 +22,9 @@ from rankwise.exports.formula import Formula, WeightedSum
 Vector = NDArray[np.float64]
 
 
-# ------------------------------------------------------------------------------------------------------------ c names
-# Names that a function of C cannot have: the language's words, what compilers define, and the standard library's.
-#
-# A function called ``log`` compiles, and then stands in for the library's ``log`` in the whole program.
+# -------------------------------------------------------------------------------------------------- names in C
 
-
-# Keywords of C89 to C23, and what compilers add to them outside of their strict modes.
+# Keywords of C89 to C23, and those that compilers add outside of their strict modes.
 _WORDS = (
     "alignas alignof asm auto bool break case char const constexpr continue default do double else enum extern "
     "false float for fortran goto if inline int long main nullptr register restrict return short signed sizeof "
@@ -62,16 +62,23 @@ _OTHERS = (
     "wcsstr wcstod wcstof wcstok wcstol wcstold wcstoll wcstombs wcstoul wcstoull wcsxfrm wctob wctomb wctrans "
     "wctype wmemchr wmemcmp wmemcpy wmemmove wmemset wprintf wscanf"
 )
-# What the systems that C programs run on put beside it, and every program uses without knowing.
+# Symbols of the systems that C programs run on, which every program uses.
 _SYSTEM = "alloca close end environ etext edata fork index j0 j1 jn link open pipe read select write y0 y1 yn"
-_LIBRARY = frozenset(name + kind for name in _MATHS.split() for kind in ("", "f", "l")) | {
-    *_OTHERS.split(),
-    *_SYSTEM.split(),
-}
+_LIBRARY = {name + kind for name in _MATHS.split() for kind in ("", "f", "l")}.union(_OTHERS.split(), _SYSTEM.split())
 
 
 def reason_against(name: str) -> str | None:
-    """Why a function of C cannot have this name, or None where it can.
+    """Why a function in C cannot have this name.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+
+    Returns
+    -------
+    str or None
+        The reason; None where the name is allowed.
 
     Examples
     --------
@@ -106,6 +113,7 @@ class Python(Target):
     arithmetic = "float64, run by Python"
 
     def write(self, formula: Formula, called: str) -> Written:
+        """Write the module."""
         _check_python_name(called)
         value = "v if v - v == 0.0 else 0.0" if formula.missing == "zero" else "v"
         if isinstance(formula, WeightedSum):
@@ -135,11 +143,11 @@ class Python(Target):
         return Written({f"{called}.py": text}, (_missing(formula),))
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
-        """Run in a namespace of its own; the text is the one that :meth:`write` made a moment ago."""
+        """Run the function in a namespace of its own; the text is the one that :meth:`write` has just made."""
         ((file, text),) = files.items()
-        buffer: dict[str, Any] = {"__builtins__": {"len": len, "zip": zip, "ValueError": ValueError}}
-        exec(text, buffer)
-        function = buffer[file.removesuffix(".py")]
+        namespace: dict[str, Any] = {"__builtins__": {"len": len, "zip": zip, "ValueError": ValueError}}
+        exec(text, namespace)
+        function = namespace[file.removesuffix(".py")]
         return np.array([function(row) for row in np.asarray(X, dtype=np.float64).tolist()], dtype=np.float64)
 
 
@@ -152,6 +160,7 @@ class C(Target):
     arithmetic = "float64, feature after feature (C without contraction)"
 
     def write(self, formula: Formula, called: str) -> Written:
+        """Write the source file."""
         reason = reason_against(called)
         if reason is not None:
             raise RankwiseError(f"{called!r:.60} cannot be the name of a function of C: {reason}")
@@ -189,7 +198,7 @@ class C(Target):
         return Written({f"{called}.c": text}, (_missing(formula),))
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
-        """The loop of the text over its own tables, without a compiler."""
+        """Run the loop of the text over its own tables, without a compiler."""
         ((file, content),) = files.items()
         called, text, rows = file.removesuffix(".c"), str(content), np.asarray(X, dtype=np.float64)
         if "v - v == 0.0" in text:
@@ -207,13 +216,24 @@ class C(Target):
 
 
 def c_text(name: str) -> str:
-    """A text of C: ASCII, every other byte of its UTF-8 by three octal digits, no trigraph."""
+    """A string literal of C: ASCII, every other byte of its UTF-8 by three octal digits, no trigraph.
+
+    Parameters
+    ----------
+    name : str
+        The text.
+
+    Returns
+    -------
+    str
+        The literal with its quotes.
+    """
     plain = set(range(32, 127)) - set(b'"\\?')
     return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in name.encode()) + '"'
 
 
 def _check_python_name(called: str) -> None:
-    """Refuse a name that Python, or the module that is written, uses for something else."""
+    """Raise an error for a name that Python, or the module that is written, uses for something else."""
     if not _IDENTIFIER.fullmatch(called):
         raise RankwiseError(f"the name of a function of Python is letters, digits and _: found {called!r:.60}")
     # a function called len would call itself in place of the built-in one
@@ -222,16 +242,19 @@ def _check_python_name(called: str) -> None:
 
 
 def _rows(values: Sequence[float] | NDArray[Any]) -> str:
+    """Values as the lines of a table."""
     listed = [value.item() if isinstance(value, np.generic) else value for value in values]
     return "".join(f"    {value!r},\n" for value in listed)
 
 
 def _table(text: str, name: str) -> list[float]:
+    """A table of the text, read back."""
     body = text.split(f" {name}[] = {{")[1].split("}")[0]
     return [float(word) for word in body.replace(",", " ").split()]
 
 
 def _missing(formula: Formula) -> str:
+    """The note about missing values."""
     if formula.missing == "zero":
         return "NaN and infinities count 0, as the ranker's missing='zero' has it"
     return "NaN is not looked for: a weighted sum with it is NaN, and it is above no threshold"

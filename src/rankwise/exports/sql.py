@@ -29,8 +29,10 @@ class SQL(Target):
 
     Parameters
     ----------
-    dialect : "standard" quotes names as "a" (PostgreSQL, SQLite, DuckDB, Oracle, BigQuery's ANSI mode), "mysql" as `a`
-    table : the table in the ``FROM`` clause
+    dialect : {"standard", "mysql"}, default="standard"
+        "standard" quotes names as "a" (PostgreSQL, SQLite, DuckDB, Oracle, BigQuery's ANSI mode), "mysql" as `a`.
+    table : str, default="documents"
+        The table in the ``FROM`` clause.
     """
 
     name = "sql"
@@ -41,6 +43,7 @@ class SQL(Target):
     table: str = "documents"
 
     def write(self, formula: Formula, called: str) -> Written:
+        """Write the query."""
         if self.dialect not in _QUOTES:
             raise RankwiseError(f"dialect is 'standard' or 'mysql': found {self.dialect!r:.40}")
         taken = next((name for name in formula.names if name.casefold() == called.casefold()), None)
@@ -56,7 +59,7 @@ class SQL(Target):
         return Written({"score.sql": select}, notes)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
-        """What SQLite makes of it, with the features in a table in memory."""
+        """Run the query in SQLite, with the features in a table in memory."""
         columns = ", ".join(f"{self._quoted(name)} REAL" for name in names)
         values = ", ".join("?" * len(names))
         base = sqlite3.connect(":memory:")
@@ -72,21 +75,24 @@ class SQL(Target):
         return np.array([np.nan if one is None else one for one in found], dtype=np.float64)
 
     def _quoted(self, name: str) -> str:
+        """A name in quotes."""
         sign = _QUOTES[self.dialect]
         if not name or not name.isprintable():
             raise RankwiseError(f"{name!r:.60} is no name that SQL knows: names are printable and not empty")
         return sign + name.replace(sign, 2 * sign) + sign
 
     def _column(self, formula: Formula, place: int) -> str:
+        """A column, with 0 for NULL where the ranker treats missing values so."""
         quoted = self._quoted(formula.names[place])
         return f"COALESCE({quoted}, 0)" if formula.missing == "zero" else quoted
 
     def _weights(self, formula: WeightedSum) -> list[str]:
+        """The terms of a weighted sum."""
         terms = [f"{number(formula.weight[place])} * {self._column(formula, place)}" for place in formula.used]
         return [*terms, number(formula.constant)] if formula.constant else terms
 
     def _steps(self, formula: StepSum) -> list[str]:
-        """One CASE a feature, from the highest threshold down."""
+        """One CASE per feature, from the highest threshold down."""
         terms = []
         for place, cuts, worth in formula.trees():
             column = self._column(formula, place)
@@ -100,7 +106,18 @@ class SQL(Target):
 
 
 def number(value: float) -> str:
-    """All digits, and an exponent, which makes it a floating point number in every dialect; in parentheses below 0."""
+    """A number with all digits, and an exponent, which makes it a floating point number in every dialect.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+
+    Returns
+    -------
+    str
+        The text, in parentheses below 0.
+    """
     digits, _, exponent = f"{float(value)!r}".partition("e")
     digits = re.sub(r"\.0$", "", digits)
     text = f"{digits}e{int(exponent or 0)}"
@@ -108,6 +125,7 @@ def number(value: float) -> str:
 
 
 def _sum(terms: Sequence[str], indent: str = "  ") -> str:
+    """The sum of the terms; a long one as the sum of two halves."""
     if len(terms) <= _FLAT:
         return f"{indent}(" + f"\n{indent} + ".join(terms) + ")"
     middle = len(terms) // 2

@@ -32,7 +32,8 @@ class Vespa(Target):
 
     Parameters
     ----------
-    rerank : how many documents of a node the second phase looks at
+    rerank : int, default=100
+        How many documents per node the second phase scores.
     """
 
     name = "vespa"
@@ -42,6 +43,7 @@ class Vespa(Target):
     rerank: int = 100
 
     def write(self, formula: Formula, called: str) -> Written:
+        """Write the rank profile."""
         if not _PLAIN.fullmatch(called):
             raise RankwiseError(f"the name of a rank profile is letters, digits and _: found {called!r:.60}")
         if called in _PROFILES:
@@ -85,6 +87,7 @@ class Vespa(Target):
         return Written({f"{called}.profile": text + "\n"}, notes)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
+        """Score as Vespa does, term after term."""
         (text,) = files.values()
         body = str(text).split("expression {\n")[1].split("\n        }")[0]
         place_of = {rank_feature(name): place for place, name in enumerate(names)}
@@ -101,7 +104,18 @@ class Vespa(Target):
 
 
 def rank_feature(name: str) -> str:
-    """How Vespa calls a feature; what cannot be one is refused, for the name becomes part of an expression."""
+    """The name of a feature in Vespa; an invalid one raises an error, because the name becomes part of an expression.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+
+    Returns
+    -------
+    str
+        The rank feature.
+    """
     if _PLAIN.fullmatch(name):
         return f"attribute({name})"
     if _RANK_FEATURE.fullmatch(name):
@@ -113,4 +127,5 @@ def rank_feature(name: str) -> str:
 
 
 def _number(value: float) -> str:
+    """A number with all digits."""
     return repr(float(value))

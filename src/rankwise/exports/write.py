@@ -1,4 +1,4 @@
-"""``export``: a fitted ranker for a search engine, a database or a program, with a proof that it ranks the same."""
+""":func:`export`: a fitted ranker for a search engine, a database or a program, with evidence that it ranks the same."""
 
 import difflib
 import os
@@ -29,22 +29,37 @@ def export(
 
     Parameters
     ----------
-    model : a fitted ranker, or scikit-learn's pipeline of a :class:`~rankwise.Scaler` and a ranker
-    to : "ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python" or "c"; or a target with
-        its options
-    path : where to write at once; else :meth:`Export.write`
-    called : the model's name in the engine, the function's or the column's; one that the language or the engine uses
-        for something else raises a clear error
-    sample : lists with raw features, on which the engine's arithmetic is compared with the ranker's
-    feature_names : one a feature, as the engine calls them; None: the ranker's, or f1, f2, ...
-    scaling : the fitted :class:`~rankwise.Scaler` through which the ranker sees raw features; "none": the engine gets
-        features that are scaled already; None: what the ranker or the sample says
-    shift : added to every score; "sample": as much as lifts every score of the sample to 0 or above
-    options : of the target, such as ``store=`` for Solr
+    model : Ranker or Pipeline
+        A fitted ranker, or scikit-learn's pipeline of a :class:`~rankwise.Scaler` and a ranker.
+    to : str or Target
+        "ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python" or "c"; or a target with its
+        options.
+    path : str or path-like, default=None
+        Where to write at once; otherwise use :meth:`Export.write`.
+    called : str, default="rankwise"
+        The name of the model in the engine, of the function or of the column; a name that the language or the engine
+        uses for something else raises a clear error.
+    sample : Queries, default=None
+        Queries with raw features, on which the engine's arithmetic is compared with the ranker's.
+    feature_names : sequence of str, default=None
+        The names of the features in the engine; None takes the ranker's, or f1, f2, ...
+    scaling : Scaler or "none", default=None
+        The fitted :class:`~rankwise.Scaler` through which the ranker sees raw features; "none" where the engine gets
+        features that are scaled already; None takes what the ranker or the sample says.
+    shift : float or "sample", default=0.0
+        A constant added to every score; "sample" takes as much as lifts every score of the sample to 0 or above.
+    **options : dict
+        Options of the target, such as ``store=`` for Solr.
 
     Returns
     -------
-    export : its files, notes and parity
+    Export
+        Files, notes and parity.
+
+    Raises
+    ------
+    RankwiseError
+        If the target is unknown, or cannot express the ranker.
 
     Examples
     --------
@@ -88,6 +103,7 @@ def export(
 
 
 def _target(to: str | Target, options: dict[str, Any]) -> Target:
+    """The target, with its options checked."""
     if isinstance(to, Target):
         return replace(to, **options) if options else to
     kind = targets().get(str(to).lower())
@@ -104,6 +120,7 @@ def _target(to: str | Target, options: dict[str, Any]) -> Target:
 
 
 def _shift(shift: Any, scores: Any) -> float:
+    """The constant to add."""
     if isinstance(shift, str):
         if shift != "sample":
             raise RankwiseError(f"shift is a number or 'sample': found {shift!r:.40}")

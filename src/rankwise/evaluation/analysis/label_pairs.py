@@ -93,7 +93,7 @@ def label_pair_errors(
     how: How = "bootstrap",
     random_state: int | np.random.Generator = 0,
 ) -> "LabelPairErrors":
-    """The share of document pairs that each ranker inverts, by their labels: do errors concern the top of the lists?
+    """The share of document pairs that each ranker inverts, by labels: it shows whether errors concern the top.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class LabelPairErrors(PlottedTable):
 def _count(
     queries: Queries, scores: NDArray[np.float64], grade: NDArray[np.int64], n_jobs: int | None
 ) -> tuple[NDArray[np.int64], ...]:
-    """The four counts of :func:`count_pairs` over all queries; whole numbers, so the order of addition has no effect."""
+    """The four counts of :func:`count_pairs` over all queries; they are integers, so no order of addition matters."""
     from rankwise._kernels.pairs import count_pairs
     from rankwise._kernels.ragged import order_lists
 

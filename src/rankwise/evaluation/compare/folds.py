@@ -220,7 +220,7 @@ def _part(fold: Any, number: int) -> FoldPart:
 
 
 def _refuse_shared(parts: Sequence[FoldPart]) -> None:
-    """Raise an error where a query is in two parts of a fold or tested twice: results would look surer than they are."""
+    """Raise an error where a query is in two parts of a fold or tested twice, which would bias the results."""
     tested: dict[Any, int] = {}
     for number, part in enumerate(parts, start=1):
         seen: dict[Any, str] = {}

@@ -1,4 +1,4 @@
-"""Paired tests over values per query: is one ranking better than another, or is the difference due to chance?
+"""Paired tests over values per query: whether one ranking is better than another beyond chance.
 
 :func:`paired_test` runs Fisher's randomisation test, Student's t test, Wilcoxon's signed-rank test or the sign test.
 With up to 30 differences the randomisation and Wilcoxon tests are exact.
