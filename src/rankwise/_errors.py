@@ -54,18 +54,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def in_one_line(error: BaseException) -> str:
-    """Shorten the message of a foreign error to one line, to be used inside a sentence; an empty one becomes its type.
-
-    Parameters
-    ----------
-    error : BaseException
-        The foreign error.
-
-    Returns
-    -------
-    str
-        At most 200 characters.
-    """
+    """Shorten the message of a foreign error to one line, to be used inside a sentence; an empty one becomes its type."""
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 

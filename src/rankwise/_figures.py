@@ -68,13 +68,7 @@ _one_at_a_time = RLock()  # matplotlib keeps its settings in one place for all t
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Context manager: everything drawn inside has the package's style; the caller's settings are restored at the end.
-
-    Yields
-    ------
-    None
-        Nothing; draw inside the block.
-    """
+    """Context manager: everything drawn inside has the package's style; the caller's settings are restored at the end."""
     matplotlib = require("matplotlib")
     with _one_at_a_time, matplotlib.rc_context():
         matplotlib.rcdefaults()

@@ -20,13 +20,7 @@ _REMEMBERED = 600.0
 
 
 def on_terminal() -> bool:
-    """Tell whether standard error is a terminal that can redraw a line.
-
-    Returns
-    -------
-    bool
-        False for files, pipes, closed streams and dumb terminals.
-    """
+    """Tell whether standard error is a terminal that can redraw a line."""
     stream = sys.stderr
     try:
         return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"

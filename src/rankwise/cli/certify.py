@@ -115,13 +115,7 @@ def _plan(asked: dict[str, Any], as_json: bool) -> None:
 
 
 def show(certificate: Any) -> None:
-    """Print the table of a certificate and its notes.
-
-    Parameters
-    ----------
-    certificate : Certificate
-        The certificate.
-    """
+    """Print the table of a certificate and its notes."""
     from rich.console import Console
 
     console = Console(highlight=False)

@@ -147,7 +147,7 @@ def _as_typed() -> str:
 
 
 def _league(found: "Comparison") -> "Table":
-    """The results, best first, in columns that fit into 80: the first measure with its interval, the others with marks."""
+    """The results, best first, in 80 columns: the first measure with its interval, the others with marks."""
     from rankwise._tables import Table
 
     first, *others = found.titles

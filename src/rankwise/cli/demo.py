@@ -111,31 +111,14 @@ class Demonstration:
         return self.train, self.validation, self.test
 
     def winner(self, found: "Comparison") -> str:
-        """The best ranker of this package by the first measure.
-
-        Parameters
-        ----------
-        found : Comparison
-            The comparison.
-
-        Returns
-        -------
-        str
-            The name of the ranker.
-        """
+        """The best ranker of this package by the first measure."""
         from rankwise.rankers._base import Ranker
 
         own = [name for name in found.table()["ranker"].tolist() if isinstance(found.models[name][0], Ranker)]
         return str(own[0])
 
     def write(self, found: "Comparison") -> None:
-        """Write the data as LETOR text, the winner, and the report where its packages are installed.
-
-        Parameters
-        ----------
-        found : Comparison
-            The comparison.
-        """
+        """Write the data as LETOR text, the winner, and the report where its packages are installed."""
         from rankwise.data.letor.write import write_letor
         from rankwise.report.page import write_report
 
@@ -149,28 +132,11 @@ class Demonstration:
             self.lacking = str(error)
 
     def certificate(self, found: "Comparison") -> Any:
-        """Certify the winner by the test part, which was used for neither training nor model selection.
-
-        Parameters
-        ----------
-        found : Comparison
-            The comparison.
-
-        Returns
-        -------
-        Certificate
-            The certificate.
-        """
+        """Certify the winner by the test part, which was used for neither training nor model selection."""
         return found.models[self.winner(found)][0].certificate(self.train, self.test)
 
     def next_commands(self) -> list[str]:
-        """Commands that run as they are.
-
-        Returns
-        -------
-        list of str
-            The commands.
-        """
+        """Commands that run as they are."""
         folder = self.folder
         model, train, test = (shlex.quote(str(folder / name)) for name in ("winner.rankwise", "train.txt", "test.txt"))
         return [
@@ -236,13 +202,7 @@ _APART = ("RankSVM", "RankBoost", "MaxPairRanker", "SLAMRanker")
 
 
 def compile_for(names: Sequence[str]) -> None:
-    """Compile what these rankers need, some of them in a second process: one process compiles one function at a time.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The names of the rankers.
-    """
+    """Compile what these rankers need, some of them in a second process: one process compiles one function at a time."""
     from rankwise._progress import progress
 
     apart = [name for name in names if name in _APART]
@@ -260,13 +220,7 @@ def compile_for(names: Sequence[str]) -> None:
 
 
 def learn_tiny(names: Sequence[str]) -> None:
-    """Run every step of a comparison on data that take no time.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The names of the rankers.
-    """
+    """Run every step of a comparison on data that take no time."""
     from rankwise._api import compare
     from rankwise.data.folds import split
     from rankwise.data.synthetic.lists import make_lists

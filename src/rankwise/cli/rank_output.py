@@ -90,19 +90,7 @@ def form_of(out: Path | None, to: Form | None, as_json: bool) -> Form:
 
 
 class Order(NamedTuple):
-    """Documents in ranked order, query after query.
-
-    Attributes
-    ----------
-    qid : list
-        Query ids.
-    docid : list
-        Document ids.
-    rank : list of int
-        Ranks, from 1.
-    score : list of float
-        Scores.
-    """
+    """Documents in ranked order, query after query."""
 
     qid: list[Any]
     docid: list[Any]
@@ -111,20 +99,7 @@ class Order(NamedTuple):
 
 
 def ranked(block: Ranked, top: int | None) -> Order:
-    """The documents of a block in ranked order; documents without ids are named by their row in the input.
-
-    Parameters
-    ----------
-    block : Ranked
-        The block.
-    top : int or None
-        Only so many documents per query.
-
-    Returns
-    -------
-    Order
-        The documents.
-    """
+    """The documents of a block in ranked order; documents without ids are named by their row in the input."""
     queries, scores, _ = block
     rows, query, place = placed(block, top)
     names = queries.names()
@@ -160,13 +135,7 @@ class Output(ABC):
 
     @abstractmethod
     def write(self, block: Ranked) -> None:
-        """Write the documents of a block.
-
-        Parameters
-        ----------
-        block : Ranked
-            The block.
-        """
+        """Write the documents of a block."""
 
 
 class _Delimited(Output):
@@ -338,17 +307,7 @@ def _word(value: Any, what: str) -> str:
 
 
 class Placed(NamedTuple):
-    """Documents in ranked order, query after query.
-
-    Attributes
-    ----------
-    rows : ndarray of int64
-        Their rows in the block.
-    query : ndarray of int64
-        Their queries.
-    place : ndarray of int64
-        Their positions in the query, from 0.
-    """
+    """Documents in ranked order, query after query."""
 
     rows: Places
     query: Places
@@ -356,20 +315,7 @@ class Placed(NamedTuple):
 
 
 def placed(block: Ranked, top: int | None) -> Placed:
-    """The documents of a block in ranked order; equal scores keep the order of the input.
-
-    Parameters
-    ----------
-    block : Ranked
-        The block.
-    top : int or None
-        Only so many documents per query.
-
-    Returns
-    -------
-    Placed
-        Rows, queries and positions.
-    """
+    """The documents of a block in ranked order; equal scores keep the order of the input."""
     queries, scores, _ = block
     owner = queries.query_of_row
     rows = np.lexsort((-scores, owner))  # stable
@@ -379,20 +325,7 @@ def placed(block: Ranked, top: int | None) -> Placed:
 
 
 def numbers_of(block: Ranked, by_place: bool) -> Places:
-    """Numbers for documents without ids: their row in the input, or their position in the query; both from 0.
-
-    Parameters
-    ----------
-    block : Ranked
-        The block.
-    by_place : bool
-        Whether the position in the query is taken.
-
-    Returns
-    -------
-    ndarray of int64
-        One number per row.
-    """
+    """Numbers for documents without ids: their row in the input, or their position in the query; both from 0."""
     queries, scores, before = block
     if not by_place:
         return np.arange(len(scores)) + before
@@ -438,18 +371,7 @@ def lines(block: Ranked, top: int | None, behind: tuple[str, str, str, str], by_
 
 
 def score_lines(scores: NDArray[np.float64]) -> str:
-    """One score per line, in the order of the rows.
-
-    Parameters
-    ----------
-    scores : ndarray
-        The scores.
-
-    Returns
-    -------
-    str
-        The lines.
-    """
+    """One score per line, in the order of the rows."""
     from rankwise._kernels.text.written import put_column
 
     return bytes(put_column(*score_texts(scores))).decode("ascii")

@@ -60,22 +60,7 @@ def open_pair(
 
 
 def open_judged(judged: Path, scores: Any) -> tuple[Queries, Any]:
-    """Read judged queries from a file, and the scores, too, where they are a file.
-
-    Parameters
-    ----------
-    judged : str or path-like
-        The file of judged queries.
-    scores : str, path-like or object
-        A file of scores, or anything else, which is returned as it is.
-
-    Returns
-    -------
-    queries : Queries
-        The judged queries.
-    scores : object
-        The scores.
-    """
+    """Read judged queries from a file, and the scores, too, where they are a file."""
     if isinstance(scores, (str, os.PathLike)):
         return open_pair(judged, scores)
     return read_any(judged), scores

@@ -72,34 +72,12 @@ def simulate(
 
 
 def total_rounds(stream: Stream) -> int:
-    """Number of rounds that :func:`simulate` takes, tuning included.
-
-    Parameters
-    ----------
-    stream : Stream
-        The stream.
-
-    Returns
-    -------
-    int
-        The number of rounds.
-    """
+    """Number of rounds that :func:`simulate` takes, tuning included."""
     return 3 * stream.n_queries + len(GRID) * _tuning_stream(stream).n_queries
 
 
 def reading_rounds(rounds: int) -> list[int]:
-    """Rounds at equal steps of the logarithm, the powers of ten and the last round among them.
-
-    Parameters
-    ----------
-    rounds : int
-        The last round.
-
-    Returns
-    -------
-    list of int
-        The rounds, ascending.
-    """
+    """Rounds at equal steps of the logarithm, the powers of ten and the last round among them."""
     steps = np.unique(np.geomspace(1, rounds, _POINTS).round().astype(np.int64)).tolist()
     tens = [10**power for power in range(20) if 10**power <= rounds]
     return sorted({*steps, *tens, rounds})

@@ -208,16 +208,5 @@ def targets() -> dict[str, type[Target]]:
 
 
 def json_text(value: Any) -> str:
-    """Write plain values as indented JSON with a final line feed.
-
-    Parameters
-    ----------
-    value : object
-        Plain values.
-
-    Returns
-    -------
-    str
-        The text.
-    """
+    """Write plain values as indented JSON with a final line feed."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

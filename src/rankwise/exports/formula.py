@@ -58,13 +58,7 @@ class WeightedSum:
 
     @one_blas_thread()
     def raw(self) -> "WeightedSum":
-        """The same sum with the scaling folded into weights and constant.
-
-        Returns
-        -------
-        WeightedSum
-            The sum over raw features.
-        """
+        """The same sum with the scaling folded into weights and constant."""
         if self.center is None or self.scale is None:
             return self
         weight = self.weight / self.scale
@@ -103,13 +97,7 @@ class StepSum:
     missing: checks.Missing = "error"
 
     def trees(self) -> list[tuple[int, Vector, Vector]]:
-        """Join the steps of each feature.
-
-        Returns
-        -------
-        list of tuple
-            (feature, thresholds ascending, value of each bin between them) of every feature in use.
-        """
+        """Join the steps of each feature."""
         scorer = StepScorer.of(Table({"feature": self.feature, "threshold": self.threshold, "alpha": self.alpha}))
         found = []
         for number, feature in enumerate(scorer.feature.tolist()):
@@ -301,20 +289,7 @@ def on_raw_features(
 
 
 def last_not_above(rising: Callable[[Vector], Vector], bound: Vector) -> Vector:
-    """For each bound the largest finite x with rising(x) <= bound.
-
-    Parameters
-    ----------
-    rising : callable
-        A function that never falls.
-    bound : ndarray
-        The bounds.
-
-    Returns
-    -------
-    ndarray
-        The arguments; the lowest float64 where even that is above the bound.
-    """
+    """For each bound the largest finite x with rising(x) <= bound."""
     most = np.finfo(np.float64).max
     low, high = (_place(np.full(bound.shape, end)) for end in (-most, most))
     while (low < high).any():

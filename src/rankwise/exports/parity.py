@@ -87,13 +87,7 @@ class Parity:
         return Table({"what": [name.replace("_", " ") for name in self.to_dict()], "value": list(_shown(self))})
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert to plain values.
-
-        Returns
-        -------
-        dict
-            The numbers by name.
-        """
+        """Convert to plain values."""
         return asdict(self)
 
     def __repr__(self) -> str:

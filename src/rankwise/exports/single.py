@@ -30,23 +30,7 @@ Single = NDArray[np.float32]
 def as_single(values: Vector, names: Sequence[str], what: str, engine: str, added: bool = False) -> Single:
     """Round values to float32; a value that float32 cannot hold raises an error with the name of its feature.
 
-    Parameters
-    ----------
-    values : ndarray
-        The values.
-    names : sequence of str
-        The names of their features.
-    what : str
-        What they are, for the message.
-    engine : str
-        The engine, for the message.
-    added : bool, default=False
-        Whether they are terms of a sum and not factors, so that one too small to differ from 0 may be 0.
-
-    Returns
-    -------
-    ndarray of float32
-        The rounded values.
+    With ``added`` the values are terms of a sum and not factors, so that one too small to differ from 0 may be 0.
     """
     with np.errstate(over="ignore", under="ignore"):
         rounded = values.astype(np.float32)
@@ -61,22 +45,7 @@ def as_single(values: Vector, names: Sequence[str], what: str, engine: str, adde
 
 
 def below(threshold: Vector, names: Sequence[str], engine: str) -> Single:
-    """The largest float32 that is not above each threshold: x > t is the same for either, for every float32 x.
-
-    Parameters
-    ----------
-    threshold : ndarray
-        The thresholds.
-    names : sequence of str
-        The names of their features.
-    engine : str
-        The engine, for messages.
-
-    Returns
-    -------
-    ndarray of float32
-        The thresholds.
-    """
+    """The largest float32 that is not above each threshold: x > t is the same for either, for every float32 x."""
     with np.errstate(over="ignore"):
         rounded = threshold.astype(np.float32)
     lower = np.where(rounded > threshold, np.nextafter(rounded, np.float32(-np.inf)), rounded).astype(np.float32)
@@ -90,37 +59,13 @@ def below(threshold: Vector, names: Sequence[str], engine: str) -> Single:
 
 
 def rounded_features(X: Floats) -> Single:
-    """Round features to float32, as an engine of single precision holds them.
-
-    Parameters
-    ----------
-    X : array
-        The features.
-
-    Returns
-    -------
-    ndarray of float32
-        The rounded features.
-    """
+    """Round features to float32, as an engine of single precision holds them."""
     with np.errstate(over="ignore"):
         return np.asarray(X).astype(np.float32)
 
 
 def dot(X: Single, weight: Single) -> Single:
-    """Weighted sums in float32, feature after feature.
-
-    Parameters
-    ----------
-    X : ndarray of float32, shape (n_documents, n_features)
-        The features.
-    weight : ndarray of float32
-        The weights.
-
-    Returns
-    -------
-    ndarray of float32
-        The sums.
-    """
+    """Weighted sums in float32, feature after feature."""
     total = np.zeros(len(X), dtype=np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         for place, own in enumerate(weight):
@@ -129,22 +74,7 @@ def dot(X: Single, weight: Single) -> Single:
 
 
 def scaled(column: Single, center: Any, scale: Any) -> Single:
-    """(x - center) / scale in float32.
-
-    Parameters
-    ----------
-    column : ndarray of float32
-        The feature.
-    center : float
-        What is subtracted.
-    scale : float
-        What the difference is divided by.
-
-    Returns
-    -------
-    ndarray of float32
-        The scaled feature.
-    """
+    """(x - center) / scale in float32."""
     with np.errstate(over="ignore"):
         return np.asarray((column - np.float32(center)) / np.float32(scale), dtype=np.float32)
 
@@ -180,18 +110,7 @@ class Normalised:
     note: str
 
     def weights(self, names: tuple[str, ...]) -> dict[str, float]:
-        """The weights by the names of the features.
-
-        Parameters
-        ----------
-        names : tuple of str
-            The names of all features.
-
-        Returns
-        -------
-        dict of str to float
-            The weights.
-        """
+        """The weights by the names of the features."""
         return {names[place]: self.weight[place] for place in self.used}
 
 
@@ -250,13 +169,7 @@ def normalised(formula: WeightedSum, engine: str) -> Normalised:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A leaf of a tree.
-
-    Attributes
-    ----------
-    value : float
-        What the tree gives there.
-    """
+    """A leaf of a tree."""
 
     value: float
 
@@ -317,22 +230,7 @@ def single_trees(formula: StepSum, engine: str) -> list[Node]:
 
 
 def balanced(feature: int, cuts: Vector, leaves: Vector) -> Node:
-    """The tree over one feature with the smallest depth.
-
-    Parameters
-    ----------
-    feature : int
-        The feature.
-    cuts : ndarray
-        The thresholds, ascending.
-    leaves : ndarray
-        The values between them, one more.
-
-    Returns
-    -------
-    Leaf or TreeSplit
-        The tree.
-    """
+    """The tree over one feature with the smallest depth."""
     if not len(cuts):
         return Leaf(float(leaves[0]))
     middle = len(cuts) // 2
@@ -342,40 +240,14 @@ def balanced(feature: int, cuts: Vector, leaves: Vector) -> Node:
 
 
 def thresholds_of(node: Node) -> list[float]:
-    """All thresholds of a tree, ascending where it is over one feature.
-
-    Parameters
-    ----------
-    node : Leaf or TreeSplit
-        The tree.
-
-    Returns
-    -------
-    list of float
-        The thresholds.
-    """
+    """All thresholds of a tree, ascending where it is over one feature."""
     if isinstance(node, Leaf):
         return []
     return [*thresholds_of(node.left), node.threshold, *thresholds_of(node.right)]
 
 
 def score_trees(trees: Sequence[Node], X: Single, threshold: Callable[[float], Any] = np.float32) -> Single:
-    """Sum trees in float32, tree after tree.
-
-    Parameters
-    ----------
-    trees : sequence of Leaf or TreeSplit
-        The trees.
-    X : ndarray of float32
-        The features.
-    threshold : callable, default=numpy.float32
-        What an engine makes of a threshold.
-
-    Returns
-    -------
-    ndarray of float32
-        The scores.
-    """
+    """Sum trees in float32, tree after tree; ``threshold`` is what an engine makes of a threshold."""
     total = np.zeros(len(X), dtype=np.float32)
     for tree in trees:
         own = np.empty(len(X), dtype=np.float32)

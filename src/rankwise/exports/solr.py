@@ -138,16 +138,6 @@ def before_slack(threshold: float) -> np.float32:
     """The float32 that Solr's slack turns into ``threshold``, or else into the next above that can be reached.
 
     Above, because a feature that equals its threshold is likelier than one a last place away: it stays on its side.
-
-    Parameters
-    ----------
-    threshold : float
-        The threshold after the slack.
-
-    Returns
-    -------
-    float32
-        The threshold to write.
     """
     wanted = np.float32(threshold)
     around = [wanted - SLACK]
@@ -157,18 +147,7 @@ def before_slack(threshold: float) -> np.float32:
 
 
 def is_met(threshold: float) -> bool:
-    """Whether some float32 becomes this threshold by Solr's slack.
-
-    Parameters
-    ----------
-    threshold : float
-        The threshold.
-
-    Returns
-    -------
-    bool
-        True where it can be reached exactly.
-    """
+    """Whether some float32 becomes this threshold by Solr's slack."""
     return bool(before_slack(threshold) + SLACK == np.float32(threshold))
 
 
@@ -177,16 +156,6 @@ def power_of_two(thresholds: list[float]) -> int:
 
     From 64 on the slack is less than half a unit of the last place and changes nothing, and no power of two changes the
     digits of a feature. A feature that overflows is beyond every threshold, as it was.
-
-    Parameters
-    ----------
-    thresholds : list of float
-        The thresholds of one feature.
-
-    Returns
-    -------
-    int
-        The exponent.
     """
     sizes = [abs(one) for one in thresholds if one]
     if not sizes or all(map(is_met, thresholds)):

@@ -216,18 +216,7 @@ class C(Target):
 
 
 def c_text(name: str) -> str:
-    """A string literal of C: ASCII, every other byte of its UTF-8 by three octal digits, no trigraph.
-
-    Parameters
-    ----------
-    name : str
-        The text.
-
-    Returns
-    -------
-    str
-        The literal with its quotes.
-    """
+    """A string literal of C: ASCII, every other byte of its UTF-8 by three octal digits, no trigraph."""
     plain = set(range(32, 127)) - set(b'"\\?')
     return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in name.encode()) + '"'
 

@@ -106,18 +106,7 @@ class SQL(Target):
 
 
 def number(value: float) -> str:
-    """A number with all digits, and an exponent, which makes it a floating point number in every dialect.
-
-    Parameters
-    ----------
-    value : float
-        The number.
-
-    Returns
-    -------
-    str
-        The text, in parentheses below 0.
-    """
+    """A number with all digits, and an exponent, which makes it a floating point number in every dialect."""
     digits, _, exponent = f"{float(value)!r}".partition("e")
     digits = re.sub(r"\.0$", "", digits)
     text = f"{digits}e{int(exponent or 0)}"

@@ -104,18 +104,7 @@ class Vespa(Target):
 
 
 def rank_feature(name: str) -> str:
-    """The name of a feature in Vespa; an invalid one raises an error, because the name becomes part of an expression.
-
-    Parameters
-    ----------
-    name : str
-        The name.
-
-    Returns
-    -------
-    str
-        The rank feature.
-    """
+    """The name of a feature in Vespa; an invalid one raises an error, because the name becomes part of an expression."""
     if _PLAIN.fullmatch(name):
         return f"attribute({name})"
     if _RANK_FEATURE.fullmatch(name):

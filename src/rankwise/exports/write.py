@@ -1,4 +1,4 @@
-""":func:`export`: a fitted ranker for a search engine, a database or a program, with evidence that it ranks the same."""
+"""Write a fitted ranker for a search engine, a database or a program, with evidence that it ranks the same."""
 
 import difflib
 import os

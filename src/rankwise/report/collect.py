@@ -32,34 +32,12 @@ _MARGIN = 0.06  # of the width of a drawn interval, on either side
 
 
 def league(comparison: Comparison) -> list[dict[str, Any]]:
-    """One table per measure, best first.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison.
-
-    Returns
-    -------
-    list of dict
-        For each measure its rows, with positions of dots and whiskers.
-    """
+    """One table per measure, best first."""
     return [_table(comparison, title) for title in comparison.titles]
 
 
 def in_short(comparison: Comparison) -> list[str]:
-    """The main results in sentences.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison.
-
-    Returns
-    -------
-    list of str
-        One or two sentences.
-    """
+    """The main results in sentences."""
     title, level = comparison.titles[0], f"{comparison.level:.0%}"
     rows = [row for row in _table(comparison, title)["rows"] if row["mean"] is not None]
     if not rows:
@@ -140,18 +118,7 @@ GROUPINGS = {"documents": "documents per query", "relevant": "relevant documents
 
 
 def label_pairs(comparison: Comparison) -> dict[str, Any]:
-    """The share of pairs that each ranker inverts, by labels, with its interval.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison.
-
-    Returns
-    -------
-    dict
-        Pairs, counts, and shares by ranker; a note where there are too many labels.
-    """
+    """The share of pairs that each ranker inverts, by labels, with its interval."""
     options: dict[str, Any] = {"level": comparison.level, "random_state": comparison.about["random_state"]}
     try:
         table = label_pair_errors(comparison.queries, comparison.scores, **options)
@@ -167,18 +134,7 @@ def label_pairs(comparison: Comparison) -> dict[str, Any]:
 
 
 def groups(comparison: Comparison) -> list[dict[str, Any]]:
-    """The mean difference to the baseline of the first measure, by kind of query, with its interval.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison.
-
-    Returns
-    -------
-    list of dict
-        One for each way of grouping.
-    """
+    """The mean difference to the baseline of the first measure, by kind of query, with its interval."""
     title = comparison.titles[0]
     base = comparison.results[comparison.baseline][title]
     rel = comparison.about["conventions"]["rel"]
@@ -216,18 +172,7 @@ _MET = {True: "met", None: "assumed", False: "not met"}
 
 
 def certificates(comparison: Comparison) -> list[dict[str, Any]]:
-    """The certificate of each ranker for the first fold: its own where it can give one, otherwise that of its scores.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison.
-
-    Returns
-    -------
-    list of dict
-        One certificate per ranker; where there is none, a note says why.
-    """
+    """The certificate of each ranker for the first fold: its own where it can give one, otherwise that of its scores."""
     found: list[dict[str, Any]] = []
     for name in comparison.rankers:
         model = comparison.models[name][0]

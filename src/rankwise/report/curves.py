@@ -27,18 +27,7 @@ _MEASURED = ("train", "validation")
 
 
 def cutoffs(comparison: Comparison) -> list[dict[str, Any]]:
-    """nDCG@k and P@k for k = 1..20.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison.
-
-    Returns
-    -------
-    list of dict
-        One for each family of measures; a note where the convention or the labels do not allow it.
-    """
+    """nDCG@k and P@k for k = 1..20."""
     found: list[dict[str, Any]] = []
     for family in _FAMILIES:
         measures = [f"{family}@{k}" for k in CUTOFFS]
@@ -55,18 +44,7 @@ def cutoffs(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def histories(comparison: Comparison) -> list[dict[str, Any]]:
-    """The training history of each ranker that keeps one, in every fold.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison.
-
-    Returns
-    -------
-    list of dict
-        For each such ranker what is drawn against what.
-    """
+    """The training history of each ranker that keeps one, in every fold."""
     found = []
     for name, models in comparison.models.items():
         accounts = [(fold, _account(model)) for fold, model in enumerate(models, start=1)]
@@ -154,16 +132,6 @@ def weights(comparison: Comparison) -> dict[str, Any]:
 
     :math:`s_f` is the standard deviation of feature f within queries. The mean, smallest and largest value over folds
     are given for the features with the largest weight in any ranker.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison.
-
-    Returns
-    -------
-    dict
-        Features, and weights by ranker.
     """
     spread = _spread_within(_sample(comparison)[0])
     found = {}
@@ -191,18 +159,7 @@ def weights(comparison: Comparison) -> dict[str, Any]:
 
 
 def importance(comparison: Comparison) -> dict[str, Any]:
-    """The loss of the first measure when a feature is shuffled within queries, each fold with its own model.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison.
-
-    Returns
-    -------
-    dict
-        The largest losses by ranker, and the size of the sample.
-    """
+    """The loss of the first measure when a feature is shuffled within queries, each fold with its own model."""
     sample, chosen = _sample(comparison)
     measure = comparison.results[comparison.baseline].measures[0]
     conventions = comparison.about["conventions"]

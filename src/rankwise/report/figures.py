@@ -41,20 +41,7 @@ def figures(found: dict[str, Any]) -> dict[str, Figure]:
 
 
 def cutoff_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
-    """One line per ranker against the cutoff.
-
-    Parameters
-    ----------
-    found : dict
-        The collected numbers of one family of measures.
-    rankers : list of str
-        All rankers, whose order decides the colours.
-
-    Returns
-    -------
-    dict
-        The figure.
-    """
+    """One line per ranker against the cutoff."""
     data = [
         {
             "type": "scatter",
@@ -77,18 +64,7 @@ def cutoff_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
 
 
 def history_figure(found: dict[str, Any]) -> Figure:
-    """The training history of one ranker: one colour per line, the folds on top of each other.
-
-    Parameters
-    ----------
-    found : dict
-        The collected numbers.
-
-    Returns
-    -------
-    dict
-        The figure.
-    """
+    """The training history of one ranker: one colour per line, the folds on top of each other."""
     data = []
     for place, line in enumerate(found["lines"]):
         for number, fold in enumerate(found["folds"]):
@@ -116,18 +92,7 @@ def history_figure(found: dict[str, Any]) -> Figure:
 
 
 def weight_figure(found: dict[str, Any]) -> Figure:
-    """A heat map of weights, rankers by features.
-
-    Parameters
-    ----------
-    found : dict
-        The collected numbers.
-
-    Returns
-    -------
-    dict
-        The figure.
-    """
+    """A heat map of weights, rankers by features."""
     rankers = found["rankers"]
     if not rankers or not found["features"]:
         return {"data": [], "layout": {}, "height": 0}
@@ -158,20 +123,7 @@ def weight_figure(found: dict[str, Any]) -> Figure:
 
 
 def importance_figure(found: dict[str, Any], place: int) -> Figure:
-    """The losses by shuffling: a dot and a whisker per feature.
-
-    Parameters
-    ----------
-    found : dict
-        The collected numbers of one ranker.
-    place : int
-        The index of the ranker, which decides the colour.
-
-    Returns
-    -------
-    dict
-        The figure.
-    """
+    """The losses by shuffling: a dot and a whisker per feature."""
     names = _apart([text(name, _LONGEST) for name in found["features"]])
     dots = {
         "type": "scatter",
@@ -191,20 +143,7 @@ def importance_figure(found: dict[str, Any], place: int) -> Figure:
 
 
 def label_pair_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
-    """The share of inverted pairs: a group of dots per pair of labels.
-
-    Parameters
-    ----------
-    found : dict
-        The collected numbers.
-    rankers : list of str
-        All rankers, whose order decides the colours.
-
-    Returns
-    -------
-    dict
-        The figure.
-    """
+    """The share of inverted pairs: a group of dots per pair of labels."""
     data = [
         _dodged(name, rankers, found["pairs"], numbers["share"], numbers["low"], numbers["high"], "%{y:.1%}")
         for name, numbers in found["rankers"].items()
@@ -218,20 +157,7 @@ def label_pair_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
 
 
 def group_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
-    """Mean differences to the baseline: a group of dots per group of queries.
-
-    Parameters
-    ----------
-    found : dict
-        The collected numbers.
-    rankers : list of str
-        All rankers, whose order decides the colours.
-
-    Returns
-    -------
-    dict
-        The figure.
-    """
+    """Mean differences to the baseline: a group of dots per group of queries."""
     data = [
         _dodged(name, rankers, found["groups"], numbers["mean"], numbers["low"], numbers["high"], "%{y:.4f}")
         for name, numbers in found["rankers"].items()
@@ -245,20 +171,7 @@ def group_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
 
 
 def text(name: Any, longest: int = 60) -> str:
-    """Escape a name for plotly, and shorten a long one.
-
-    Parameters
-    ----------
-    name : object
-        The name.
-    longest : int, default=60
-        The largest number of characters.
-
-    Returns
-    -------
-    str
-        The text.
-    """
+    """Escape a name for plotly, and shorten a long one."""
     plain = str(name)
     return escape(plain if len(plain) <= longest else plain[: longest - 1] + "\u2026", quote=False)
 

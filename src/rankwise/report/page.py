@@ -72,13 +72,7 @@ def write_report(
 
 
 def check_report(path: str | os.PathLike[str]) -> None:
-    """Raise at once the errors that would come after a long run: a missing extra, a file that cannot be written.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file of the report.
-    """
+    """Raise at once the errors that would come after a long run: a missing extra, a file that cannot be written."""
     require("jinja2")
     _plotly_script()
     target = Path(os.path.realpath(path_of(path)))
@@ -91,18 +85,7 @@ def check_report(path: str | os.PathLike[str]) -> None:
 
 
 def render(found: dict[str, Any]) -> bytes:
-    """Render the page.
-
-    Parameters
-    ----------
-    found : dict
-        What :func:`rankwise.report.collect.collect` returned.
-
-    Returns
-    -------
-    bytes
-        The page in UTF-8.
-    """
+    """Render the page."""
     jinja2 = require("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),

@@ -19,16 +19,6 @@ _FEATURES_SHOWN = 300
 def data_facts(comparison: Comparison) -> dict[str, Any]:
     """The diagnosis of the first fold: its training part against its test part, or all queries where nothing was
     trained.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison.
-
-    Returns
-    -------
-    dict
-        Description, findings and a table of features.
     """
     first = comparison.first
     found = diagnose(first.test) if first.train is None else diagnose({"train": first.train}, {"test": first.test})
@@ -98,18 +88,7 @@ _ELSEWHERE = {"scores": "...,  # scores from elsewhere", "fitted": "...,  # a mo
 
 
 def python_call(comparison: Comparison) -> str:
-    """Write the call of :func:`rankwise.compare` that gives the same numbers; ``...`` stands for what has no text.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison.
-
-    Returns
-    -------
-    str
-        Lines of Python.
-    """
+    """Write the call of :func:`rankwise.compare` that gives the same numbers; ``...`` stands for what has no text."""
     about = comparison.about
     source = about["data"]["source"]
     options = {name: about[name] for name, usual in _USUAL.items() if about[name] != usual}

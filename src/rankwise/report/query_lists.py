@@ -38,13 +38,7 @@ class Limits:
     features: int = 300_000
 
     def halved(self) -> "Limits":
-        """Half of everything, for a report that would be too large.
-
-        Returns
-        -------
-        Limits
-            The smaller limits.
-        """
+        """Half of everything, for a report that would be too large."""
         return Limits(self.queries // 2, max(1, self.documents // 2), self.features // 2)
 
 

@@ -253,20 +253,7 @@ def _is_unused(model: Any, queries: Queries, feature: int) -> bool:
 
 
 def weights_of(model: Any, queries: Queries) -> NDArray[np.float64] | None:
-    """The weights of a linear ranker in the order of the features of these queries.
-
-    Parameters
-    ----------
-    model : ranker
-        A fitted ranker.
-    queries : Queries
-        The queries.
-
-    Returns
-    -------
-    ndarray of shape (n_features,) or None
-        The weights; None where the ranker is not linear, or has another number of features.
-    """
+    """The weights of a linear ranker in the order of the features of these queries."""
     coef = getattr(model, "coef_", None)
     if not isinstance(model, LinearRanker) or coef is None or len(coef) != model.n_features_in_:
         return None

@@ -39,26 +39,14 @@ _EVERY = 0.01  # seconds between two looks at the size of the process
 
 
 class Growth:
-    """The largest size of the process since this object was made, above its size then.
-
-    Parameters
-    ----------
-    size : int or None
-        The size of the process now, in bytes; None where the system does not say.
-    """
+    """The largest size of the process since this object was made, above its size then."""
 
     def __init__(self, size: int | None) -> None:
         self._first = size
         self._most = size
 
     def see(self, size: int | None) -> None:
-        """Take note of the present size of the process.
-
-        Parameters
-        ----------
-        size : int or None
-            The size in bytes.
-        """
+        """Take note of the present size of the process."""
         if size is not None and self._most is not None:
             self._most = max(self._most, size)
 
@@ -98,13 +86,7 @@ class MemoryWatch:
 
     @contextmanager
     def growth(self) -> Iterator[Growth]:
-        """Context manager: measure the growth during the block, that of anything else that runs meanwhile included.
-
-        Yields
-        ------
-        Growth
-            The growth, complete when the block has ended.
-        """
+        """Context manager: measure the growth during the block, that of anything else that runs meanwhile included."""
         own = Growth(resident())
         self._running.append(own)
         try:
@@ -122,13 +104,7 @@ class MemoryWatch:
 
 
 def resident() -> int | None:
-    """Bytes of this process that are in memory; None where the system does not say.
-
-    Returns
-    -------
-    int or None
-        The resident size.
-    """
+    """Bytes of this process that are in memory; None where the system does not say."""
     try:
         return int(_STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError, AttributeError):
@@ -177,13 +153,7 @@ class Cell:
     model: Any = None
 
     def line(self) -> dict[str, Any]:
-        """Everything but scores and model as plain values.
-
-        Returns
-        -------
-        dict
-            The values by name.
-        """
+        """Everything but scores and model as plain values."""
         names = ("ranker", "fold", "settings", "settled", "validation", "tried", "seconds", "memory")
         return {name: getattr(self, name) for name in names}
 

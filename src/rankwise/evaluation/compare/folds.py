@@ -97,15 +97,7 @@ class FoldParts:
         return np.split(together, np.cumsum([test.n_documents for test in tests])[:-1])
 
     def refuse_seen(self, name: str, model: Any) -> None:
-        """Raise an error where a model was trained or selected on test queries, as far as it remembers them.
-
-        Parameters
-        ----------
-        name : str
-            The name of the model.
-        model : object
-            The fitted model.
-        """
+        """Raise an error where a model was trained or selected on test queries, as far as it remembers them."""
         seen = getattr(model, "seen_", None)
         if not isinstance(seen, Seen):
             return

@@ -51,18 +51,7 @@ class OnArrays(BaseEstimator):  # type: ignore[misc]
         self.model = model
 
     def fit(self, queries: Queries) -> Self:
-        """Train on the documents of all queries, query after query.
-
-        Parameters
-        ----------
-        queries : Queries
-            Judged queries.
-
-        Returns
-        -------
-        OnArrays
-            The object itself.
-        """
+        """Train on the documents of all queries, query after query."""
         if queries.weight is not None and (queries.weight == 0).any():
             queries = queries[queries.weight > 0]
         X, y = in_list_order(queries)
@@ -79,36 +68,12 @@ class OnArrays(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, queries: Queries) -> Any:
-        """Score every document.
-
-        Parameters
-        ----------
-        queries : Queries
-            The queries.
-
-        Returns
-        -------
-        array-like of shape (n_documents,)
-            One score per document, in the order of the input.
-        """
+        """Score every document."""
         return self.model_.predict(np.asarray(queries.X))
 
 
 def takes(function: Any, name: str) -> bool:
-    """Whether a function has a parameter of this name (``**others`` do not count).
-
-    Parameters
-    ----------
-    function : callable
-        The function.
-    name : str
-        The parameter.
-
-    Returns
-    -------
-    bool
-        False also where the function does not say.
-    """
+    """Whether a function has a parameter of this name (``**others`` do not count)."""
     try:
         found = signature(function).parameters.get(name)
     except (TypeError, ValueError):  # a builtin that does not say
@@ -117,37 +82,13 @@ def takes(function: Any, name: str) -> bool:
 
 
 def in_list_order(queries: Queries) -> tuple[Any, Vector]:
-    """Features and labels with the documents of every query together.
-
-    Parameters
-    ----------
-    queries : Queries
-        Judged queries.
-
-    Returns
-    -------
-    X : array of shape (n_documents, n_features)
-        The features.
-    y : ndarray of shape (n_documents,)
-        The labels.
-    """
+    """Features and labels with the documents of every query together."""
     X, y = np.asarray(queries.X), queries.labels()
     return (X, y) if queries.is_grouped else (X[queries.rows], y[queries.rows])
 
 
 def row_weights(queries: Queries) -> Vector | None:
-    """For every document the weight of its query, query after query.
-
-    Parameters
-    ----------
-    queries : Queries
-        The queries.
-
-    Returns
-    -------
-    ndarray of shape (n_documents,) or None
-        The weights; None where all queries count the same.
-    """
+    """For every document the weight of its query, query after query."""
     return None if queries.weight is None else np.repeat(queries.weight, queries.sizes)
 
 
@@ -248,18 +189,7 @@ class LambdaRank(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, queries: Queries) -> NDArray[np.float64]:
-        """Score every document.
-
-        Parameters
-        ----------
-        queries : Queries
-            The queries.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            One score per document, in the order of the input.
-        """
+        """Score every document."""
         return np.asarray(self.model_.predict(np.asarray(queries.X), num_iteration=self.trees_), dtype=np.float64)
 
     def _cutoff(self) -> int:
@@ -278,15 +208,7 @@ def _checked(queries: Queries) -> tuple[Any, NDArray[np.float64]]:
 
 
 def save_trees(model: LambdaRank, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model, without the trees that early stopping left out.
-
-    Parameters
-    ----------
-    model : LambdaRank
-        The fitted model.
-    path : str or path-like
-        The file.
-    """
+    """Write a fitted model, without the trees that early stopping left out."""
     text = model.model_.model_to_string(num_iteration=model.trees_)
     parameters = {name: plain(value, name) for name, value in model.get_params(deep=False).items()}
     with StoreWriter(path, KIND) as file:
@@ -295,18 +217,7 @@ def save_trees(model: LambdaRank, path: str | os.PathLike[str]) -> None:
 
 
 def read_trees(store: Store) -> LambdaRank:
-    """Read a model from the folder of finished cells; the caller has checked that the file was not changed.
-
-    Parameters
-    ----------
-    store : Store
-        The opened file.
-
-    Returns
-    -------
-    LambdaRank
-        The fitted model.
-    """
+    """Read a model from the folder of finished cells; the caller has checked that the file was not changed."""
     if store.kind != KIND:
         raise FileFormatError(f"{store.path} holds {store.kind}, and no trees")
     parameters: dict[str, Any] = store.fact("parameters", dict)

@@ -91,13 +91,7 @@ def ranker_called(name: str, measure: str | Measure) -> Ranker:
 
 
 def all_names() -> list[str]:
-    """The names of all installed rankers that learn.
-
-    Returns
-    -------
-    list of str
-        The names.
-    """
+    """The names of all installed rankers that learn."""
     return [name for name, kind in registered().items() if kind.learns]
 
 

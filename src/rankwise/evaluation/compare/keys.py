@@ -32,18 +32,7 @@ _HASHED = 1 << 24  # bytes of a matrix that are hashed together
 
 
 def digest_of(*parts: bytes) -> str:
-    """A digest of some bytes, as 32 hexadecimal digits.
-
-    Parameters
-    ----------
-    *parts : bytes
-        The bytes; their lengths enter the digest, too.
-
-    Returns
-    -------
-    str
-        The digest.
-    """
+    """A digest of some bytes, as 32 hexadecimal digits."""
     digest = hashlib.blake2b(digest_size=16)
     for part in parts:
         digest.update(len(part).to_bytes(8, "little") + part)
@@ -51,34 +40,12 @@ def digest_of(*parts: bytes) -> str:
 
 
 def key_of(facts: Mapping[str, Any]) -> str:
-    """The digest of plain facts, whatever their order.
-
-    Parameters
-    ----------
-    facts : dict
-        Plain values by name.
-
-    Returns
-    -------
-    str
-        The digest.
-    """
+    """The digest of plain facts, whatever their order."""
     return digest_of(json.dumps(facts, sort_keys=True).encode())
 
 
 def fingerprint(queries: Queries | None) -> str | None:
-    """The digest of everything in judged queries that a ranker or a measure could look at.
-
-    Parameters
-    ----------
-    queries : Queries or None
-        The queries.
-
-    Returns
-    -------
-    str or None
-        The digest; None for None.
-    """
+    """The digest of everything in judged queries that a ranker or a measure could look at."""
     if queries is None:
         return None
     digest = hashlib.blake2b(f"{queries.X.dtype} {queries.X.shape}".encode(), digest_size=16)
@@ -115,18 +82,7 @@ def described(ranker: Any) -> dict[str, Any]:
 
 
 def code_of(ranker: Any) -> str:
-    """The version of the package that the class of a ranker comes from, or a digest of its source.
-
-    Parameters
-    ----------
-    ranker : object
-        The ranker.
-
-    Returns
-    -------
-    str
-        The version or the digest.
-    """
+    """The version of the package that the class of a ranker comes from, or a digest of its source."""
     kind = type(ranker)
     package = kind.__module__.partition(".")[0]
     if package == "rankwise":
@@ -146,13 +102,7 @@ def code_of(ranker: Any) -> str:
 
 
 def versions() -> dict[str, str]:
-    """The versions of all packages whose change could change a bit of the result.
-
-    Returns
-    -------
-    dict of str to str
-        The versions by package.
-    """
+    """The versions of all packages whose change could change a bit of the result."""
     return dict(_versions())
 
 

@@ -74,26 +74,14 @@ class Learner:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A model that was fitted elsewhere: it only scores the test parts.
-
-    Attributes
-    ----------
-    model : object
-        The model.
-    """
+    """A model that was fitted elsewhere: it only scores the test parts."""
 
     model: Any
 
 
 @dataclass(frozen=True)
 class Given:
-    """Scores of the documents of the data.
-
-    Attributes
-    ----------
-    scores : object
-        An array, a file, or one of these for each fold.
-    """
+    """Scores of the documents of the data."""
 
     scores: Any
 
@@ -254,18 +242,7 @@ def _learner(name: str, model: Any, grid: Grid | None, random_state: int) -> Lea
 
 
 def takes_lists(model: Any) -> bool:
-    """Whether ``predict`` takes queries, as our rankers do, or the features alone.
-
-    Parameters
-    ----------
-    model : object
-        The model.
-
-    Returns
-    -------
-    bool
-        True for queries.
-    """
+    """Whether ``predict`` takes queries, as our rankers do, or the features alone."""
     return isinstance(model, Ranker) or (hasattr(model, "fit") and not takes(model.fit, "y"))
 
 

@@ -206,13 +206,7 @@ class ComparisonRun:
         return key_of(facts)
 
     def data(self) -> dict[str, Any]:
-        """The data as counts and fingerprints.
-
-        Returns
-        -------
-        dict
-            Plain values.
-        """
+        """The data as counts and fingerprints."""
         folds = []
         for part, found in zip(self.parts.folds, self.fingerprints, strict=True):
             sizes = {name: 0 if queries is None else len(queries) for name, queries in vars(part).items()}

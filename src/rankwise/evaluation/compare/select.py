@@ -138,18 +138,7 @@ def _best(ranker: Any, fold: Fold, grid: Grid, measure: str | Measure | None) ->
 
 
 def combinations(grid: Grid) -> Iterator[dict[str, Any]]:
-    """Every combination of the values, in order; one empty combination for an empty grid.
-
-    Parameters
-    ----------
-    grid : dict of str to sequence
-        The values by parameter.
-
-    Returns
-    -------
-    iterator of dict
-        The settings.
-    """
+    """Every combination of the values, in order; one empty combination for an empty grid."""
     return (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
 
 

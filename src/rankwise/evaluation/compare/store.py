@@ -31,16 +31,6 @@ _LAYOUT = 1
 def is_kept(model: Any) -> bool:
     """Whether a fitted model goes into the folder: rankers of this package and LightGBM's trees do, others leave only
     scores.
-
-    Parameters
-    ----------
-    model : object
-        The fitted model.
-
-    Returns
-    -------
-    bool
-        True for models that are kept.
     """
     return isinstance(model, (Ranker, LambdaRank))
 
@@ -99,15 +89,7 @@ class Cells:
             return None
 
     def write(self, key: str, cell: Cell) -> None:
-        """Keep a finished cell; the ranker is written first, so a cell always finds its ranker.
-
-        Parameters
-        ----------
-        key : str
-            The key.
-        cell : Cell
-            The finished cell.
-        """
+        """Keep a finished cell; the ranker is written first, so a cell always finds its ranker."""
         saved = is_kept(cell.model) and self._save(cell.model, self._model(key))
         line = {"model": digest_of(self._model(key).read_bytes()) if saved else None, **cell.line()}
         with StoreWriter(self._cell(key), KIND) as file:

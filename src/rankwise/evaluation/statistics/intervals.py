@@ -161,20 +161,7 @@ def resampled_means(kept: Floats, weights: Floats, resamples: int, random: np.ra
 
 
 def standard_error(kept: Floats, weights: Floats) -> float:
-    """The standard error of the weighted mean, linearised as that of a ratio of sums.
-
-    Parameters
-    ----------
-    kept : ndarray
-        The values.
-    weights : ndarray
-        Their weights.
-
-    Returns
-    -------
-    float
-        The standard error.
-    """
+    """The standard error of the weighted mean, linearised as that of a ratio of sums."""
     count = len(kept)
     away, size = _scaled(weights * (kept - _mean(kept, weights)))
     return size * math.sqrt(count / (count - 1) * math.fsum((away**2).tolist())) / math.fsum(weights.tolist())
