@@ -74,6 +74,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
     """
 
     def read(store: Store) -> Any:
+        # a file of a newer version may hold a kind that this version does not know
         reader = _READERS.get(store.kind)
         if reader is None:
             known = ", ".join(sorted(_READERS))
@@ -202,14 +203,17 @@ def compare(
     if report is not None:
         from rankwise.report.page import check_report
 
+        # a report that cannot be written is an error now, not after hours of training
         check_report(report)
     conventions: dict[str, Any] = {"like": like, "ties": ties, "empty": empty, "rel": rel}
     first = settle(measures, like, rel)[1][0]
     chooser = None if choose_by is None else settle(choose_by, like, rel)[1][0]
     options = check_options(level, correction, random_state, reading)
     entries = as_entries(rankers, first, grids, random_state)
+    # all checks that need no data come before the data are read
     base = baseline_of(baseline, entries)
     parts = divide(data, folds, any(isinstance(one, Learner) for one in entries.values()), random_state, options)
+    # what the test labels do not allow is an error before any training
     rehearse(parts.tested, measures, conventions, test)
     finished = None if resume is None else Cells(resume)
     run = ComparisonRun(entries, parts, chooser, first, random_state, n_jobs, finished)

@@ -54,7 +54,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def in_one_line(error: BaseException) -> str:
-    """Shorten the message of a foreign error to one line, to be used inside a sentence; an empty one becomes its type."""
+    """Shorten the message of a foreign error to one line for use inside a sentence; an empty one becomes its type."""
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
@@ -71,6 +71,7 @@ def warn(sentence: str, category: type[Warning] = DataWarning) -> None:
         The class of the warning.
     """
     level, frame = 1, sys._getframe(1)
+    # skip the frames of this package, so that the line shown is one that the user can change
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "rankwise":
         level, frame = level + 1, frame.f_back
     warnings.warn(sentence, category, stacklevel=level + 1)

@@ -25,11 +25,13 @@ from rankwise._tables import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# The paper is not white, so that a figure has an edge on a white page and does not glare on a dark one.
 PAPER, INK, FAINT = "#fbfaf7", "#2b2b2b", "#9a9a98"
 
 # Colours of Okabe and Ito, which colour-blind readers can tell apart; the yellow is darker, to be visible on paper.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5195", "#b8860b", "#56b4e9", "#2b2b2b")
 
+# Only what differs from matplotlib's defaults; every figure starts from those, not from the caller's settings.
 STYLE: dict[str, Any] = {
     "figure.facecolor": PAPER,
     "figure.dpi": 150,
@@ -68,7 +70,7 @@ _one_at_a_time = RLock()  # matplotlib keeps its settings in one place for all t
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Context manager: everything drawn inside has the package's style; the caller's settings are restored at the end."""
+    """Context manager: everything drawn inside has the package's style; the caller's settings are kept."""
     matplotlib = require("matplotlib")
     with _one_at_a_time, matplotlib.rc_context():
         matplotlib.rcdefaults()
@@ -108,6 +110,7 @@ def save_png(figure: "Figure", path: str | os.PathLike[str]) -> None:
     path : str or path-like
         The file; either the whole file is there at the end or none of it.
     """
+    # the Agg canvas renders without a display and, unlike savefig, writes no metadata
     canvas = require("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
     with house_style(), writing(path) as part:
         canvas.draw()

@@ -56,6 +56,7 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
         self._bar: Bar | None = None
 
     def __enter__(self) -> "progress":
+        # rich is imported only where a bar is drawn
         if self._enabled is not False and on_terminal():
             from rich.console import Console
             from rich.markup import escape

@@ -5,7 +5,7 @@ values and to pandas. Tables that also draw themselves are :class:`rankwise._fig
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,7 @@ class Table:
     __slots__ = ("_columns",)
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
+        # columns are copied and made read-only: a table may be shared and cached without surprises
         self._columns = {str(name): _as_column(name, values) for name, values in columns.items()}
         lengths = {name: len(values) for name, values in self._columns.items()}
         if len(set(lengths.values())) > 1:
@@ -65,6 +66,25 @@ class Table:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(self._columns)
+
+    @classmethod
+    def of_rows(cls, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
+        """Make a table from rows.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The names of the columns.
+        rows : iterable of sequence
+            The rows, each with one value per column; there may be none.
+
+        Returns
+        -------
+        Table
+            The table.
+        """
+        listed = list(rows)
+        return cls({name: [row[place] for row in listed] for place, name in enumerate(names)})
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """The column of this name, as a read-only array."""
@@ -81,6 +101,7 @@ class Table:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as dicts of plain Python values."""
+        # tolist gives Python numbers, which JSON and format strings accept
         lists = [values.tolist() for values in self._columns.values()]
         return (dict(zip(self._columns, row, strict=True)) for row in zip(*lists, strict=True))
 
@@ -206,6 +227,7 @@ def _as_column(name: str, values: Any) -> NDArray[Any]:
         column = values.astype(object) if values.dtype.kind in "US" else values.copy()
     else:
         items = list(values)
+        # decided by the types and not by NumPy, which would turn [1, "a"] into texts and [True, 2] into numbers
         kinds = set(map(type, items))
         numbers = all(issubclass(kind, (int, float, np.number)) and kind is not bool for kind in kinds)
         if items and (numbers or kinds <= {bool, np.bool_}):
@@ -222,6 +244,7 @@ def _as_column(name: str, values: Any) -> NDArray[Any]:
 
 def _same(first: NDArray[Any], second: NDArray[Any]) -> bool:
     """Whether two columns have equal values; NaN equals NaN here."""
+    # a missing value in both tables is no difference
     if first.dtype.kind == "f" and second.dtype.kind == "f":
         return bool(np.array_equal(first, second, equal_nan=True))
     return bool(first.tolist() == second.tolist())
@@ -233,5 +256,6 @@ def _text(value: Any) -> str:
         return ""
     if not isinstance(value, float) or not math.isfinite(value):
         return str(value)
+    # 0.0000 would hide a small p-value, and 4 decimals of a huge number are noise
     hidden = 0 < abs(value) < 5e-5 or abs(value) >= 1e7
     return f"{value:.3e}" if hidden else f"{value:.4f}"

@@ -55,6 +55,7 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Several rankers": {"compare": compare.compare, "report": report.report},
     "Guarantees": {"certify": certify.certify, "simulate": simulate.simulate},
 }
+# typer shows paragraphs as they are, so line breaks of the sources would remain
 for _panel, _commands in _COMMANDS.items():
     for _name, _command in _commands.items():
         app.command(_name, help=_reflowed(_command.__doc__), rich_help_panel=_panel)(_command)
@@ -87,6 +88,7 @@ def main() -> int:
     """
     _print_anything()
     with warnings.catch_warnings():
+        # warnings of other packages keep their usual form
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:

@@ -61,6 +61,7 @@ def certify(
 
     Example: rankwise certify --half-width 0.03 --sd 0.25
     """
+    # planning needs no data, and so takes no file
     if half_width is not None or difference is not None:
         if subject is not None:
             raise RankwiseError(f"a plan is about queries that are not judged yet: leave out {subject}")

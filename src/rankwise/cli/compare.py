@@ -113,6 +113,7 @@ def compare(
         if resume is not None:
             print(f"rankwise: what has finished is in {resume}; the same command continues from there", file=sys.stderr)
         raise
+    # results are written before the report, which takes longer and may fail
     text = found.to_json(out)
     if report is not None:
         write_report(found, report, command=_as_typed(), verbose=not as_json)

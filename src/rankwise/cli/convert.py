@@ -49,6 +49,7 @@ def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict
     ):
         return convert_any(source, target, dtype=dtype, sparse=sparse, **reading.of_letor(reads))  # in bounded memory
     queries = reading.read_queries(source, reads)
+    # tables are read in their own precision
     if str(queries.X.dtype) != dtype:
         queries = queries.map_features(lambda X: X.astype(dtype))
     _write(queries, target, sparse)

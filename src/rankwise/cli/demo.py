@@ -57,7 +57,7 @@ def demo(
     data = make_lists(queries, random_state=seed)
     demonstration = Demonstration(*_parts(data, seed), out, called)
     if not as_json:
-        print(f"{data}\nmade by rankwise.make_lists: 60 % for training, 20 % for model selection, 20 % for the test\n")
+        print(f"{data}\nmade by rankwise.make_lists: 60 % training, 20 % validation, 20 % test\n")
     compile_for(list(_rankers()))
     found = compare(_rankers(), [demonstration.parts], _MEASURES, grids={}, random_state=seed, verbose=not as_json)
     demonstration.write(found)
@@ -202,7 +202,7 @@ _APART = ("RankSVM", "RankBoost", "MaxPairRanker", "SLAMRanker")
 
 
 def compile_for(names: Sequence[str]) -> None:
-    """Compile what these rankers need, some of them in a second process: one process compiles one function at a time."""
+    """Compile what these rankers need in two processes, since one process compiles one function at a time."""
     from rankwise._progress import progress
 
     apart = [name for name in names if name in _APART]

@@ -99,6 +99,7 @@ def rank(
         columns={"qid": qid, "label": label or None, "docid": docid, "ignore": ignore or ()},
     )
     reading.refuse_folders(data)
+    # a pipe has no size: the bar then shows the elapsed time
     size = os.path.getsize(data) if data.is_file() else None
     n_queries = n_documents = 0
     with progress("ranking", size, enabled=out is not None) as bar, opened(out, form, tag, top) as target:

@@ -97,6 +97,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         reads = options(**{name: given.pop(name) for name in shared})
         command(**given, reads=reads)
 
+    # typer reads the signature and the annotations to find the options
     called.__signature__ = Signature([*own, *shared.values()])  # type: ignore[attr-defined]
     called.__annotations__ = {one.name: one.annotation for one in (*own, *shared.values())}
     return called

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwise._errors import RankwiseError
+from rankwise._tables import Table
 from rankwise.cli import reading
 
 if TYPE_CHECKING:
@@ -73,33 +74,27 @@ def _show(found: dict[str, Any], png: Path | None) -> None:
     """Print the chart, the table and the note."""
     from rich.console import Console
 
-    from rankwise._tables import Table
-
     console = Console(highlight=False)
     console.print(f"Time-averaged {found['measure']}, rounds on a logarithmic scale")
     console.print(_chart(found))
-    console.print(Table(_columns(found)).rich())
+    console.print(_accounts(found).rich())
     console.print(_note(found))
     if png is not None:
         console.print(f"The curves are drawn in {png}", markup=False, soft_wrap=True)
 
 
-def _columns(found: dict[str, Any]) -> dict[str, list[Any]]:
+def _accounts(found: dict[str, Any]) -> Table:
     """The account of every ranker after 10, 100, 1,000 ... rounds and after the last."""
     last = found["rounds"][-1]
     shown = [10**power for power in range(1, 20) if 10**power < last] + [last]
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("ranker", "round", "mean", "mistakes", "loss", "bound", "floor")
-    }
+    rows = []
     for name, run in found["rankers"].items():
         most = min((bound["value"] for bound in run["bounds"]), default=None)
         for number in shown:
             at = found["rounds"].index(number)
             floor = None if run["floor"] is None else run["floor"][at]
-            line = (name, number, run["mean"][at], run["mistakes"][at], run["loss"][at], most, floor)
-            for column, value in zip(columns.values(), line, strict=True):
-                column.append(value)
-    return columns
+            rows.append((name, number, run["mean"][at], run["mistakes"][at], run["loss"][at], most, floor))
+    return Table.of_rows(("ranker", "round", "mean", "mistakes", "loss", "bound", "floor"), rows)
 
 
 def _note(found: dict[str, Any]) -> str:
@@ -129,6 +124,7 @@ def _chart(found: dict[str, Any]) -> "Text":
             if mean is not None:
                 column = round(math.log(number) / wide * (_WIDTH - 1))
                 row = round((1.0 - mean) / span * (_HEIGHT - 1))
+                # the first ranker wins a cell that two curves share
                 cells.setdefault((row, column), (mark, colour))
     chart = Text(no_wrap=True)
     for row in range(_HEIGHT):

@@ -114,6 +114,7 @@ def train(
     """
     given: dict[str, Any] = {"measure": measure, "margin": margin, "eta": eta, "weights": weights}
     given |= {"averaging": averaging, "scale": scale}
+    # only what was given is passed on: everything else keeps the defaults of the ranker
     given = {name: value for name, value in given.items() if value is not None} | as_settings(settings or [])
     if online:
         from rankwise.cli.train_online import resumed, train_online

@@ -39,6 +39,7 @@ class ByMeasure(dict[str, Value]):
     """
 
     def __init__(self, evaluation: "Evaluation", values: Iterable[Value]) -> None:
+        # the keys are the titles; other spellings are resolved by __missing__, which dict calls
         super().__init__(zip(evaluation.titles, values, strict=True))
         self._evaluation = evaluation
 
@@ -101,6 +102,7 @@ class Evaluation:
     lists: ScoredLists | None = None
 
     def __post_init__(self) -> None:
+        # evaluations are also built from stored values, so shapes are checked here and not in evaluate
         shape = (len(self.measures), len(self.qid))
         for name in ("values", "empty"):
             found = getattr(self, name)
@@ -147,6 +149,7 @@ class Evaluation:
         dict of str to tuple of float
             (low, high) for every measure.
         """
+        # the same seed for every measure: all intervals see the same resampled queries
         options: dict[str, Any] = {"weight": self.weight, "random_state": self.random_state}
         return ByMeasure(self, (interval(row, level, how, **options) for row in self.values))
 
@@ -347,6 +350,7 @@ def evaluate(
     >>> result.mean
     {'nDCG@10': 0.8154648767857288, 'RR': 0.75}
     """
+    # measures are parsed before any file is read: a misspelt name is an error at once
     tool, parsed, titles = settle(measures, like, rel)
     judged, scores = _open(queries, scores, qid, group)
     if weight is not None:
@@ -360,10 +364,12 @@ def evaluate(
         values = _in_single_precision(values) if tool.single else values
     order: Ties | str = ties or ("expected" if tool is None else tool.ties)
     rows = None if judged.is_grouped else judged.rows
+    # trec_eval breaks ties by document id: sort the rows by it once, and "stable" keeps that order
     if order == "docid":
         rows, order = _by_docid(judged, values), "stable"
 
     lists = ScoredLists(values, labels, judged.start, rows)
+    # NaN marks 0/0 in the raw values; what it counts as is decided below, measure by measure
     raw = measure_lists(parsed, lists, ties=order, n_jobs=n_jobs)  # type: ignore[arg-type]
     stated = [empty or ("skip" if tool is None else tool.empty_value(measure)) for measure in parsed]
     for choice in stated:
@@ -399,6 +405,7 @@ def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Queries, Any
         parts = grouping.by_id(qid, n_rows) if qid is not None else grouping.by_size(group, n_rows)
         if group is not None:
             grouping.warn_of_empty(np.diff(parts.start), "group")
+        # no features are needed to measure, and the checks of from_arrays have been done above
         queries = Queries._trusted(
             np.empty((n_rows, 0)), checks.as_labels(labels, n_rows), parts.start, parts.rows, qid=parts.qid
         )
@@ -423,6 +430,7 @@ def _in_single_precision(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Round scores to float32, in which the tool compares them; a huge score stays finite and never means "not
     retrieved".
     """
+    # the cast alone would turn a score beyond the range into an infinity
     most = float(np.finfo(np.float32).max)
     rounded = np.clip(scores, -most, most).astype(np.float32).astype(np.float64)
     return np.where(np.isinf(scores), scores, rounded)
@@ -432,6 +440,7 @@ def _by_docid(queries: Queries, scores: NDArray[np.float64]) -> NDArray[np.int64
     """Rows of each query by document id, descending, which is how trec_eval orders equal scores."""
     rows, owner = queries.rows, np.repeat(np.arange(len(queries)), queries.sizes)
     if queries.docid is None:
+        # without ids the order is only unknown if scores of one query are equal
         order = np.lexsort((scores[rows], owner))
         ordered, owner = scores[rows][order], owner[order]
         tied = (ordered[1:] == ordered[:-1]) & (owner[1:] == owner[:-1]) & (ordered[1:] > -np.inf)

@@ -9,16 +9,15 @@ import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import FileFormatError
 from rankwise.data.anyfile import kind_of, read_any
 from rankwise.data.plain_text import MARK, plain_number, without_mark
 from rankwise.data.queries import Queries
 from rankwise.data.sources import name_of, open_stream, read_text
+from rankwise.measures._base import Vector
 
 Path = str | os.PathLike[str]
-Scores = NDArray[np.float64]
 
 # -inf is the score of a document that was not retrieved
 _INFINITE = {sign + word: float(sign + word) for sign in ("", "-") for word in ("inf", "infinity")}
@@ -26,7 +25,7 @@ _INFINITE = {sign + word: float(sign + word) for sign in ("", "-") for word in (
 
 def open_pair(
     judged: Path, scores: Path, opened: dict[str, Any] | None = None, **options: Any
-) -> tuple[Queries, Scores]:
+) -> tuple[Queries, Vector]:
     """Read judged queries and the scores of their documents.
 
     Parameters
@@ -66,7 +65,7 @@ def open_judged(judged: Path, scores: Any) -> tuple[Queries, Any]:
     return read_any(judged), scores
 
 
-def read_scores(path: Path, queries: Queries) -> Scores:
+def read_scores(path: Path, queries: Queries) -> Vector:
     """Read one score per document of ``queries``, in the order of their rows.
 
     The file holds one score per line, in the order of the judged documents; or RankLib's three columns (query id, index
@@ -99,6 +98,7 @@ def read_scores(path: Path, queries: Queries) -> Scores:
     ]
     if not lines:
         raise FileFormatError(f"{path} is empty, expected {queries.n_documents:,} scores")
+    # the number of columns tells the three formats apart
     width = len(lines[0][1])
     for number, fields in lines:
         if len(fields) != width:
@@ -116,16 +116,18 @@ def read_scores(path: Path, queries: Queries) -> Scores:
     )
 
 
-def _in_order(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Scores:
+def _in_order(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Vector:
     """Scores that stand in the order of the documents."""
     if len(lines) != queries.n_documents:
         raise FileFormatError(f"{path} holds {len(lines):,} scores for {queries.n_documents:,} judged documents")
     return np.array([_number(path, number, fields[0]) for number, fields in lines])
 
 
-def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Scores:
+def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Vector:
     """Scores with query id and index in the query, as RankLib writes them."""
+    # RankLib writes ids as text, whatever they were
     place = {str(name): query for query, name in enumerate(queries.names())}
+    # NaN marks documents without a score, which are an error at the end
     scores = np.full(queries.n_documents, np.nan)
     for number, (name, index, score) in lines:
         if name not in place:
@@ -140,13 +142,14 @@ def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) 
     return _complete(path, scores)
 
 
-def _by_docid(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Scores:
+def _by_docid(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Vector:
     """Scores of a TREC run, by query id and document id."""
     if queries.docid is None:
         raise FileFormatError(f"{path} is a TREC run, and the judged documents carry no ids to find its documents by")
     owner = queries.query_of_row
     names = [str(name) for name in queries.names()]
     row_of = {(names[query], docid): row for row, (query, docid) in enumerate(zip(owner, queries.docid, strict=True))}
+    # a document that the run does not list was not retrieved
     scores = np.full(queries.n_documents, -np.inf)
     for number, fields in lines:
         row = row_of.get((fields[0], fields[2]))
@@ -158,7 +161,7 @@ def _by_docid(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) 
     return scores
 
 
-def _complete(path: Path, scores: Scores) -> Scores:
+def _complete(path: Path, scores: Vector) -> Vector:
     """Raise an error where a document has no score."""
     if np.isnan(scores).any():
         raise FileFormatError(f"{path} lacks the score of {int(np.isnan(scores).sum()):,} judged documents")

@@ -60,6 +60,7 @@ def simulate(
     from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron
 
     tuning = _tune(stream, measure, on_rounds)
+    # equal steps of the logarithm, because early rounds show how fast a ranker learns
     at = reading_rounds(stream.n_queries)
     rankers = (SLAMPerceptron(measure), MaxPairPerceptron(measure), ListNet(measure, eta=tuning["eta"]))
     return {
@@ -98,6 +99,7 @@ def _tune(stream: Stream, measure: str, on_rounds: Callable[[int], object]) -> d
     for eta in GRID:
         means[eta] = ListNet(measure, eta=eta).fit(queries).ledger_.mean
         on_rounds(len(queries))
+    # tuning on another stream keeps the reported one unseen
     best = max(means, key=lambda eta: means[eta])
     grid = [{"eta": eta, "mean": mean} for eta, mean in means.items()]
     return {"ranker": "ListNet", "seed": own.seed, "rounds": own.n_queries, "grid": grid, "eta": best}
@@ -116,6 +118,7 @@ def _account(
             read.append((mean, ledger.mistakes, ledger.loss, ledger.counted))
     means, mistakes, losses, counted = (list(column) for column in zip(*read, strict=True))
     bounds = _bounds(ranker, stream)
+    # every bound holds, so the smallest one counts
     most = min((bound.value for bound in bounds), default=None)
     floor = None if most is None else [max(0.0, 1.0 - most / rounds) if rounds else 0.0 for rounds in counted]
     return {

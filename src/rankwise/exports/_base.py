@@ -12,9 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rankwise._atomic_write import refusing, writing
 from rankwise._errors import RankwiseError
 from rankwise._paths import path_of
@@ -22,8 +19,8 @@ from rankwise._registry import discover
 from rankwise.data.checks import Floats
 from rankwise.exports.formula import Formula
 from rankwise.exports.parity import Parity
+from rankwise.measures._base import Vector
 
-Vector = NDArray[np.float64]
 Content = str | bytes
 
 
@@ -158,6 +155,7 @@ class Export:
             The files that were written.
         """
         place = Path(path_of(path))
+        # one file takes the name that the user gave; several need a folder
         if len(self.files) == 1 and not place.is_dir():
             written = {place: self.content}
         else:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
@@ -15,8 +14,7 @@ from rankwise.exports._base import Content, Target, Written, json_text
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
 from rankwise.exports.ranklib import RankLib, score_text
 from rankwise.exports.single import normalised
-
-Vector = NDArray[np.float64]
+from rankwise.measures._base import Vector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +36,7 @@ class Elasticsearch(Target):
 
     def write(self, formula: Formula, called: str) -> Written:
         """Write the model and the draft of the feature set."""
+        # steps have no linear form; RankLib trees are the format that the plugin reads for them
         steps = isinstance(formula, StepSum)
         if self.form not in (None, "linear", "ranklib") or (self.form == "linear" and steps):
             raise RankwiseError(f"form is 'linear' for weights, or 'ranklib': found {self.form!r:.40}")
@@ -75,6 +74,7 @@ class Elasticsearch(Target):
         for name, kind in model.get("feature_normalizers", {}).items():
             place, own = names.index(name), kind["standard"]
             rows[:, place] = single.scaled(rows[:, place], own["mean"], own["standard_deviation"])
+        # read back from the file and not from the formula: the file is what the engine sees
         given = json.loads(model["definition"])
         weights = np.array([given.get(name, 0.0) for name in names]).astype(np.float32)
         return single.dot(rows, weights).astype(np.float64)

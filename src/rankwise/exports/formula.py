@@ -17,10 +17,10 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
+from rankwise.measures._base import Vector
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
 
-Vector = NDArray[np.float64]
 Scaling = Scaler | Literal["none"] | None
 
 
@@ -65,6 +65,7 @@ class WeightedSum:
         if not np.isfinite(weight).all():
             place = int(np.argmin(np.isfinite(weight)))
             raise DataError(f"the weight of feature {self.names[place]!r} does not fit into float64 on the raw scale")
+        # w (x - c) / s = (w / s) x - w c / s
         constant = self.constant - float(weight @ self.center)
         return replace(self, weight=weight, constant=constant, center=None, scale=None)
 
@@ -227,6 +228,7 @@ def _scaled(formula: WeightedSum, scaler: Scaler) -> WeightedSum:
             f"{scaler!r} takes logarithms, which linear weights on raw features cannot express: learn from "
             "Scaler('standard'), or give scaling='none' and send scaled features"
         )
+    # a scale of 0 marks a feature that was constant in training, which the scaler sets to 0
     varies = scaler.scale_ > 0
     return replace(
         formula,
@@ -292,6 +294,7 @@ def last_not_above(rising: Callable[[Vector], Vector], bound: Vector) -> Vector:
     """For each bound the largest finite x with rising(x) <= bound."""
     most = np.finfo(np.float64).max
     low, high = (_place(np.full(bound.shape, end)) for end in (-most, most))
+    # 64 halvings suffice for all float64, since they are searched as whole numbers
     while (low < high).any():
         middle = (low >> 1) + (high >> 1) + ((low | high) & 1)  # rounded up, without overflow
         inside = rising(_value(middle)) <= bound

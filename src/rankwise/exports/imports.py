@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import DataError, FileFormatError
 from rankwise.data.plain_text import plain_number, without_mark
 from rankwise.data.sources import name_of, read_text
+from rankwise.measures._base import Vector
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.linear.linear_model import LinearModel
 
-Vector = NDArray[np.float64]
 Path = str | os.PathLike[str]
 
 _MOST = 10_000_000  # features: a damaged number must not take all memory
@@ -117,6 +116,7 @@ def _ranklib(
     path: Path, lines: list[_Line], width: int | None, names: Sequence[str] | None, measure: Any
 ) -> LinearModel | Ranker:
     """A model of RankLib."""
+    # the first comment names the algorithm, and with it the format of the rest
     kind = lines[0].text[2:].strip().lower()
     body = [line for line in lines if not line.text.startswith("##")]
     if kind not in (*_RANKLIB_LINEAR, "rankboost"):
@@ -216,6 +216,7 @@ def _liblinear(path: Path, lines: list[_Line]) -> tuple[dict[int, float], float]
     if len(rows) != width + (bias >= 0):
         raise FileFormatError(f"{path}: expected {width + (bias >= 0)} weights after w, found {len(rows)}")
     labels = [_number(path, 1, word) for word in header.get("label", [])]
+    # liblinear scores for the first label in the file, whichever that is
     sign = -1.0 if len(labels) == 2 and labels[0] < labels[1] else 1.0
     values = [sign * _number(path, row.number, row.text) for row in rows]
     constant = values.pop() * bias if bias >= 0 else 0.0

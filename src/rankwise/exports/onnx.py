@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import MissingExtraError
 from rankwise._extras import require
@@ -14,8 +13,7 @@ from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
 from rankwise.exports.single import Leaf, Node, single_trees
-
-Vector = NDArray[np.float64]
+from rankwise.measures._base import Vector
 
 _NODE_COLUMNS = tuple(
     f"nodes_{name}" for name in ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
@@ -64,6 +62,7 @@ class Onnx(Target):
         rows, content = single.rounded_features(X), files["model.onnx"]
         try:
             options = require("onnxruntime").SessionOptions()
+            # a check of one sample needs no pool of threads
             options.intra_op_num_threads = 1
             session = require("onnxruntime").InferenceSession(content, options, providers=["CPUExecutionProvider"])
         except MissingExtraError:
@@ -117,6 +116,7 @@ def _add_tree(table: dict[str, list[Any]], node: Node, tree: int, number: int) -
         return number + 1
     _append(table, _NODE_COLUMNS, (tree, number, node.feature, "BRANCH_LEQ", node.threshold, number + 1, 0))
     after = _add_tree(table, node.left, tree, number + 1)
+    # the right subtree begins where the left one ended
     table["nodes_falsenodeids"][place] = after
     return _add_tree(table, node.right, tree, after)
 

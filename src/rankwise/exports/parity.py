@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
 from rankwise.evaluation.evaluate import evaluate
-from rankwise.measures._base import Measure
-
-Vector = NDArray[np.float64]
+from rankwise.measures._base import Measure, Vector
 
 _BLOCK = 1 << 22  # pairs looked at together
 
@@ -168,11 +166,13 @@ def compare_orders(ranker: Vector, engine: Vector) -> tuple[NDArray[np.int64], f
     widest : float
         The widest gap that was inverted.
     """
+    # sorted by the ranker, so that only pairs above the diagonal have to be looked at
     order = np.argsort(-ranker, kind="stable")
     own, other = ranker[order], engine[order]
     with np.errstate(over="ignore"):
         rounded = own.astype(np.float32)
     counted, widest = np.zeros(4, dtype=np.int64), 0.0
+    # a query with many documents has too many pairs for one matrix
     step = max(1, _BLOCK // max(1, len(own)))
     for first in range(0, len(own), step):
         part = slice(first, first + step)

@@ -7,7 +7,6 @@ from typing import Literal, get_args
 from xml.etree.ElementTree import Element, fromstring
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
@@ -15,8 +14,8 @@ from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
 from rankwise.exports.single import Leaf, Node, TreeSplit, score_trees, single_trees
+from rankwise.measures._base import Vector
 
-Vector = NDArray[np.float64]
 Form = Literal["coordinate ascent", "linear regression", "rankboost", "trees"]
 
 _LINEAR = ("coordinate ascent", "linear regression")
@@ -94,6 +93,7 @@ def score_text(text: str, X: Floats) -> Vector:
         trees = [_read(tree[0]) for tree in fromstring(body)]
         return score_trees(trees, rows).astype(np.float64)
     pairs = [word.split(":") for word in body.split()]
+    # summed in the order of the file, as RankLib does: floating point sums depend on it
     total = np.zeros(len(rows))
     for number, *rest in pairs:
         if number == "0":

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from rankwise._errors import DataError
 from rankwise.data.checks import Floats
 from rankwise.exports.formula import StepSum, WeightedSum
+from rankwise.measures._base import Vector
 
-Vector = NDArray[np.float64]
 Single = NDArray[np.float32]
 
 

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written, json_text
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
 from rankwise.exports.single import Leaf, Node, TreeSplit, normalised, score_trees, single_trees, thresholds_of
-
-Vector = NDArray[np.float64]
+from rankwise.measures._base import Vector
 
 _PACKAGE = "org.apache.solr.ltr"
 # Solr adds this to every threshold of a tree as it reads it (MultipleAdditiveTreesModel.NODE_SPLIT_SLACK).
@@ -140,6 +138,7 @@ def before_slack(threshold: float) -> np.float32:
     Above, because a feature that equals its threshold is likelier than one a last place away: it stays on its side.
     """
     wanted = np.float32(threshold)
+    # the subtraction is rounded, so neighbours may be the better choice
     around = [wanted - SLACK]
     for _ in range(4):
         around = [np.nextafter(around[0], np.float32(-np.inf)), *around, np.nextafter(around[-1], np.float32(np.inf))]

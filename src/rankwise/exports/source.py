@@ -18,9 +18,7 @@ from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, WeightedSum
-
-Vector = NDArray[np.float64]
-
+from rankwise.measures._base import Vector
 
 # -------------------------------------------------------------------------------------------------- names in C
 
@@ -145,6 +143,7 @@ class Python(Target):
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Run the function in a namespace of its own; the text is the one that :meth:`write` has just made."""
         ((file, text),) = files.items()
+        # without builtins that it does not need: the text holds names from untrusted data
         namespace: dict[str, Any] = {"__builtins__": {"len": len, "zip": zip, "ValueError": ValueError}}
         exec(text, namespace)
         function = namespace[file.removesuffix(".py")]
@@ -203,6 +202,7 @@ class C(Target):
         called, text, rows = file.removesuffix(".c"), str(content), np.asarray(X, dtype=np.float64)
         if "v - v == 0.0" in text:
             rows = np.where(np.isfinite(rows), rows, 0.0)
+        # the constant comes first, as in the loop of the C function
         total = np.full(len(rows), float(text.split("double s = ")[1].split(";")[0]))
         if f" {called}_weight[]" in text:
             for place, weight in enumerate(_table(text, f"{called}_weight")):

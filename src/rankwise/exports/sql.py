@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
-
-Vector = NDArray[np.float64]
+from rankwise.measures._base import Vector
 
 # how identifiers are quoted: the sign, which is doubled inside
 _QUOTES = {"standard": '"', "mysql": "`"}
@@ -49,6 +47,7 @@ class SQL(Target):
         taken = next((name for name in formula.names if name.casefold() == called.casefold()), None)
         if taken is not None:  # ORDER BY would sort by the feature
             raise RankwiseError(f"{called!r:.60} cannot be the name of the score: a column {taken!r:.60} is a feature")
+        # column names are always quoted: a name cannot end the expression
         terms = self._weights(formula.raw()) if isinstance(formula, WeightedSum) else self._steps(formula)
         select = f"SELECT *,\n{_sum(terms)}\n  AS {self._quoted(called)}\nFROM {self._quoted(self.table)}\n"
         filled = "is 0" if formula.missing == "zero" else "makes the score NULL"
@@ -97,6 +96,7 @@ class SQL(Target):
         for place, cuts, worth in formula.trees():
             column = self._column(formula, place)
             missing = "" if formula.missing == "zero" else f"WHEN {column} IS NULL THEN NULL "
+            # from the top down: the first threshold that is exceeded decides
             cases = " ".join(
                 f"WHEN {column} > {number(cut)} THEN {number(value)}"
                 for cut, value in zip(cuts[::-1], worth[:0:-1], strict=True)

@@ -5,14 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, WeightedSum
-
-Vector = NDArray[np.float64]
+from rankwise.measures._base import Vector
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PROFILES = ("default", "unranked")  # what every schema has
@@ -50,6 +48,7 @@ class Vespa(Target):
             raise RankwiseError(f"{called!r} cannot be the name of a rank profile: Vespa has one of that name")
         if isinstance(self.rerank, bool) or not isinstance(self.rerank, int) or self.rerank < 1:
             raise RankwiseError(f"rerank is a whole number, 1 or more: found {self.rerank!r:.40}")
+        # names become part of an expression, so they are checked one by one
         features = [rank_feature(name) for name in formula.names]
         if isinstance(formula, WeightedSum):
             own = formula.raw()
@@ -104,7 +103,7 @@ class Vespa(Target):
 
 
 def rank_feature(name: str) -> str:
-    """The name of a feature in Vespa; an invalid one raises an error, because the name becomes part of an expression."""
+    """The name of a feature in Vespa; an invalid one raises an error, since it becomes part of an expression."""
     if _PLAIN.fullmatch(name):
         return f"attribute({name})"
     if _RANK_FEATURE.fullmatch(name):

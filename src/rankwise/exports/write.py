@@ -86,6 +86,7 @@ def export(
     if sample is not None:
         sample = ranker._aligned(sample)
         own = ranker.predict(sample if scaler is None else scaler.transform(sample))
+    # a shift moves all scores alike and changes no ranking; Lucene rejects scores below 0
     lifted = _shift(shift, own)
     formula = replace(formula, constant=formula.constant + lifted)
     written = target.write(formula, called)
@@ -93,6 +94,7 @@ def export(
         raise RankwiseError(f"{target.title} cannot hold a shift in this form: choose another form, or leave it out")
     parity = None
     if sample is not None and own is not None:
+        # computed from the written files, so that the check covers the writer, too
         scores = target.score(written.files, sample.X, formula.names)
         arithmetic = written.arithmetic or target.arithmetic
         parity = parity_of(sample, own + lifted, scores, ranker._measure(), arithmetic, written.dropped)
@@ -111,6 +113,7 @@ def _target(to: str | Target, options: dict[str, Any]) -> Target:
         near = difflib.get_close_matches(str(to).lower(), targets(), n=1)
         meant = f"; did you mean {near[0]!r}?" if near else ""
         raise RankwiseError(f"no export is called {to!r:.40}: there are {', '.join(sorted(targets()))}{meant}")
+    # options of a target are the fields of its dataclass
     known = [one.name for one in fields(kind)]
     for name in options:
         if name not in known:

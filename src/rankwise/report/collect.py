@@ -97,6 +97,7 @@ def _table(comparison: Comparison, title: str) -> dict[str, Any]:
 
 def _place(rows: list[dict[str, Any]], baseline: str) -> None:
     """Add the positions of dots and whiskers, in percent of one width for all rows."""
+    # one scale for all rows, so that intervals can be compared by eye
     known = [row[key] for row in rows for key in ("mean", "low", "high") if row[key] is not None]
     if not known:
         return
@@ -122,6 +123,7 @@ def label_pairs(comparison: Comparison) -> dict[str, Any]:
     options: dict[str, Any] = {"level": comparison.level, "random_state": comparison.about["random_state"]}
     try:
         table = label_pair_errors(comparison.queries, comparison.scores, **options)
+    # the section then shows the reason instead of the figure
     except RankwiseError as error:  # too many labels
         return {"note": str(error), "pairs": [], "rankers": {}}
     pairs = list(dict.fromkeys(table["pair"].tolist()))
@@ -149,6 +151,7 @@ def groups(comparison: Comparison) -> list[dict[str, Any]]:
         for name in comparison.rankers:
             if name == comparison.baseline:
                 continue
+            # paired differences: intervals of the two means would be wider
             table = by_group(comparison.queries, comparison.results[name][title] - base, by, **options)
             labels = [_span(row) for row in table]
             rankers[name] = {column: numbers(table[column], 4) for column in ("mean", "low", "high")}
@@ -172,7 +175,7 @@ _MET = {True: "met", None: "assumed", False: "not met"}
 
 
 def certificates(comparison: Comparison) -> list[dict[str, Any]]:
-    """The certificate of each ranker for the first fold: its own where it can give one, otherwise that of its scores."""
+    """The certificate of each ranker for the first fold: its own, or that of its scores where it has none."""
     found: list[dict[str, Any]] = []
     for name in comparison.rankers:
         model = comparison.models[name][0]
@@ -180,6 +183,7 @@ def certificates(comparison: Comparison) -> list[dict[str, Any]]:
         try:
             if isinstance(model, Ranker):
                 train = comparison.first.train if learned_here else None
+                # the training part is only given where it is known to be the one of the fit
                 certificate = model.certificate(train, comparison.first.test, DELTA)
             else:
                 result = comparison.on_fold(comparison.results[name], 1)

@@ -15,10 +15,8 @@ from rankwise.evaluation.analysis.importance import FeatureImportance, losses_by
 from rankwise.evaluation.compare.result import Comparison
 from rankwise.evaluation.compare.store import is_kept
 from rankwise.evaluation.evaluate import evaluate
+from rankwise.measures._base import Vector
 from rankwise.report.compact import numbers
-
-Matrix = NDArray[np.float64]
-
 
 CUTOFFS = tuple(range(1, 21))
 _FAMILIES = ("nDCG", "P")
@@ -29,11 +27,12 @@ _MEASURED = ("train", "validation")
 def cutoffs(comparison: Comparison) -> list[dict[str, Any]]:
     """nDCG@k and P@k for k = 1..20."""
     found: list[dict[str, Any]] = []
+    conventions = comparison.about["conventions"]
     for family in _FAMILIES:
         measures = [f"{family}@{k}" for k in CUTOFFS]
         try:
             lines = {
-                name: numbers(evaluate(comparison.queries, scores, measures, **_conventions(comparison)).mean.values())
+                name: numbers(evaluate(comparison.queries, scores, measures, **conventions).mean.values())
                 for name, scores in comparison.scores.items()
             }
         except RankwiseError as error:
@@ -114,10 +113,6 @@ def _thinned(column: NDArray[Any]) -> NDArray[Any]:
     return column[np.unique(np.linspace(0, len(column) - 1, _POINTS).astype(np.int64))]
 
 
-def _conventions(comparison: Comparison) -> dict[str, Any]:
-    return dict(comparison.about["conventions"])
-
-
 # ----------------------------------------------------------------------------------------------------------- features
 
 
@@ -133,6 +128,7 @@ def weights(comparison: Comparison) -> dict[str, Any]:
     :math:`s_f` is the standard deviation of feature f within queries. The mean, smallest and largest value over folds
     are given for the features with the largest weight in any ranker.
     """
+    # weights on features of different scales cannot be compared; within queries, because only that ranks
     spread = _spread_within(_sample(comparison)[0])
     found = {}
     for name, models in comparison.models.items():
@@ -167,6 +163,7 @@ def importance(comparison: Comparison) -> dict[str, Any]:
     fold_of = comparison.fold_of_query[chosen]
     found = {}
     for name, models in comparison.models.items():
+        # models that were not kept cannot score the shuffled features
         if not all(is_kept(model) or comparison.about["rankers"][name]["kind"] == "fitted" for model in models):
             continue
         parts = [
@@ -198,13 +195,14 @@ def _by_fold(models: list[Any], sample: Queries, fold_of: NDArray[np.int64]) -> 
 def _sample(comparison: Comparison) -> tuple[Queries, NDArray[np.int64]]:
     """A random sample of test queries that is small enough to be scored often, and their indices."""
     queries = comparison.queries
+    # shuffling scores every feature several times: a sample keeps a report within seconds
     order = np.random.default_rng(comparison.about["random_state"]).permutation(len(queries))
     fits = np.cumsum(queries.sizes[order]) <= _MOST_DOCUMENTS
     chosen = np.sort(order[: max(1, min(_MOST_QUERIES, int(fits.sum())))])
     return (queries, chosen) if len(chosen) == len(queries) else (queries[chosen], chosen)
 
 
-def _spread_within(queries: Queries) -> NDArray[np.float64]:
+def _spread_within(queries: Queries) -> Vector:
     """The standard deviation of every feature around the means of its queries."""
     total = np.zeros(queries.n_features)
     for query in queries:

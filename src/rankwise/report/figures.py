@@ -83,6 +83,7 @@ def history_figure(found: dict[str, Any]) -> Figure:
                     "hovertemplate": f"%{{y:.4f}} at %{{x}}<extra>fold {fold['fold']}</extra>",
                 }
             )
+    # alphas and sigmas change by factors, rounds by one
     across: dict[str, Any] = {"title": {"text": text(found["across"])}}
     if found["logarithmic"]:
         across |= {"type": "log", "dtick": 1, "exponentformat": "power"}
@@ -181,6 +182,7 @@ def _dodged(
 ) -> dict[str, Any]:
     """Dots with whiskers at whole numbers, each ranker a little beside the others."""
     number = rankers.index(name)
+    # rankers stand beside each other, closer the more there are
     shift = (number - (len(rankers) - 1) / 2) * min(0.12, 0.7 / max(len(rankers), 1))
     return {
         "type": "scatter",
@@ -196,6 +198,7 @@ def _dodged(
 
 def _whiskers(values: list[Any], low: list[Any], high: list[Any], colour: str) -> dict[str, Any]:
     """Error bars of plotly from the ends of intervals; unknown ends give no bar."""
+    # an unknown end has no whisker, and plotly would draw NaN as 0
     known = [None not in ends for ends in zip(values, low, high, strict=True)]
     up = [max(0.0, top - value) if ok else 0 for ok, value, top in zip(known, values, high, strict=True)]
     down = [max(0.0, value - bottom) if ok else 0 for ok, value, bottom in zip(known, values, low, strict=True)]

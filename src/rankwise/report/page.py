@@ -62,6 +62,7 @@ def write_report(
     check_report(path)
     used = limits or Limits()
     found = collect(comparison, limits=used, command=command, verbose=verbose)
+    # browsers and mail programs struggle with larger files
     page = render(found)
     while len(page) > LARGEST and found["lists"]["queries"]:
         used = used.halved()
@@ -89,6 +90,7 @@ def render(found: dict[str, Any]) -> bytes:
     jinja2 = require("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
+        # names come from untrusted data
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -111,6 +113,7 @@ def render(found: dict[str, Any]) -> bytes:
 
 def _policy(scripts: list[str]) -> str:
     """A content security policy: these scripts, the page's own style, embedded pictures, and no request."""
+    # by their hashes, so that an injected script would not run even if escaping failed
     digests = (hashlib.sha256(script.encode("utf-8")).digest() for script in scripts)
     allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     others = "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"

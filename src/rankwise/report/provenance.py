@@ -8,6 +8,7 @@ from typing import Any
 
 from rankwise._errors import RankwiseError
 from rankwise.data.diagnose.run import diagnose
+from rankwise.evaluation.compare.foreign import LambdaRank
 from rankwise.evaluation.compare.grids import grid_for
 from rankwise.evaluation.compare.keys import plain
 from rankwise.evaluation.compare.result import Comparison
@@ -99,6 +100,7 @@ def python_call(comparison: Comparison) -> str:
     options |= {key: value for key, value in (("reading", reading), ("grids", _own_grids(about["rankers"]))) if value}
     if about["baseline"] != next(iter(about["rankers"])):
         options["baseline"] = about["baseline"]
+    # only what differs from the defaults is written, as one would type it
     arguments = ["rankers", "data" if source is None else repr(source), repr(list(about["measures"]))]
     arguments += [f"{name}={value!r}" for name, value in sorted(options.items())]
     lines = [
@@ -118,7 +120,7 @@ def _ranker(about: Mapping[str, Any]) -> str:
     if about["kind"] in _ELSEWHERE:
         return _ELSEWHERE[about["kind"]]
     module, _, kind = about["class"].rpartition(".")
-    if _is_lightgbm(about):
+    if about["class"] == f"{LambdaRank.__module__}.{LambdaRank.__qualname__}":
         return "'lightgbm',"
     usual = _defaults(module, kind)
     given = {name: value for name, value in about.get("parameters", {}).items() if value != usual.get(name)}
@@ -137,6 +139,7 @@ def _declared_grid(about: Mapping[str, Any]) -> dict[str, Any]:
     module, _, kind = about["class"].rpartition(".")
     given = {name: value for name, value in about.get("parameters", {}).items() if not isinstance(value, dict)}
     try:
+        # the class is looked up again from texts, so anything may fail here
         grid = grid_for(getattr(import_module(module), kind)(**given))
         return {name: plain(values, name) for name, values in grid.items()}
     except Exception:  # a stranger's class, made from texts
@@ -147,11 +150,6 @@ def _imports(rankers: Any) -> list[str]:
     """The imports of classes from other packages."""
     homes = (one["class"].rpartition(".") for one in rankers if "class" in one and one["kind"] == "learned")
     return sorted({f"from {module} import {kind}" for module, _, kind in homes if not module.startswith("rankwise.")})
-
-
-def _is_lightgbm(about: Mapping[str, Any]) -> bool:
-    """Whether a ranker is LightGBM's lambdarank."""
-    return bool(about["class"] == "rankwise.evaluation.compare.foreign.LambdaRank")
 
 
 def _defaults(module: str, kind: str) -> dict[str, Any]:

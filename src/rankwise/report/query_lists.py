@@ -88,12 +88,14 @@ def query_lists(comparison: Comparison, limits: Limits) -> dict[str, Any]:
     dict
         Queries, features and weights.
     """
+    # a reader looks for queries where rankers differ
     change = _largest_change(comparison)
     chosen = np.argsort(-change, kind="stable")[: limits.queries]
     ranks = {name: _ranks(comparison.queries, scores) for name, scores in comparison.scores.items()}
     shown = [_near_the_top(comparison.queries, query, ranks, limits.documents) for query in chosen]
     weights = _weights(comparison)
     every = [w != 0 for folds in weights.values() for w in folds]
+    # features without a weight in any ranker explain nothing
     used = np.flatnonzero(np.any(every, axis=0)) if every else np.zeros(0, dtype=np.int64)
     # rows of features that there is room for: weights and means of lists come first, then documents
     buffer = limits.features // len(used) - len(every) - len(chosen) if len(used) else 0
@@ -122,6 +124,7 @@ def _query(
     every = np.arange(queries.n_documents)[queries.rows_of(query)]
     labels, docid = queries.labels(), queries.docid
     place = {int(row): number for number, row in enumerate(every, start=1)}
+    # features are shown only near the top: they are most of the bytes
     near = np.min([ranks[name][rows] for name in ranks], axis=0) <= explained
     return {
         "qid": name_of(queries.names()[query]),

@@ -94,17 +94,16 @@ def by_group(
         group, first = number_by_appearance(names)
         members = [np.flatnonzero(group == number) for number in range(len(first))]
         columns = {"group": names[first].tolist()}
-    columns |= {"queries": [], "skipped": [], "mean": [], "low": [], "high": []}
+    rows = []
     for chosen in members:
         part, weight = array[chosen], None if queries.weight is None else queries.weight[chosen]
         low, high, middle = math.nan, math.nan, math.nan
         if weight is None or weight.any():
             middle = mean(part, weight)
             low, high = interval(part, level, how, weight=weight, random_state=random_state)
-        row = (len(part), int(np.isnan(part).sum()), middle, low, high)
-        for name, value in zip(("queries", "skipped", "mean", "low", "high"), row, strict=True):
-            columns[name].append(value)
-    return Table(columns)
+        rows.append((len(part), int(np.isnan(part).sum()), middle, low, high))
+    found = Table.of_rows(("queries", "skipped", "mean", "low", "high"), rows)
+    return Table(columns | found.to_dict())
 
 
 def queries_by_size(
@@ -304,6 +303,7 @@ def different_pairs(queries: Queries) -> NDArray[np.int64]:
     owner = np.repeat(np.arange(len(queries)), queries.sizes)
     order = np.lexsort((labels, owner))
     labels, owner = labels[order], owner[order]
+    # runs of one label in one query; the pairs inside a run are those with equal labels
     head = np.flatnonzero(np.r_[True, (labels[1:] != labels[:-1]) | (owner[1:] != owner[:-1])][: len(labels)])
     run = np.diff(np.append(head, len(labels)))
     equal = np.zeros(len(queries), dtype=np.int64)
@@ -329,6 +329,7 @@ def _quantile_bins(counts: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
         raise RankwiseError(f"bins is 1 or more: found {bins}")
     if len(counts) == 0:
         return counts
+    # inverted_cdf gives values that occur, so equal counts fall on the same side of a cut
     cuts = np.quantile(counts, np.arange(1, bins) / bins, method="inverted_cdf")
     _, number = np.unique(np.searchsorted(cuts, counts, side="left"), return_inverse=True)
     return number.astype(np.int64)

@@ -134,11 +134,14 @@ def losses_by_query(
         scores = model.predict(shuffled if takes_lists(model) else X)
         return np.asarray(evaluate(queries, scores, [measure], n_jobs=n_jobs, **conventions).values[0])
 
+    # the measure is compared with its value on the unshuffled data, query by query
     before = measured()
     lost = np.where(np.isnan(before), np.nan, np.zeros((queries.n_features, len(queries))))
+    # the same shuffles for all features, so that differences between features are not due to chance
     orders = [_within_queries(queries, random) for _ in range(repeats)]
     for feature in range(queries.n_features):
         kept = X[:, feature].copy()
+        # its loss is exactly 0, and scoring is the expensive part
         if _is_unused(model, queries, feature):
             continue
         for order in orders:
@@ -206,6 +209,7 @@ class FeatureImportance(PlottedTable):
         """
         if per_query.shape[0] != len(names):
             raise DataError(f"there are losses of {per_query.shape[0]} features and {len(names)} names")
+        # one seed for all features: their intervals use the same resampled queries
         seed = int(checks.as_random(random_state).integers(2**32))
         losses = np.array([mean(row, weight) for row in per_query])
         ends = [

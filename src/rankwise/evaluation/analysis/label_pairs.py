@@ -17,9 +17,7 @@ from rankwise._tables import Table
 from rankwise.data.checks import as_scores
 from rankwise.data.queries import Queries, as_queries
 from rankwise.evaluation.statistics.intervals import How, interval
-from rankwise.measures._base import Ties
-
-Counts = NDArray[np.float64]
+from rankwise.measures._base import Ties, Vector
 
 # Pairs of labels grow with the square of the number of labels: beyond this the table would say nothing to anybody.
 _LABELS_AT_MOST = 32
@@ -127,9 +125,7 @@ def label_pair_errors(
     if not rankers:
         raise DataError("rankers maps names to scores or fitted rankers: found none")
     called = {float(label): name for label, name in (names or {}).items()}
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("pair", "ranker", "higher", "lower", "pairs", "inverted", "share", "low", "high")
-    }
+    names_of_columns = ("pair", "ranker", "higher", "lower", "pairs", "inverted", "share", "low", "high")
     rows = []
     for place, (ranker, scored) in enumerate(rankers.items()):
         scores = as_scores(scored.predict(queries) if hasattr(scored, "predict") else scored, queries.n_documents)
@@ -137,19 +133,17 @@ def label_pair_errors(
         by_query = pairs_by_query(queries, scores, [(line["higher"], line["lower"]) for line in found])
         for line, (pairs, inverted) in zip(found, by_query, strict=True):
             share = np.divide(inverted, pairs, out=np.full(len(pairs), np.nan), where=pairs > 0)
+            # weighted by its pairs, the mean over queries is the share over all pairs
             low, high = interval(share, level, how, weight=pairs, random_state=random_state)
             pair = "-".join(called.get(float(line[end]), f"{line[end]:g}") for end in ("higher", "lower"))
-            key = (-line["higher"], line["lower"], place)
-            rows.append((key, {"pair": pair, "ranker": ranker, **line, "low": low, "high": high}))
-    for _, row in sorted(rows, key=lambda each: each[0]):
-        for name, column in columns.items():
-            column.append(row[name])
-    return LabelPairErrors(columns, "inverted pairs of documents")
+            row = {"pair": pair, "ranker": ranker, **line, "low": low, "high": high}
+            rows.append(((-line["higher"], line["lower"], place), [row[name] for name in names_of_columns]))
+    rows.sort(key=lambda each: each[0])
+    table = Table.of_rows(names_of_columns, (row for _, row in rows))
+    return LabelPairErrors(table.to_dict(), "inverted pairs of documents")
 
 
-def pairs_by_query(
-    queries: Queries, scores: NDArray[np.float64], labels: list[tuple[float, float]]
-) -> list[tuple[Counts, Counts]]:
+def pairs_by_query(queries: Queries, scores: Vector, labels: list[tuple[float, float]]) -> list[tuple[Vector, Vector]]:
     """For each (higher, lower), the pairs of every query and those inverted, equal scores as one half.
 
     Rows are sorted once by score; the documents of a label that stand above a row are then a difference of cumulative
@@ -216,7 +210,7 @@ class LabelPairErrors(PlottedTable):
 
 
 def _count(
-    queries: Queries, scores: NDArray[np.float64], grade: NDArray[np.int64], n_jobs: int | None
+    queries: Queries, scores: Vector, grade: NDArray[np.int64], n_jobs: int | None
 ) -> tuple[NDArray[np.int64], ...]:
     """The four counts of :func:`count_pairs` over all queries; they are integers, so no order of addition matters."""
     from rankwise._kernels.pairs import count_pairs

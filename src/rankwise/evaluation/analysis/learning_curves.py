@@ -109,6 +109,7 @@ class LearningCurves(PlottedTable):
                     continue
                 mark = "." if len(rounds) <= _FEW else ""
                 axes.plot(rounds, values, color=colour, linestyle=_STYLES[place % len(_STYLES)], marker=mark)
+                # the best training round says nothing about new queries, so it has no dot
                 if place > 0:
                     best = int(np.nanargmax(values))
                     axes.plot(rounds[best], values[best], "o", color=colour, markersize=5)
@@ -133,6 +134,7 @@ def _history(name: str, ranker: Any) -> Table:
 
 def _rounds(history: Table) -> NDArray[Any]:
     """The first column where it increases; otherwise 1, 2, ..."""
+    # sigma falls along an annealing: its stages are then numbered
     first = history[history.columns[0]]
     if first.dtype.kind in "iuf" and bool((np.diff(first) > 0).all()):
         return first

@@ -18,7 +18,6 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data import checks
@@ -28,11 +27,10 @@ from rankwise.evaluation.compare.foreign import OnArrays
 from rankwise.evaluation.compare.keys import plain
 from rankwise.evaluation.compare.rankers import Fitted, Learner, takes_lists
 from rankwise.evaluation.compare.select import combinations
-from rankwise.measures._base import Measure
+from rankwise.measures._base import Measure, Vector
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import mean_measure, mean_over_parts, parts_of
 
-Vector = NDArray[np.float64]
 INNER_FOLDS = 5
 _STATM = Path("/proc/self/statm")
 _EVERY = 0.01  # seconds between two looks at the size of the process
@@ -70,6 +68,7 @@ class MemoryWatch:
     def __init__(self) -> None:
         self._running: list[Growth] = []
         self._over = threading.Event()
+        # a daemon, so that it never keeps the process alive
         self._thread = threading.Thread(target=self._look, name="rankwise-memory", daemon=True)
 
     def __enter__(self) -> "MemoryWatch":
@@ -99,6 +98,7 @@ class MemoryWatch:
         """The loop of the thread."""
         while not self._over.wait(_EVERY):
             size = resident()
+            # a copy, because cells come and go in other threads
             for growth in tuple(self._running):
                 growth.see(size)
 
@@ -246,8 +246,10 @@ Choice = tuple[Any, Mapping[str, Any], float | None, int]
 def _chosen(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, jobs: int) -> Choice:
     """(fitted model, setting, its measure, settings tried): the best on the validation part, the first of equals."""
     assert part.train is not None
+    # an empty grid has one setting, the ranker as it is
     settings = list(combinations(entry.grid))
     if part.validation is None:
+        # without a validation part, inner folds select and the winner is fitted on all training queries
         judged = _by_inner_folds(entry, settings, part.train, measure, seed, jobs) if len(settings) > 1 else None
         best = 0 if judged is None or np.isnan(judged).all() else int(np.nanargmax(judged))
         model = _fit(entry.fresh(settings[best], jobs), part.train, None)
@@ -268,6 +270,7 @@ def _by_inner_folds(
     """The mean measure of every setting over queries that were held out in turn; None for a single query."""
     found = []
     for held in parts_of(train, INNER_FOLDS, seed):
+        # settings are compared on the same inner folds
         others = train[np.setdiff1d(np.arange(len(train)), held)]
         models = (_fit(entry.fresh(setting, jobs), others, None) for setting in settings)
         found.append([_measured(model, train[held], measure, jobs) for model in models])
@@ -295,6 +298,7 @@ def _named_errors(name: str, number: int) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        # one line, since messages of foreign packages may have many
         about = (str(error).splitlines() or [type(error).__name__])[0]
         raise RankwiseError(f"{name} on fold {number}: {about}") from error
 

@@ -22,8 +22,8 @@ from rankwise.data.fingerprints import Seen, seen_before
 from rankwise.data.folds import kfold, read_folds, split
 from rankwise.data.queries import Queries
 from rankwise.evaluation.files import read_scores
+from rankwise.measures._base import Vector
 
-Vector = NDArray[np.float64]
 USUAL_FOLDS = 5
 _PARTS = ("train", "validation", "test")
 
@@ -93,6 +93,7 @@ class FoldParts:
         if _is_one_a_fold(given, len(tests)):
             pairs = enumerate(zip(given, tests, strict=True), start=1)
             return [self._for(name, one, test, f"the test part of fold {number}") for number, (one, test) in pairs]
+        # scores of all test parts in one array, in the order of the folds
         together = self._for(name, given, self.tested, "the test parts of all folds together")
         return np.split(together, np.cumsum([test.n_documents for test in tests])[:-1])
 
@@ -102,6 +103,7 @@ class FoldParts:
         if not isinstance(seen, Seen):
             return
         tested = self.tested
+        # a model remembers fingerprints of the queries of its fit, not the queries
         known = np.flatnonzero(seen_before(tested, seen.training) | seen_before(tested, seen.validation))
         if len(known):
             raise DataError(
@@ -169,6 +171,7 @@ def _read(path: Path, options: dict[str, Any]) -> Any:
 
 def _divided(data: Queries, folds: int | None, learning: bool, random_state: int) -> FoldParts:
     """Divide one set of queries, and keep track of the rows of the test parts."""
+    # models that only score need no division: all queries are tested
     if folds is None and not learning:
         return FoldParts((FoldPart(None, None, data),), data, (np.arange(data.n_documents),))
     # the same division of the row numbers tells which rows a test part holds
@@ -196,6 +199,7 @@ def _part(fold: Any, number: int) -> FoldPart:
     if not wanted or not isinstance(parts[1], (Queries, type(None))):
         raise DataError(f"fold {number} is not (train, validation, test) or (train, test), each of them Queries")
     train, validation, test = parts
+    # an empty validation part is the same as none
     if validation is not None and not len(validation):
         validation = None
     for name, part in zip(_PARTS, (train, validation, test), strict=True):

@@ -10,7 +10,6 @@ from inspect import Parameter, signature
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from rankwise._errors import DataError, FileFormatError
@@ -18,10 +17,9 @@ from rankwise._extras import require
 from rankwise._store import Store, StoreWriter
 from rankwise.data.queries import Queries
 from rankwise.evaluation.compare.keys import plain
+from rankwise.measures._base import Vector
 from rankwise.measures.ndcg import NDCG
 from rankwise.measures.parse import parse
-
-Vector = NDArray[np.float64]
 
 KIND = "lambdarank trees"  # of files
 _LARGEST_LABEL = 30  # LightGBM's own table of gains ends there
@@ -52,6 +50,7 @@ class OnArrays(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, queries: Queries) -> Self:
         """Train on the documents of all queries, query after query."""
+        # not every learner accepts a weight of 0, and such queries have no effect
         if queries.weight is not None and (queries.weight == 0).any():
             queries = queries[queries.weight > 0]
         X, y = in_list_order(queries)
@@ -173,6 +172,7 @@ class LambdaRank(BaseEstimator):  # type: ignore[misc]
             "num_leaves": self.leaves,
             "min_data_in_leaf": self.smallest_leaf,
             "seed": self.random_state,
+            # several threads would give other bits
             "num_threads": 1,
             "deterministic": True,
             "force_row_wise": True,
@@ -188,7 +188,7 @@ class LambdaRank(BaseEstimator):  # type: ignore[misc]
         self.trees_ = int(self.model_.best_iteration if validation is not None else self.model_.num_trees())
         return self
 
-    def predict(self, queries: Queries) -> NDArray[np.float64]:
+    def predict(self, queries: Queries) -> Vector:
         """Score every document."""
         return np.asarray(self.model_.predict(np.asarray(queries.X), num_iteration=self.trees_), dtype=np.float64)
 
@@ -198,7 +198,7 @@ class LambdaRank(BaseEstimator):  # type: ignore[misc]
         return measure.cutoff if isinstance(measure, NDCG) and measure.cutoff is not None else 10
 
 
-def _checked(queries: Queries) -> tuple[Any, NDArray[np.float64]]:
+def _checked(queries: Queries) -> tuple[Any, Vector]:
     """Features and labels, query after query; labels that LightGBM does not take raise an error."""
     X, y = in_list_order(queries)
     if len(y) and ((y != np.rint(y)) | (y > _LARGEST_LABEL)).any():
@@ -209,6 +209,7 @@ def _checked(queries: Queries) -> tuple[Any, NDArray[np.float64]]:
 
 def save_trees(model: LambdaRank, path: str | os.PathLike[str]) -> None:
     """Write a fitted model, without the trees that early stopping left out."""
+    # the text that LightGBM itself writes: no code, and readable by later versions
     text = model.model_.model_to_string(num_iteration=model.trees_)
     parameters = {name: plain(value, name) for name, value in model.get_params(deep=False).items()}
     with StoreWriter(path, KIND) as file:

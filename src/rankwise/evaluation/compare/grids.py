@@ -61,6 +61,7 @@ def grid_for(ranker: Any) -> Grid:
         declared = _STEPS  # the online solver does not select its own step size and passes, the batch solver does
     if ranker.name == "SLAMPerceptron" and type(ranker._measure()) in _PAPERS_WEIGHTS:
         declared = {**declared, "weights": (None, _PAPERS_WEIGHTS[type(ranker._measure())])}
+    # a parameter that the caller has changed is a decision, not a default
     given = ranker.get_params(deep=False)
     return {name: values for name, values in declared.items() if given[name] == usual[name]}
 

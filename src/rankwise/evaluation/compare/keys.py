@@ -35,6 +35,7 @@ def digest_of(*parts: bytes) -> str:
     """A digest of some bytes, as 32 hexadecimal digits."""
     digest = hashlib.blake2b(digest_size=16)
     for part in parts:
+        # with its length, so that ("ab", "c") and ("a", "bc") differ
         digest.update(len(part).to_bytes(8, "little") + part)
     return digest.hexdigest()
 
@@ -49,6 +50,7 @@ def fingerprint(queries: Queries | None) -> str | None:
     if queries is None:
         return None
     digest = hashlib.blake2b(f"{queries.X.dtype} {queries.X.shape}".encode(), digest_size=16)
+    # in blocks, because X may be mapped from a file larger than memory
     step = max(1, _HASHED // max(1, queries.X.itemsize * queries.n_features))
     for first in range(0, queries.n_documents, step):
         digest.update(np.ascontiguousarray(queries.X[first : first + step]).data.cast("B") if queries.X.size else b"")
@@ -74,6 +76,7 @@ def described(ranker: Any) -> dict[str, Any]:
     """
     kind = type(ranker)
     parameters = ranker.get_params(deep=False) if hasattr(ranker, "get_params") else vars(ranker)
+    # other packages may well compute other bits with other threads
     left_out = _HARMLESS if isinstance(ranker, Ranker) else ()
     return {
         "class": f"{kind.__module__}.{kind.__qualname__}",
@@ -173,6 +176,7 @@ def _looks_fitted(value: Any) -> bool:
 def _code(function: Any) -> bytes:
     """The bytes that decide what a function does."""
     code = function.__code__
+    # nested code objects have addresses in their repr; plain constants do not
     constants = [constant for constant in code.co_consts if isinstance(constant, (str, int, float, tuple, type(None)))]
     return bytes(code.co_code) + repr((constants, code.co_names, getattr(function, "__defaults__", None))).encode()
 
@@ -180,6 +184,7 @@ def _code(function: Any) -> bytes:
 @cache
 def _own_sources() -> str:
     """The digest of rankwise's own sources: an edited copy is another version, whatever its number."""
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parents[2]
+    # sorted, because file systems list files in any order
     files = sorted(package.rglob("*.py"))
     return digest_of(*(part for file in files for part in (str(file.relative_to(package)).encode(), file.read_bytes())))

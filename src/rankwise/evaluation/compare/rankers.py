@@ -65,6 +65,7 @@ class Learner:
             target.set_params(**setting)
         if isinstance(copy, Ranker):
             known = copy.get_params(deep=False)
+            # cells already run in parallel: more threads than cores would only wait
             if "n_jobs" in known and known["n_jobs"] is None:
                 copy.set_params(n_jobs=inner_jobs)
             if "verbose" in known:
@@ -143,6 +144,7 @@ def _named(rankers: Any) -> dict[str, Any]:
         if odd:
             raise RankwiseError(f"rankers are named by texts: found {odd[0]!r}")
         return dict(rankers)
+    # a single ranker is a list of one
     if isinstance(rankers, (str, os.PathLike, np.ndarray)) or not isinstance(rankers, Sequence):
         rankers = [rankers]
     found: dict[str, Any] = {}
@@ -167,6 +169,7 @@ def _entry(name: str, value: Any, measure: str | Measure, grids: Mapping[str, Gr
         entry: Entry = Given(_refuse_no_scores(name, value))
     elif isinstance(value, type):
         raise RankwiseError(f"{name!r} is the class {value.__name__}: give an object of it, {value.__name__}(...)")
+    # a fitted model is never trained again: it may have cost days
     elif not hasattr(value, "fit") or _is_fitted(value):
         entry = Fitted(value)
     else:
@@ -198,9 +201,7 @@ def _opened(value: str | os.PathLike[str], measure: str | Measure, random_state:
 
 def _refuse_no_scores(name: str, value: Any) -> Any:
     """Raise an error for anything that cannot be scores."""
-    if isinstance(value, (str, os.PathLike, np.ndarray)) or hasattr(value, "__array__"):
-        return value
-    if isinstance(value, Sequence):
+    if isinstance(value, (os.PathLike, Sequence)) or hasattr(value, "__array__"):
         return value
     raise RankwiseError(
         f"{name!r} is {type(value).__name__}: a ranker has fit and predict, a model has predict, and scores are an "
@@ -216,6 +217,7 @@ def _is_fitted(model: Any) -> bool:
         return bool(model.__sklearn_is_fitted__())
     if hasattr(model, "is_fitted") and callable(model.is_fitted):  # CatBoost's way
         return bool(model.is_fitted())
+    # scikit-learn's convention: what a fit learned ends in an underscore
     return any(name.endswith("_") and not name.startswith("_") for name in getattr(model, "__dict__", {}))
 
 
@@ -233,6 +235,7 @@ def _learner(name: str, model: Any, grid: Grid | None, random_state: int) -> Lea
             raise RankwiseError(
                 f"the grid of {name!r} gives {parameter!r} the values {values!r:.40}: expected a list of one or more"
             )
+    # foreign objects without a seed would give other results at every run
     if isinstance(model, BaseEstimator) or known:
         unseeded = [parameter for parameter, value in known.items() if value is None and _is_seed(parameter)]
         model = clone(model, safe=False)

@@ -162,18 +162,16 @@ class Comparison:
         rows = []
         for cell in self.cells:
             means = self.on_fold(self.results[cell.ranker], cell.fold).mean
-            cost = {"seconds": cell.seconds, "memory": cell.memory}
-            rows.append({"ranker": cell.ranker, "fold": cell.fold, **means, **cost})
-        return Table({name: [row[name] for row in rows] for name in rows[0]})
+            rows.append((cell.ranker, cell.fold, *means.values(), cell.seconds, cell.memory))
+        return Table.of_rows(("ranker", "fold", *self.titles, "seconds", "memory"), rows)
 
     @property
     def chosen(self) -> Table:
         """One row per ranker and fold: settings selected from the grid, settings that the fit selected, measure,
         settings tried.
         """
-        lines = [cell.line() for cell in self.cells]
         names = ("ranker", "fold", "settings", "settled", "validation", "tried")
-        return Table({name: [line[name] for line in lines] for name in names})
+        return Table.of_rows(names, ([getattr(cell, name) for name in names] for cell in self.cells))
 
     def mark(self, ranker: str, measure: str | Measure) -> str:
         """Whether a ranker differs from the baseline.
@@ -227,6 +225,7 @@ class Comparison:
             empty=result.empty[:, here],
             qid=result.qid[here],
             weight=weight,
+            # ties of one fold are not needed, and the scores would have to be cut
             lists=None,
         )
 
@@ -328,6 +327,7 @@ class Comparison:
 
     def _order(self, title: str) -> list[str]:
         """The rankers, best first; those without a mean last, and equals as they were given."""
+        # sorted is stable: equal means stay in the order of the caller
         means = {name: self.means[name][title] for name in self.rankers}
         return sorted(means, key=lambda name: math.inf if math.isnan(means[name]) else -means[name])
 

@@ -151,6 +151,7 @@ class ComparisonRun:
         for name, entry in self.entries.items():
             if isinstance(entry, Fitted):
                 self.parts.refuse_seen(name, entry.model)
+        # models and scores are checked before the first cell is trained
         count = len(self.entries) * len(self.parts.folds)
         trained = [part.train.n_documents for part in self.parts.folds if part.train is not None]
         workers, inner = shared_out(self.n_jobs, count, max(trained, default=0))
@@ -178,6 +179,7 @@ class ComparisonRun:
             return lambda: Cell(name, number, given[name][number - 1], {}, {}, None, 0, 0.0, None)
         if isinstance(entry, Fitted):
             return lambda: score(name, number, entry, part.test, watch)
+        # rankers of the package have a measure of their own; foreign objects take the first one
         measure = self.chooser if self.chooser is not None or isinstance(entry.ranker, Ranker) else self.first
         if self.kept is None:
             return lambda: learn(name, number, entry, part, measure, self.seed, inner, watch)
@@ -293,6 +295,7 @@ def shared_out(n_jobs: int | None, cells: int, documents: int) -> tuple[int, int
     inner : int
         Threads of each cell.
     """
+    # large data: one cell after the other, each on all cores
     cores = drive.threads(n_jobs)
     workers = 1 if documents >= _MANY_DOCUMENTS else min(cores, cells)
     return workers, max(1, cores // workers)

@@ -11,7 +11,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._progress import track
@@ -19,9 +18,8 @@ from rankwise._tables import Table
 from rankwise.data.folds import Fold
 from rankwise.data.queries import Queries
 from rankwise.evaluation.evaluate import Evaluation, evaluate
-from rankwise.measures._base import Measure
+from rankwise.measures._base import Measure, Vector
 
-Vector = NDArray[np.float64]
 Grid = Mapping[str, Sequence[Any]]
 
 
@@ -130,6 +128,7 @@ def _best(ranker: Any, fold: Fold, grid: Grid, measure: str | Measure | None) ->
     best, found, settings, tried = None, -np.inf, {}, 0
     for setting in combinations(grid):
         candidate = _fitted(ranker, setting, fold)
+        # strictly better wins, so the first of equal settings is kept
         worth = _measured(candidate, fold.validation, measure)
         tried += 1
         if best is None or worth > found:

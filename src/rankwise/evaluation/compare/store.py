@@ -90,6 +90,7 @@ class Cells:
 
     def write(self, key: str, cell: Cell) -> None:
         """Keep a finished cell; the ranker is written first, so a cell always finds its ranker."""
+        # models of other packages are not saved: pickles could run code when they are opened
         saved = is_kept(cell.model) and self._save(cell.model, self._model(key))
         line = {"model": digest_of(self._model(key).read_bytes()) if saved else None, **cell.line()}
         with StoreWriter(self._cell(key), KIND) as file:
@@ -104,6 +105,7 @@ class Cells:
         line, scores = store.fact("line", dict), store.array("scores", np.float64, (documents,))
         if store.fact("check", str) != _check(line, scores):
             raise FileFormatError(f"{store.path} is damaged: its numbers are not those that were written")
+        # a cell whose ranker was changed or lost is computed again
         digest = line.pop("model")
         if digest is not None and digest_of(self._model(key).read_bytes()) != digest:
             raise FileFormatError(f"{self._model(key)} is damaged: it is not the ranker that was written")

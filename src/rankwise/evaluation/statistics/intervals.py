@@ -8,14 +8,14 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data import checks
 from rankwise.data.checks import as_weights
+from rankwise.measures._base import Vector
 
 How = Literal["bootstrap", "t"]
-Floats = NDArray[np.float64]
 
 # Values drawn together: a bootstrap over many queries takes a few megabytes, which stay in the processor's cache.
 _DRAWN_TOGETHER = 1 << 17
@@ -116,6 +116,7 @@ def interval(
     kept, weights = _counted(values, weight)
     if len(kept) < 2:
         return math.nan, math.nan
+    # without spread every resample has the same mean; both formulas would divide by 0
     if kept[0] == kept[-1]:
         return float(kept[0]), float(kept[0])
     if how == "t":
@@ -128,7 +129,7 @@ def interval(
     raise RankwiseError(f"how is 'bootstrap' or 't': found {how!r}")
 
 
-def resampled_means(kept: Floats, weights: Floats, resamples: int, random: np.random.Generator) -> Floats:
+def resampled_means(kept: Vector, weights: Vector, resamples: int, random: np.random.Generator) -> Vector:
     """The (weighted) means of samples of the queries, each as large as the set, drawn with replacement.
 
     Parameters
@@ -149,8 +150,10 @@ def resampled_means(kept: Floats, weights: Floats, resamples: int, random: np.ra
     """
     count = len(kept)
     equal = bool((weights == weights[0]).all())
+    # with equal weights one multiplication and one sum less for every draw
     products = kept if equal else kept * weights
     means = np.empty(resamples)
+    # drawn in blocks: all indices at once would take resamples x queries numbers
     step = max(1, _DRAWN_TOGETHER // count)
     for first in range(0, resamples, step):
         block = means[first : first + step]
@@ -160,19 +163,19 @@ def resampled_means(kept: Floats, weights: Floats, resamples: int, random: np.ra
     return np.clip(means, kept[0], kept[-1])  # rounding alone could take a mean out of the range of its values
 
 
-def standard_error(kept: Floats, weights: Floats) -> float:
+def standard_error(kept: Vector, weights: Vector) -> float:
     """The standard error of the weighted mean, linearised as that of a ratio of sums."""
     count = len(kept)
     away, size = _scaled(weights * (kept - _mean(kept, weights)))
     return size * math.sqrt(count / (count - 1) * math.fsum((away**2).tolist())) / math.fsum(weights.tolist())
 
 
-def _mean(kept: Floats, weights: Floats) -> float:
+def _mean(kept: Vector, weights: Vector) -> float:
     """The weighted mean of values that all count."""
     return math.fsum((kept * weights).tolist()) / math.fsum(weights.tolist())
 
 
-def _t_interval(kept: Floats, weights: Floats, level: float) -> tuple[float, float]:
+def _t_interval(kept: Vector, weights: Vector, level: float) -> tuple[float, float]:
     """Student's t interval."""
     from scipy.special import stdtrit
 
@@ -181,7 +184,7 @@ def _t_interval(kept: Floats, weights: Floats, level: float) -> tuple[float, flo
     return middle - reach, middle + reach
 
 
-def _bca(kept: Floats, weights: Floats, drawn: Floats, level: float) -> tuple[float, float]:
+def _bca(kept: Vector, weights: Vector, drawn: Vector, level: float) -> tuple[float, float]:
     """The BCa interval from the drawn means; the percentile interval where the correction is not finite."""
     from scipy.special import ndtr, ndtri
 
@@ -200,8 +203,9 @@ def _bca(kept: Floats, weights: Floats, drawn: Floats, level: float) -> tuple[fl
     return float(low), float(high)
 
 
-def _acceleration(kept: Floats, weights: Floats) -> float:
+def _acceleration(kept: Vector, weights: Vector) -> float:
     """Efron's a: a sixth of the skewness of the change that leaving one query out makes to the mean."""
+    # fsum and not sum: the result must not depend on the order of the queries
     total = math.fsum(weights.tolist())
     left = total - weights
     # leaving out the query that carries all the weight leaves no mean: its influence is then all there is
@@ -211,7 +215,7 @@ def _acceleration(kept: Floats, weights: Floats) -> float:
     return math.fsum((influence**3).tolist()) / (6 * second**1.5) if second > 0 else 0.0
 
 
-def _scaled(values: Floats) -> tuple[Floats, float]:
+def _scaled(values: Vector) -> tuple[Vector, float]:
     """The values divided by the largest of them, so that no power of them underflows or overflows, and that largest
     value.
     """
@@ -219,7 +223,7 @@ def _scaled(values: Floats) -> tuple[Floats, float]:
     return (values / size if size > 0 else values), size
 
 
-def _counted(values: ArrayLike, weight: ArrayLike | None) -> tuple[Floats, Floats]:
+def _counted(values: ArrayLike, weight: ArrayLike | None) -> tuple[Vector, Vector]:
     """The values that count and their weights, sorted, so that the order of the queries has no effect."""
     array = np.asarray(values, dtype=np.float64) + 0.0  # -0 becomes 0: they sort as equals
     if array.ndim != 1:

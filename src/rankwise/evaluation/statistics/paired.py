@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankwise._errors import DataError, RankwiseError, in_one_line
 from rankwise.data import checks
 from rankwise.data.checks import as_weights
 from rankwise.evaluation.statistics.intervals import mean, standard_error
+from rankwise.measures._base import Vector
 
 Test = Literal["t", "randomisation", "wilcoxon", "sign"]
 Alternative = Literal["two-sided", "greater", "less"]
-Floats = NDArray[np.float64]
 
 # Two values of a query that differ by less than this share of them differ by rounding, not by ranking.
 _ROUNDING = 1e-12
@@ -140,6 +140,7 @@ def paired_test(
     random = checks.as_random(random_state)
     total, differences, weights = _differences(first, second, weight)
     exact = True
+    # no difference is no evidence, whatever the test
     if not differences.any():
         p_value = 1.0
     elif test == "t":
@@ -150,6 +151,7 @@ def paired_test(
         p_value, exact = _wilcoxon(differences, alternative)
     else:
         products = differences * weights
+        # a difference of 0 is 0 under either sign, and would only double the number of flips
         products = products[products != 0]
         exact = len(products) <= _EXACT_UP_TO
         p_value = (
@@ -169,7 +171,7 @@ def paired_test(
     )
 
 
-def _differences(first: ArrayLike, second: ArrayLike, weight: ArrayLike | None) -> tuple[int, Floats, Floats]:
+def _differences(first: ArrayLike, second: ArrayLike, weight: ArrayLike | None) -> tuple[int, Vector, Vector]:
     """The number of queries, and the sorted differences and weights of those that count."""
     try:
         one, two = (np.asarray(values, dtype=np.float64) for values in (first, second))
@@ -183,25 +185,28 @@ def _differences(first: ArrayLike, second: ArrayLike, weight: ArrayLike | None) 
     if not (np.isfinite(one) & np.isfinite(two)).all():
         raise DataError("a paired test needs finite values: found an infinite one")
     differences = one - two
+    # equal rankings may differ in the last bit, which must not count as a win
     differences[np.abs(differences) <= _ROUNDING * np.maximum(np.abs(one), np.abs(two))] = 0
+    # sorted, so that random flips do not depend on the order of the queries
     order = np.lexsort((weights, differences))
     return len(counts), differences[order], weights[order]
 
 
-def _t_test(differences: Floats, weights: Floats, alternative: Alternative) -> float:
+def _t_test(differences: Vector, weights: Vector, alternative: Alternative) -> float:
     """The p-value of Student's t test."""
     from scipy.special import stdtr
 
     if len(differences) < 2:
         return 1.0
     middle, error = mean(differences, weights), standard_error(differences, weights)
+    # identical differences have no error: t is infinite with their sign
     t = middle / error if error > 0 else math.copysign(math.inf, middle)
     below = float(stdtr(len(differences) - 1, t))
     above = float(stdtr(len(differences) - 1, -t))
     return {"greater": above, "less": below, "two-sided": min(1.0, 2 * min(above, below))}[alternative]
 
 
-def _sign_test(differences: Floats, alternative: Alternative) -> float:
+def _sign_test(differences: Vector, alternative: Alternative) -> float:
     """The p-value of the exact binomial test."""
     from scipy.stats import binomtest
 
@@ -209,7 +214,7 @@ def _sign_test(differences: Floats, alternative: Alternative) -> float:
     return float(binomtest(wins, wins + losses, 0.5, alternative=alternative).pvalue)
 
 
-def _wilcoxon(differences: Floats, alternative: Alternative) -> tuple[float, bool]:
+def _wilcoxon(differences: Vector, alternative: Alternative) -> tuple[float, bool]:
     """The p-value of Wilcoxon's test, and whether it is exact."""
     from scipy.stats import rankdata, wilcoxon
 
@@ -223,7 +228,7 @@ def _wilcoxon(differences: Floats, alternative: Alternative) -> tuple[float, boo
     return float(result.pvalue), exact
 
 
-def _count_flips(terms: Floats, alternative: Alternative) -> float:
+def _count_flips(terms: Vector, alternative: Alternative) -> float:
     """The share of all 2^n sign flips whose sum is at least as extreme as the sum of the terms.
 
     Every sum is one of a left half plus one of a right half: for each right one, the left ones that suffice are counted
@@ -239,7 +244,7 @@ def _count_flips(terms: Floats, alternative: Alternative) -> float:
     return min(1.0, both * reached / (len(left) * len(right)))
 
 
-def _draw_flips(terms: Floats, alternative: Alternative, resamples: int, random: np.random.Generator) -> float:
+def _draw_flips(terms: Vector, alternative: Alternative, resamples: int, random: np.random.Generator) -> float:
     """(b + 1) / (R + 1), where b of R random sign flips are at least as extreme as the observed sum.
 
     Eight coins are one random byte, which looks up the sum of its eight signed terms.
@@ -256,7 +261,7 @@ def _draw_flips(terms: Floats, alternative: Alternative, resamples: int, random:
     return (reached + 1) / (resamples + 1)
 
 
-def _wanted(terms: Floats, alternative: Alternative) -> tuple[float, float]:
+def _wanted(terms: Vector, alternative: Alternative) -> tuple[float, float]:
     """The sum that a flip must reach, and the sign that turns the alternative into "greater"."""
     seen, sign = math.fsum(terms.tolist()), -1.0 if alternative == "less" else 1.0
     seen = abs(seen) if alternative == "two-sided" else sign * seen
@@ -264,7 +269,7 @@ def _wanted(terms: Floats, alternative: Alternative) -> tuple[float, float]:
     return seen - _ROUNDING * math.fsum(np.abs(terms).tolist()), sign
 
 
-def _all_flips(terms: Floats) -> Floats:
+def _all_flips(terms: Vector) -> Vector:
     """The 2^n sums of the terms with every choice of signs."""
     sums = np.zeros(1)
     for term in terms:

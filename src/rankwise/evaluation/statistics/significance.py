@@ -6,21 +6,21 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankwise._errors import DataError, RankwiseError, in_one_line
 from rankwise._tables import Table
 from rankwise.evaluation.statistics.intervals import How, interval
 from rankwise.evaluation.statistics.paired import Alternative, Test, paired_test
+from rankwise.measures._base import Vector
 
 Correction = Literal["holm", "bh", "none"]
-Floats = NDArray[np.float64]
 COLUMNS = (
     "measure", "ranker", "baseline", "difference", "low", "high", "p", "p_corrected", "wins", "losses", "ties",
 )  # fmt: skip
 
 
-def correct(p_values: ArrayLike, how: Correction = "holm") -> Floats:
+def correct(p_values: ArrayLike, how: Correction = "holm") -> Vector:
     """Correct p-values for their number; NaN stays NaN and does not count.
 
     ``"holm"`` keeps the probability of a single false claim among all below the level, under any dependence; ``"bh"``
@@ -125,6 +125,7 @@ def significance(
     """
     if not isinstance(evaluations, Mapping):
         raise DataError(f"evaluations are given by name, {{'a': ..., 'b': ...}}: found {type(evaluations).__name__}")
+    # evaluations and plain dicts are read alike from here on
     judged = {name: _Judged.of(evaluation) for name, evaluation in evaluations.items()}
     pairs = _pairs(list(judged), baseline)
     _refuse_different_queries(judged)
@@ -133,18 +134,19 @@ def significance(
         for ranker, other in pairs:
             first, second = judged[ranker].values[measure], judged[other].values[measure]
             weight = judged[ranker].weight
+            # the same seed in every row, so a row does not depend on which others are computed
             draws: dict[str, Any] = {"weight": weight, "random_state": random_state}
             result = paired_test(first, second, test, resamples=resamples, alternative=alternative, **draws)
             low, high = interval(first - second, level, how, **draws)
             counts = (result.wins, result.losses, result.ties)
             rows.append((measure, ranker, other, result.difference, low, high, result.p_value, *counts))
     names = [name for name in COLUMNS if name != "p_corrected"]
-    columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    columns = Table.of_rows(names, rows).to_dict()
     columns["p_corrected"] = correct(columns["p"], correction).tolist()
     return Table({name: columns[name] for name in COLUMNS})
 
 
-def _holm(p: Floats) -> Floats:
+def _holm(p: Vector) -> Vector:
     """The i-th smallest of n times n - i + 1, never smaller than the one before."""
     order = np.argsort(p, kind="stable")
     corrected = np.empty_like(p)
@@ -156,9 +158,9 @@ def _holm(p: Floats) -> Floats:
 class _Judged:
     """The values per query of one ranker, by measure, and what is known of the queries."""
 
-    values: dict[str, Floats]
+    values: dict[str, Vector]
     qid: list[Any] | None
-    weight: Floats | None
+    weight: Vector | None
 
     @classmethod
     def of(cls, evaluation: Any) -> "_Judged":
