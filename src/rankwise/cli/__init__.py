@@ -115,7 +115,7 @@ def _main() -> int:
         return _complain(str(error))
     except FileNotFoundError as error:
         return _complain(f"no such file: {error.filename}")
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

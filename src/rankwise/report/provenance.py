@@ -142,7 +142,7 @@ def _declared_grid(about: Mapping[str, Any]) -> dict[str, Any]:
         # the class is looked up again from texts, so anything may fail here
         grid = grid_for(getattr(import_module(module), kind)(**given))
         return {name: plain(values, name) for name, values in grid.items()}
-    except Exception:  # a stranger's class, made from texts
+    except Exception:  # a foreign class, made from texts
         return {}
 
 

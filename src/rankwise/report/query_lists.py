@@ -97,7 +97,7 @@ def query_lists(comparison: Comparison, limits: Limits) -> dict[str, Any]:
     every = [w != 0 for folds in weights.values() for w in folds]
     # features without a weight in any ranker explain nothing
     used = np.flatnonzero(np.any(every, axis=0)) if every else np.zeros(0, dtype=np.int64)
-    # rows of features that there is room for: weights and means of lists come first, then documents
+    # rows of features that fit into the limit: weights and means of queries come first, then documents
     buffer = limits.features // len(used) - len(every) - len(chosen) if len(used) else 0
     explained = _depth(comparison.queries, chosen, ranks, limits.documents, buffer)
     used = used if explained else used[:0]

@@ -19,7 +19,7 @@ from rankwise.data.queries import Queries, as_queries
 from rankwise.evaluation.statistics.intervals import How, interval
 from rankwise.measures._base import Ties, Vector
 
-# Pairs of labels grow with the square of the number of labels: beyond this the table would say nothing to anybody.
+# Pairs of labels grow with the square of the number of labels: beyond this the table would be useless.
 _LABELS_AT_MOST = 32
 
 

@@ -109,7 +109,7 @@ class LearningCurves(PlottedTable):
                     continue
                 mark = "." if len(rounds) <= _FEW else ""
                 axes.plot(rounds, values, color=colour, linestyle=_STYLES[place % len(_STYLES)], marker=mark)
-                # the best training round says nothing about new queries, so it has no dot
+                # the best round on the training part is no guide for new queries, so it has no dot
                 if place > 0:
                     best = int(np.nanargmax(values))
                     axes.plot(rounds[best], values[best], "o", color=colour, markersize=5)
