@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from experiments.bound_angles import AngleBounds, bounds_by_angle, draw_bounds, two_clouds
 from experiments.pages import DOCS, markdown_table, write_block
 from rankwise._atomic_write import writing
 from rankwise._figures import save_png
-from rankwise.evaluation.bound_angles import AngleBounds, bounds_by_angle, two_clouds
-from rankwise.evaluation.bound_angles_figure import draw_bounds
 
 NUMBERS, FIGURE = DOCS / "bounds_by_angle.json", DOCS / "figures" / "bounds_by_angle.png"
 VARIANCES = ((0.2, 0.2), (0.2, 1.3))

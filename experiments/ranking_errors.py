@@ -15,13 +15,12 @@ from typing import Any
 from experiments import smoothrank
 from experiments.pages import DOCS
 from rankwise._atomic_write import writing
-from rankwise._figures import save_png
+from rankwise._figures import PlottedTable, save_png
 from rankwise.data.folds import read_folds
+from rankwise.evaluation.analysis.groups import gain_by_group, queries_by_size
 from rankwise.evaluation.analysis.label_pairs import label_pair_errors
 from rankwise.evaluation.analysis.learning_curves import learning_curves
-from rankwise.evaluation.analysis.query_groups import gain_by_group, queries_by_size
 from rankwise.evaluation.compare.select import select
-from rankwise.evaluation.drawn_table import DrawnTable
 from rankwise.rankers.online.perceptron import SLAMPerceptron
 from rankwise.rankers.smooth.smoothrank import SmoothRank
 
@@ -38,7 +37,7 @@ def rankers() -> dict[str, Any]:
     return {"RidgeRanker": batch["RidgeRanker"], "SmoothRank": batch["SmoothRank k=10"], "SLAMPerceptron": online}
 
 
-def curves(folder: Path) -> dict[str, DrawnTable]:
+def curves(folder: Path) -> dict[str, PlottedTable]:
     """SmoothRank along its annealing, first fold, for two cut-offs."""
     fold = next(read_folds(folder))
     models = {f"SmoothRank, k = {k}": SmoothRank(f"nDCG@{k}", scale="none") for k in (5, 10)}
@@ -46,7 +45,7 @@ def curves(folder: Path) -> dict[str, DrawnTable]:
     return {"analysis_learning_curves": learning_curves(fitted, measure="nDCG@k")}
 
 
-def errors(folder: Path) -> dict[str, DrawnTable]:
+def errors(folder: Path) -> dict[str, PlottedTable]:
     """Errors by labels, sizes of queries and gains by size, over the test lists of all folds."""
     found = select(rankers(), read_folds(folder))
     pair = {name: found.scores[name] for name in ("RidgeRanker", "SmoothRank")}

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import rankwise as rw
+from rankwise._api import compare
 from rankwise.evaluation.compare.grids import USUAL, all_names, ranker_called
-from rankwise.evaluation.compare.run import compare
 
 QUICK = ("-r", "RidgeRanker", "-r", "ada-rank")
 
@@ -130,5 +130,5 @@ def test_ctrl_c_says_where_the_finished_parts_are(tmp_path, lists):
     os.kill(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "what has finished is in cells; the same command goes on from there" in err
+    assert "what has finished is in cells; the same command continues from there" in err
     assert not list((tmp_path / "cells").glob(".*.part"))

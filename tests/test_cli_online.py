@@ -182,7 +182,11 @@ def test_ctrl_c_saves_what_was_learned(run, tmp_path):
 
 
 def test_ctrl_c_before_the_first_list_writes_nothing(tmp_path):
-    command = [sys.executable, "-c", "import sys, rankwise.cli.online_run; print('on', file=sys.stderr, flush=True); "]
+    command = [
+        sys.executable,
+        "-c",
+        "import sys, rankwise.cli.train_online; print('on', file=sys.stderr, flush=True); ",
+    ]
     command[-1] += "sys.argv[1:] = ['train', '-', '--online', '--out', sys.argv[1]]; sys.exit(rankwise.cli.main())"
     with subprocess.Popen([*command, tmp_path / "x"], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr.readline() == b"on\n"
@@ -212,10 +216,10 @@ def test_on_a_terminal_a_live_line_counts_rounds_and_mistakes(text, tmp_path):
     [
         (["nowhere.txt", "--online"], "nowhere.txt cannot be read: there is no such file"),
         (["broken.txt", "--online"], "broken.txt, line 2, column"),
-        (["empty.txt", "--online"], "empty.txt holds no judged lists"),
-        (["lists.txt", "--online", "--skip", "60"], "lists.txt holds nothing after the first 60 lists"),
+        (["empty.txt", "--online"], "empty.txt holds no judged queries"),
+        (["lists.txt", "--online", "--skip", "60"], "lists.txt holds nothing after the first 60 queries"),
         (["lists.txt", "--online", "--ranker", "svm"], "--ranker is one of slam, max-pair, listnet"),
-        (["lists.txt", "--online", "--ranker", "listnet", "--margin", "1"], "ListNet has nothing that --margin could"),
+        (["lists.txt", "--online", "--ranker", "listnet", "--margin", "1"], "ListNet has no parameter 'margin'"),
         (["lists.txt", "--online", "--measure", "nDGC"], "no measure is called 'nDGC'"),
         (["lists.txt", "--online", "--measure", "RR"], "SLAM bounds nDCG, nDCG@k and AP"),
         (["lists.txt", "--online", "--eta", "0"], "eta, the size of a step, is a number above 0"),
@@ -223,7 +227,7 @@ def test_on_a_terminal_a_live_line_counts_rounds_and_mistakes(text, tmp_path):
         (["lists.txt", "--online", "--out", "no/folder/x"], "no/folder/x cannot be written: the folder"),
         (["lists.txt", "--online", "--out", "."], "cannot be written: it is a folder"),
         (["lists.txt", "--online", "--resume", "lists.txt"], "lists.txt is not a rankwise file"),
-        (["lists.txt", "--online", "--resume", "queries.rankwise"], "holds Queries, and --resume goes on with a run"),
+        (["lists.txt", "--online", "--resume", "queries.rankwise"], "holds Queries: --resume continues a run"),
         (["lists.txt", "--online", "--resume", "saved", "--eta", "2"], "leave out --eta"),
         (["narrow.txt", "--online", "--resume", "saved"], "feature 21 is beyond"),
     ],
@@ -247,7 +251,7 @@ def test_the_default_model_is_never_overwritten_and_a_named_one_is(run, text, tm
     (tmp_path / "model.rankwise").write_text("precious")
     code, _, err = run("train", text, "--online")
     assert code == 2
-    assert "model.rankwise is there already: name the model by --out, or go on with it by --resume" in err
+    assert "model.rankwise is there already: name the model by --out, or continue it by --resume" in err
     assert (tmp_path / "model.rankwise").read_text() == "precious"
     assert run("train", text, "--online", "--out", "model.rankwise")[0] == 0
     assert load("model.rankwise").ledger_.rounds == 60

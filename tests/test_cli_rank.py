@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.cli import rank_lists
+from rankwise.cli import rank as rank_command
 from rankwise.data.tabular.frames import to_frame, write_table
 from rankwise.data.trec import read_run
 
@@ -23,7 +23,7 @@ NAMELESS = rw.RidgeRanker().fit(LISTS._replace(feature_names=None))
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(rank_lists, "_ROWS", 20)  # several blocks
+    monkeypatch.setattr(rank_command, "_ROWS", 20)  # several blocks
     MODEL.save("m.rankwise")
     NAMELESS.save("plain.rankwise")
     rw.write_letor(LISTS, "lists.txt")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
+from experiments.bound_angles import two_clouds
 from rankwise.losses._base import registered as losses
 from rankwise.measures.parse import registered as measures
 
@@ -95,7 +96,7 @@ CALLS = {
     "significance": (rw.significance, ["evaluations"]),
     "queries_by_size": (lambda **given: rw.queries_by_size(**{"queries": LISTS, **given}), ["queries", "width"]),
     "label_pairs": (lambda **given: rw.label_pairs(**{"queries": LISTS, "scores": SCORES, **given}), ["queries"]),
-    "two_clouds": (rw.two_clouds, ["relevant", "irrelevant", "variance", "random_state"]),
+    "two_clouds": (two_clouds, ["relevant", "irrelevant", "variance", "random_state"]),
     "fit": (fitted, ["X", "y", "validation", "eval_set", "eval_group", "sample_weight"]),
     "predict": (MODEL.predict, ["X"]),
     "RidgeRanker": (ridge, ["folds", "random_state", "n_jobs"]),

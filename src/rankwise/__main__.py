@@ -1,4 +1,4 @@
-"""``python -m rankwise`` is the command ``rankwise``."""
+"""``python -m rankwise``: the same as the command ``rankwise``."""
 
 import sys
 

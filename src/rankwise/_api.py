@@ -1,4 +1,9 @@
-"""Public functions that need more than one upper room: opening whatever was saved, and comparisons with a report."""
+"""Public functions that need several of the upper subpackages: :func:`load` and :func:`compare`.
+
+:func:`load` opens whatever was saved, queries or rankers, and imports only the reader of that kind of file.
+:func:`compare` is the only place that joins a comparison, which is computed in :mod:`rankwise.evaluation.compare`, with
+its report, which is written by :mod:`rankwise.report`.
+"""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +21,14 @@ if TYPE_CHECKING:
 
 
 def _queries(store: Store, mmap: bool) -> Any:
+    """Read queries; imported when a file of this kind is opened."""
     from rankwise.data.stored import read_queries
 
     return read_queries(store, mmap)
 
 
 def _ranker(store: Store, mmap: bool) -> Any:
+    """Read a ranker; imported when a file of this kind is opened."""
     from rankwise.rankers._persist import read_ranker
 
     return read_ranker(store)
@@ -32,21 +39,27 @@ _READERS: dict[str, Callable[[Store, bool], Any]] = {"queries": _queries, "ranke
 
 
 def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
-    """What was saved under ``path``: a ranker, or :class:`~rankwise.Queries` with ``X`` mapped into memory.
+    """Load what was saved: a ranker, or :class:`~rankwise.Queries` with ``X`` mapped into memory.
 
-    Files hold numbers and texts, no code, and everything in them is checked before it is used, so that a stranger's
-    file can be opened. A file that is damaged, cut short, of a newer format or no rankwise file raises a clear error.
+    Files hold numbers and texts, no code, and everything in them is checked before it is used, so a file from an
+    untrusted source can be opened. A file that is damaged, truncated, of a newer format or not from rankwise raises a
+    clear error.
 
     Parameters
     ----------
     path : str or path-like
         The file.
     mmap : bool, default=True
-        Whether ``X`` of queries stays in the file and is read as it is used. The file then must not be cut short or
+        Whether ``X`` of queries stays in the file and is read as it is used. The file then must not be truncated or
         written to in place while the queries are in use (by ``cp``, ``rsync --inplace``, a synchronised folder ...):
         the operating system ends a process that reads what is no longer there (SIGBUS). Saving over it with rankwise,
         renaming another file onto it and deleting it are safe: the queries keep the old file. False reads ``X`` into
-        memory, after which anything may happen to the file. Rankers are always read into memory.
+        memory, after which the file is no longer needed. Rankers are always read into memory.
+
+    Returns
+    -------
+    Ranker or Queries
+        The object that was saved.
 
     Raises
     ------
@@ -61,6 +74,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
     """
 
     def read(store: Store) -> Any:
+        # a file of a newer version may hold a kind that this version does not know
         reader = _READERS.get(store.kind)
         if reader is None:
             known = ", ".join(sorted(_READERS))
@@ -95,44 +109,82 @@ def compare(
     reading: Mapping[str, Any] | None = None,
     report: str | os.PathLike[str] | None = None,
 ) -> "Comparison":
-    """Compare rankers on the same test lists: means with intervals, and paired tests against a baseline.
+    """Compare rankers on the same test queries: means with intervals, and paired tests against a baseline.
 
-    A ranker is learned on the training part of every fold, its settings are chosen on the validation part (by folds of
-    the training part where there is none), and the test part is scored once.
+    A ranker is trained on the training part of every fold. Its settings are selected on the validation part, or by
+    folds of the training part where there is no validation part. The test part is scored once.
 
     Parameters
     ----------
-    rankers : name -> ranker, or a list of them. A ranker is one of ours or any object with ``fit(X, y)`` and
-        ``predict`` (told ``group`` or ``qid`` where its ``fit`` takes them), which is cloned and learned on every fold;
-        a fitted model, which only scores; scores of the documents, as an array or a file, or one of them a fold; a name
-        such as ``"SmoothRank"`` or ``"lightgbm"``; or the file of a saved ranker
-    data : `Queries`, or the file of some, which are divided by query; folds, (train, validation, test) or (train,
-        test); or a folder of folds, see :func:`read_folds`
-    measures : what is reported, see :func:`evaluate`
-    folds : into how many parts `Queries` are divided: 5 where None, or none at all where nobody has to learn; 1 is one
-        division into 60, 20 and 20 %
-    baseline : the ranker that the others are tested against; None: the first
-    choose_by : the measure by which settings of a grid are chosen; None: the ranker's own, or the first of ``measures``
-        where it has none
-    grids : name -> parameter -> values to try; rankers that it does not name have the declared ones (``{}``: none).
-        What a ranker chooses for itself on the validation part needs no grid
-    level : of intervals; a ranker is marked where its corrected p is at most 1 - level
-    test, correction : as for :func:`significance`
-    resume : a folder that keeps what has finished; the same call goes on from there, and a call with anything changed
-        (data, parameters, seed, versions) computes it anew
-    like, ties, empty, rel : conventions of the measures, see :func:`evaluate`
-    random_state : seed of the folds, of the bootstrap and of objects that have a ``random_state`` of None
-    n_jobs : rankers and folds that are learned side by side, in threads; None: as many as there are cores. The result
-        does not depend on it
-    verbose : show a progress bar with the time left
-    reading : options for files, see :func:`read_letor`
-    report : also write everything to this HTML file, see :func:`write_report`; whether it can be written is found out
-        before anything is learned. Needs the extra ``report``
+    rankers : dict of str to ranker, or list of rankers
+        The rankers by name. Each is one of:
+
+        - a ranker of this package, or any object with ``fit(X, y)`` and ``predict`` (``fit`` also receives ``group`` or
+          ``qid`` where it takes them), which is cloned and trained on every fold;
+        - a fitted model, which only scores;
+        - scores of the documents: an array, a file, or one of these for each fold;
+        - a name such as ``"SmoothRank"`` or ``"lightgbm"``;
+        - the file of a saved ranker.
+    data : Queries, sequence of folds, str or path-like
+        Queries, or a file of them, which are divided by query; folds, each (train, validation, test) or (train, test);
+        or a folder of folds, see :func:`read_folds`.
+    measures : str, Measure or list of them, default=("nDCG@10",)
+        The measures to report, see :func:`evaluate`.
+    folds : int, default=None
+        Number of folds of `Queries`. None means 5, or no division where no ranker has to be trained; 1 is one division
+        into 60, 20 and 20 %.
+    baseline : str, default=None
+        The ranker that the others are tested against; None takes the first.
+    choose_by : str or Measure, default=None
+        The measure used for model selection over a grid; None takes the ranker's own, or the first of ``measures``
+        where it has none.
+    grids : dict of str to dict, default=None
+        For each ranker, the values to try by parameter. Rankers that it does not name have the declared grids (``{}``:
+        none). What a ranker selects itself on the validation part needs no grid.
+    level : float, default=0.95
+        Confidence level of the intervals. A ranker is marked where its corrected p-value is at most 1 - level.
+    test : {"randomisation", "t", "wilcoxon", "sign"}, default="randomisation"
+        The paired test, see :func:`paired_test`.
+    correction : {"holm", "bh", "none"}, default="holm"
+        The correction for the number of tests, see :func:`correct`.
+    resume : str or path-like, default=None
+        A folder that keeps finished parts. The same call resumes from there; a call in which anything differs (data,
+        parameters, seed, versions) computes the parts anew.
+    like : str, default=None
+        Convention of another tool for the measures, see :func:`evaluate`.
+    ties : {"expected", "pessimistic", "optimistic", "stable"}, default=None
+        Order of equal scores, see :func:`evaluate`.
+    empty : {"skip", "zero", "one"}, default=None
+        Value of queries on which a measure is 0/0, see :func:`evaluate`.
+    rel : float, default=None
+        The smallest relevant label of binary measures, see :func:`evaluate`.
+    random_state : int, default=0
+        Seed of the folds, of the bootstrap, and of objects whose own ``random_state`` is None.
+    n_jobs : int, default=None
+        Rankers and folds that are trained in parallel, in threads; None uses every core. The result does not depend on
+        it.
+    verbose : bool, default=False
+        Whether to show a progress bar with the remaining time.
+    reading : dict, default=None
+        Options for reading files, see :func:`read_letor`.
+    report : str or path-like, default=None
+        Also write a report to this HTML file, see :func:`write_report`; a place that cannot be written raises an error
+        before any training. Needs the extra ``report``.
+
+    Returns
+    -------
+    Comparison
+        Means, intervals and tests, scores and fitted models, settings, times and memory.
+
+    Raises
+    ------
+    RankwiseError
+        If an argument, the data, or a combination of them is not valid; most checks run before any training.
 
     Notes
     -----
-    Ctrl-C stops all threads; what has finished is in ``resume``. All folds are held in memory. Seconds and memory of
-    cells that run side by side are those of a machine that is shared.
+    Ctrl-C stops all threads; finished parts are in ``resume``. All folds are held in memory. Times and memory of parts
+    that run in parallel are those of a shared machine.
 
     Examples
     --------
@@ -142,32 +194,37 @@ def compare(
     >>> len(found.queries), found.baseline, len(found.cells)
     (60, 'ridge', 6)
     """
-    from rankwise.evaluation.compare.run import compare as run
+    from rankwise.evaluation.compare.folds import divide
+    from rankwise.evaluation.compare.rankers import Learner, as_entries
+    from rankwise.evaluation.compare.run import ComparisonRun, baseline_of, check_options, compared, rehearse
+    from rankwise.evaluation.compare.store import Cells
+    from rankwise.measures.conventions import settle
 
     if report is not None:
         from rankwise.report.page import check_report
 
+        # a report that cannot be written is an error now, not after hours of training
         check_report(report)
-    found = run(
-        rankers,
-        data,
+    conventions: dict[str, Any] = {"like": like, "ties": ties, "empty": empty, "rel": rel}
+    first = settle(measures, like, rel)[1][0]
+    chooser = None if choose_by is None else settle(choose_by, like, rel)[1][0]
+    options = check_options(level, correction, random_state, reading)
+    entries = as_entries(rankers, first, grids, random_state)
+    # all checks that need no data come before the data are read
+    base = baseline_of(baseline, entries)
+    parts = divide(data, folds, any(isinstance(one, Learner) for one in entries.values()), random_state, options)
+    # what the test labels do not allow is an error before any training
+    rehearse(parts.tested, measures, conventions, test)
+    finished = None if resume is None else Cells(resume)
+    run = ComparisonRun(entries, parts, chooser, first, random_state, n_jobs, finished)
+    found = compared(
+        run,
+        run.cells(verbose),
         measures,
-        folds=folds,
-        baseline=baseline,
-        choose_by=choose_by,
-        grids=grids,
-        level=level,
-        test=test,
-        correction=correction,
-        resume=resume,
-        like=like,
-        ties=ties,
-        empty=empty,
-        rel=rel,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        verbose=verbose,
-        reading=reading,
+        conventions,
+        {"baseline": base, "level": level, "test": test, "correction": correction},
+        {"source": os.fspath(data) if isinstance(data, (str, os.PathLike)) else None, "reading": options},
+        folds,
     )
     if report is not None:
         from rankwise.report.page import write_report

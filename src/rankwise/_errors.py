@@ -1,23 +1,27 @@
-"""Errors are sentences: where it happened, what was found, what was expected. Warnings are sentences, too."""
+"""Errors and warnings of the package.
+
+Every error that the package raises on purpose is a :class:`RankwiseError`, and so a ``ValueError``. Its message is one
+sentence: where it happened, what was found, and what was expected.
+"""
 
 import sys
 import warnings
 
 
 class RankwiseError(ValueError):
-    """Anything that rankwise refuses; its text is one sentence for the person who called."""
+    """Any input that rankwise rejects; the message is one sentence for the caller."""
 
 
 class DataError(RankwiseError):
-    """Arrays, labels, identities or scores that cannot mean what they are said to mean."""
+    """Arrays, labels, ids or scores that are inconsistent or not valid."""
 
 
 class DataWarning(UserWarning):
-    """Data that can be used, but that most likely do not mean what the caller intended."""
+    """Data that can be used, but most likely do not mean what the caller intended."""
 
 
 class FileFormatError(RankwiseError):
-    """A file that does not hold what its format promises; names the file, the line and the column."""
+    """A file that does not hold what its format promises; the message names the file, the line and the column."""
 
 
 class MeasureError(RankwiseError):
@@ -25,11 +29,24 @@ class MeasureError(RankwiseError):
 
 
 class MissingExtraError(RankwiseError, ImportError):
-    """An optional package is needed; the text names the extra that installs it."""
+    """An optional package is needed; the message names the extra that installs it."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in the middle of learning, after a first round: the ranker ``kept_by`` holds what it had learned."""
+    """Ctrl-C during a fit, after its first round: the ranker keeps what it has learned.
+
+    Parameters
+    ----------
+    sentence : str
+        The message.
+    kept_by : object
+        The ranker.
+
+    Attributes
+    ----------
+    kept_by : object
+        The ranker, in the state after the last finished round.
+    """
 
     def __init__(self, sentence: str, kept_by: object) -> None:
         super().__init__(sentence)
@@ -37,16 +54,24 @@ class Interrupted(KeyboardInterrupt):
 
 
 def in_one_line(error: BaseException) -> str:
-    """What a foreign error says, as a part of a sentence: its kind where it says nothing, and never two lines."""
+    """Shorten the message of a foreign error to one line for use inside a sentence; an empty one becomes its type."""
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def warn(sentence: str, category: type[Warning] = DataWarning) -> None:
-    """Warn at the line of the caller that is outside of this package, however deep the call is.
+    """Warn at the first line of the call stack that is outside this package.
 
     Python shows a warning once for each line, and a filter by module names the caller's module.
+
+    Parameters
+    ----------
+    sentence : str
+        The message.
+    category : type of Warning, default=DataWarning
+        The class of the warning.
     """
     level, frame = 1, sys._getframe(1)
+    # skip the frames of this package, so that the line shown is one that the user can change
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "rankwise":
         level, frame = level + 1, frame.f_back
     warnings.warn(sentence, category, stacklevel=level + 1)

@@ -1,4 +1,7 @@
-"""The one place that imports optional packages, so that one sentence says which extra is missing."""
+"""The one place that imports optional packages.
+
+An optional package that is missing raises one clear error, which names the extra that installs it.
+"""
 
 import importlib
 from types import ModuleType
@@ -19,11 +22,27 @@ EXTRAS = {
 
 
 def require(module: str) -> ModuleType:
-    """Import ``module`` (dotted names too) or say which extra brings it."""
+    """Import an optional module, or raise an error that names the extra which installs it.
+
+    Parameters
+    ----------
+    module : str
+        The module; dotted names work, too.
+
+    Returns
+    -------
+    module
+        The imported module.
+
+    Raises
+    ------
+    MissingExtraError
+        If the package is not installed.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        # packages that only hand results over, such as pandas, are the user's own choice and in no extra
+        # packages that results are only converted to, such as pandas, are the user's choice and in no extra
         wanted = f"'rankwise[{EXTRAS[package]}]'" if package in EXTRAS else package
         raise MissingExtraError(f"{package} is needed here and is not installed: pip install {wanted}") from error

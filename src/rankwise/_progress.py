@@ -1,6 +1,7 @@
-"""Progress bars for long work: on a terminal only, on standard error, gone when the work is done or broken off.
+"""Progress bars for long work.
 
-Away from a terminal nothing is drawn and nothing is imported.
+A bar is drawn on standard error, only where this is a terminal, and it vanishes when the work ends or is interrupted.
+Elsewhere nothing is drawn and nothing is imported. :class:`progress` is the bar, :func:`track` wraps an iteration.
 """
 
 import os
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-# Seconds of progress that the time left is told from: rich's own 30 see a single step of a long run, or none.
+# Seconds of progress that the remaining time is estimated from: rich's own 30 see at most one step of a long run.
 _REMEMBERED = 600.0
 
 
 def on_terminal() -> bool:
-    """Whether standard error is a terminal that can redraw a line."""
+    """Tell whether standard error is a terminal that can redraw a line."""
     stream = sys.stderr
     try:
         return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
@@ -32,9 +33,12 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
 
     Parameters
     ----------
-    what : what is being done, in a word or two
-    total : how much there is to do; None when nobody knows, and then only the time passed is shown
-    enabled : False draws nothing anywhere; otherwise the bar is drawn where standard error is a terminal
+    what : str
+        What is being done, in a word or two.
+    total : float, default=None
+        How much there is to do; None if this is unknown, and then only the elapsed time is shown.
+    enabled : bool, default=None
+        False draws nothing anywhere; otherwise the bar is drawn where standard error is a terminal.
 
     Examples
     --------
@@ -52,6 +56,7 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
         self._bar: Bar | None = None
 
     def __enter__(self) -> "progress":
+        # rich is imported only where a bar is drawn
         if self._enabled is not False and on_terminal():
             from rich.console import Console
             from rich.markup import escape
@@ -72,7 +77,13 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
         return self
 
     def advance(self, amount: float = 1) -> None:
-        """``amount`` more is done; may be called from any thread."""
+        """Count ``amount`` more as done; any thread may call this.
+
+        Parameters
+        ----------
+        amount : float, default=1
+            How much was done, in the unit of ``total``.
+        """
         if self._bar is not None:
             self._bar.advance(self._task, amount)
 
@@ -85,12 +96,23 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
 
 
 def track(items: Iterable[Item], what: str, total: float | None = None, enabled: bool | None = None) -> Iterator[Item]:
-    """The items, one by one, with a bar while they are worked on.
+    """Iterate over the items with a bar.
 
     Parameters
     ----------
-    items : what to go through
-    what, total, enabled : as for :class:`progress`; ``total`` is ``len(items)`` where that is known
+    items : iterable
+        The items.
+    what : str
+        What is being done, in a word or two.
+    total : float, default=None
+        The number of items; ``len(items)`` where it is known.
+    enabled : bool, default=None
+        As for :class:`progress`.
+
+    Yields
+    ------
+    object
+        The items, one by one.
     """
     if total is None and isinstance(items, Sized):
         total = len(items)

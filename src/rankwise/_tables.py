@@ -1,7 +1,11 @@
-"""`Table`: named columns of equal length that show well; what every result of more than one number comes as."""
+""":class:`Table`: named columns of equal length, the form of every result of more than one number.
+
+A table prints as text, as HTML in notebooks and with colours on a terminal (:meth:`Table.rich`), and converts to plain
+values and to pandas. Tables that also draw themselves are :class:`rankwise._figures.PlottedTable`.
+"""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +18,7 @@ from rankwise._extras import require
 if TYPE_CHECKING:
     import rich.table
 
-# Longer tables show this many rows at either end; all rows are there, in to_dict(), to_frame() and iteration.
+# Longer tables show this many rows at either end; to_dict(), to_frame() and iteration give all rows.
 _SHOWN_AT_EITHER_END = 10
 _CUT = "..."
 
@@ -22,13 +26,19 @@ _CUT = "..."
 class Table:
     """Named columns of equal length, read-only.
 
-    ``table["name"]`` is a column as an array, ``len(table)`` the number of rows, and iteration gives the rows as
-    dicts of plain Python values. Numbers are shown to 4 decimals; those that 4 decimals would hide (tiny p-values,
-    huge feature values) by 4 significant digits.
+    ``table["name"]`` is a column as an array, ``len(table)`` the number of rows, and iteration yields the rows as dicts
+    of plain Python values. Numbers are shown to 4 decimals; those that 4 decimals would hide (tiny p-values, huge
+    feature values) are shown to 4 significant digits.
 
     Parameters
     ----------
-    columns : name -> array or list; texts and mixed values are kept as objects
+    columns : dict of str to array-like
+        The columns by name. Texts and mixed values are kept as objects.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names of the columns.
 
     Examples
     --------
@@ -46,6 +56,7 @@ class Table:
     __slots__ = ("_columns",)
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
+        # columns are copied and made read-only: a table may be shared and cached without surprises
         self._columns = {str(name): _as_column(name, values) for name, values in columns.items()}
         lengths = {name: len(values) for name, values in self._columns.items()}
         if len(set(lengths.values())) > 1:
@@ -56,7 +67,27 @@ class Table:
         """The names of the columns."""
         return tuple(self._columns)
 
+    @classmethod
+    def of_rows(cls, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
+        """Make a table from rows.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The names of the columns.
+        rows : iterable of sequence
+            The rows, each with one value per column; there may be none.
+
+        Returns
+        -------
+        Table
+            The table.
+        """
+        listed = list(rows)
+        return cls({name: [row[place] for row in listed] for place, name in enumerate(names)})
+
     def __getitem__(self, name: str) -> NDArray[Any]:
+        """The column of this name, as a read-only array."""
         try:
             return self._columns[name]
         except KeyError:
@@ -69,27 +100,55 @@ class Table:
         return len(next(iter(self._columns.values()), ()))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows as dicts of plain Python values."""
+        # tolist gives Python numbers, which JSON and format strings accept
         lists = [values.tolist() for values in self._columns.values()]
         return (dict(zip(self._columns, row, strict=True)) for row in zip(*lists, strict=True))
 
     def __eq__(self, other: object) -> bool:
+        """Whether another table has the same columns with the same values; NaN equals NaN here."""
         if not isinstance(other, Table):
             return NotImplemented
         return self.columns == other.columns and all(_same(self[name], other[name]) for name in self.columns)
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        """Restore a pickled table of this class, or of a class with further slots."""
+        for name, value in state[1].items():
+            setattr(self, name, value)
+        for column in self._columns.values():
+            column.flags.writeable = False  # arrays come writable out of a pickle
+
     def to_dict(self) -> dict[str, list[Any]]:
-        """Column name -> list of plain Python values."""
+        """Convert to a dict of column name to list of plain Python values.
+
+        Returns
+        -------
+        dict
+            The columns as lists.
+        """
         return {name: values.tolist() for name, values in self._columns.items()}
 
     def to_frame(self) -> Any:
-        """The same columns as a pandas ``DataFrame``."""
+        """Convert to a pandas ``DataFrame`` with the same columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A copy of the columns.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
         return require("pandas").DataFrame({name: values.copy() for name, values in self._columns.items()})
 
     # ------------------------------------------------------------------------------------------- showing it
 
     def __repr__(self) -> str:
+        """The table as text, long ones without their middle."""
         if not self._columns:
             return "Table without columns"
         shown = []
@@ -101,7 +160,7 @@ class Table:
         return "\n".join([*lines, f"({len(self):,} rows)"] if self._is_cut else lines)
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """The table as HTML, for notebooks."""
 
         def row(tag: str, cells: Sequence[str]) -> str:
             sides = ("right" if self._is_number(name) else "left" for name in self.columns)
@@ -116,7 +175,18 @@ class Table:
         return f"<table>\n<thead>{row('th', self.columns)}</thead>\n<tbody>\n{body}\n</tbody>\n</table>{note}"
 
     def rich(self, title: str | None = None) -> "rich.table.Table":
-        """The table for a terminal, by rich; every row of it."""
+        """Convert to a table of the package rich, for a terminal; it shows every row.
+
+        Parameters
+        ----------
+        title : str, default=None
+            A title above the table.
+
+        Returns
+        -------
+        rich.table.Table
+            The table to print on a ``rich.console.Console``.
+        """
         from rich.box import SIMPLE_HEAD
         from rich.markup import escape as escape_markup
         from rich.table import Table as RichTable
@@ -133,10 +203,11 @@ class Table:
 
     @property
     def _is_cut(self) -> bool:
+        """Whether the text form leaves out rows of the middle."""
         return len(self) > 2 * _SHOWN_AT_EITHER_END + 1  # cutting a single row out would save nothing
 
     def _cells(self, every: bool = False) -> dict[str, list[str]]:
-        """The texts of each column, the middle of long ones replaced by one cut."""
+        """The texts of each column; the middle of a long column is one cell with dots."""
         if every or not self._is_cut:
             return {name: list(map(_text, values.tolist())) for name, values in self._columns.items()}
         end = _SHOWN_AT_EITHER_END
@@ -146,15 +217,17 @@ class Table:
         }
 
     def _is_number(self, name: str) -> bool:
+        """Whether a column holds numbers, which are aligned to the right."""
         return self._columns[name].dtype.kind in "iuf"
 
 
 def _as_column(name: str, values: Any) -> NDArray[Any]:
-    """A read-only array of numbers or truths, or of objects for anything else."""
+    """Convert to a read-only array of numbers or booleans, or of objects for anything else."""
     if isinstance(values, np.ndarray):
         column = values.astype(object) if values.dtype.kind in "US" else values.copy()
     else:
         items = list(values)
+        # decided by the types and not by NumPy, which would turn [1, "a"] into texts and [True, 2] into numbers
         kinds = set(map(type, items))
         numbers = all(issubclass(kind, (int, float, np.number)) and kind is not bool for kind in kinds)
         if items and (numbers or kinds <= {bool, np.bool_}):
@@ -170,17 +243,19 @@ def _as_column(name: str, values: Any) -> NDArray[Any]:
 
 
 def _same(first: NDArray[Any], second: NDArray[Any]) -> bool:
-    """Equal values in equal places; NaN equals NaN here."""
+    """Whether two columns have equal values; NaN equals NaN here."""
+    # a missing value in both tables is no difference
     if first.dtype.kind == "f" and second.dtype.kind == "f":
         return bool(np.array_equal(first, second, equal_nan=True))
     return bool(first.tolist() == second.tolist())
 
 
 def _text(value: Any) -> str:
-    """One cell: floats to 4 decimals, or to 4 significant digits where decimals would hide the number."""
+    """One cell as text: floats to 4 decimals, or to 4 significant digits where decimals would hide the number."""
     if value is None:
         return ""
     if not isinstance(value, float) or not math.isfinite(value):
         return str(value)
+    # 0.0000 would hide a small p-value, and 4 decimals of a huge number are noise
     hidden = 0 < abs(value) < 5e-5 or abs(value) >= 1e7
     return f"{value:.3e}" if hidden else f"{value:.4f}"

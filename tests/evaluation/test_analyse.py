@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
 from rankwise.data.queries import Queries
-from rankwise.evaluation.analysis.groups import by_group, label_pairs
+from rankwise.evaluation.analysis.groups import by_group
+from rankwise.evaluation.analysis.label_pairs import label_pairs
 from rankwise.evaluation.statistics.intervals import interval, mean
 from tests.strategies import many_lists
 
@@ -188,11 +189,11 @@ def test_groups_of_no_queries_are_an_empty_table(lists):
 
 def test_wrong_groups_are_refused_in_a_sentence(lists):
     values = np.zeros(len(lists))
-    with pytest.raises(RankwiseError, match="by is 'documents', 'relevant', 'pairs' or one group name a query"):
+    with pytest.raises(RankwiseError, match="by is 'documents', 'relevant', 'pairs' or one group name per query"):
         by_group(lists, values, "length")
-    with pytest.raises(DataError, match="one group name a query: found 2"):
+    with pytest.raises(DataError, match="one group name per query: found 2"):
         by_group(lists, values, ["a", "b"])
-    with pytest.raises(DataError, match="one number a query"):
+    with pytest.raises(DataError, match="one number per query"):
         by_group(lists, values[:-1])
     with pytest.raises(RankwiseError, match="bins is 1 or more"):
         by_group(lists, values, bins=0)

@@ -17,10 +17,9 @@ from rankwise._figures import save_png
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
 from rankwise.data.synthetic.lists import make_lists
-from rankwise.evaluation.analysis.groups import different_pairs, label_pairs
-from rankwise.evaluation.analysis.label_pairs import label_pair_errors
+from rankwise.evaluation.analysis.groups import different_pairs, gain_by_group, queries_by_size
+from rankwise.evaluation.analysis.label_pairs import label_pair_errors, label_pairs
 from rankwise.evaluation.analysis.learning_curves import learning_curves
-from rankwise.evaluation.analysis.query_groups import gain_by_group, queries_by_size
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.statistics.intervals import interval
 from rankwise.measures.parse import parse
@@ -229,7 +228,7 @@ def test_the_histogram_names_what_is_counted():
     ("by", "width", "words"),
     [
         ("labels", None, "by is 'pairs', 'documents' or one whole number"),
-        ([1, 2], None, r"one whole number from 0 on a query: found int64 of shape \(2,\)"),
+        ([1, 2], None, r"one whole number from 0 on per query: found int64 of shape \(2,\)"),
         (np.full(60, -1), None, "one whole number from 0 on"),
         (np.full(60, 0.5), None, "found float64"),
         ("pairs", 0, "width is a whole number from 1 on: found 0"),

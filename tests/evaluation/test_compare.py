@@ -21,8 +21,8 @@ from rankwise import (
     significance,
     split,
 )
+from rankwise._api import compare
 from rankwise.evaluation.compare.grids import all_names, grid_for
-from rankwise.evaluation.compare.run import compare
 from rankwise.evaluation.compare.select import combinations
 from rankwise.rankers._base import registered
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from rankwise import Fold, Queries, RankwiseError, RidgeRanker, kfold, make_lists, split
-from rankwise.evaluation.compare.run import compare
+from rankwise._api import compare
 from rankwise.measures import parse
 
 

@@ -1,14 +1,17 @@
 """A comparison that was stopped goes on where it was; nothing that has changed is answered from an old run."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
 
+import rankwise
 from rankwise import AdaRank, Queries, RankwiseError, RidgeRanker, SLAMPerceptron, kfold, make_lists
+from rankwise._api import compare
 from rankwise.evaluation.compare import keys as compare_keys
 from rankwise.evaluation.compare.keys import described, fingerprint, plain
-from rankwise.evaluation.compare.run import compare
 from rankwise.losses import SLAM
 
 
@@ -214,3 +217,11 @@ def test_folds_of_a_folder_and_of_memory_are_the_same_work(lists, tmp_path):
     assert fits({"a": Counting()}, folds, resume=tmp_path) == 3
     assert fits({"a": Counting()}, lists, folds=3, resume=tmp_path) == 0
     assert fits({"a": Counting()}, folds[1:], resume=tmp_path) == 0  # a cell does not know of the other folds
+
+
+def test_the_key_covers_the_sources_of_the_whole_package():
+    package = Path(rankwise.__file__).parent
+    files = sorted(package.rglob("*.py"))
+    assert {"rankers", "data", "evaluation"} <= {file.relative_to(package).parts[0] for file in files}
+    parts = (part for file in files for part in (str(file.relative_to(package)).encode(), file.read_bytes()))
+    assert compare_keys._own_sources() == compare_keys.digest_of(*parts)

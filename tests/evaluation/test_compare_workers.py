@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from rankwise.evaluation.compare.process_memory import resident
+from rankwise.evaluation.compare.cells import resident
 from rankwise.evaluation.compare.run import shared_out, side_by_side
 
 
@@ -68,7 +68,7 @@ def test_cores_are_shared_out():
 
 WATCHED = """
 import time
-from rankwise.evaluation.compare.process_memory import MemoryWatch
+from rankwise.evaluation.compare.cells import MemoryWatch
 
 with MemoryWatch() as watch:
     with watch.growth() as growth:

@@ -157,7 +157,7 @@ def test_a_result_can_be_sent_to_another_process():
         ((LABELS, SCORES, ["RR", "MRR"]), {"group": SIZES}, "named once"),
         ((LABELS, SCORES), {"group": SIZES, "ties": "random"}, "ties is one of"),
         ((LABELS, SCORES), {"group": SIZES, "empty": "two"}, "empty is one of"),
-        ((LABELS, SCORES), {"group": SIZES, "weight": [1, 2]}, "weight holds one number per query"),
+        ((LABELS, SCORES), {"group": SIZES, "weight": [1, 2]}, "weight holds one number (a|per) query"),
         ((Queries.from_arrays(np.zeros((6, 1)), group=SIZES), SCORES), {}, "carry no labels"),
         ((Queries.from_arrays(np.zeros((6, 1)), LABELS, group=SIZES), SCORES), {"qid": LABELS}, "leave out qid="),
     ],

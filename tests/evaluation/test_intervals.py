@@ -172,7 +172,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others():
         ({"level": 95}, "level is a confidence between 0 and 1"),
         ({"how": "jackknife"}, "how is 'bootstrap' or 't': found 'jackknife'"),
         ({"resamples": 0}, "resamples is 1 or more"),
-        ({"weight": [1.0]}, "one number per query"),
+        ({"weight": [1.0]}, "one number (a|per) query"),
         ({"weight": [-1.0, 1.0]}, "weights are finite and 0 or more"),
     ],
 )
@@ -184,7 +184,7 @@ def test_wrong_arguments_are_refused_in_a_sentence(arguments, sentence):
 def test_values_without_a_mean_are_refused():
     with pytest.raises(DataError, match="inf at query 1"):
         interval([0.1, math.inf])
-    with pytest.raises(DataError, match="one number a query"):
+    with pytest.raises(DataError, match="one number per query"):
         interval([[0.1, 0.2]])
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from experiments.bound_angles import bounds_by_angle, two_clouds
 from experiments.bounds_by_angle import SHOWN, VARIANCES, title_of
 from experiments.direct import PUBLISHED
 from experiments.smoothrank import PAPER
-from rankwise.evaluation.bound_angles import bounds_by_angle, two_clouds
 from tests.prose.claims import claims, stated
 from tests.prose.pages import stored
 
@@ -248,7 +248,7 @@ def what_rankers_cost() -> Iterator[str]:
 def limits_of_labels() -> Iterator[str]:
     import pytest
 
-    from rankwise.evaluation.analysis.groups import _LABELS_AT_MOST
+    from rankwise.evaluation.analysis.label_pairs import _LABELS_AT_MOST
     from rankwise.measures import NDCG
 
     assert np.isfinite(NDCG()([1.0, 0.0], [996, 0]))

@@ -1,6 +1,8 @@
-"""The command ``rankwise``: one file a command, tables for people, ``--json`` for programs.
+"""The command ``rankwise``: one module per command, tables for people, ``--json`` for programs.
 
-Bad input is one sentence on standard error and exit code 2; Ctrl-C is exit code 130.
+A command module declares its options as annotated parameters and calls the library; ``reading`` has the options and the
+file handling that commands share, ``wording`` the words of the shell. This module registers the commands and turns
+errors into one message on standard error and exit code 2; Ctrl-C is exit code 130.
 """
 
 import io
@@ -34,7 +36,7 @@ _INTERRUPTED = 130  # what shells report after Ctrl-C
 
 app = typer.Typer(
     name="rankwise",
-    help="Rankers trained for the measure that you report: read judged lists, learn, rank, measure, compare, certify.",
+    help="Train rankers for the measure that you report: read judged queries, train, rank, measure, compare, certify.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -42,7 +44,7 @@ app = typer.Typer(
 
 
 def _reflowed(text: str | None) -> str:
-    """A docstring with one line a paragraph, so that a terminal of any width breaks it where it ends."""
+    """A docstring with one line per paragraph, so that a terminal of any width wraps it."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text or "").split("\n\n"))
 
 
@@ -53,12 +55,14 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Several rankers": {"compare": compare.compare, "report": report.report},
     "Guarantees": {"certify": certify.certify, "simulate": simulate.simulate},
 }
+# typer shows paragraphs as they are, so line breaks of the sources would remain
 for _panel, _commands in _COMMANDS.items():
     for _name, _command in _commands.items():
         app.command(_name, help=_reflowed(_command.__doc__), rich_help_panel=_panel)(_command)
 
 
 def _print_version(wanted: bool) -> None:
+    """Print the version and stop."""
     if wanted:
         print(f"rankwise {__version__}")
         raise typer.Exit
@@ -70,13 +74,21 @@ def _root(
         False, "--version", help="Print the version and stop.", callback=_print_version, is_eager=True
     ),
 ) -> None:
+    """The options of ``rankwise`` itself."""
     pass
 
 
 def main() -> int:
-    """Run the command line; the exit code is returned, never raised."""
+    """Run the command line.
+
+    Returns
+    -------
+    int
+        The exit code: 0, 2 for invalid input, or 130 after Ctrl-C.
+    """
     _print_anything()
     with warnings.catch_warnings():
+        # warnings of other packages keep their usual form
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -91,6 +103,7 @@ def main() -> int:
 
 
 def _main() -> int:
+    """Run the command line with errors turned into messages."""
     try:
         app(prog_name="rankwise")
     except SystemExit as done:
@@ -102,7 +115,7 @@ def _main() -> int:
         return _complain(str(error))
     except FileNotFoundError as error:
         return _complain(f"no such file: {error.filename}")
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -111,17 +124,19 @@ def _main() -> int:
 
 
 def _print_anything() -> None:
-    """Escape what the terminal's encoding lacks: ids may hold bytes that are not UTF-8, and a terminal may be ASCII."""
+    """Escape characters that the terminal's encoding lacks: ids may hold bytes that are not UTF-8."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 
 def _stopped() -> int:
+    """Report Ctrl-C."""
     print("rankwise: stopped; nothing half-written was left", file=sys.stderr)
     return _INTERRUPTED
 
 
 def _complain(sentence: str) -> int:
+    """Report an error in one line."""
     print(f"rankwise: {in_shell(sentence)}", file=sys.stderr)
     return 2

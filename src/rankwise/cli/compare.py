@@ -1,40 +1,26 @@
-"""``rankwise compare``: which ranker is best on these judged lists, and how sure is that."""
+"""``rankwise compare``: train, select and test rankers on the same judged queries.
+
+The options are those of :func:`rankwise.compare`, which does the work; this module parses the names of the rankers and
+prints the table of results.
+"""
 
 import shlex
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankwise._errors import RankwiseError
-from rankwise.cli import reading
-from rankwise.cli import wording as completion
-from rankwise.cli.evaluate import EmptyQuery, TieMode
+from rankwise.cli import reading, wording
+from rankwise.evaluation.statistics.paired import Test
+from rankwise.evaluation.statistics.significance import Correction
 
 if TYPE_CHECKING:
     from rankwise._tables import Table
     from rankwise.evaluation.compare.result import Comparison
 
 _ALL = "all"
-
-
-class PairedTestName(StrEnum):
-    """How differences to the baseline are tested."""
-
-    randomisation = "randomisation"
-    t = "t"
-    wilcoxon = "wilcoxon"
-    sign = "sign"
-
-
-class Corrected(StrEnum):
-    """How p-values are corrected for their number."""
-
-    holm = "holm"
-    bh = "bh"
-    none = "none"
 
 
 @reading.with_options
@@ -49,69 +35,53 @@ def compare(
             "--ranker",
             "-r",
             help="A ranker's name, lightgbm, all, or a file: a saved model or scores (NAME=FILE); may be repeated.",
-            autocompletion=completion.rankers,
+            autocompletion=wording.rankers,
         ),
     ] = None,
-    measure: Annotated[
-        list[str],
-        typer.Option(
-            "--measure",
-            "-m",
-            help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.",
-            autocompletion=completion.measures,
-        ),
-    ] = [  # noqa: B006
-        "nDCG@10",
-        "AP",
-    ],
+    measure: reading.MeasuresOption = ["nDCG@10", "AP"],  # noqa: B006
     folds: Annotated[
-        int | None, typer.Option(min=1, help="Folds that a file is divided into by query (default 5); 1: one division.")
+        int | None, typer.Option(min=1, help="Number of folds of a file (default 5); 1: one split.")
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(help="The ranker that others are tested against (default: first).")
+        str | None, typer.Option(help="The ranker to test the others against (default: the first).")
     ] = None,
     choose_by: Annotated[
-        str | None, typer.Option("--choose-by", help="Measure that chooses settings (default: the ranker's own).")
+        str | None, typer.Option("--choose-by", help="Measure used for model selection (default: the ranker's own).")
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(help="Keep what has finished in this folder, and go on from what is there.")
+        Path | None, typer.Option(help="Keep finished parts in this folder, and continue from those.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Also write everything to this file, as JSON.")
+        Path | None, typer.Option("--out", "-o", help="Also write all results to this file as JSON.")
     ] = None,
     report: Annotated[
-        Path | None, typer.Option("--report", help="Also write a report to this file, as HTML that works offline.")
+        Path | None, typer.Option("--report", help="Also write a report to this HTML file, which works offline.")
     ] = None,
-    like: Annotated[
-        str | None, typer.Option(help="Measure exactly as another tool: letor, trec_eval, sklearn, lightgbm, ...")
-    ] = None,
-    ties: Annotated[
-        TieMode | None, typer.Option(help="Order of equal scores (default expected, or the tool's).")
-    ] = None,
-    empty: Annotated[
-        EmptyQuery | None, typer.Option(help="Queries without a relevant document (default skip, or the tool's).")
-    ] = None,
-    rel: Annotated[float | None, typer.Option(help="Smallest label that counts as relevant (default 1).")] = None,
-    level: Annotated[float, typer.Option(help="Confidence of the intervals and of the marks.")] = 0.95,
-    test: Annotated[PairedTestName, typer.Option(help="Paired test over queries.")] = PairedTestName.randomisation,
-    correction: Annotated[Corrected, typer.Option(help="For the number of tests.")] = Corrected.holm,
+    like: reading.LikeOption = None,
+    ties: reading.TiesOption = None,
+    empty: reading.EmptyOption = None,
+    rel: reading.RelOption = None,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals and of the marks.")] = 0.95,
+    test: Annotated[Test, typer.Option(help="Paired test over queries.")] = "randomisation",
+    correction: Annotated[Correction, typer.Option(help="Correction for the number of tests.")] = "holm",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the bootstrap.")] = 0,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Rankers and folds side by side (default: every core).")
+        int | None, typer.Option("--jobs", "-j", min=1, help="Rankers and folds in parallel (default: every core).")
     ] = None,
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],
 ) -> None:
-    """Learn every ranker on every fold, choose on validation parts, test once: a league table with paired tests.
+    """Compare rankers: train on every fold, select on validation parts, test once, with paired tests.
 
-    Rankers that are named learn for the first measure. A run that was stopped or killed goes on with the same --resume.
+    Rankers given by name are trained for the first measure. A run that was stopped or killed continues with the same
+    --resume.
 
     Example: rankwise compare OHSUMED --like letor --resume ohsumed.cells --out results.json
 
     Example: rankwise compare judged.txt -r RidgeRanker -r SmoothRank -r bm25=bm25.scores
     """
-    from rankwise.evaluation.compare.run import compare as run
+    from rankwise._api import compare as run_comparison
     from rankwise.report.page import check_report, write_report
 
     if out is not None and not out.absolute().parent.is_dir():
@@ -119,7 +89,7 @@ def compare(
     if report is not None:
         check_report(report)
     try:
-        found = run(
+        found = run_comparison(
             _rankers(ranker or []),
             data,
             measure,
@@ -127,12 +97,12 @@ def compare(
             baseline=baseline,
             choose_by=choose_by,
             level=level,
-            test=test.value,
-            correction=correction.value,
+            test=test,
+            correction=correction,
             resume=resume,
             like=like,
-            ties=ties,  # type: ignore[arg-type]
-            empty=empty,  # type: ignore[arg-type]
+            ties=ties,
+            empty=empty,
             rel=rel,
             random_state=seed,
             n_jobs=jobs,
@@ -141,8 +111,9 @@ def compare(
         )
     except KeyboardInterrupt:
         if resume is not None:
-            print(f"rankwise: what has finished is in {resume}; the same command goes on from there", file=sys.stderr)
+            print(f"rankwise: what has finished is in {resume}; the same command continues from there", file=sys.stderr)
         raise
+    # results are written before the report, which takes longer and may fail
     text = found.to_json(out)
     if report is not None:
         write_report(found, report, command=_as_typed(), verbose=not as_json)
@@ -153,7 +124,7 @@ def compare(
 
 
 def _rankers(given: list[str]) -> dict[str, str]:
-    """Name -> what it is, from NAME, FILE or NAME=FILE; the usual ones where nothing is given."""
+    """Parse NAME, FILE or NAME=FILE; the default rankers where nothing is given."""
     from rankwise.evaluation.compare.grids import USUAL, all_names
 
     if not given:
@@ -177,7 +148,7 @@ def _as_typed() -> str:
 
 
 def _league(found: "Comparison") -> "Table":
-    """Best first, in columns that fit into 80: the first measure with its interval, the others with their marks."""
+    """The results, best first, in 80 columns: the first measure with its interval, the others with marks."""
     from rankwise._tables import Table
 
     first, *others = found.titles
@@ -191,6 +162,7 @@ def _league(found: "Comparison") -> "Table":
 
 
 def _show(found: "Comparison", written: dict[str, Path | None]) -> None:
+    """Print the results and the names of the files that were written."""
     from rich.console import Console
 
     console = Console(highlight=False)

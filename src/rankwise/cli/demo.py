@@ -1,8 +1,16 @@
-"""``rankwise demo``: the whole way on lists that it makes: learn, compare, certify, report, and what to try next."""
+"""``rankwise demo``: a complete example on synthetic queries: train, compare, certify, report, and commands to try
+next.
+
+Compilation is the slow part of a first run, so :func:`compile_for` compiles in two processes what the demonstration
+needs; machine code goes to the disk, where the other process finds it.
+"""
 
 import importlib.util
 import json
 import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,13 +25,10 @@ from rankwise.cli.wording import in_shell
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
     from rankwise.evaluation.compare.result import Comparison
-import subprocess
-import sys
-from collections.abc import Sequence
 
 _FOLDER = Path("rankwise-demo")
 _MEASURES = ("nDCG@10", "AP")
-# One of each family that learns from all lists at once; streams have a command of their own, ``rankwise simulate``.
+# One batch ranker of each family; for online rankers there is ``rankwise simulate``.
 _RANKERS = ("RidgeRanker", "RankSVM", "ListNet", "RankBoost", "AdaRank", "MaxPairRanker", "SLAMRanker", "SmoothRank")
 
 
@@ -31,49 +36,67 @@ def demo(
     queries: Annotated[int, typer.Option("--queries", min=20, help="Queries to make.")] = 300,
     seed: reading.SeedOption = 0,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder for lists, model and report; nothing is written elsewhere.")
+        Path, typer.Option("--out", "-o", help="Folder for the queries, the model and the report.")
     ] = _FOLDER,
     as_json: reading.JsonOption = False,
     called: Annotated[str, typer.Option("--called", hidden=True, help="How rankwise is called here.")] = "rankwise",
 ) -> None:
-    """Learn eight rankers on lists made for it, compare them, certify the best, and write a report.
+    """Train eight rankers on synthetic queries, compare them, certify the best, and write a report.
 
-    The lists look like those of a web search engine: up to 200 documents, graded labels with noise, features that are
-    correlated, unscaled and heavy-tailed. LightGBM is compared too, where it is installed. The first run on a machine
-    also compiles, which takes most of its time.
+    The queries resemble those of a web search engine: up to 200 documents, noisy graded labels, features that are
+    correlated, unscaled and heavy-tailed. LightGBM takes part where it is installed. The first run on a machine also
+    compiles, which takes most of its time.
 
     Example: rankwise demo --queries 100 --out demo
     """
+    from rankwise._api import compare
     from rankwise.data.synthetic.lists import make_lists
-    from rankwise.evaluation.compare.run import compare
 
     if out.exists() and not out.is_dir():
         raise RankwiseError(f"{out} is a file: --out names a folder")
-    lists = make_lists(queries, random_state=seed)
-    demonstration = Demonstration(*_parts(lists, seed), out, called)
+    data = make_lists(queries, random_state=seed)
+    demonstration = Demonstration(*_parts(data, seed), out, called)
     if not as_json:
-        print(f"{lists}\nmade by rankwise.make_lists: 60 % to learn, 20 % to choose by, 20 % to test on\n")
+        print(f"{data}\nmade by rankwise.make_lists: 60 % training, 20 % validation, 20 % test\n")
     compile_for(list(_rankers()))
     found = compare(_rankers(), [demonstration.parts], _MEASURES, grids={}, random_state=seed, verbose=not as_json)
     demonstration.write(found)
     (_print_json if as_json else _show)(demonstration, found)
 
 
-def _parts(lists: "Queries", seed: int) -> tuple["Queries", "Queries", "Queries"]:
+def _parts(data: "Queries", seed: int) -> tuple["Queries", "Queries", "Queries"]:
+    """Divide the queries into training, validation and test part."""
     from rankwise.data.folds import split
 
-    train, validation, test = split(lists, (0.6, 0.2, 0.2), random_state=seed)
+    train, validation, test = split(data, (0.6, 0.2, 0.2), random_state=seed)
     return train, validation, test
 
 
 def _rankers() -> dict[str, str]:
+    """The rankers to compare by name, LightGBM among them where it is installed."""
     others = ("lightgbm",) if importlib.util.find_spec("lightgbm") else ()
     return {name: name for name in (*_RANKERS, *others)}
 
 
 @dataclass
 class Demonstration:
-    """The parts of the lists, and the files that a comparison of rankers on them leaves in a folder."""
+    """The parts of the data, and the files that the demonstration leaves in a folder.
+
+    Attributes
+    ----------
+    train : Queries
+        The training part.
+    validation : Queries
+        The validation part.
+    test : Queries
+        The test part.
+    folder : Path
+        The folder.
+    called : str
+        How the command line is called in the commands to try next.
+    lacking : str
+        Why there is no report; empty where there is one.
+    """
 
     train: "Queries"
     validation: "Queries"
@@ -84,17 +107,18 @@ class Demonstration:
 
     @property
     def parts(self) -> tuple["Queries", "Queries", "Queries"]:
+        """Training, validation and test part."""
         return self.train, self.validation, self.test
 
     def winner(self, found: "Comparison") -> str:
-        """The best of the project's own rankers, by the first measure."""
+        """The best ranker of this package by the first measure."""
         from rankwise.rankers._base import Ranker
 
         own = [name for name in found.table()["ranker"].tolist() if isinstance(found.models[name][0], Ranker)]
         return str(own[0])
 
     def write(self, found: "Comparison") -> None:
-        """Lists as LETOR text, the winner, and the report where its packages are there."""
+        """Write the data as LETOR text, the winner, and the report where its packages are installed."""
         from rankwise.data.letor.write import write_letor
         from rankwise.report.page import write_report
 
@@ -108,11 +132,11 @@ class Demonstration:
             self.lacking = str(error)
 
     def certificate(self, found: "Comparison") -> Any:
-        """What is guaranteed about the winner, by the lists that nobody learned from or chose by."""
+        """Certify the winner by the test part, which was used for neither training nor model selection."""
         return found.models[self.winner(found)][0].certificate(self.train, self.test)
 
     def next_commands(self) -> list[str]:
-        """Commands that work as they stand."""
+        """Commands that run as they are."""
         folder = self.folder
         model, train, test = (shlex.quote(str(folder / name)) for name in ("winner.rankwise", "train.txt", "test.txt"))
         return [
@@ -123,7 +147,7 @@ class Demonstration:
 
 
 def _league(found: "Comparison") -> dict[str, list[Any]]:
-    """Best first, in columns that fit into 80."""
+    """The results as columns that fit into 80 characters, best first."""
     table, first, second = found.table(_MEASURES[0]), *_MEASURES
     names = table["ranker"].tolist()
     return {
@@ -135,6 +159,7 @@ def _league(found: "Comparison") -> dict[str, list[Any]]:
 
 
 def _print_json(demonstration: Demonstration, found: "Comparison") -> None:
+    """Print the demonstration as JSON."""
     document = {
         "folder": str(demonstration.folder),
         "files": sorted(one.name for one in demonstration.folder.iterdir()),
@@ -147,6 +172,7 @@ def _print_json(demonstration: Demonstration, found: "Comparison") -> None:
 
 
 def _show(demonstration: Demonstration, found: "Comparison") -> None:
+    """Print the demonstration as tables."""
     from rich.console import Console
 
     from rankwise._tables import Table
@@ -168,25 +194,22 @@ def _show(demonstration: Demonstration, found: "Comparison") -> None:
         console.print(f"  {command}", markup=False, soft_wrap=True)
 
 
-# ------------------------------------------------------------------------------------------------------- demo compile
-# Compile on two cores what a demonstration will need: one process compiles one function at a time.
-#
-# Machine code goes to the disk, where the other process finds it. Where all of it is there this takes a second or two.
+# -------------------------------------------------------------------------------------------------- compilation
 
 
-# Rankers that have little in common with the others, and take about as long to compile as all of these.
+# Rankers that share little code with the others, and take about as long to compile as all of those.
 _APART = ("RankSVM", "RankBoost", "MaxPairRanker", "SLAMRanker")
 
 
 def compile_for(names: Sequence[str]) -> None:
-    """Compare rankers on a handful of tiny lists, some of them in a process of its own."""
+    """Compile what these rankers need in two processes, since one process compiles one function at a time."""
     from rankwise._progress import progress
 
     apart = [name for name in names if name in _APART]
     code = f"from rankwise.cli.demo import learn_tiny; learn_tiny({apart!r})"
     command = [sys.executable, "-c", code]
     with (
-        progress("compiling what is not compiled yet"),
+        progress("compiling"),
         subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other,
     ):
         try:
@@ -197,10 +220,10 @@ def compile_for(names: Sequence[str]) -> None:
 
 
 def learn_tiny(names: Sequence[str]) -> None:
-    """Every step of a comparison, on lists that take no time."""
+    """Run every step of a comparison on data that take no time."""
+    from rankwise._api import compare
     from rankwise.data.folds import split
     from rankwise.data.synthetic.lists import make_lists
-    from rankwise.evaluation.compare.run import compare
 
     parts = split(make_lists(15, documents=(2, 6)), (0.6, 0.2, 0.2), random_state=0)
     compare({name: name for name in names}, [tuple(parts)], ("nDCG@10", "AP"), grids={}, n_jobs=1)

@@ -1,7 +1,10 @@
-"""``rankwise evaluate``: how well do these scores rank these judged lists, and how sure is that."""
+"""``rankwise evaluate``: measure scores or saved rankers on judged queries.
+
+The command opens the judged queries once, measures every file in turn with :func:`rankwise.evaluate`, and tests the
+other rankings against the first with :func:`rankwise.significance`.
+"""
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,60 +12,22 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
-from rankwise.cli import wording as completion
-
-
-class TieMode(StrEnum):
-    """How equal scores are ordered."""
-
-    expected = "expected"
-    pessimistic = "pessimistic"
-    optimistic = "optimistic"
-    stable = "stable"
-
-
-class EmptyQuery(StrEnum):
-    """What a query counts on which a measure is 0/0."""
-
-    skip = "skip"
-    zero = "zero"
-    one = "one"
 
 
 @reading.with_options
 def evaluate(
-    judged: Annotated[Path, typer.Argument(help="Judged lists, or TREC qrels when the scores are a TREC run.")],
+    judged: Annotated[Path, typer.Argument(help="Judged queries, or TREC qrels when the scores are a TREC run.")],
     scores: Annotated[
         list[Path] | None,
-        typer.Argument(help="Files: a saved ranker, a score a line, RankLib's -score file, or a TREC run."),
+        typer.Argument(help="Files: a saved ranker, one score per line, RankLib's -score file, or a TREC run."),
     ] = None,
-    model: Annotated[
-        list[Path] | None, typer.Option("--model", help="A saved ranker that is to rank the lists; may be repeated.")
-    ] = None,
-    measure: Annotated[
-        list[str],
-        typer.Option(
-            "--measure",
-            "-m",
-            help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.",
-            autocompletion=completion.measures,
-        ),
-    ] = [  # noqa: B006
-        "nDCG@10",
-        "AP",
-        "RR",
-    ],
-    like: Annotated[
-        str | None, typer.Option(help="Measure exactly as another tool: letor, trec_eval, sklearn, lightgbm, ...")
-    ] = None,
-    ties: Annotated[
-        TieMode | None, typer.Option(help="Order of equal scores (default expected, or the tool's).")
-    ] = None,
-    empty: Annotated[
-        EmptyQuery | None, typer.Option(help="Queries without a relevant document (default skip, or the tool's).")
-    ] = None,
-    rel: Annotated[float | None, typer.Option(help="Smallest label that counts as relevant (default 1).")] = None,
-    level: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
+    model: Annotated[list[Path] | None, typer.Option("--model", help="A saved ranker; may be repeated.")] = None,
+    measure: reading.MeasuresOption = ["nDCG@10", "AP", "RR"],  # noqa: B006
+    like: reading.LikeOption = None,
+    ties: reading.TiesOption = None,
+    empty: reading.EmptyOption = None,
+    rel: reading.RelOption = None,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     per_query: Annotated[bool, typer.Option("--per-query", help="Also print a line for each query.")] = False,
     tie_range: Annotated[
         bool,
@@ -72,9 +37,9 @@ def evaluate(
     *,
     reads: dict[str, Any],
 ) -> None:
-    """Measure scores or saved rankers on judged lists: means with intervals, paired tests.
+    """Measure scores or saved rankers on judged queries: means with intervals, paired tests.
 
-    With several files the others are tested against the first.
+    With several files, the others are tested against the first.
 
     Example: rankwise evaluate test.txt bm25.scores model.scores -m nDCG@10 -m AP
 
@@ -85,51 +50,35 @@ def evaluate(
     from rankwise.evaluation.statistics.significance import significance
     from rankwise.measures.conventions import settle
 
-    settle(measure, like, rel)  # a misspelt measure is told before anything is read
+    settle(measure, like, rel)  # a misspelt measure is an error before anything is read
     results: dict[str, Any] = {}
     rankings = [*(scores or ()), *(model or ())]
     if not rankings:
         raise RankwiseError("evaluate takes files of scores, or --model with a saved ranker: found neither")
-    rankers = {path: _ranker(path) for path in rankings if _is_model(path)}
+    rankers = {path: reading.load_ranker(path) for path in rankings if reading.is_saved(path)}
     if len(rankers) == len(rankings):
         reads = reading.for_rankers(reads, rankers.values())
     opened: dict[str, Any] = {}
     for path in track(rankings, "evaluating"):
         if path in rankers:
-            queries = opened["queries"] = opened.get("queries") or reading.read_lists(judged, reads)
+            queries = opened["queries"] = opened.get("queries") or reading.read_queries(judged, reads)
             values = rankers[path].predict(queries)
         else:
             queries, values = reading.read_scored(judged, path, reads, opened)
-        results[str(path)] = measure_scores(queries, values, measure, like=like, ties=ties, empty=empty, rel=rel)  # type: ignore[arg-type]
+        results[str(path)] = measure_scores(queries, values, measure, like=like, ties=ties, empty=empty, rel=rel)
     tests = significance(results, baseline=str(rankings[0])) if len(results) > 1 else None
     if as_json:
-        document: dict[str, Any] = {name: _document(result, level, tie_range) for name, result in results.items()}
+        document = {
+            name: {**result.to_dict(level), **({"tie_range": result.tie_range()} if tie_range else {})}
+            for name, result in results.items()
+        }
         print(json.dumps({"results": document, "tests": None if tests is None else list(tests)}))
         return
     _show(results, tests, level, per_query, tie_range)
 
 
-def _is_model(path: Path) -> bool:
-    from rankwise.data.anyfile import kind_of
-
-    return path.is_file() and kind_of(path) == "store"
-
-
-def _ranker(path: Path) -> Any:
-    from rankwise._api import load
-    from rankwise.rankers._base import Ranker
-
-    ranker = load(path)
-    if not isinstance(ranker, Ranker):
-        raise RankwiseError(f"{path} holds {type(ranker).__name__}: expected scores, or a saved ranker")
-    return ranker
-
-
-def _document(result: Any, level: float, tie_range: bool) -> dict[str, Any]:
-    return {**result.to_dict(level), **({"tie_range": result.tie_range()} if tie_range else {})}
-
-
 def _show(results: dict[str, Any], tests: Any, level: float, per_query: bool, tie_range: bool) -> None:
+    """Print a table for each ranking, and then the table of the tests."""
     from rich.console import Console
 
     from rankwise._tables import Table
@@ -138,9 +87,8 @@ def _show(results: dict[str, Any], tests: Any, level: float, per_query: bool, ti
     for name, result in results.items():
         table = result.table(level)
         if tie_range:
-            bounds = result.tie_range()
-            extremes = {end: [bounds[title][at] for title in result.titles] for at, end in enumerate(("min", "max"))}
-            table = Table({**{column: table[column] for column in table.columns}, **extremes})
+            low, high = zip(*result.tie_range().values(), strict=True)
+            table = Table({**{column: table[column] for column in table.columns}, "min": low, "max": high})
         console.print(f"{name}: {len(result.qid):,} queries, {level:.0%} intervals over queries", markup=False)
         console.print(table.rich())
         if per_query:

@@ -1,4 +1,6 @@
-"""``rankwise export``: a ranker for a search engine, a database or a program, with a proof that it ranks the same."""
+"""``rankwise export``: write a ranker for a search engine, a database or a program, with evidence that it ranks the
+same.
+"""
 
 import json
 import re
@@ -16,22 +18,22 @@ from rankwise.data.plain_text import plain_number
 def export(
     model: Annotated[
         Path,
-        typer.Argument(help="A ranker that was saved, or a linear model of RankLib, SVM-rank or liblinear."),
+        typer.Argument(help="A saved ranker, or a linear model of RankLib, SVM-rank or liblinear."),
     ],
-    to: Annotated[str | None, typer.Option("--to", "-t", help="Where to; without it the choices are listed.")] = None,
+    to: Annotated[str | None, typer.Option("--to", "-t", help="The target; without it the targets are listed.")] = None,
     sample: Annotated[
-        Path | None, typer.Option(help="Lists with raw features: the engine's arithmetic is compared on them.")
+        Path | None, typer.Option(help="Queries with raw features to compare the engine's arithmetic on.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--out", "-o", help="A file, or a folder for several; else the model is printed.")
+        Path | None, typer.Option("--out", "-o", help="A file, or a folder for several (default: print the model).")
     ] = None,
-    called: Annotated[str, typer.Option("--name", help="The model's name there, or the function's.")] = "rankwise",
+    called: Annotated[str, typer.Option("--name", help="Name of the model or function in the target.")] = "rankwise",
     names: Annotated[
         str | None,
-        typer.Option("--features", help="Names of the features, separated by commas, as the engine has them."),
+        typer.Option("--features", help="Names of the features in the engine, separated by commas."),
     ] = None,
     shift: Annotated[
-        str, typer.Option(help="Added to every score; sample: as much as lifts those of the sample to 0.")
+        str, typer.Option(help="Constant added to every score; sample: lifts the scores of the sample to 0 or more.")
     ] = "0",
     option: Annotated[
         list[str] | None, typer.Option("--option", help="An option of the target, such as store=shop; may be repeated.")
@@ -56,13 +58,13 @@ def export(
         return
     from rankwise.exports import export as export_model
 
-    lists = None if sample is None else reading.read_lists(sample, reads)
+    queries = None if sample is None else reading.read_queries(sample, reads)
     done = export_model(
         ranker,
         to,
         output,
         called=called,
-        sample=lists,
+        sample=queries,
         feature_names=listed,
         shift=_number(shift),
         **dict(_option(one) for one in option or ()),
@@ -74,25 +76,18 @@ def export(
 
 
 def _opened(path: Path, names: list[str] | None) -> Any:
-    """A ranker from either kind of file; a text has no names of its own."""
-    from rankwise.data.anyfile import kind_of
-
+    """Read a saved ranker, or the model of another tool, whose file has no feature names."""
     if not path.exists():
         raise RankwiseError(f"{path} is not there: expected a saved ranker, or a model of another tool")
-    if kind_of(path) == "store":
-        from rankwise._api import load
-        from rankwise.rankers._base import Ranker
-
-        ranker = load(path)
-        if not isinstance(ranker, Ranker):
-            raise RankwiseError(f"{path} holds {type(ranker).__name__}, and an export is of a ranker")
-        return ranker
+    if reading.is_saved(path):
+        return reading.load_ranker(path)
     from rankwise.exports import read_model
 
     return read_model(path, feature_names=names)
 
 
 def _save(ranker: Any, output: Path | None) -> None:
+    """Save a model of another tool as a rankwise file."""
     if output is None:
         raise RankwiseError("a rankwise file is no text: give --out")
     ranker.save(output)
@@ -100,6 +95,7 @@ def _save(ranker: Any, output: Path | None) -> None:
 
 
 def _number(text: str) -> Any:
+    """Parse ``--shift``."""
     if text == "sample":
         return text
     value = plain_number(text)
@@ -109,6 +105,7 @@ def _number(text: str) -> Any:
 
 
 def _option(text: str) -> tuple[str, Any]:
+    """Parse ``--option NAME=VALUE``."""
     name, mark, value = text.partition("=")
     if not mark:
         raise RankwiseError(f"--option is NAME=VALUE: found {text!r:.40}")
@@ -117,6 +114,7 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _list_targets(as_json: bool) -> None:
+    """Print the targets."""
     from rankwise.exports import targets
 
     found = {**{name: kind.title for name, kind in targets().items()}, "rankwise": "a file for the other commands"}
@@ -128,12 +126,12 @@ def _list_targets(as_json: bool) -> None:
     from rankwise._tables import Table
 
     console = Console(highlight=False)
-    console.print("Say where to by --to:", markup=False)
+    console.print("Choose a target with --to:", markup=False)
     console.print(Table({"--to": sorted(found), "what": [found[name] for name in sorted(found)]}).rich())
 
 
 def _show(done: Any, output: Path | None) -> None:
-    """The model, unless it was written; and on standard error, which a pipe leaves out, what is to be said."""
+    """Print the model, unless it was written; notes go to standard error then, which a pipe leaves out."""
     from rich.console import Console
 
     if output is None:

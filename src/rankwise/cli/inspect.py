@@ -1,4 +1,4 @@
-"""``rankwise inspect``: what is in these judged lists, and what is wrong with them."""
+"""``rankwise inspect``: describe judged queries and find problems in them."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from rankwise.cli.wording import in_shell
 def inspect(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Judged lists in any format (- is standard input); more files are other splits."),
+        typer.Argument(help="Judged queries in any format (- is standard input); further files are other splits."),
     ],
     per_feature: Annotated[
         bool, typer.Option("--per-feature", "--features", help="Also print a line for each feature.")
@@ -23,9 +23,10 @@ def inspect(
     *,
     reads: dict[str, Any],
 ) -> None:
-    """What is in judged lists, and what is wrong with them.
+    """Describe judged queries and find problems in them.
 
-    Sizes, labels, useless or unscaled features, degenerate queries, duplicates, queries that two splits share.
+    Shows sizes and labels, and finds useless or unscaled features, degenerate queries, duplicates, and queries that two
+    splits share.
 
     Example: rankwise inspect train.txt vali.txt test.txt
 
@@ -34,7 +35,7 @@ def inspect(
     from rankwise._progress import track
     from rankwise.data.diagnose.run import diagnose
 
-    splits = {str(path): reading.read_lists(path, reads) for path in track(files, "reading")}
+    splits = {str(path): reading.read_queries(path, reads) for path in track(files, "reading")}
     diagnosis = diagnose(splits, verbose=True)
     if as_json:
         print(json.dumps(diagnosis.to_dict()))

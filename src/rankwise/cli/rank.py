@@ -1,56 +1,77 @@
-"""``rankwise rank``: lists of any number, judged or not, as a saved ranker orders them, in the memory of one block."""
+"""``rankwise rank``: rank the documents of queries, judged or not, with a saved ranker.
+
+The command reads whole queries in blocks, aligns their features with those of the ranker, scores them and passes them
+to one of the writers in :mod:`rankwise.cli.rank_output`. One thread reads the next block while another one ranks and
+writes the current block, so memory holds two blocks however large the file is.
+"""
 
 import json
 import os
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise.cli import reading
-from rankwise.cli.rank_output import Form
-from rankwise.cli.reading import Base, Missing
+from rankwise.cli.rank_output import Form, Ranked, form_of, opened
+from rankwise.data.checks import Missing
+
+if TYPE_CHECKING:
+    from rankwise.data.queries import Queries
+    from rankwise.data.sources import ByteStream
+    from rankwise.rankers._base import Ranker
+
+# Documents per block: some megabytes of features, enough to keep threads busy and few enough to stay in a cache.
+_ROWS = 1 << 14
+_SHOWN = 5  # names that fit into a message
+_IDS = re.compile(rb"(?:^|\s)(\d+):")
+
+OnRead = Callable[[int], object]
 
 
 def rank(
-    model: Annotated[Path, typer.Argument(help="A ranker that was saved, as by rankwise train.")],
+    model: Annotated[Path, typer.Argument(help="A saved ranker, as rankwise train writes it.")],
     data: Annotated[
         Path,
         typer.Argument(
-            help="Lists, judged or not: LETOR text, CSV (.gz too; - is standard input), parquet, .rankwise."
+            help="Queries, judged or not: LETOR text or CSV (.gz too; - is standard input), parquet, .rankwise."
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Written beside and renamed (default: standard output).")
+        Path | None, typer.Option("--out", "-o", help="The file to write (default: standard output).")
     ] = None,
     to: Annotated[
-        Form | None, typer.Option("--to", help="What is written (default: what the ending of --out says, else csv).")
+        Form | None, typer.Option("--to", help="Output format (default: by the ending of --out, else csv).")
     ] = None,
     top: Annotated[int | None, typer.Option("--top", min=1, help="Only the best K documents of every query.")] = None,
-    tag: Annotated[str, typer.Option("--tag", help="The run's name, in a TREC run.")] = "rankwise",
+    tag: Annotated[str, typer.Option("--tag", help="Name of the run in a TREC run.")] = "rankwise",
     unsorted: Annotated[
-        bool, typer.Option("--unsorted", help="Rows of a query stand anywhere: the file is read as a whole.")
+        bool, typer.Option("--unsorted", help="Rows of a query are not together: read the whole file at once.")
     ] = False,
     features: Annotated[
-        int | None, typer.Option("--features", min=1, help="Features of a text that leaves out zeros.")
+        int | None, typer.Option("--features", min=1, help="Number of features of a text that leaves out zeros.")
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="JSON: a line a document; with --out, what was written.")
+        bool, typer.Option("--json", help="JSON: one line per document; with --out, a summary.")
     ] = False,
     missing: Annotated[
-        Missing | None, typer.Option("--missing", help="NaN, NULL, empty cells (default: as the ranker was told).")
+        Missing | None, typer.Option("--missing", help="NaN, NULL, empty cells (default: the ranker's own rule).")
     ] = None,
-    base: reading.BaseOption = Base.auto,
+    first_id: reading.FirstIdOption = "auto",
     qid: reading.QidOption = "qid",
     label: reading.LabelOption = "label",
     docid: reading.DocidOption = None,
     ignore: reading.IgnoreOption = None,
 ) -> None:
-    """Rank lists, judged or not, by a saved model: query, document, rank, score.
+    """Rank the documents of queries with a saved ranker: query, document, rank, score.
 
-    Whole queries are read, ranked and written block by block, so that a file may be larger than memory. Equal scores
-    keep the order of the input. Columns of a table are found by the names that the model has learned from.
+    Whole queries are read, ranked and written in blocks, so a file may be larger than memory. Equal scores keep the
+    order of the input. Columns of a table are found by the names of the features that the ranker was trained on.
 
     Example: rankwise rank model.rankwise test.txt --top 10
 
@@ -58,43 +79,196 @@ def rank(
 
     Example: zcat test.txt.gz | rankwise rank model.rankwise - -o test.run
     """
-    from rankwise._api import load
     from rankwise._progress import progress
-    from rankwise.cli.rank_lists import Asked, ranked_blocks
-    from rankwise.cli.rank_output import form_of, opened
-    from rankwise.data.anyfile import kind_of
-    from rankwise.rankers._base import Ranker
 
     form = form_of(out, to, as_json)
-    if not model.is_file() or kind_of(model) != "store":
+    if not reading.is_saved(model):
         found = "is no saved ranker" if model.is_file() else "is not there"
-        raise DataError(f"{model} {found}: the model comes first, then the lists")
-    ranker = load(model)
-    if not isinstance(ranker, Ranker):
-        raise DataError(f"{model} holds {type(ranker).__name__}, and only a saved ranker can rank")
-    if top is not None and form is Form.scores:
+        raise DataError(f"{model} {found}: the model comes first, then the queries")
+    ranker = reading.load_ranker(model)
+    if top is not None and form == "scores":
         raise RankwiseError("--to scores writes a score for every document: leave out --top")
-    asked = Asked(
+    task = RankingTask(
         ranker,
         model,
         data,
-        missing=missing.value if missing is not None else ranker.missing,
-        zero_based="auto" if base is Base.auto else base is Base.zero,
+        missing=missing or ranker.missing,
+        zero_based=reading.zero_based(first_id),
         features=features,
         unsorted=unsorted,
         columns={"qid": qid, "label": label or None, "docid": docid, "ignore": ignore or ()},
     )
-    reading.refuse_what_cannot_be(data)
+    reading.refuse_folders(data)
+    # a pipe has no size: the bar then shows the elapsed time
     size = os.path.getsize(data) if data.is_file() else None
-    lists = documents = 0
+    n_queries = n_documents = 0
     with progress("ranking", size, enabled=out is not None) as bar, opened(out, form, tag, top) as target:
-        for block in ranked_blocks(asked, bar.advance):
+        for block in ranked_blocks(task, bar.advance):
             target.write(block)
-            lists += len(block.queries)
-            documents += block.queries.n_documents
+            n_queries += len(block.queries)
+            n_documents += block.queries.n_documents
     if out is None:
         return
     if as_json:
-        print(json.dumps({"out": str(out), "ranker": ranker.name, "queries": lists, "documents": documents}))
+        print(json.dumps({"out": str(out), "ranker": ranker.name, "queries": n_queries, "documents": n_documents}))
     else:
-        print(f"{out}: {lists:,} queries, {documents:,} documents ranked by {ranker.name}")
+        print(f"{out}: {n_queries:,} queries, {n_documents:,} documents ranked by {ranker.name}")
+
+
+@dataclass(frozen=True)
+class RankingTask:
+    """What is ranked, by which ranker, and how the file is read.
+
+    Attributes
+    ----------
+    ranker : Ranker
+        The fitted ranker.
+    model : Path
+        The file that it was read from, for messages.
+    data : Path
+        The file of queries, or ``-``.
+    missing : {"error", "zero", "min"}
+        How missing values are treated.
+    zero_based : bool or "auto"
+        Whether feature ids of a text begin at 0.
+    features : int or None
+        The number of features that the user declared for a text which leaves out zeros.
+    unsorted : bool
+        Whether the rows of a query may be apart.
+    columns : dict
+        The columns of a table by role: qid, label, docid, ignore.
+    """
+
+    ranker: "Ranker"
+    model: Path
+    data: Path
+    missing: Any
+    zero_based: Any
+    features: int | None
+    unsorted: bool
+    columns: dict[str, Any]
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the features that the ranker was trained on, if it knows them."""
+        return self.ranker._names()
+
+
+def ranked_blocks(task: RankingTask, on_read: OnRead) -> Iterator[Ranked]:
+    """Yield blocks of whole queries with the scores of their documents."""
+    before = 0
+    for queries in _one_ahead(_blocks(task, on_read)):
+        _check_features(task, queries)
+        yield Ranked(queries, task.ranker.predict(queries), before)
+        before += queries.n_documents
+
+
+def _one_ahead(blocks: Iterator["Queries"]) -> Iterator["Queries"]:
+    """Yield the same blocks, each read on another thread while the one before is ranked and written."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = pool.submit(next, blocks, None)
+            yield block
+
+
+def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
+    """Read the file in blocks of whole queries, by its format."""
+    from rankwise.data.sources import peeked
+    from rankwise.data.tabular.frames import CSV, is_table, suffix_of
+
+    data = task.data
+    if is_table(data) and suffix_of(data) not in CSV:
+        yield from _table(task, data, on_read)
+    elif not is_table(data) and reading.is_saved(data):
+        yield from stored_blocks(data, on_read)
+    else:
+        with peeked(data, on_read) as source:
+            yield from _table(task, source, on_read) if source.kind == "csv" else _text(task, source)
+
+
+def stored_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
+    """Read the blocks of a .rankwise file, which is mapped into memory."""
+    from rankwise._kernels.drive import query_chunks
+    from rankwise.data.stored import load_queries
+
+    queries, size = load_queries(data), os.path.getsize(data)
+    for first, last in query_chunks(queries.start, _ROWS):
+        yield queries[first:last]
+        on_read(size * (last - first) // len(queries))
+
+
+def _table(task: RankingTask, source: "Path | ByteStream", on_read: OnRead) -> Iterator["Queries"]:
+    """Read the columns that the ranker knows by name, or else every column without another role."""
+    from rankwise.data.tabular.frames import iter_table
+    from rankwise.data.tabular.rows import Roles
+
+    columns = {**task.columns, "ignore": () if task.names else task.columns["ignore"]}
+    roles = Roles(**columns, features=task.names, judged=False, learned_by=f"{task.ranker.name} ({task.model})")
+    rows = None if task.unsorted else _ROWS
+    try:
+        yield from iter_table(source, roles, rows=rows, missing=task.missing, on_read=on_read)
+    except DataError as error:
+        raise DataError(str(error).replace("read the file as a whole", "give --unsorted")) from error
+
+
+def _text(task: RankingTask, source: "ByteStream") -> Iterator["Queries"]:
+    """Read a LETOR text, after a check of its first lines: a text may leave out features that are 0."""
+    from rankwise.data.letor.read import iter_letor, read_letor
+
+    width = task.ranker.n_features_in_
+    _check_text(task, source, width)
+    how = {"missing": task.missing, "unjudged": "zero", "zero_based": task.zero_based, "n_features": width}
+    if task.unsorted:
+        yield read_letor(source, **how)
+        return
+    try:
+        yield from iter_letor(source, rows=_ROWS, **how)
+    except FileFormatError as error:
+        raise FileFormatError(str(error).replace("read_letor takes", "--unsorted takes")) from error
+
+
+def _check_text(task: RankingTask, source: "ByteStream", width: int) -> None:
+    """Compare the feature ids in the first lines of a text with the features of the ranker."""
+    if task.features is not None and task.features != width:
+        raise DataError(f"{task.ranker.name} has learned from {width} features: found --features {task.features}")
+    lines = source.head.split(b"\n")
+    ids = [int(found) for line in lines[: max(1, len(lines) - 1)] for found in _IDS.findall(line.partition(b"#")[0])]
+    if not ids:
+        return
+    base = int(task.zero_based is False or (task.zero_based == "auto" and 0 not in ids))
+    found = max(ids) - base + 1
+    if found > width:
+        raise DataError(
+            f"{source.name} has {found} features, and {task.ranker.name} has learned from {width}: "
+            f"{_span(width + base, max(ids))} {'is' if found == width + 1 else 'are'} unknown to it"
+        )
+    if found < width and task.features is None:
+        raise DataError(
+            f"{source.name} has {found} features in its first lines, and {task.ranker.name} has learned from {width}: "
+            f"{_span(max(ids) + 1, width + base - 1)} {'is' if found == width - 1 else 'are'} missing (if they are 0 "
+            f"there and left out, give --features {width})"
+        )
+
+
+def _span(first: int, last: int) -> str:
+    """Name one feature id or a range of them."""
+    return f"feature {first}" if first == last else f"features {first} to {last}"
+
+
+def _check_features(task: RankingTask, queries: "Queries") -> None:
+    """Raise an error where a block lacks features of the ranker."""
+    width, known = task.ranker.n_features_in_, task.names
+    if known is not None and queries.feature_names is not None:
+        lacking = [name for name in known if name not in queries.feature_names]
+        if lacking:
+            more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
+            raise DataError(
+                f"{task.data} lacks {', '.join(map(repr, lacking[:_SHOWN]))}{more}, which {task.ranker.name} has "
+                "learned from"
+            )
+    elif queries.n_features != width:
+        names = "" if queries.feature_names is None else f" ({', '.join(queries.feature_names[:_SHOWN])} ...)"
+        raise DataError(
+            f"{task.data} has {queries.n_features} features{names}, and {task.ranker.name} has learned from {width}"
+        )

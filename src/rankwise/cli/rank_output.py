@@ -1,4 +1,9 @@
-"""Ranked lists as CSV, TSV, TREC run, plain scores, JSON lines or parquet, written as they come."""
+"""Writers of ranked documents: CSV, TSV, TREC run, plain scores, JSON lines or parquet.
+
+:func:`opened` opens the writer of a format on a file or on standard output, and blocks of queries (:class:`Ranked`) are
+written as they come. The lines of text formats are made by compiled code without the interpreter lock, so the next
+block is read meanwhile.
+"""
 
 import csv
 import gzip
@@ -8,69 +13,84 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
-
-from rankwise._errors import DataError, RankwiseError
-
-if TYPE_CHECKING:
-    from rankwise.cli.rank_lists import Ranked
-    from rankwise.data.string_column import StringColumn
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.data.string_column import StringColumn
+from rankwise._errors import DataError, RankwiseError
 
 if TYPE_CHECKING:
-    from rankwise.cli.rank_lists import Ranked
+    from rankwise.data.queries import Queries
+    from rankwise.data.string_column import StringColumn
 
 COLUMNS = ("qid", "docid", "rank", "score")
 _BLANKS = "\t\n\v\f\r\x1c\x1d\x1e\x1f "  # of ASCII, as str.split sees them
 
 
-class Form(StrEnum):
-    """What is written."""
+Form = Literal["csv", "tsv", "trec", "scores", "jsonl", "parquet"]
+_ENDINGS: dict[str, Form] = {**{f".{form}": form for form in get_args(Form)}, ".run": "trec"}
 
-    csv = "csv"
-    tsv = "tsv"
-    trec = "trec"
-    scores = "scores"
-    jsonl = "jsonl"
-    parquet = "parquet"
+Places = NDArray[np.int64]
 
 
-_ENDINGS = {
-    ".csv": Form.csv,
-    ".tsv": Form.tsv,
-    ".run": Form.trec,
-    ".trec": Form.trec,
-    ".scores": Form.scores,
-    ".jsonl": Form.jsonl,
-    ".parquet": Form.parquet,
-}
+class Ranked(NamedTuple):
+    """A block of queries with scores.
+
+    Attributes
+    ----------
+    queries : Queries
+        The queries.
+    scores : ndarray of shape (n_documents,)
+        The score of every document.
+    before : int
+        The number of documents in the blocks before this one.
+    """
+
+    queries: "Queries"
+    scores: NDArray[np.float64]
+    before: int
 
 
 def form_of(out: Path | None, to: Form | None, as_json: bool) -> Form:
-    """What is asked for, by name or by the ending of the file."""
+    """Find the output format, by name or by the ending of the file.
+
+    Parameters
+    ----------
+    out : Path or None
+        The file; None is standard output.
+    to : str or None
+        The format that was named.
+    as_json : bool
+        Whether JSON was requested.
+
+    Returns
+    -------
+    str
+        The format.
+
+    Raises
+    ------
+    RankwiseError
+        If the options contradict each other, or nothing names a format.
+    """
     ending = "" if out is None else Path(out.name.removesuffix(".gz")).suffix.lower()
     if as_json and out is None:
-        if to not in (None, Form.jsonl):
-            raise RankwiseError(f"--json and --to {to} ask for two things: leave one out")
-        return Form.jsonl
-    form = to or (_ENDINGS.get(ending) if out is not None else Form.csv)
+        if to not in (None, "jsonl"):
+            raise RankwiseError(f"--json and --to {to} contradict each other: leave one out")
+        return "jsonl"
+    form = to or (_ENDINGS.get(ending) if out is not None else "csv")
     if form is None:
         raise RankwiseError(f"{out} does not say what to write: end its name in {', '.join(_ENDINGS)}, or give --to")
-    if form is Form.parquet and out is None:
+    if form == "parquet" and out is None:
         raise RankwiseError("parquet is written to a file: give --out")
     return form
 
 
 class Order(NamedTuple):
-    """Documents as ranked: the rows of the block, query after query, the ids, ranks and scores."""
+    """Documents in ranked order, query after query."""
 
     qid: list[Any]
     docid: list[Any]
@@ -78,8 +98,8 @@ class Order(NamedTuple):
     score: list[float]
 
 
-def ranked(block: "Ranked", top: int | None) -> Order:
-    """The documents of a block in the order of their scores; those without ids are called by their row in the input."""
+def ranked(block: Ranked, top: int | None) -> Order:
+    """The documents of a block in ranked order; documents without ids are named by their row in the input."""
     queries, scores, _ = block
     rows, query, place = placed(block, top)
     names = queries.names()
@@ -90,7 +110,7 @@ def ranked(block: "Ranked", top: int | None) -> Order:
 
 
 def _decoded(texts: "StringColumn") -> list[str]:
-    """The texts one by one; where all are ASCII they are cut from one, which is three times as fast."""
+    """The texts one by one; where all are ASCII they are cut from one string, which is three times as fast."""
     try:
         whole = texts.data.tobytes().decode("ascii")
     except UnicodeDecodeError:
@@ -99,52 +119,70 @@ def _decoded(texts: "StringColumn") -> list[str]:
 
 
 class Output(ABC):
-    """Where blocks of ranked lists go."""
+    """A writer of blocks.
+
+    Parameters
+    ----------
+    file : file object
+        The text file.
+    top : int or None
+        Only so many documents per query.
+    """
 
     def __init__(self, file: IO[str], top: int | None) -> None:
         self.file = file
         self.top = top
 
     @abstractmethod
-    def write(self, block: "Ranked") -> None:
-        """Add the lists of a block."""
+    def write(self, block: Ranked) -> None:
+        """Write the documents of a block."""
 
 
 class _Delimited(Output):
+    """CSV or TSV, with a header before the first block."""
+
     def __init__(self, file: IO[str], top: int | None, delimiter: str) -> None:
         super().__init__(file, top)
         self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         self._delimiter = delimiter
         self._begun = False
 
-    def write(self, block: "Ranked") -> None:
-        if not self._begun:  # nothing at all is printed where nothing can be read
+    def write(self, block: Ranked) -> None:
+        """Write by the csv module only where an id needs quotes."""
+        if not self._begun:  # nothing is printed where nothing can be read
             self._writer.writerow(COLUMNS)
             self._begun = True
         mark = self._delimiter
         if _holds(block, mark, '"', "\n", "\r"):
             self._writer.writerows(zip(*ranked(block, self.top), strict=True))
-        else:  # the same text, without a row of objects a document
+        else:  # the same text, without Python objects for every document
             self.file.write(lines(block, self.top, (mark, mark, mark, "\n")))
 
 
 class _Scores(Output):
-    def write(self, block: "Ranked") -> None:
+    """One score per line, in the order of the input."""
+
+    def write(self, block: Ranked) -> None:
         self.file.write(score_lines(block.scores))
 
 
 class _JsonLines(Output):
-    def write(self, block: "Ranked") -> None:
+    """One JSON object per document."""
+
+    def write(self, block: Ranked) -> None:
         rows = zip(*ranked(block, self.top), strict=True)
         self.file.write("".join([json.dumps(dict(zip(COLUMNS, row, strict=True))) + "\n" for row in rows]))
 
 
 class _Trec(Output):
+    """A TREC run."""
+
     def __init__(self, file: IO[str], top: int | None, tag: str) -> None:
         super().__init__(file, top)
         self._tag = _word(tag, "tag")
 
-    def write(self, block: "Ranked") -> None:
+    def write(self, block: Ranked) -> None:
+        """Check the ids, which may hold no blanks, and write."""
         if not _are_words(block):
             for name in block.queries.names():
                 _word(name, "query id")
@@ -153,27 +191,28 @@ class _Trec(Output):
         self.file.write(lines(block, self.top, (" Q0 ", " ", " ", f" {self._tag}\n"), by_place=True))
 
 
-def _holds(block: "Ranked", *letters: str) -> bool:
-    """Whether an id of the block holds one of these letters."""
+def _holds(block: Ranked, *letters: str) -> bool:
+    """Whether an id of the block holds one of these characters."""
     ids = _all_ids(block)
     return any(letter.encode() in ids for letter in letters)
 
 
-def _are_words(block: "Ranked") -> bool:
-    """Whether all ids are seen at once to be words: ASCII, not empty, and without blanks."""
+def _are_words(block: Ranked) -> bool:
+    """Whether a quick check shows that all ids are words: ASCII, not empty, and without blanks."""
     names, docid = block.queries.names(), block.queries.docid
     some = all(map(str, names)) and (docid is None or bool((docid.offset[1:] > docid.offset[:-1]).all()))
     return some and _all_ids(block).isascii() and not _holds(block, *_BLANKS)
 
 
-def _all_ids(block: "Ranked") -> bytes:
+def _all_ids(block: Ranked) -> bytes:
+    """All ids of the block as bytes."""
     docid = block.queries.docid
     names = "".join(map(str, block.queries.names())).encode("utf-8", "surrogateescape")
     return names if docid is None else names + docid.data.tobytes()
 
 
 class _Parquet:
-    """One row group a block; ids are texts, since each block of a stream would decide for itself otherwise."""
+    """One row group per block; ids are texts, since each block could otherwise infer another type."""
 
     def __init__(self, path: Path, top: int | None) -> None:
         from rankwise._extras import require
@@ -184,7 +223,7 @@ class _Parquet:
         self._writer = require("pyarrow.parquet").ParquetWriter(path, self._schema)
         self._top = top
 
-    def write(self, block: "Ranked") -> None:
+    def write(self, block: Ranked) -> None:
         order = ranked(block, self._top)
         columns = [list(map(str, order.qid)), list(map(str, order.docid)), order.rank, order.score]
         try:
@@ -201,7 +240,24 @@ class _Parquet:
 
 @contextmanager
 def opened(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[Any]:
-    """What writes: to standard output as it goes, or beside the file, which is renamed at the end."""
+    """Context manager: open the writer, on standard output or on a file that is renamed at the end.
+
+    Parameters
+    ----------
+    out : Path or None
+        The file; None is standard output.
+    form : str
+        The format.
+    tag : str
+        The name of the run, for TREC.
+    top : int or None
+        Only so many documents per query.
+
+    Yields
+    ------
+    Output
+        The writer.
+    """
     from rankwise._atomic_write import writing
 
     if out is None:
@@ -210,10 +266,10 @@ def opened(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[
             yield _output(text, form, tag, top)
             text.flush()
         finally:
-            text.detach()  # what is standard output stays open
+            text.detach()  # standard output itself stays open
         return
-    with writing(out) as part:  # readers raise sentences of their own: what is left of OSError is about this file
-        if form is Form.parquet:
+    with writing(out) as part:  # readers raise errors of their own: any OSError left is about this file
+        if form == "parquet":
             table = _Parquet(part, top)
             try:
                 yield table
@@ -227,17 +283,18 @@ def opened(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[
 
 
 def _output(file: IO[str], form: Form, tag: str, top: int | None) -> Output:
-    match form:
-        case Form.trec:
-            return _Trec(file, top, tag)
-        case Form.scores:
-            return _Scores(file, top)
-        case Form.jsonl:
-            return _JsonLines(file, top)
-    return _Delimited(file, top, "\t" if form is Form.tsv else ",")
+    """The writer of a text format."""
+    if form == "trec":
+        return _Trec(file, top, tag)
+    if form == "scores":
+        return _Scores(file, top)
+    if form == "jsonl":
+        return _JsonLines(file, top)
+    return _Delimited(file, top, "\t" if form == "tsv" else ",")
 
 
 def _word(value: Any, what: str) -> str:
+    """Raise an error for a text that is not a single word."""
     word = str(value)
     if word.split() != [word]:
         raise DataError(
@@ -246,23 +303,19 @@ def _word(value: Any, what: str) -> str:
     return word
 
 
-# --------------------------------------------------------------------------------------------------------- rank lines
-# Ranked documents as lines of text, made by compiled code: reading the next block goes on meanwhile.
-
-
-Places = NDArray[np.int64]
+# --------------------------------------------------------------------------------------------------------- lines
 
 
 class Placed(NamedTuple):
-    """Documents as ranked, query after query: their rows in the block, whose they are, and their places from 0."""
+    """Documents in ranked order, query after query."""
 
     rows: Places
     query: Places
     place: Places
 
 
-def placed(block: "Ranked", top: int | None) -> Placed:
-    """The documents of a block in the order of their scores, equal ones as they came."""
+def placed(block: Ranked, top: int | None) -> Placed:
+    """The documents of a block in ranked order; equal scores keep the order of the input."""
     queries, scores, _ = block
     owner = queries.query_of_row
     rows = np.lexsort((-scores, owner))  # stable
@@ -271,8 +324,8 @@ def placed(block: "Ranked", top: int | None) -> Placed:
     return found if top is None else Placed(*(part[place < top] for part in found))
 
 
-def numbers_of(block: "Ranked", by_place: bool) -> Places:
-    """What documents without ids are called: their row in the input, or their place in the list; both from 0."""
+def numbers_of(block: Ranked, by_place: bool) -> Places:
+    """Numbers for documents without ids: their row in the input, or their position in the query; both from 0."""
     queries, scores, before = block
     if not by_place:
         return np.arange(len(scores)) + before
@@ -281,9 +334,27 @@ def numbers_of(block: "Ranked", by_place: bool) -> Places:
     return inside
 
 
-def lines(block: "Ranked", top: int | None, behind: tuple[str, str, str, str], by_place: bool = False) -> str:
-    """Query, document, rank and score of every document, with a text behind each."""
+def lines(block: Ranked, top: int | None, behind: tuple[str, str, str, str], by_place: bool = False) -> str:
+    """Query, document, rank and score of every document as text.
+
+    Parameters
+    ----------
+    block : Ranked
+        The block.
+    top : int or None
+        Only so many documents per query.
+    behind : tuple of str
+        The text behind each of the four fields.
+    by_place : bool, default=False
+        Whether documents without ids are named by their position in the query.
+
+    Returns
+    -------
+    str
+        The lines.
+    """
     from rankwise._kernels.text.written import put_lines
+    from rankwise.data.string_column import StringColumn
 
     queries, scores, _ = block
     rows, query, place = placed(block, top)
@@ -300,14 +371,27 @@ def lines(block: "Ranked", top: int | None, behind: tuple[str, str, str, str], b
 
 
 def score_lines(scores: NDArray[np.float64]) -> str:
-    """One score a line, in the order of the rows."""
+    """One score per line, in the order of the rows."""
     from rankwise._kernels.text.written import put_column
 
     return bytes(put_column(*score_texts(scores))).decode("ascii")
 
 
 def score_texts(scores: NDArray[np.float64]) -> tuple[NDArray[np.uint8], Places]:
-    """``repr`` of every score: a row of letters, and how many of them count."""
+    """``repr`` of every score.
+
+    Parameters
+    ----------
+    scores : ndarray
+        The scores.
+
+    Returns
+    -------
+    text : ndarray of uint8, shape (n, longest)
+        A row of characters for each score.
+    length : ndarray of int64
+        The number of characters that count.
+    """
     from rankwise._kernels.text.written import LONGEST, put_scores
 
     text, length = np.empty((len(scores), LONGEST), np.uint8), np.empty(len(scores), np.int64)

@@ -1,67 +1,58 @@
-"""What every command that reads judged lists shares: its options, and the one way from a file to lists."""
+"""Options that several commands share, and the way from the files that a user names to data.
+
+Every option that more than one command takes is declared here once, as an annotated type. :func:`with_options` adds
+those that say how files are read to a command, which then receives their meaning as one dictionary, ``reads``. The
+functions below take that dictionary: :func:`read_queries` reads judged queries from any format, :func:`read_scored`
+reads judged queries together with a file of scores, and :func:`load_ranker` opens a saved ranker.
+"""
 
 import os
 import re
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 from functools import wraps
 from inspect import Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwise._errors import RankwiseError
+from rankwise._errors import DataError, RankwiseError
+from rankwise.cli import wording
+from rankwise.data.checks import Missing
 from rankwise.data.plain_text import plain_number
+from rankwise.measures._base import Empty, Ties
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
+    from rankwise.rankers._base import Ranker
 
 _TABLES = "Columns of a table (parquet, Arrow, CSV)"
-_VALUES = "What the lists may hold"
+_VALUES = "Values in the data"
 OF_TABLES = ("qid", "label", "docid", "ignore", "grades", "features")
 
-
-class Missing(StrEnum):
-    """What to do with missing feature values."""
-
-    error = "error"
-    zero = "zero"
-    min = "min"
-
-
-class Unjudged(StrEnum):
-    """What to do with negative labels."""
-
-    error = "error"
-    drop = "drop"
-    zero = "zero"
-
-
-class Base(StrEnum):
-    """Where feature ids of a text begin."""
-
-    auto = "auto"
-    zero = "0"
-    one = "1"
-
+Unjudged = Literal["error", "drop", "zero"]
+FirstId = Literal["auto", "0", "1"]
 
 JudgedArgument = Annotated[
     Path,
-    typer.Argument(help="Judged lists: LETOR text, CSV (either may be .gz; - is standard input), parquet, .rankwise."),
+    typer.Argument(help="Judged queries: LETOR text or CSV (.gz too; - is standard input), parquet, .rankwise."),
 ]
 MissingOption = Annotated[
     Missing,
-    typer.Option(help="NaN, NULL, empty cells: refuse, 0, or the smallest of the query.", rich_help_panel=_VALUES),
+    typer.Option(
+        help="NaN, NULL and empty cells: an error, 0, or the smallest value in the query.", rich_help_panel=_VALUES
+    ),
 ]
 UnjudgedOption = Annotated[
     Unjudged,
-    typer.Option(help="Negative or empty labels: refuse, drop the document, or label 0.", rich_help_panel=_VALUES),
+    typer.Option(help="Negative or empty labels: an error, drop the document, or label 0.", rich_help_panel=_VALUES),
 ]
-BaseOption = Annotated[
-    Base,
+FirstIdOption = Annotated[
+    FirstId,
     typer.Option(
-        "--first-id", help="First feature id of a LETOR text; auto: 0 if an id 0 occurs.", rich_help_panel=_VALUES
+        "--first-id",
+        help="First feature id of a LETOR text; auto means 0 if an id 0 occurs, else 1.",
+        rich_help_panel=_VALUES,
     ),
 ]
 QidOption = Annotated[str, typer.Option("--qid", help="Column of query ids.", rich_help_panel=_TABLES)]
@@ -69,20 +60,35 @@ LabelOption = Annotated[str, typer.Option("--label", help="Column of labels.", r
 DocidOption = Annotated[str | None, typer.Option("--docid", help="Column of document ids.", rich_help_panel=_TABLES)]
 IgnoreOption = Annotated[
     list[str] | None,
-    typer.Option("--ignore", help="Column that is no feature; may be repeated.", rich_help_panel=_TABLES),
+    typer.Option("--ignore", help="Column that is not a feature; may be repeated.", rich_help_panel=_TABLES),
 ]
 GradesOption = Annotated[
     str | None,
+    typer.Option("--labels", help="Grades of words in the label column: bad=0,good=1.", rich_help_panel=_TABLES),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random choices.")]
+MeasuresOption = Annotated[
+    list[str],
     typer.Option(
-        "--labels", help="What the words of the label column mean: bad=0,fair=1,good=2.", rich_help_panel=_TABLES
+        "--measure",
+        "-m",
+        help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.",
+        autocompletion=wording.measures,
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything that chance decides.")]
+LikeOption = Annotated[
+    str | None, typer.Option(help="Follow another tool exactly: letor, trec_eval, sklearn, lightgbm, ...")
+]
+TiesOption = Annotated[Ties | None, typer.Option(help="Order of equal scores (default: expected, or the tool's).")]
+EmptyOption = Annotated[
+    Empty | None, typer.Option(help="Value of queries where a measure is 0/0 (default: skip, or the tool's).")
+]
+RelOption = Annotated[float | None, typer.Option(help="Smallest label that counts as relevant (default 1).")]
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of :func:`options` as its last, in place of ``reads``, which is what they mean."""
+    """Add the parameters of :func:`options` to a command, which receives their result as ``reads``."""
     shared = signature(options).parameters
     own = [one for name, one in signature(command).parameters.items() if name != "reads"]
 
@@ -91,43 +97,44 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         reads = options(**{name: given.pop(name) for name in shared})
         command(**given, reads=reads)
 
+    # typer reads the signature and the annotations to find the options
     called.__signature__ = Signature([*own, *shared.values()])  # type: ignore[attr-defined]
     called.__annotations__ = {one.name: one.annotation for one in (*own, *shared.values())}
     return called
 
 
 def options(
-    missing: MissingOption = Missing.error,
-    unjudged: UnjudgedOption = Unjudged.error,
-    base: BaseOption = Base.auto,
+    missing: MissingOption = "error",
+    unjudged: UnjudgedOption = "error",
+    first_id: FirstIdOption = "auto",
     qid: QidOption = "qid",
     label: LabelOption = "label",
     docid: DocidOption = None,
     ignore: IgnoreOption = None,
     grades: GradesOption = None,
 ) -> dict[str, Any]:
-    """The keyword arguments of :func:`read_lists` that these options mean; those of tables alone where given."""
-    found: dict[str, Any] = {
-        "missing": missing.value,
-        "unjudged": unjudged.value,
-        "zero_based": "auto" if base is Base.auto else base is Base.zero,
-        "qid": qid,
-        "label": label or None,
-    }
+    """Turn these options into keyword arguments of :func:`read_queries`; options of tables only where given."""
+    found: dict[str, Any] = {"missing": missing, "unjudged": unjudged, "zero_based": zero_based(first_id)}
+    found |= {"qid": qid, "label": label or None}
     given = {"docid": docid, "ignore": ignore, "grades": None if grades is None else as_grades(grades)}
     return found | {name: value for name, value in given.items() if value}
 
 
-def for_rankers(settings: dict[str, Any], rankers: Iterable[Any]) -> dict[str, Any]:
-    """The same, reading of a table the features that these rankers have learned from, where all of them have names."""
+def zero_based(first_id: FirstId) -> Any:
+    """Turn ``--first-id`` into the argument ``zero_based`` of the readers."""
+    return "auto" if first_id == "auto" else first_id == "0"
+
+
+def for_rankers(reads: dict[str, Any], rankers: Iterable[Any]) -> dict[str, Any]:
+    """Restrict the columns of a table to the features of these rankers, where all of them know names."""
     known = [ranker._names() for ranker in rankers]
     if not known or None in known:
-        return settings
-    return {**settings, "features": list(dict.fromkeys(name for names in known for name in names or ()))}
+        return reads
+    return {**reads, "features": list(dict.fromkeys(name for names in known for name in names or ()))}
 
 
 def as_grades(text: str) -> dict[str, float]:
-    """``bad=0,good=1`` as a dict."""
+    """Parse ``bad=0,good=1`` into a dictionary."""
     found: dict[str, float] = {}
     for pair in text.split(","):
         word, equals, grade = pair.rpartition("=")
@@ -138,61 +145,76 @@ def as_grades(text: str) -> dict[str, float]:
     return found
 
 
-def read_lists(path: Path, settings: dict[str, Any]) -> "Queries":
-    """Judged lists from whatever the file holds; ``-`` is standard input, LETOR text or CSV."""
+def is_saved(path: Path) -> bool:
+    """Tell whether a path is a file that rankwise wrote; files of scores and models of other tools are text."""
+    from rankwise.data.anyfile import kind_of
+
+    return path.is_file() and kind_of(path) == "store"
+
+
+def load_ranker(path: Path) -> "Ranker":
+    """Open a saved ranker; anything else raises a clear error."""
+    from rankwise._api import load
+    from rankwise.rankers._base import Ranker
+
+    ranker = load(path)
+    if not isinstance(ranker, Ranker):
+        raise DataError(f"{path} holds {type(ranker).__name__}: expected a saved ranker")
+    return ranker
+
+
+def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
+    """Read judged queries from a file of any format; ``-`` is standard input with LETOR text or CSV."""
     from rankwise.data.anyfile import read_any
     from rankwise.data.letor.read import read_letor
     from rankwise.data.sources import peeked
     from rankwise.data.tabular.frames import is_table, read_table
 
-    of_tables = {name: value for name, value in settings.items() if name in (*OF_TABLES, "missing", "unjudged")}
-    of_texts = {name: value for name, value in settings.items() if name not in OF_TABLES}
-    refuse_what_cannot_be(path)
-    if os.fspath(path) == "-" or (path.exists() and not path.is_file()):  # what can be read once
+    of_tables = {name: value for name, value in reads.items() if name in (*OF_TABLES, "missing", "unjudged")}
+    of_texts = of_letor(reads)
+    refuse_folders(path)
+    # standard input, pipes and devices can be read only once
+    if os.fspath(path) == "-" or (path.exists() and not path.is_file()) or looks_like_csv(path):
         with peeked(path) as source:
             return read_table(source, **of_tables) if source.kind == "csv" else read_letor(source, **of_texts)
     if is_table(path):
         return read_table(path, **of_tables)
-    if looks_like_csv(path):
-        with peeked(path) as source:
-            return read_table(source, **of_tables)
     return read_any(path, **of_texts)
 
 
-def is_csv(path: Path) -> bool:
-    """Whether the name of a table says CSV."""
-    from rankwise.data.tabular.frames import CSV, suffix_of
-
-    return suffix_of(path) in CSV
+def of_letor(reads: dict[str, Any]) -> dict[str, Any]:
+    """Select the options that apply to LETOR text."""
+    return {name: value for name, value in reads.items() if name not in OF_TABLES}
 
 
 def looks_like_csv(path: Path) -> bool:
-    """Whether a file with any name begins with a line of names, and no number among them, as CSV does."""
+    """Tell whether a text file without the ending of a table begins with a header, as CSV does, and no numbers."""
     from rankwise.data.anyfile import kind_of
     from rankwise.data.sources import peeked
+    from rankwise.data.tabular.frames import is_table
 
-    if not path.is_file() or kind_of(path) != "text" or not path.stat().st_size:
+    if not path.is_file() or is_table(path) or kind_of(path) != "text" or not path.stat().st_size:
         return False
     with peeked(path) as source:
         first = source.head.splitlines()[0]
         return source.kind == "csv" and not any(cell.strip().isdigit() for cell in re.split(rb"[,;|\t]", first))
 
 
-def read_scored(judged: Path, scores: Path, settings: dict[str, Any], opened: dict[str, Any]) -> tuple["Queries", Any]:
-    """Judged lists and the scores of their documents; ``opened`` keeps the lists for the next file of scores."""
+def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[str, Any]) -> tuple["Queries", Any]:
+    """Read judged queries and the scores of their documents; ``opened`` keeps the queries for the next file."""
     from rankwise.data.tabular.frames import is_table
     from rankwise.evaluation.files import open_pair, read_scores
 
-    refuse_what_cannot_be(judged)
+    refuse_folders(judged)
     if "queries" not in opened and (os.fspath(judged) == "-" or is_table(judged) or looks_like_csv(judged)):
-        opened["queries"] = read_lists(judged, settings)
+        opened["queries"] = read_queries(judged, reads)
     if "queries" in opened:
         return opened["queries"], read_scores(scores, opened["queries"])
-    return open_pair(judged, scores, opened, **{name: settings[name] for name in settings if name not in OF_TABLES})
+    return open_pair(judged, scores, opened, **of_letor(reads))
 
 
-def refuse_what_cannot_be(path: Path) -> None:
-    """A folder, or a workbook, is told as such."""
+def refuse_folders(path: Path) -> None:
+    """Raise a clear error for a folder or a workbook, which no reader takes."""
     if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
         raise RankwiseError(f"{path} is a workbook: save its sheet as CSV, and give that file")
     if path.is_dir():

@@ -1,8 +1,8 @@
-"""``rankwise report``: a comparison whose result is a page to read and to send.
+"""``rankwise report``: a comparison whose result is an HTML page.
 
-It is ``rankwise compare`` with the report as its output, and has the same options. Data are named anew, and not only
-the folder of ``--resume``: that folder keeps what was learned, and not the lists that the report shows. With the same
-``--resume`` a comparison that has finished is not computed again.
+The command is ``rankwise compare`` with the report as its output, and has the same options. The data must be named even
+with ``--resume``: that folder keeps what was trained, and not the queries that the report shows. With the same
+``--resume`` a finished comparison is not computed again.
 """
 
 from inspect import Parameter, signature
@@ -17,15 +17,15 @@ _OWN = ("out", "report")  # options of ``compare`` that have another meaning her
 
 
 def report(
-    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file, which works offline.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path("report.html"),
     results: Annotated[
-        Path | None, typer.Option("--results", help="Also write everything to this file, as JSON.")
+        Path | None, typer.Option("--results", help="Also write all results to this file as JSON.")
     ] = None,
     **comparing: Any,
 ) -> None:
-    """Compare rankers and write one HTML file about it: league, queries, curves, features, mistakes, certificates.
+    """Compare rankers and write one HTML report: tables, queries, curves, features, errors, certificates.
 
-    The options are those of rankwise compare. With the --resume of a finished comparison only the page is made.
+    The options are those of rankwise compare. With the --resume of a finished comparison only the report is written.
 
     Example: rankwise report OHSUMED -r RidgeRanker -r SmoothRank -r lightgbm -o report.html
 
@@ -35,7 +35,7 @@ def report(
 
 
 def _signature() -> Any:
-    """The options of ``compare``, with this command's own instead of some; each is declared in one place."""
+    """The options of ``compare``, with some of them replaced, so that each option is declared in one place."""
     own = [one for one in signature(report).parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
     shared = [one for name, one in signature(compare).parameters.items() if name not in _OWN]
     first, *others = shared  # the data come first, as the only argument

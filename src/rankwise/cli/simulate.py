@@ -1,4 +1,8 @@
-"""``rankwise simulate``: online rankers on a stream whose best ranker is known, beside what theory promises."""
+"""``rankwise simulate``: online rankers on a stream whose best ranker is known, beside what theory guarantees.
+
+The numbers come from :mod:`rankwise.evaluation.simulation`; this module prints them as a chart of characters and a
+table, and draws them as PNG on request.
+"""
 
 import json
 import math
@@ -8,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwise._errors import RankwiseError
+from rankwise._tables import Table
 from rankwise.cli import reading
 
 if TYPE_CHECKING:
@@ -19,22 +24,22 @@ _COLOURS = ("blue", "red", "green")
 
 
 def simulate(
-    rounds: Annotated[int, typer.Option(min=1, help="Lists of the stream.")] = 10_000,
-    documents: Annotated[int, typer.Option(min=1, help="Documents a list.")] = 20,
-    features: Annotated[int, typer.Option(min=1, help="Features a document.")] = 20,
-    margin: Annotated[float, typer.Option(help="Smallest gap of two grades along the hidden ranker.")] = 0.05,
+    rounds: Annotated[int, typer.Option(min=1, help="Queries of the stream.")] = 10_000,
+    documents: Annotated[int, typer.Option(min=1, help="Documents per query.")] = 20,
+    features: Annotated[int, typer.Option(min=1, help="Features per document.")] = 20,
+    margin: Annotated[float, typer.Option(help="Smallest score gap of two grades under the hidden ranker.")] = 0.05,
     grades: Annotated[int, typer.Option(min=2, help="Grades of relevance.")] = 5,
     noise: Annotated[float, typer.Option(min=0, max=1, help="Share of labels that are wrong.")] = 0.0,
-    drift: Annotated[float, typer.Option(help="Angle by which the hidden ranker turns each round.")] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the stream; tuning takes the next one.")] = 0,
+    drift: Annotated[float, typer.Option(help="Angle by which the hidden ranker turns per round.")] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the stream; tuning uses the next seed.")] = 0,
     png: Annotated[Path | None, typer.Option(help="Also draw the curves into this PNG (extra: plot).")] = None,
     as_json: reading.JsonOption = False,
 ) -> None:
-    """Two perceptrons and online ListNet on simulated lists: how fast they learn, and what is guaranteed.
+    """Simulate two perceptrons and online ListNet: how fast they learn, and what is guaranteed.
 
-    A hidden vector ranks every list with a margin. The table shows the time-averaged nDCG@10 after 10, 100, 1,000 ...
-    rounds, the mistakes so far, and the largest cumulative loss that theory allows for that margin. ListNet's step is
-    chosen on a stream of its own.
+    A hidden vector ranks every query with a margin. The table shows the time-averaged nDCG@10 after 10, 100, 1,000 ...
+    rounds, the mistakes so far, and the largest cumulative loss that theory allows for that margin. The step size of
+    ListNet is chosen on another stream.
 
     Example: rankwise simulate --rounds 5000 --margin 0.02 --png online.png
     """
@@ -45,7 +50,7 @@ def simulate(
     if png is not None:
         from rankwise._extras import require
 
-        require("matplotlib")  # told before the work, not after it
+        require("matplotlib")  # missing: an error before the work, not after it
         if not png.resolve().parent.is_dir() or png.is_dir():
             raise RankwiseError(f"{png} cannot be written: expected a file name in a folder that is there")
     stream = Stream(
@@ -66,39 +71,34 @@ def simulate(
 
 
 def _show(found: dict[str, Any], png: Path | None) -> None:
+    """Print the chart, the table and the note."""
     from rich.console import Console
-
-    from rankwise._tables import Table
 
     console = Console(highlight=False)
     console.print(f"Time-averaged {found['measure']}, rounds on a logarithmic scale")
     console.print(_chart(found))
-    console.print(Table(_columns(found)).rich())
+    console.print(_accounts(found).rich())
     console.print(_note(found))
     if png is not None:
         console.print(f"The curves are drawn in {png}", markup=False, soft_wrap=True)
 
 
-def _columns(found: dict[str, Any]) -> dict[str, list[Any]]:
+def _accounts(found: dict[str, Any]) -> Table:
     """The account of every ranker after 10, 100, 1,000 ... rounds and after the last."""
     last = found["rounds"][-1]
     shown = [10**power for power in range(1, 20) if 10**power < last] + [last]
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("ranker", "round", "mean", "mistakes", "loss", "bound", "floor")
-    }
+    rows = []
     for name, run in found["rankers"].items():
         most = min((bound["value"] for bound in run["bounds"]), default=None)
         for number in shown:
             at = found["rounds"].index(number)
             floor = None if run["floor"] is None else run["floor"][at]
-            line = (name, number, run["mean"][at], run["mistakes"][at], run["loss"][at], most, floor)
-            for column, value in zip(columns.values(), line, strict=True):
-                column.append(value)
-    return columns
+            rows.append((name, number, run["mean"][at], run["mistakes"][at], run["loss"][at], most, floor))
+    return Table.of_rows(("ranker", "round", "mean", "mistakes", "loss", "bound", "floor"), rows)
 
 
 def _note(found: dict[str, Any]) -> str:
-    """How ListNet got its step, and where bounds are missing."""
+    """The explanation below the table: bounds, the step size of ListNet, and where bounds are missing."""
     tuning, tried = found["tuning"], [line["eta"] for line in found["tuning"]["grid"]]
     about = (
         "bound: the largest loss that theory allows for this margin; floor: 1 - bound / round, under the mean. "
@@ -111,7 +111,7 @@ def _note(found: dict[str, Any]) -> str:
 
 
 def _chart(found: dict[str, Any]) -> "Text":
-    """The curves in characters: a column for some rounds, a row for some values of the measure."""
+    """The curves in characters: a column for a range of rounds, a row for a range of values."""
     from rich.text import Text
 
     rounds, runs = found["rounds"], found["rankers"]
@@ -124,6 +124,7 @@ def _chart(found: dict[str, Any]) -> "Text":
             if mean is not None:
                 column = round(math.log(number) / wide * (_WIDTH - 1))
                 row = round((1.0 - mean) / span * (_HEIGHT - 1))
+                # the first ranker wins a cell that two curves share
                 cells.setdefault((row, column), (mark, colour))
     chart = Text(no_wrap=True)
     for row in range(_HEIGHT):

@@ -1,17 +1,38 @@
-"""The library speaks of arguments, ``missing='zero'``; whoever types a command reads of options, ``--missing zero``."""
+"""Words of the shell: messages that name options instead of arguments, and what the tab key completes.
 
-import os
+The library's messages speak of arguments, ``missing='zero'``; :func:`in_shell` rewrites them for users of the command
+line, who type ``--missing zero``. :func:`rankers` and :func:`measures` are the completions of ``--ranker`` and
+``--measure``; they start fast because they import nothing that is compiled.
+"""
+
 import re
 import shlex
 from pathlib import Path
 
-# argument -> option, where it is not the same word with hyphens
+# argument -> option, where the option is not the same word with hyphens
 _OPTIONS = {"grades": "labels", "n_features": "features"}
 _ARGUMENTS = "missing|unjudged|qid|label|docid|features|n_features|row_radius|longest|ignore|measure|empty"
+_MEASURES = ("nDCG@10", "nDCG", "AP", "RR", "P@10", "ERR@20", "RBP", "WTA")
 
 
 def in_shell(sentence: str) -> str:
-    """The sentence with every argument that is an option spelt as one."""
+    """Spell every argument in a message as the option that sets it.
+
+    Parameters
+    ----------
+    sentence : str
+        A message of the library.
+
+    Returns
+    -------
+    str
+        The message for users of the command line.
+
+    Examples
+    --------
+    >>> in_shell("give missing='zero' or missing='min'")
+    'give --missing zero or --missing min'
+    """
     sentence = re.sub(r"grades=\{([^}]*)\}", lambda found: f"--labels {_grades(found[1])}", sentence)
     sentence = sentence.replace("zero_based=True", "--first-id 0").replace("label=None", "--label ''")
     sentence = re.sub(rf"\b({_ARGUMENTS})=\['([^']*)'\]", _option, sentence)
@@ -20,39 +41,30 @@ def in_shell(sentence: str) -> str:
 
 
 def _option(found: "re.Match[str]") -> str:
+    """Spell ``name=value`` as ``--name value``."""
     name = _OPTIONS.get(found[1], found[1]).replace("_", "-")
     value = "NAME" if found[2] == "its name" else found[2] and shlex.quote(found[2])
     return f"--{name} {value}".rstrip()
 
 
 def _options(found: "re.Match[str]") -> str:
-    """``missing='zero' or 'min'`` as ``--missing zero or min``: what follows the first value is a value, too."""
+    """Spell ``missing='zero' or 'min'`` as ``--missing zero or min``: the later texts are values, too."""
     return _option(found) + re.sub(r"'([^']*)'", lambda other: shlex.quote(other[1]), found[3])
 
 
 def _grades(inside: str) -> str:
-    """``'bad': 0, 'good': 1`` as ``bad=0,good=1``."""
+    """Spell ``'bad': 0, 'good': 1`` as ``bad=0,good=1``."""
     return shlex.quote(re.sub(r"['\"]?: ", "=", re.sub(r"(^|, )['\"]", ",", inside)).lstrip(","))
 
 
-# --------------------------------------------------------------------------------------------------------- completion
-# What the shell offers after a tab: names of rankers and measures, without starting what makes them run.
-
-
-_MEASURES = ("nDCG@10", "nDCG", "AP", "RR", "P@10", "ERR@20", "RBP", "WTA")
-
-
 def rankers(incomplete: str) -> list[str]:
-    """Names of rankers that begin so; read from the files of the package, since importing them takes a second."""
+    """List the rankers whose names begin so; the names are read from the sources, since importing takes a second."""
     folder = Path(__file__).parents[1] / "rankers"
-    found = []
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(".py") and not name.startswith("_"):
-            lines = (folder / name).read_text(encoding="utf-8").splitlines()
-            found += [line.split('"')[1] for line in lines if line.startswith('    name = "')]
+    named = re.compile(r'^    name = "(\w+)"', re.MULTILINE)
+    found = [name for file in folder.rglob("*.py") for name in named.findall(file.read_text(encoding="utf-8"))]
     return [name for name in sorted(found) if name.lower().startswith(incomplete.lower())]
 
 
 def measures(incomplete: str) -> list[str]:
-    """The usual measures that begin so."""
+    """List the common measures whose names begin so."""
     return [name for name in _MEASURES if name.lower().startswith(incomplete.lower())]

@@ -1,1 +1,6 @@
-"""How good a ranking is and how sure that is: measures over queries, intervals, paired tests and analysis."""
+"""Evaluation of rankings: measures with intervals, paired tests, comparisons over folds, and analyses of errors.
+
+:mod:`~rankwise.evaluation.evaluate` measures scores, :mod:`~rankwise.evaluation.statistics` has the intervals and
+tests, :mod:`~rankwise.evaluation.compare` trains and compares rankers over folds, and
+:mod:`~rankwise.evaluation.analysis` shows on which queries, labels and features rankers differ.
+"""

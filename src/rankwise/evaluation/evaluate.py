@@ -1,4 +1,9 @@
-"""Evaluate scores: per-query values, means, intervals, and how many queries said nothing."""
+"""Evaluate scores: values per query, means, intervals, and the number of queries on which a measure is undefined.
+
+:func:`evaluate` accepts queries or labels, scores or a model, from memory or from files, and computes the measures of
+:mod:`rankwise.measures` under the conventions of this package or of another tool. :class:`Evaluation` holds the values
+per query and derives means, intervals and tables from them.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -19,17 +24,22 @@ from rankwise.measures._base import Empty, Measure, Ties
 from rankwise.measures.compute import EMPTY, ScoredLists, fill_empty, measure_lists
 from rankwise.measures.conventions import Convention, convention, settle
 
-# ------------------------------------------------------------------------------------------------------------- result
-# What `evaluate` returns: numbers with their uncertainty, ready to print, plot and keep.
-
-
 Value = TypeVar("Value")
 
 
 class ByMeasure(dict[str, Value]):
-    """A dict of column title -> value in which any other spelling of a measure finds it too."""
+    """A dict of column title to value that finds a measure under any spelling.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The evaluation, which knows the spellings.
+    values : iterable
+        One value per measure.
+    """
 
     def __init__(self, evaluation: "Evaluation", values: Iterable[Value]) -> None:
+        # the keys are the titles; other spellings are resolved by __missing__, which dict calls
         super().__init__(zip(evaluation.titles, values, strict=True))
         self._evaluation = evaluation
 
@@ -42,17 +52,42 @@ class ByMeasure(dict[str, Value]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """Values of some measures on some queries.
+    """Values of measures on queries; what :func:`evaluate` returns.
+
+    Parameters
+    ----------
+    measures : tuple of Measure
+        The measures.
+    titles : tuple of str
+        Their column titles.
+    values : ndarray of shape (n_measures, n_queries)
+        The values; NaN where a query was skipped.
+    empty : ndarray of bool, shape (n_measures, n_queries)
+        Where a measure is 0/0, so that its value was skipped or given by ``empty=``.
+    qid : list
+        The ids of the queries.
+    weight : ndarray of shape (n_queries,), default=None
+        The weights of the queries.
+    like : str, default=None
+        The convention of another tool, if one was followed.
+    rel : float, default=None
+        The smallest relevant label, if it was given.
+    random_state : int or Generator, default=0
+        Seed of the bootstrap intervals.
+    lists : ScoredLists, default=None
+        Scores and labels, needed by :meth:`tie_range`.
 
     Attributes
     ----------
-    measures, titles : the measures and their column titles
-    values : measures x queries; NaN where a query was skipped
-    empty : measures x queries; where the measure is 0/0, so that the value was skipped or given by ``empty=``
-    mean : dict of title -> (weighted) mean over the queries that count, an exactly rounded sum; as in all dicts
-        here, other spellings of a measure ("MAP", "ndcg@10") find it as well
-    per_query : table with one row a query
-    skipped, given : dicts of title -> queries left out, and queries whose value was stated by ``empty=``
+    mean : dict of str to float
+        The (weighted) mean of every measure over the queries that count, an exactly rounded sum. As in all dicts here,
+        other spellings of a measure ("MAP", "ndcg@10") find it as well.
+    per_query : Table
+        One row per query.
+    skipped : dict of str to int
+        The number of queries left out, for every measure.
+    given : dict of str to int
+        The number of queries whose value was given by ``empty=``, for every measure.
     """
 
     measures: tuple[Measure, ...]
@@ -67,6 +102,7 @@ class Evaluation:
     lists: ScoredLists | None = None
 
     def __post_init__(self) -> None:
+        # evaluations are also built from stored values, so shapes are checked here and not in evaluate
         shape = (len(self.measures), len(self.qid))
         for name in ("values", "empty"):
             found = getattr(self, name)
@@ -80,29 +116,58 @@ class Evaluation:
 
     @property
     def mean(self) -> ByMeasure[float]:
+        """The (weighted) mean of every measure over the queries that count."""
         return ByMeasure(self, map(self._mean, self.values, self.empty))
 
     @cached_property
     def per_query(self) -> Table:
+        """A table with one row per query: its id and the value of every measure."""
         return Table({"qid": self.qid, **dict(zip(self.titles, self.values, strict=True))})
 
     @property
     def skipped(self) -> ByMeasure[int]:
+        """The number of queries that every measure left out."""
         return ByMeasure(self, np.isnan(self.values).sum(axis=1).tolist())
 
     @property
     def given(self) -> ByMeasure[int]:
+        """The number of queries whose value was given by ``empty=``, for every measure."""
         return ByMeasure(self, (self.empty & ~np.isnan(self.values)).sum(axis=1).tolist())
 
     def interval(self, level: float = 0.95, how: How = "bootstrap") -> ByMeasure[tuple[float, float]]:
-        """Confidence interval of every mean: how sure the sample of queries makes us, by bootstrap or Student's t."""
+        """Confidence interval of every mean, the queries being a sample.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            The confidence level.
+        how : {"bootstrap", "t"}, default="bootstrap"
+            The kind of interval, see :func:`~rankwise.evaluation.statistics.intervals.interval`.
+
+        Returns
+        -------
+        dict of str to tuple of float
+            (low, high) for every measure.
+        """
+        # the same seed for every measure: all intervals see the same resampled queries
         options: dict[str, Any] = {"weight": self.weight, "random_state": self.random_state}
         return ByMeasure(self, (interval(row, level, how, **options) for row in self.values))
 
     def tie_range(self) -> ByMeasure[tuple[float, float]]:
-        """Smallest and largest mean over all orders of equal scores: a constant scorer shows a wide range."""
+        """Smallest and largest mean over all orders of equal scores; a constant scorer shows a wide range.
+
+        Returns
+        -------
+        dict of str to tuple of float
+            (smallest, largest) for every measure.
+
+        Raises
+        ------
+        RankwiseError
+            If the evaluation was made without scores.
+        """
         if self.lists is None:
-            raise RankwiseError("the range over ties needs the scores, and this evaluation was made without them")
+            raise RankwiseError("the range over ties needs the scores, which this evaluation does not have")
         ends = []
         for ties in ("pessimistic", "optimistic"):
             values = measure_lists(self.measures, self.lists, ties=ties)
@@ -111,11 +176,27 @@ class Evaluation:
         return ByMeasure(self, zip(*ends, strict=True))
 
     def __getitem__(self, measure: str | Measure) -> NDArray[np.float64]:
-        """Per-query values of one measure, by title or by any spelling of it."""
+        """Values per query of one measure, by title or any other spelling."""
         return np.asarray(self.values[self.titles.index(self.title_of(measure))])
 
     def title_of(self, measure: str | Measure) -> str:
-        """The column title of a measure that was evaluated, from any spelling of it."""
+        """The column title of an evaluated measure, from any spelling of it.
+
+        Parameters
+        ----------
+        measure : str or Measure
+            The measure.
+
+        Returns
+        -------
+        str
+            Its column title.
+
+        Raises
+        ------
+        RankwiseError
+            If the measure was not evaluated.
+        """
         if measure in self.titles:
             return str(measure)
         _, (wanted,), _ = settle(measure, self.like, self.rel)
@@ -124,7 +205,20 @@ class Evaluation:
         return self.titles[self.measures.index(wanted)]
 
     def table(self, level: float = 0.95, how: How = "bootstrap") -> Table:
-        """One row a measure: mean, interval, queries that count, skipped, given."""
+        """Summarise as a table with one row per measure.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            The confidence level of the intervals.
+        how : {"bootstrap", "t"}, default="bootstrap"
+            The kind of interval.
+
+        Returns
+        -------
+        Table
+            Columns measure, mean, low, high, queries (those that count), skipped, given.
+        """
         low, high = zip(*self.interval(level, how).values(), strict=True)
         skipped = list(self.skipped.values())
         return Table(
@@ -140,7 +234,20 @@ class Evaluation:
         )
 
     def to_dict(self, level: float = 0.95, how: How = "bootstrap") -> dict[str, Any]:
-        """Everything as plain values, ready for JSON (NaN becomes None)."""
+        """Convert to plain values, ready for JSON; NaN becomes None.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            The confidence level of the intervals.
+        how : {"bootstrap", "t"}, default="bootstrap"
+            The kind of interval.
+
+        Returns
+        -------
+        dict
+            Level, measures with means, intervals and counts, and values per query.
+        """
         rows = zip(self.table(level, how), self.measures, strict=True)
         per_query = {title: list(map(_plain, row)) for title, row in zip(self.titles, self.values, strict=True)}
         return {
@@ -167,6 +274,7 @@ class Evaluation:
         return self.table()._repr_html_()
 
     def _mean(self, row: NDArray[np.float64], empty: NDArray[np.bool_]) -> float:
+        """The mean of one measure, under the convention of the tool."""
         if self.weight is not None and self.like is not None and convention(self.like).unweighted_empty:
             # LightGBM adds an empty query's value without its weight, though the weight is in the divisor
             row = np.where(empty & (self.weight > 0), row / np.where(self.weight > 0, self.weight, 1), row)
@@ -174,6 +282,7 @@ class Evaluation:
 
 
 def _plain(value: float) -> float | None:
+    """None for NaN."""
     return None if math.isnan(value) else float(value)
 
 
@@ -196,19 +305,44 @@ def evaluate(
 
     Parameters
     ----------
-    queries : `Queries`; or the path of a file of judged lists; or the labels alone, with ``qid`` or ``group``
-    scores : one number a document, in the order of the input (a higher score is ranked first; -inf: not retrieved);
-        or the path of a file of scores; or anything with ``predict``
-    measures : texts such as "nDCG@10", "AP", "RR", or measure objects, ir-measures' too
-    like : measure as another tool does: "letor", "trec_eval", "sklearn", "lightgbm", "xgboost", "catboost",
-        "ranklib" or "ranx"
-    ties : how equal scores are ordered: "expected" (mean over all orders, the default), "pessimistic",
-        "optimistic", or "stable" (order of the input)
-    empty : what a query counts on which the measure is 0/0, such as one without a relevant document: "skip" (left
-        out of the mean and counted, the default), "zero" or "one"
-    rel : the smallest label that counts as relevant in binary measures that do not say their own (default 1)
-    weight : one number a query; the queries' own weights where None
-    random_state : seed of the bootstrap intervals
+    queries : Queries, str, path-like or array-like
+        Judged queries; or the file of some; or the labels alone, with ``qid`` or ``group``.
+    scores : array-like of shape (n_documents,), str, path-like or ranker
+        One score per document, in the order of the input (a higher score is ranked first; -inf: not retrieved); or the
+        file of some; or any object with ``predict``.
+    measures : str, Measure or list of them, default=("nDCG@10",)
+        Texts such as "nDCG@10", "AP", "RR", or measure objects, those of ir-measures included.
+    like : str, default=None
+        Follow the conventions of another tool: "letor", "trec_eval", "sklearn", "lightgbm", "xgboost", "catboost",
+        "ranklib" or "ranx".
+    ties : {"expected", "pessimistic", "optimistic", "stable"}, default=None
+        How equal scores are ordered: "expected" (mean over all orders, the default), "pessimistic", "optimistic", or
+        "stable" (order of the input).
+    empty : {"skip", "zero", "one"}, default=None
+        The value of a query on which the measure is 0/0, such as one without a relevant document: "skip" (left out of
+        the mean and counted, the default), "zero" or "one".
+    rel : float, default=None
+        The smallest label that counts as relevant in binary measures without a label of their own; None means 1.
+    qid : array-like of shape (n_documents,), default=None
+        The query of every label, where ``queries`` holds labels alone.
+    group : array-like of int, default=None
+        The sizes of consecutive queries, where ``queries`` holds labels alone.
+    weight : array-like of shape (n_queries,), default=None
+        Weights of the queries; None takes those that the queries have.
+    random_state : int or Generator, default=0
+        Seed of the bootstrap intervals.
+    n_jobs : int, default=None
+        Threads; None uses every core.
+
+    Returns
+    -------
+    Evaluation
+        Values per query, means and intervals.
+
+    Raises
+    ------
+    RankwiseError
+        If a measure, an option, the labels or the scores are not valid.
 
     Examples
     --------
@@ -216,6 +350,7 @@ def evaluate(
     >>> result.mean
     {'nDCG@10': 0.8154648767857288, 'RR': 0.75}
     """
+    # measures are parsed before any file is read: a misspelt name is an error at once
     tool, parsed, titles = settle(measures, like, rel)
     judged, scores = _open(queries, scores, qid, group)
     if weight is not None:
@@ -229,10 +364,12 @@ def evaluate(
         values = _in_single_precision(values) if tool.single else values
     order: Ties | str = ties or ("expected" if tool is None else tool.ties)
     rows = judged.scattered_rows
+    # trec_eval breaks ties by document id: sort the rows by it once, and "stable" keeps that order
     if order == "docid":
         rows, order = _by_docid(judged, values), "stable"
 
     lists = ScoredLists(values, labels, judged.start, rows)
+    # NaN marks 0/0 in the raw values; what it counts as is decided below, measure by measure
     raw = measure_lists(parsed, lists, ties=order, n_jobs=n_jobs)  # type: ignore[arg-type]
     stated = [empty or ("skip" if tool is None else tool.empty_value(measure)) for measure in parsed]
     for choice in stated:
@@ -253,7 +390,7 @@ def evaluate(
 
 
 def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Queries, Any]:
-    """The judged lists and the scores, whatever they were given as."""
+    """Turn whatever was given into judged queries and scores."""
     if isinstance(queries, (str, PathLike)):
         from rankwise.evaluation.files import open_judged
 
@@ -262,12 +399,13 @@ def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Queries, Any
         labels = np.asarray(queries)
         if (qid is None) == (group is None):
             raise DataError(
-                "labels alone need qid= (one id a label) or group= (sizes of consecutive queries), one of them"
+                "labels alone need qid= (one id per label) or group= (sizes of consecutive queries), one of them"
             )
         n_rows = len(labels) if labels.ndim else 0
         parts = grouping.by_id(qid, n_rows) if qid is not None else grouping.by_size(group, n_rows)
         if group is not None:
             grouping.warn_of_empty(np.diff(parts.start), "group")
+        # no features are needed to measure, and the checks of from_arrays have been done above
         queries = Queries._trusted(
             np.empty((n_rows, 0)), checks.as_labels(labels, n_rows), parts.start, parts.rows, qid=parts.qid
         )
@@ -281,6 +419,7 @@ def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Queries, Any
 
 
 def _refuse_labels(tool: Convention, measures: Sequence[Measure], labels: NDArray[np.float64]) -> None:
+    """Raise an error where the tool does not accept the labels."""
     for measure in measures:
         problem = tool.labels(measure, labels)
         if problem:
@@ -288,7 +427,10 @@ def _refuse_labels(tool: Convention, measures: Sequence[Measure], labels: NDArra
 
 
 def _in_single_precision(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores as the tool compares them; a huge one is a huge one there too, and never "not retrieved"."""
+    """Round scores to float32, in which the tool compares them; a huge score stays finite and never means "not
+    retrieved".
+    """
+    # the cast alone would turn a score beyond the range into an infinity
     most = float(np.finfo(np.float32).max)
     rounded = np.clip(scores, -most, most).astype(np.float32).astype(np.float64)
     return np.where(np.isinf(scores), scores, rounded)
@@ -298,6 +440,7 @@ def _by_docid(queries: Queries, scores: NDArray[np.float64]) -> NDArray[np.int64
     """Rows of each query by document id, descending, which is how trec_eval orders equal scores."""
     rows, owner = queries.rows, np.repeat(np.arange(len(queries)), queries.sizes)
     if queries.docid is None:
+        # without ids the order is only unknown if scores of one query are equal
         order = np.lexsort((scores[rows], owner))
         ordered, owner = scores[rows][order], owner[order]
         tied = (ordered[1:] == ordered[:-1]) & (owner[1:] == owner[:-1]) & (ordered[1:] > -np.inf)

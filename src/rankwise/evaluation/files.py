@@ -1,20 +1,23 @@
-"""Judged lists and scores from files: a score a line, RankLib's score file, or a TREC run against qrels."""
+"""Judged queries and scores from files.
+
+Scores come in three formats, distinguished by their number of columns: one score per line, RankLib's score file, or a
+TREC run, which is read against qrels or against queries with document ids.
+"""
 
 import os
 import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import FileFormatError
 from rankwise.data.anyfile import kind_of, read_any
 from rankwise.data.plain_text import MARK, plain_number, without_mark
 from rankwise.data.queries import Queries
 from rankwise.data.sources import name_of, open_stream, read_text
+from rankwise.measures._base import Vector
 
 Path = str | os.PathLike[str]
-Scores = NDArray[np.float64]
 
 # -inf is the score of a document that was not retrieved
 _INFINITE = {sign + word: float(sign + word) for sign in ("", "-") for word in ("inf", "infinity")}
@@ -22,8 +25,27 @@ _INFINITE = {sign + word: float(sign + word) for sign in ("", "-") for word in (
 
 def open_pair(
     judged: Path, scores: Path, opened: dict[str, Any] | None = None, **options: Any
-) -> tuple[Queries, Scores]:
-    """Judged lists and the scores of their documents; ``opened`` keeps the judged lists for the next file of scores."""
+) -> tuple[Queries, Vector]:
+    """Read judged queries and the scores of their documents.
+
+    Parameters
+    ----------
+    judged : str or path-like
+        Judged queries, or TREC qrels when the scores are a TREC run.
+    scores : str or path-like
+        The file of scores.
+    opened : dict, default=None
+        Keeps the judged queries for the next file of scores.
+    **options : dict
+        Options for reading the queries.
+
+    Returns
+    -------
+    queries : Queries
+        The judged queries.
+    scores : ndarray of shape (n_documents,)
+        One score per document.
+    """
     kept = {} if opened is None else opened
     if kind_of(judged) == "text" and _is_qrels(judged):
         from rankwise.data.trec import from_trec, read_qrels, read_run
@@ -37,18 +59,35 @@ def open_pair(
 
 
 def open_judged(judged: Path, scores: Any) -> tuple[Queries, Any]:
-    """Judged lists from a file; scores too where they are a file, as they are otherwise."""
+    """Read judged queries from a file, and the scores, too, where they are a file."""
     if isinstance(scores, (str, os.PathLike)):
         return open_pair(judged, scores)
     return read_any(judged), scores
 
 
-def read_scores(path: Path, queries: Queries) -> Scores:
-    """One score a document of ``queries``, in the order of their rows.
+def read_scores(path: Path, queries: Queries) -> Vector:
+    """Read one score per document of ``queries``, in the order of their rows.
 
-    Knows a file with a score a line, in the order of the judged documents; RankLib's ``-score`` file (query id,
-    index in the list, score); and a TREC run, whose documents are found by query and document id (those that it
-    lacks were not retrieved).
+    The file holds one score per line, in the order of the judged documents; or RankLib's three columns (query id, index
+    in the query, score); or a TREC run, whose documents are found by query id and document id (documents that it lacks
+    were not retrieved and have the score -inf).
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    queries : Queries
+        The judged queries.
+
+    Returns
+    -------
+    ndarray of shape (n_documents,)
+        The scores.
+
+    Raises
+    ------
+    FileFormatError
+        If the file has another format, or does not match the queries.
     """
     text = without_mark(read_text(path).data.tobytes(), name_of(path))
     # cut as bytes: str also ends lines at \x1e and U+2028, and words at blanks of other scripts
@@ -59,6 +98,7 @@ def read_scores(path: Path, queries: Queries) -> Scores:
     ]
     if not lines:
         raise FileFormatError(f"{path} is empty, expected {queries.n_documents:,} scores")
+    # the number of columns tells the three formats apart
     width = len(lines[0][1])
     for number, fields in lines:
         if len(fields) != width:
@@ -72,18 +112,22 @@ def read_scores(path: Path, queries: Queries) -> Scores:
     if width == 6:
         return _by_docid(path, lines, queries)
     raise FileFormatError(
-        f"{path}: expected a score a line, RankLib's three columns, or the six of a TREC run; found {width} columns"
+        f"{path}: expected one score per line, RankLib's three columns, or the six of a TREC run; found {width} columns"
     )
 
 
-def _in_order(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Scores:
+def _in_order(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Vector:
+    """Scores that stand in the order of the documents."""
     if len(lines) != queries.n_documents:
         raise FileFormatError(f"{path} holds {len(lines):,} scores for {queries.n_documents:,} judged documents")
     return np.array([_number(path, number, fields[0]) for number, fields in lines])
 
 
-def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Scores:
+def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Vector:
+    """Scores with query id and index in the query, as RankLib writes them."""
+    # RankLib writes ids as text, whatever they were
     place = {str(name): query for query, name in enumerate(queries.names())}
+    # NaN marks documents without a score, which are an error at the end
     scores = np.full(queries.n_documents, np.nan)
     for number, (name, index, score) in lines:
         if name not in place:
@@ -98,12 +142,14 @@ def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) 
     return _complete(path, scores)
 
 
-def _by_docid(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Scores:
+def _by_docid(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Vector:
+    """Scores of a TREC run, by query id and document id."""
     if queries.docid is None:
         raise FileFormatError(f"{path} is a TREC run, and the judged documents carry no ids to find its documents by")
     owner = queries.query_of_row
     names = [str(name) for name in queries.names()]
     row_of = {(names[query], docid): row for row, (query, docid) in enumerate(zip(owner, queries.docid, strict=True))}
+    # a document that the run does not list was not retrieved
     scores = np.full(queries.n_documents, -np.inf)
     for number, fields in lines:
         row = row_of.get((fields[0], fields[2]))
@@ -115,13 +161,15 @@ def _by_docid(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) 
     return scores
 
 
-def _complete(path: Path, scores: Scores) -> Scores:
+def _complete(path: Path, scores: Vector) -> Vector:
+    """Raise an error where a document has no score."""
     if np.isnan(scores).any():
         raise FileFormatError(f"{path} lacks the score of {int(np.isnan(scores).sum()):,} judged documents")
     return scores
 
 
 def _number(path: Path, line: int, text: str) -> float:
+    """Parse one score; infinities are allowed."""
     value = _INFINITE.get(text.lower().lstrip("+"), plain_number(text))
     if value is None:
         raise FileFormatError(f"{path}, line {line}: expected a score, found {text!r:.60}")
@@ -140,4 +188,5 @@ def _is_qrels(path: Path) -> bool:
 
 
 def _decoded(text: bytes) -> str:
+    """Bytes as text; bytes that are not UTF-8 survive as surrogates."""
     return text.decode("utf-8", "surrogateescape")

@@ -1,33 +1,30 @@
-"""Online rankers on a simulated stream: time-averaged measure, mistakes and bounds, collected as one plain dict.
+"""Online rankers on a simulated stream: time-averaged measure, mistakes and bounds.
 
-The experiment of the online perceptron for ranking: lists that a hidden unit vector ranks perfectly with a margin, two
-perceptrons, and online ListNet, whose step is chosen on a stream of its own.
+The experiment of the online perceptron for ranking: queries that a hidden unit vector ranks perfectly with a margin,
+two perceptrons, and online ListNet, whose step size is chosen on another stream. :func:`simulate` collects all numbers
+as one plain dict, and :func:`draw_simulation` draws that dict.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankwise._figures import COLOURS, FAINT, house_style, new_figure
 from rankwise.data.queries import Queries
 from rankwise.data.synthetic.streams import Stream
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from rankwise.guarantees._bound import Bound
     from rankwise.rankers.online.learner import OnlineLearner
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from rankwise._figures import COLOURS, FAINT, house_style, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MEASURE = "nDCG@10"
 GRID = tuple(4.0**power for power in range(-2, 6))
 _TUNING_ROUNDS = 2_000
-_POINTS = 160  # rounds at which the account is read, at equal steps of the logarithm
+_POINTS = 160  # rounds at which the ledger is read, at equal steps of the logarithm
 
 
 def simulate(
@@ -37,17 +34,20 @@ def simulate(
 
     Parameters
     ----------
-    stream : the stream; see :func:`rankwise.separable_stream`, :func:`rankwise.noisy_stream`
-    measure : what is accounted, and what the SLAM perceptron learns for
-    on_rounds : is told how many rounds were played since the last time; all of them are :func:`total_rounds`
+    stream : Stream
+        The stream; see :func:`rankwise.separable_stream`, :func:`rankwise.noisy_stream`.
+    measure : str, default="nDCG@10"
+        The measure to report, for which the SLAM perceptron learns.
+    on_rounds : callable, default=None
+        Called with the number of rounds since the last call; their sum is :func:`total_rounds`.
 
     Returns
     -------
     dict
         Plain numbers, lists and texts: the ``stream``; how ListNet was tuned (``tuning``); the ``rounds`` at which the
         account was read; for each of the ``rankers`` its ``mean`` measure (None before there is one), ``mistakes`` and
-        cumulative ``loss`` there, what is known to bound its loss (``bounds``), and the ``floor`` that the smallest of
-        these puts under the mean.
+        cumulative ``loss`` there, what bounds its loss (``bounds``), and the ``floor`` that the smallest of these puts
+        under the mean.
 
     Examples
     --------
@@ -60,6 +60,7 @@ def simulate(
     from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron
 
     tuning = _tune(stream, measure, on_rounds)
+    # equal steps of the logarithm, because early rounds show how fast a ranker learns
     at = reading_rounds(stream.n_queries)
     rankers = (SLAMPerceptron(measure), MaxPairPerceptron(measure), ListNet(measure, eta=tuning["eta"]))
     return {
@@ -72,24 +73,24 @@ def simulate(
 
 
 def total_rounds(stream: Stream) -> int:
-    """Rounds that :func:`simulate` plays, tuning included."""
+    """Number of rounds that :func:`simulate` takes, tuning included."""
     return 3 * stream.n_queries + len(GRID) * _tuning_stream(stream).n_queries
 
 
 def reading_rounds(rounds: int) -> list[int]:
-    """Rounds at equal steps of the logarithm, the powers of ten and the last one among them."""
+    """Rounds at equal steps of the logarithm, the powers of ten and the last round among them."""
     steps = np.unique(np.geomspace(1, rounds, _POINTS).round().astype(np.int64)).tolist()
     tens = [10**power for power in range(20) if 10**power <= rounds]
     return sorted({*steps, *tens, rounds})
 
 
 def _tuning_stream(stream: Stream) -> Stream:
-    """A shorter stream with a comparator and lists of its own."""
+    """A shorter stream with another comparator and other queries."""
     return replace(stream, n_queries=min(stream.n_queries, _TUNING_ROUNDS), seed=stream.seed + 1)
 
 
 def _tune(stream: Stream, measure: str, on_rounds: Callable[[int], object]) -> dict[str, Any]:
-    """The step of ListNet with the best time-averaged measure on a stream of its own."""
+    """The step size of ListNet with the best time-averaged measure on another stream."""
     from rankwise.rankers.linear.listnet import ListNet
 
     own = _tuning_stream(stream)
@@ -98,6 +99,7 @@ def _tune(stream: Stream, measure: str, on_rounds: Callable[[int], object]) -> d
     for eta in GRID:
         means[eta] = ListNet(measure, eta=eta).fit(queries).ledger_.mean
         on_rounds(len(queries))
+    # tuning on another stream keeps the reported one unseen
     best = max(means, key=lambda eta: means[eta])
     grid = [{"eta": eta, "mean": mean} for eta, mean in means.items()]
     return {"ranker": "ListNet", "seed": own.seed, "rounds": own.n_queries, "grid": grid, "eta": best}
@@ -106,16 +108,17 @@ def _tune(stream: Stream, measure: str, on_rounds: Callable[[int], object]) -> d
 def _account(
     ranker: "OnlineLearner", stream: Stream, at: list[int], on_rounds: Callable[[int], object]
 ) -> dict[str, Any]:
-    """What the ranker's ledger says after each of the rounds ``at``."""
+    """The ledger of the ranker after each of the rounds ``at``."""
     read: list[tuple[float | None, int, float, float]] = []
     for part in _cut(stream.blocks(), at):
         ledger = ranker.partial_fit(part).ledger_
         on_rounds(len(part))
         if ledger.rounds == at[len(read)]:
-            mean = ledger.mean if ledger.counted else None  # nothing to find in any list so far
+            mean = ledger.mean if ledger.counted else None  # the measure is undefined on all queries so far
             read.append((mean, ledger.mistakes, ledger.loss, ledger.counted))
     means, mistakes, losses, counted = (list(column) for column in zip(*read, strict=True))
     bounds = _bounds(ranker, stream)
+    # every bound holds, so the smallest one counts
     most = min((bound.value for bound in bounds), default=None)
     floor = None if most is None else [max(0.0, 1.0 - most / rounds) if rounds else 0.0 for rounds in counted]
     return {
@@ -128,7 +131,7 @@ def _account(
 
 
 def _cut(blocks: Iterator[Queries], at: list[int]) -> Iterator[Queries]:
-    """The stream in parts that end with its blocks and with the rounds ``at``."""
+    """The stream in parts that end where its blocks end and at the rounds ``at``."""
     done = 0
     for block in blocks:
         ends = [rounds - done for rounds in at if 0 < rounds - done < len(block)]
@@ -138,10 +141,10 @@ def _cut(blocks: Iterator[Queries], at: list[int]) -> Iterator[Queries]:
 
 
 def _bounds(ranker: "OnlineLearner", stream: Stream) -> "list[Bound]":
-    """What bounds the cumulative loss: by the margin of a separable stream, by its comparator in a noisy one.
+    """What bounds the cumulative loss: the margin of a separable stream, the comparator of a noisy one.
 
-    A mistake costs at most 1, so that a bound on mistakes bounds the loss as well. ListNet has no bound of this kind,
-    and in a stream that drifts no single comparator is a good one.
+    A mistake costs at most 1, so a bound on mistakes bounds the loss as well. ListNet has no bound of this kind, and in
+    a stream that drifts no single comparator is a good one.
     """
     if ranker.ledger_.config.update != "mistakes" or stream.angle:
         return []
@@ -151,17 +154,22 @@ def _bounds(ranker: "OnlineLearner", stream: Stream) -> "list[Bound]":
 
 
 # -------------------------------------------------------------------------------------------------- simulation figure
-# A simulation as a picture: the time-averaged measure with the floor that theory puts under it, and the losses.
-
-
 _STYLES = ("-", "-", (0, (4, 1.2)))
 _FLOOR = (0, (1, 1.4))
 
 
 def draw_simulation(found: Mapping[str, Any]) -> "Figure":
-    """Left the time-averaged measure and its floors, right the cumulative losses under their bounds.
+    """Draw the time-averaged measure with its floors, left, and the cumulative losses under their bounds, right.
 
-    ``found`` is what :func:`rankwise.evaluation.simulation.simulate` returns.
+    Parameters
+    ----------
+    found : dict
+        What :func:`simulate` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
     """
     figure = new_figure(7.6, 3.3)
     rounds = np.asarray(found["rounds"])
@@ -173,8 +181,8 @@ def draw_simulation(found: Mapping[str, Any]) -> "Figure":
             right.plot(rounds, run["loss"], color=colour, linestyle=style)
             if run["floor"] is None:
                 continue
-            said = np.asarray(run["floor"]) > 0  # before that the bound says nothing
-            left.plot(rounds[said], np.asarray(run["floor"])[said], color=colour, linestyle=_FLOOR, linewidth=1.2)
+            useful = np.asarray(run["floor"]) > 0  # before that the bound is vacuous
+            left.plot(rounds[useful], np.asarray(run["floor"])[useful], color=colour, linestyle=_FLOOR, linewidth=1.2)
             most = min(bound["value"] for bound in run["bounds"])
             right.axhline(most, color=colour, linestyle=_FLOOR, linewidth=1.2)
             highest = max(highest, most)
@@ -191,7 +199,7 @@ def draw_simulation(found: Mapping[str, Any]) -> "Figure":
 
 
 def _about(found: Mapping[str, Any]) -> str:
-    """What was simulated, in a line."""
+    """The settings of the simulation in one line."""
     stream, tuning = found["stream"], found["tuning"]
     fewest, most = stream["documents"]
     parts = [
@@ -202,6 +210,6 @@ def _about(found: Mapping[str, Any]) -> str:
         *([f"noise {stream['noise']:g}"] if stream["noise"] else []),
         *([f"drift {stream['angle']:g}"] if stream["angle"] else []),
         f"seed {stream['seed']}",
-        f"ListNet's step {tuning['eta']:g} from a stream of its own",
+        f"step of ListNet {tuning['eta']:g} chosen on another stream",
     ]
     return ", ".join(parts)

@@ -1,14 +1,16 @@
-"""A target is an engine or a language that a model is written for; an export is what was written, with its proof."""
+"""The base classes of exports.
 
+A :class:`Target` is an engine or a language that a model is written for; an :class:`Export` is what was written, with
+the evidence that it ranks the same.
+"""
+
+import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._atomic_write import refusing, writing
 from rankwise._errors import RankwiseError
@@ -17,17 +19,25 @@ from rankwise._registry import discover
 from rankwise.data.checks import Floats
 from rankwise.exports.formula import Formula
 from rankwise.exports.parity import Parity
+from rankwise.measures._base import Vector
 
-Vector = NDArray[np.float64]
 Content = str | bytes
 
 
 @dataclass(frozen=True)
 class Written:
-    """Files by name, the most important one first; what is to be said; and the part of the score that is not in them.
+    """The files that a target wrote.
 
-    ``dropped`` is the constant that the format cannot hold; no ranking sees it. ``arithmetic`` is how the engine
-    computes this very model, where that is not how it computes others.
+    Attributes
+    ----------
+    files : dict of str to str or bytes
+        Content by file name, the most important file first.
+    notes : tuple of str
+        What the user has to know.
+    dropped : float
+        The constant that the format cannot hold; it changes no ranking.
+    arithmetic : str
+        How the engine computes this model, where that differs from the target's usual arithmetic.
     """
 
     files: Mapping[str, Content]
@@ -38,10 +48,19 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True)
 class Target(ABC):
-    """One engine or language: how a formula is written for it, and how it would score what was written.
+    """One engine or language: how a formula is written for it, and how it scores what was written.
 
-    Options of a target are its fields. A class with a ``name`` in a module of this package, or declared under the
+    The options of a target are its fields. A class with a ``name`` in a module of this package, or declared under the
     entry-point group ``rankwise.exports``, is found by :func:`targets`.
+
+    Attributes
+    ----------
+    name : str
+        The name by which the target is chosen.
+    title : str
+        The name of the engine or language.
+    arithmetic : str
+        How the engine computes a score.
     """
 
     name: ClassVar[str]
@@ -50,11 +69,39 @@ class Target(ABC):
 
     @abstractmethod
     def write(self, formula: Formula, called: str) -> Written:
-        """The files for a formula; ``called`` is the name of the model there."""
+        """Write the files for a formula.
+
+        Parameters
+        ----------
+        formula : WeightedSum or StepSum
+            What the ranker computes.
+        called : str
+            The name of the model in the target.
+
+        Returns
+        -------
+        Written
+            The files and notes.
+        """
 
     @abstractmethod
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
-        """One score a row of raw features, read off the files and computed as the engine does, to the bit."""
+        """Compute the scores of the files exactly as the engine does, to the bit.
+
+        Parameters
+        ----------
+        files : dict of str to str or bytes
+            What :meth:`write` returned.
+        X : array of shape (n_documents, n_features)
+            Raw features.
+        names : tuple of str
+            The names of the features.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            The scores.
+        """
 
 
 @dataclass(frozen=True)
@@ -63,11 +110,16 @@ class Export:
 
     Attributes
     ----------
-    target : the name of the engine or language
-    files : content by file name; texts, or bytes for ONNX
-    notes : what the engine does with missing values, constants, negative scores and single precision
-    parity : the engine's arithmetic on a sample against the ranker's, or None without a sample
-    dropped : the constant that the format cannot hold; no ranking sees it
+    target : str
+        The name of the engine or language.
+    files : dict of str to str or bytes
+        Content by file name; texts, or bytes for ONNX.
+    notes : tuple of str
+        What the engine does with missing values, constants, negative scores and single precision.
+    parity : Parity or None
+        The engine's arithmetic on a sample against the ranker's; None without a sample.
+    dropped : float
+        The constant that the format cannot hold; it changes no ranking.
     """
 
     target: str
@@ -83,18 +135,27 @@ class Export:
 
     @property
     def text(self) -> str:
-        """The model as a text."""
+        """The model as text; a binary format raises an error."""
         content = self.content
         if isinstance(content, bytes):
             raise RankwiseError(f"a model for {self.target} is no text: it has {len(content):,} bytes, see .content")
         return content
 
     def write(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Write the one file to ``path``, or several (or one, if it is a folder) into the folder ``path``.
+        """Write the files, atomically.
 
-        Every file is written beside its target and renamed. A folder that is not there is made.
+        Parameters
+        ----------
+        path : str or path-like
+            The file; or a folder, which is made if needed, where there are several files.
+
+        Returns
+        -------
+        list of Path
+            The files that were written.
         """
         place = Path(path_of(path))
+        # one file takes the name that the user gave; several need a folder
         if len(self.files) == 1 and not place.is_dir():
             written = {place: self.content}
         else:
@@ -112,7 +173,13 @@ class Export:
         return list(written)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain JSON; a file of bytes is told by its length."""
+        """Convert to plain values; of a binary file only the length is given.
+
+        Returns
+        -------
+        dict
+            Target, files, notes, dropped constant and parity.
+        """
         shown = {
             name: content if isinstance(content, str) else {"bytes": len(content)}
             for name, content in self.files.items()
@@ -128,5 +195,16 @@ class Export:
 
 
 def targets() -> dict[str, type[Target]]:
-    """Every target by name: those of this package and those that installed packages declare."""
+    """All targets by name: those of this package and those that installed packages declare.
+
+    Returns
+    -------
+    dict of str to type
+        The classes.
+    """
     return discover("rankwise.exports", Target, "rankwise.exports")
+
+
+def json_text(value: Any) -> str:
+    """Write plain values as indented JSON with a final line feed."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

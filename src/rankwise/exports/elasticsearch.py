@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports import single
-from rankwise.exports._base import Content, Target, Written
+from rankwise.exports._base import Content, Target, Written, json_text
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
-from rankwise.exports.normalised import normalised
 from rankwise.exports.ranklib import RankLib, score_text
-
-Vector = NDArray[np.float64]
+from rankwise.exports.single import normalised
+from rankwise.measures._base import Vector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +23,9 @@ class Elasticsearch(Target):
 
     Parameters
     ----------
-    form : "linear" (``model/linear``, features by name, sums in float32) or "ranklib" (``model/ranklib``, features by
-        their place in the set, sums of weights in float64); None: "linear" for weights, "ranklib" for steps
+    form : {"linear", "ranklib"}, default=None
+        "linear" (``model/linear``, features by name, sums in float32) or "ranklib" (``model/ranklib``, features by
+        their position in the set, sums of weights in float64). None takes "linear" for weights, "ranklib" for steps.
     """
 
     name = "elasticsearch"
@@ -36,6 +35,8 @@ class Elasticsearch(Target):
     form: Literal["linear", "ranklib"] | None = None
 
     def write(self, formula: Formula, called: str) -> Written:
+        """Write the model and the draft of the feature set."""
+        # steps have no linear form; RankLib trees are the format that the plugin reads for them
         steps = isinstance(formula, StepSum)
         if self.form not in (None, "linear", "ranklib") or (self.form == "linear" and steps):
             raise RankwiseError(f"form is 'linear' for weights, or 'ranklib': found {self.form!r:.40}")
@@ -56,8 +57,8 @@ class Elasticsearch(Target):
                 f"the numbers of the model are places in the feature set: keep its {len(formula.names)} in order"
             )
         files = {
-            "model.json": _json({"model": {"name": called, "model": model}}),
-            "featureset.json": _json({"featureset": {"features": [_feature(name) for name in formula.names]}}),
+            "model.json": json_text({"model": {"name": called, "model": model}}),
+            "featureset.json": json_text({"featureset": {"features": [_feature(name) for name in formula.names]}}),
         }
         notes.append(
             "featureset.json takes every feature from a field of its name: say there how you really compute each"
@@ -65,6 +66,7 @@ class Elasticsearch(Target):
         return Written(files, (*notes, *more), dropped, arithmetic)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
+        """Score as the plugin does, in float32."""
         model = json.loads(files["model.json"])["model"]["model"]
         if model["type"] == "model/ranklib":
             return single.rounded_features(score_text(model["definition"], X)[:, None])[:, 0].astype(np.float64)
@@ -72,6 +74,7 @@ class Elasticsearch(Target):
         for name, kind in model.get("feature_normalizers", {}).items():
             place, own = names.index(name), kind["standard"]
             rows[:, place] = single.scaled(rows[:, place], own["mean"], own["standard_deviation"])
+        # read back from the file and not from the formula: the file is what the engine sees
         given = json.loads(model["definition"])
         weights = np.array([given.get(name, 0.0) for name in names]).astype(np.float32)
         return single.dot(rows, weights).astype(np.float64)
@@ -79,13 +82,14 @@ class Elasticsearch(Target):
 
 @dataclass(frozen=True, kw_only=True)
 class OpenSearch(Elasticsearch):
-    """What :class:`Elasticsearch` writes; OpenSearch's plugin has the same parsers."""
+    """What :class:`Elasticsearch` writes; the plugin of OpenSearch has the same parsers."""
 
     name = "opensearch"
     title = "OpenSearch LTR plugin"
 
 
 def _linear(formula: WeightedSum) -> tuple[dict[str, Any], list[str], float]:
+    """The model, notes and dropped constant of a weighted sum."""
     own = normalised(formula, "the plugin")
     notes = [own.note] if own.note else []
     model: dict[str, Any] = {"type": "model/linear"}
@@ -104,9 +108,6 @@ def _linear(formula: WeightedSum) -> tuple[dict[str, Any], list[str], float]:
 
 
 def _feature(name: str) -> dict[str, Any]:
+    """The draft of one feature: a field of its name."""
     value = {"field_value_factor": {"field": name, "missing": 0}, "query": {"match_all": {}}}
     return {"name": name, "params": [], "template_language": "mustache", "template": {"function_score": value}}
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -1,4 +1,8 @@
-"""What a fitted ranker computes, without how it was learned: a weighted sum, or a sum of steps, over named features."""
+"""What a fitted ranker computes, without how it was trained: a weighted sum, or a sum of steps, over named features.
+
+:func:`opened` finds the ranker and its scaler, and :func:`formula_of` turns them into a formula on raw features.
+Thresholds on scaled features become thresholds on raw ones, exact for every float64.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,16 +17,32 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
+from rankwise.measures._base import Vector
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
 
-Vector = NDArray[np.float64]
 Scaling = Scaler | Literal["none"] | None
 
 
 @dataclass(frozen=True)
 class WeightedSum:
-    """s(x) = constant + sum_j weight_j (x_j - center_j) / scale_j; center and scale are None for raw features."""
+    """s(x) = constant + sum_j weight_j (x_j - center_j) / scale_j.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names of the features.
+    weight : ndarray
+        The weights.
+    constant : float
+        The constant.
+    center : ndarray or None
+        What is subtracted from each feature; None for raw features.
+    scale : ndarray or None
+        What each feature is divided by; None for raw features.
+    missing : {"error", "zero", "min"}
+        How the ranker treats missing values.
+    """
 
     names: tuple[str, ...]
     weight: Vector
@@ -45,13 +65,30 @@ class WeightedSum:
         if not np.isfinite(weight).all():
             place = int(np.argmin(np.isfinite(weight)))
             raise DataError(f"the weight of feature {self.names[place]!r} does not fit into float64 on the raw scale")
+        # w (x - c) / s = (w / s) x - w c / s
         constant = self.constant - float(weight @ self.center)
         return replace(self, weight=weight, constant=constant, center=None, scale=None)
 
 
 @dataclass(frozen=True)
 class StepSum:
-    """s(x) = constant + sum_t alpha_t 1[x_f > threshold], on raw features."""
+    """s(x) = constant + sum_t alpha_t 1[x_f > threshold], on raw features.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names of the features.
+    feature : ndarray of int64
+        The feature of every step.
+    threshold : ndarray
+        The threshold of every step.
+    alpha : ndarray
+        The height of every step.
+    constant : float
+        The constant.
+    missing : {"error", "zero", "min"}
+        How the ranker treats missing values.
+    """
 
     names: tuple[str, ...]
     feature: NDArray[np.int64]
@@ -61,7 +98,7 @@ class StepSum:
     missing: checks.Missing = "error"
 
     def trees(self) -> list[tuple[int, Vector, Vector]]:
-        """(feature, thresholds ascending, what each bin between them is worth) of every feature in use."""
+        """Join the steps of each feature."""
         scorer = StepScorer.of(Table({"feature": self.feature, "threshold": self.threshold, "alpha": self.alpha}))
         found = []
         for number, feature in enumerate(scorer.feature.tolist()):
@@ -74,11 +111,33 @@ Formula = WeightedSum | StepSum
 
 
 def formula_of(ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[str] | None) -> tuple[Formula, list[str]]:
-    """What a fitted ranker computes on raw features, and notes about its names and missing values."""
+    """What a fitted ranker computes on raw features.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        The fitted ranker.
+    scaler : Scaler or None
+        The scaler through which it sees raw features.
+    feature_names : sequence of str or None
+        The names of the features in the engine.
+
+    Returns
+    -------
+    formula : WeightedSum or StepSum
+        The formula.
+    notes : list of str
+        Notes about names and missing values.
+
+    Raises
+    ------
+    RankwiseError
+        If the ranker is neither a weighted sum nor a sum of steps.
+    """
     names, notes = _names(ranker, feature_names)
     if ranker.missing == "min":
         notes.append(
-            "the ranker fills missing values with the smallest of their list (missing='min'), which no engine does: "
+            "the ranker fills missing values with the smallest of their query (missing='min'), which no engine does: "
             "send complete features"
         )
     if isinstance(ranker, LinearRanker):
@@ -98,7 +157,29 @@ def formula_of(ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[st
 
 
 def opened(model: Any, scaling: Scaling = None, sample: Queries | None = None) -> tuple[Ranker, Scaler | None]:
-    """The fitted ranker, and the scaler through which it sees raw features; what no engine can do is refused."""
+    """Find the fitted ranker, and the scaler through which it sees raw features.
+
+    Parameters
+    ----------
+    model : Ranker or Pipeline
+        A fitted ranker, or scikit-learn's pipeline of a scaler and a ranker.
+    scaling : Scaler or "none", default=None
+        The scaler, or "none" where the engine gets scaled features; None takes what the ranker or the sample says.
+    sample : Queries, default=None
+        A sample, which may know its scaler.
+
+    Returns
+    -------
+    ranker : Ranker
+        The ranker.
+    scaler : Scaler or None
+        The scaler.
+
+    Raises
+    ------
+    RankwiseError
+        If the scaling is one that no engine can apply.
+    """
     scaler: Any = scaling
     if hasattr(model, "steps") and not isinstance(model, Ranker):  # a pipeline of scikit-learn's
         *before, (_, ranker) = model.steps
@@ -117,7 +198,7 @@ def opened(model: Any, scaling: Scaling = None, sample: Queries | None = None) -
     if scaler.per == "query":
         raise RankwiseError(
             f"{model.name} learned from features scaled within each query, and an engine scores a document without "
-            "seeing its list: learn from Scaler(per='set') or raw features, or give scaling='none' if the engine "
+            "seeing its query: learn from Scaler(per='set') or raw features, or give scaling='none' if the engine "
             "gets features that are scaled already"
         )
     scaler._check_fitted()
@@ -127,6 +208,7 @@ def opened(model: Any, scaling: Scaling = None, sample: Queries | None = None) -
 
 
 def _names(ranker: Ranker, given: Sequence[str] | None) -> tuple[tuple[str, ...], list[str]]:
+    """The names of the features in the engine, and a note where they are made up."""
     names = checks.as_names(given, ranker.n_features_in_) if given is not None else ranker._names()
     if names is not None:
         for name in names:
@@ -140,12 +222,13 @@ def _names(ranker: Ranker, given: Sequence[str] | None) -> tuple[tuple[str, ...]
 
 
 def _scaled(formula: WeightedSum, scaler: Scaler) -> WeightedSum:
-    """The sum over features that the scaler makes; what did not vary counts nothing."""
+    """The sum over features that the scaler makes; a feature that did not vary counts nothing."""
     if scaler.how == "log" or scaler.scale_ is None or scaler.center_ is None:
         raise RankwiseError(
             f"{scaler!r} takes logarithms, which linear weights on raw features cannot express: learn from "
             "Scaler('standard'), or give scaling='none' and send scaled features"
         )
+    # a scale of 0 marks a feature that was constant in training, which the scaler sets to 0
     varies = scaler.scale_ > 0
     return replace(
         formula,
@@ -155,21 +238,42 @@ def _scaled(formula: WeightedSum, scaler: Scaler) -> WeightedSum:
     )
 
 
-# ----------------------------------------------------------------------------------------------------- raw thresholds
-# Thresholds on scaled features as thresholds on raw ones, exact for every float64: z(x) > t if and only if x > t'.
+# ---------------------------------------------------------------------------------------- thresholds on raw features
 
 
-Unsliced = NDArray[np.int64]
+Wholes = NDArray[np.int64]
 
 
 def on_raw_features(
-    scaler: Scaler, feature: Unsliced, threshold: Vector, alpha: Vector
-) -> tuple[Unsliced, Vector, Vector, float]:
-    """(feature, threshold, alpha, constant) on raw features of steps on the features that ``scaler`` makes.
+    scaler: Scaler, feature: Wholes, threshold: Vector, alpha: Vector
+) -> tuple[Wholes, Vector, Vector, float]:
+    """Move steps from scaled features to raw features.
 
     A scaler computes z(x) in floating point, and z never falls as x grows; so there is a largest x with z(x) <= t, and
-    it is found by halving the range of all float64. A feature that did not vary is always z = 0: its steps are part of
-    the constant.
+    it is found by bisection over all float64. A feature that did not vary is always z = 0: its steps are part of the
+    constant.
+
+    Parameters
+    ----------
+    scaler : Scaler
+        A fitted scaler of a whole set.
+    feature : ndarray of int64
+        The feature of every step.
+    threshold : ndarray
+        The threshold of every step, on the scaled feature.
+    alpha : ndarray
+        The height of every step.
+
+    Returns
+    -------
+    feature : ndarray of int64
+        The features.
+    threshold : ndarray
+        The thresholds on raw features.
+    alpha : ndarray
+        The heights.
+    constant : float
+        The sum of the steps that are always taken.
     """
     if scaler.scale_ is None or scaler.center_ is None:
         raise ValueError("the scaler is one of a whole set")
@@ -187,9 +291,10 @@ def on_raw_features(
 
 
 def last_not_above(rising: Callable[[Vector], Vector], bound: Vector) -> Vector:
-    """For each bound the largest finite x with rising(x) <= bound; the lowest float64 where even that is above."""
+    """For each bound the largest finite x with rising(x) <= bound."""
     most = np.finfo(np.float64).max
     low, high = (_place(np.full(bound.shape, end)) for end in (-most, most))
+    # 64 halvings suffice for all float64, since they are searched as whole numbers
     while (low < high).any():
         middle = (low >> 1) + (high >> 1) + ((low | high) & 1)  # rounded up, without overflow
         inside = rising(_value(middle)) <= bound
@@ -197,11 +302,12 @@ def last_not_above(rising: Callable[[Vector], Vector], bound: Vector) -> Vector:
     return _value(low)
 
 
-def _place(x: Vector) -> Unsliced:
-    """float64 as whole numbers in the same order: those below 0 have all bits but the sign turned."""
+def _place(x: Vector) -> Wholes:
+    """float64 as whole numbers in the same order: those below 0 have all bits but the sign flipped."""
     bits = x.view(np.int64)
     return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
 
 
-def _value(place: Unsliced) -> Vector:
+def _value(place: Wholes) -> Vector:
+    """The inverse of :func:`_place`."""
     return np.where(place < 0, place ^ np.int64(2**63 - 1), place).view(np.float64)

@@ -1,6 +1,6 @@
 """Models of other tools, read as rankers: RankLib's linear ones and its RankBoost, SVM-rank's and liblinear's.
 
-A reader gives what its tool would score with; the ranker then predicts, is saved, evaluated, certified and exported.
+A reader gives what its tool would score with; the ranker can then predict, be saved, evaluated, certified and exported.
 """
 
 import math
@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import DataError, FileFormatError
 from rankwise.data.plain_text import plain_number, without_mark
 from rankwise.data.sources import name_of, read_text
+from rankwise.measures._base import Vector
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.linear.linear_model import LinearModel
 
-Vector = NDArray[np.float64]
 Path = str | os.PathLike[str]
 
 _MOST = 10_000_000  # features: a damaged number must not take all memory
@@ -27,6 +26,8 @@ _RANKLIB_LINEAR = ("coordinate ascent", "linear regression", "adarank")
 
 
 class _Line(NamedTuple):
+    """A line that is not blank, with its number."""
+
     number: int
     text: str
 
@@ -38,7 +39,7 @@ def read_model(
     feature_names: Sequence[str] | None = None,
     measure: Any = "nDCG@10",
 ) -> Ranker:
-    """A ranker from a model file of RankLib, SVM-rank or liblinear, recognised by its first line.
+    """Read a ranker from a model file of RankLib, SVM-rank or liblinear, recognised by its first line.
 
     ============================ ============================================================
     RankLib                      Coordinate Ascent, Linear Regression, AdaRank, RankBoost
@@ -48,14 +49,24 @@ def read_model(
 
     Parameters
     ----------
-    path : the file; gzipped too
-    features : how many there are; a file tells only the highest that it uses
-    feature_names : one a feature
-    measure : what ``score`` and certificates of the ranker are about
+    path : str or path-like
+        The file; gzipped files work, too.
+    features : int, default=None
+        The number of features; a file shows only the highest feature that it uses.
+    feature_names : sequence of str, default=None
+        The names of the features.
+    measure : str or Measure, default="nDCG@10"
+        The measure of ``score`` and of certificates of the ranker.
 
     Returns
     -------
-    ranker : a fitted :class:`~rankwise.LinearModel`, or :class:`~rankwise.RankBoost` for RankLib's
+    Ranker
+        A fitted :class:`~rankwise.LinearModel`, or :class:`~rankwise.RankBoost` for RankLib's RankBoost.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is of another kind or damaged.
     """
     lines = _lines(path)
     first = lines[0].text if lines else ""
@@ -79,9 +90,9 @@ def read_model(
 
 
 def _lines(path: Path) -> list[_Line]:
-    """The lines that are not blank; only a line feed ends one, as in the tools that write such files.
+    r"""The lines that are not blank; only a line feed ends one, as in the tools that write such files.
 
-    ``str.splitlines`` also splits at \\x1e, U+2028 and others, which would take a weight out of a comment.
+    ``str.splitlines`` also splits at \x1e, U+2028 and others, which would take a weight out of a comment.
     """
     text = without_mark(read_text(path).data.tobytes(), name_of(path)).decode("utf-8", "replace")
     lines = []
@@ -94,7 +105,7 @@ def _lines(path: Path) -> list[_Line]:
 
 
 def _words(text: str) -> list[str]:
-    """What stands between blanks of ASCII."""
+    """The words between blanks of ASCII."""
     return [word for word in re.split(f"[{_BLANKS}]+", text) if word]
 
 
@@ -104,6 +115,8 @@ def _words(text: str) -> list[str]:
 def _ranklib(
     path: Path, lines: list[_Line], width: int | None, names: Sequence[str] | None, measure: Any
 ) -> LinearModel | Ranker:
+    """A model of RankLib."""
+    # the first comment names the algorithm, and with it the format of the rest
     kind = lines[0].text[2:].strip().lower()
     body = [line for line in lines if not line.text.startswith("##")]
     if kind not in (*_RANKLIB_LINEAR, "rankboost"):
@@ -137,6 +150,7 @@ def _ranklib(
 def _rankboost(
     path: Path, steps: list[tuple[Any, ...]], width: int | None, names: Sequence[str] | None, measure: Any
 ) -> Ranker:
+    """RankLib's RankBoost as a fitted ranker."""
     from rankwise.data.checks import as_names
     from rankwise.rankers.boosting.rankboost import RankBoost
 
@@ -189,7 +203,7 @@ def _svm_light(path: Path, lines: list[_Line]) -> tuple[dict[int, float], float]
 
 
 def _liblinear(path: Path, lines: list[_Line]) -> tuple[dict[int, float], float]:
-    """Weights, and the weight of the bias times the bias; turned round where the first class is the lower label."""
+    """The weights, and the weight of the bias times the bias; negated where the first class is the lower label."""
     begin = next((place for place, line in enumerate(lines) if line.text == "w"), None)
     header = {} if begin is None else {key: rest for key, *rest in (_words(line.text) for line in lines[:begin])}
     if begin is None or not {"nr_class", "nr_feature", "bias"} <= header.keys():
@@ -202,6 +216,7 @@ def _liblinear(path: Path, lines: list[_Line]) -> tuple[dict[int, float], float]
     if len(rows) != width + (bias >= 0):
         raise FileFormatError(f"{path}: expected {width + (bias >= 0)} weights after w, found {len(rows)}")
     labels = [_number(path, 1, word) for word in header.get("label", [])]
+    # liblinear scores for the first label in the file, whichever that is
     sign = -1.0 if len(labels) == 2 and labels[0] < labels[1] else 1.0
     values = [sign * _number(path, row.number, row.text) for row in rows]
     constant = values.pop() * bias if bias >= 0 else 0.0
@@ -212,6 +227,7 @@ def _liblinear(path: Path, lines: list[_Line]) -> tuple[dict[int, float], float]
 
 
 def _of_width(path: Path, weight: dict[int, float], width: int | None) -> Vector:
+    """The weights as an array over all features."""
     highest = max(weight, default=0)
     if width is not None and width < highest:
         raise DataError(f"{path} uses feature {highest}, and there are {width}: give all features")
@@ -224,12 +240,14 @@ def _of_width(path: Path, weight: dict[int, float], width: int | None) -> Vector
 
 
 def _index(path: Path, line: int, word: str, least: int) -> int:
+    """Parse the number of a feature."""
     if not re.fullmatch(r"[0-9]{1,9}", word) or not least <= int(word) <= _MOST:
         raise FileFormatError(f"{path}, line {line}: expected a feature number from {least} on, found {word!r:.40}")
     return int(word)
 
 
 def _number(path: Path, line: int, word: str) -> float:
+    """Parse a finite number."""
     value = plain_number(word)
     if value is None or not math.isfinite(value):
         raise FileFormatError(f"{path}, line {line}: expected a number, found {word!r:.40}")

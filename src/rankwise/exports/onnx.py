@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import MissingExtraError
 from rankwise._extras import require
@@ -13,9 +12,8 @@ from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
-from rankwise.exports.trees import Leaf, Node, single_trees
-
-Vector = NDArray[np.float64]
+from rankwise.exports.single import Leaf, Node, single_trees
+from rankwise.measures._base import Vector
 
 _NODE_COLUMNS = tuple(
     f"nodes_{name}" for name in ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
@@ -33,6 +31,7 @@ class Onnx(Target):
     arithmetic = "float32, run by onnxruntime"
 
     def write(self, formula: Formula, called: str) -> Written:
+        """Write the model, and check it with the package onnx."""
         helper, proto = require("onnx.helper"), require("onnx").TensorProto
         width = len(formula.names)
         nodes, constants = (
@@ -59,10 +58,11 @@ class Onnx(Target):
         return Written({"model.onnx": model.SerializeToString(deterministic=True)}, notes)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
-        """What onnxruntime gives, or ONNX's own reference where that is not installed."""
+        """Run onnxruntime, or ONNX's own reference where that is not installed."""
         rows, content = single.rounded_features(X), files["model.onnx"]
         try:
             options = require("onnxruntime").SessionOptions()
+            # a check of one sample needs no pool of threads
             options.intra_op_num_threads = 1
             session = require("onnxruntime").InferenceSession(content, options, providers=["CPUExecutionProvider"])
         except MissingExtraError:
@@ -91,6 +91,7 @@ def _linear_nodes(formula: WeightedSum, helper: Any, kind: int) -> tuple[list[An
 
 
 def _tree_node(formula: StepSum, helper: Any) -> Any:
+    """The trees as one node."""
     table: dict[str, list[Any]] = {name: [] for name in (*_NODE_COLUMNS, *_TARGET_COLUMNS)}
     for number, tree in enumerate(single_trees(formula, "ONNX")):
         _add_tree(table, tree, number, 0)
@@ -115,10 +116,12 @@ def _add_tree(table: dict[str, list[Any]], node: Node, tree: int, number: int) -
         return number + 1
     _append(table, _NODE_COLUMNS, (tree, number, node.feature, "BRANCH_LEQ", node.threshold, number + 1, 0))
     after = _add_tree(table, node.left, tree, number + 1)
+    # the right subtree begins where the left one ended
     table["nodes_falsenodeids"][place] = after
     return _add_tree(table, node.right, tree, after)
 
 
 def _append(table: dict[str, list[Any]], columns: tuple[str, ...], row: tuple[Any, ...]) -> None:
+    """Add a row to some columns."""
     for name, value in zip(columns, row, strict=True):
         table[name].append(value)

@@ -1,4 +1,4 @@
-"""Does the engine rank as the ranker does: scores, order of pairs and measure, side by side on a sample."""
+"""Parity of an engine and the ranker on a sample: scores, order of pairs, and measure."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
 from rankwise.evaluation.evaluate import evaluate
-from rankwise.measures._base import Measure
-
-Vector = NDArray[np.float64]
+from rankwise.measures._base import Measure, Vector
 
 _BLOCK = 1 << 22  # pairs looked at together
 
@@ -22,19 +20,37 @@ class Parity:
 
     Attributes
     ----------
-    arithmetic : how the engine's scores were computed
-    documents, lists : of the sample
-    largest_difference : largest abs(engine's score - ranker's score), apart from a constant that the file cannot hold
-    largest_score : largest abs(ranker's score), to see the difference against
-    pairs : pairs of documents of one list that the ranker orders
-    inverted : of these, the pairs that the engine orders the other way
-    inverted_beyond_float32 : of these, the pairs whose scores differ when rounded to float32: an engine that adds in
-        float32 rounds at every feature, and so may invert pairs that are a few units of the last place apart
-    widest_inversion : the largest difference of the ranker's scores in an inverted pair, 0 where there is none
-    tied : pairs that the ranker orders and to which the engine gives one score
-    negative : documents whose score is below 0 in the engine
-    measure : the ranker's measure, or None where the labels of the sample say nothing about it
-    ranker, engine : its mean for either; largest_change : of any list
+    arithmetic : str
+        How the engine's scores were computed.
+    documents : int
+        Documents of the sample.
+    lists : int
+        Queries of the sample.
+    largest_difference : float
+        The largest abs(engine's score - ranker's score), apart from a constant that the file cannot hold.
+    largest_score : float
+        The largest abs(ranker's score), for comparison.
+    pairs : int
+        Pairs of documents of one query that the ranker orders.
+    inverted : int
+        Of these, the pairs that the engine orders the other way.
+    inverted_beyond_float32 : int
+        Of these, the pairs whose scores differ when rounded to float32. An engine that adds in float32 rounds at every
+        feature, and so may invert pairs that are a few units of the last place apart.
+    widest_inversion : float
+        The largest difference of the ranker's scores in an inverted pair; 0 where there is none.
+    tied : int
+        Pairs that the ranker orders and to which the engine gives one score.
+    negative : int
+        Documents whose score is below 0 in the engine.
+    measure : str or None
+        The ranker's measure; None where it is undefined on the sample.
+    ranker : float or None
+        The mean of the measure for the ranker.
+    engine : float or None
+        The mean of the measure for the engine.
+    largest_change : float or None
+        The largest change of the measure on any query.
     """
 
     arithmetic: str
@@ -55,15 +71,21 @@ class Parity:
 
     @property
     def same_order(self) -> bool:
-        """Whether no pair is ordered the other way, but for scores that single precision cannot tell apart."""
+        """Whether no pair is ordered the other way, except for scores that single precision cannot tell apart."""
         return self.inverted_beyond_float32 == 0
 
     def table(self) -> Table:
-        """All of it, a line each."""
+        """Convert to a table.
+
+        Returns
+        -------
+        Table
+            One row per number.
+        """
         return Table({"what": [name.replace("_", " ") for name in self.to_dict()], "value": list(_shown(self))})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values by name."""
+        """Convert to plain values."""
         return asdict(self)
 
     def __repr__(self) -> str:
@@ -73,7 +95,28 @@ class Parity:
 def parity_of(
     queries: Queries, ranker: Vector, engine: Vector, measure: Measure, arithmetic: str, dropped: float = 0.0
 ) -> Parity:
-    """Compare two scores of the same documents; ``dropped`` is the constant that the engine's lack."""
+    """Compare two scores of the same documents.
+
+    Parameters
+    ----------
+    queries : Queries
+        The sample.
+    ranker : ndarray
+        Scores of the ranker.
+    engine : ndarray
+        Scores of the engine.
+    measure : Measure
+        The measure to compare.
+    arithmetic : str
+        How the engine computes.
+    dropped : float, default=0.0
+        The constant that the engine's scores lack.
+
+    Returns
+    -------
+    Parity
+        The comparison.
+    """
     counted, widest = np.zeros(4, dtype=np.int64), 0.0
     for query in np.flatnonzero(queries.sizes > 1).tolist():
         rows = queries.rows_of(query)
@@ -107,12 +150,29 @@ def parity_of(
 
 
 def compare_orders(ranker: Vector, engine: Vector) -> tuple[NDArray[np.int64], float]:
-    """(ordered, inverted, inverted beyond float32, tied) pairs of one list, and the widest gap that was inverted."""
+    """Compare the orders of the documents of one query.
+
+    Parameters
+    ----------
+    ranker : ndarray
+        Scores of the ranker.
+    engine : ndarray
+        Scores of the engine.
+
+    Returns
+    -------
+    counts : ndarray of int64, shape (4,)
+        Pairs ordered, inverted, inverted beyond float32, and tied.
+    widest : float
+        The widest gap that was inverted.
+    """
+    # sorted by the ranker, so that only pairs above the diagonal have to be looked at
     order = np.argsort(-ranker, kind="stable")
     own, other = ranker[order], engine[order]
     with np.errstate(over="ignore"):
         rounded = own.astype(np.float32)
     counted, widest = np.zeros(4, dtype=np.int64), 0.0
+    # a query with many documents has too many pairs for one matrix
     step = max(1, _BLOCK // max(1, len(own)))
     for first in range(0, len(own), step):
         part = slice(first, first + step)
@@ -127,7 +187,7 @@ def compare_orders(ranker: Vector, engine: Vector) -> tuple[NDArray[np.int64], f
 
 
 def _shown(parity: Parity) -> list[str]:
-    """Every value as a text: counts with separators, differences by significant digits."""
+    """Every value as text: counts with separators, differences by significant digits."""
     shown = []
     for name, value in parity.to_dict().items():
         if isinstance(value, float):

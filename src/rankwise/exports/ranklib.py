@@ -7,16 +7,15 @@ from typing import Literal, get_args
 from xml.etree.ElementTree import Element, fromstring
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
-from rankwise.exports.trees import Leaf, Node, TreeSplit, score_trees, single_trees
+from rankwise.exports.single import Leaf, Node, TreeSplit, score_trees, single_trees
+from rankwise.measures._base import Vector
 
-Vector = NDArray[np.float64]
 Form = Literal["coordinate ascent", "linear regression", "rankboost", "trees"]
 
 _LINEAR = ("coordinate ascent", "linear regression")
@@ -28,9 +27,10 @@ class RankLib(Target):
 
     Parameters
     ----------
-    form : "coordinate ascent" (no constant) or "linear regression" (not in RankLib 2.16) for a weighted sum;
-        "rankboost" (thresholds and sums in float64) or "trees" (all in float32, as LambdaMART) for a sum of steps;
-        None: the first of either
+    form : {"coordinate ascent", "linear regression", "rankboost", "trees"}, default=None
+        "coordinate ascent" (no constant) or "linear regression" (not in RankLib 2.16) for a weighted sum; "rankboost"
+        (thresholds and sums in float64) or "trees" (all in float32, as LambdaMART) for a sum of steps. None takes the
+        first of either.
     """
 
     name = "ranklib"
@@ -40,6 +40,7 @@ class RankLib(Target):
     form: Form | None = None
 
     def write(self, formula: Formula, called: str) -> Written:
+        """Write the model file."""
         form = self.form or ("rankboost" if isinstance(formula, StepSum) else "coordinate ascent")
         if form not in get_args(Form) or isinstance(formula, WeightedSum) != (form in _LINEAR):
             raise RankwiseError(
@@ -66,11 +67,25 @@ class RankLib(Target):
         return Written({"model.txt": "\n".join(lines) + "\n"}, tuple(notes), dropped, arithmetic)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
+        """Score as RankLib does."""
         return score_text(str(files["model.txt"]), X)
 
 
 def score_text(text: str, X: Floats) -> Vector:
-    """Scores as RankLib computes them from a model file that :class:`RankLib` wrote."""
+    """Score as RankLib does from a model file that :class:`RankLib` wrote.
+
+    Parameters
+    ----------
+    text : str
+        The model file.
+    X : array of shape (n_documents, n_features)
+        Raw features.
+
+    Returns
+    -------
+    ndarray of shape (n_documents,)
+        The scores.
+    """
     rows = single.rounded_features(X)
     kind = text.splitlines()[0].removeprefix("## ").lower()
     body = "".join(line for line in text.splitlines() if not line.startswith("##"))
@@ -78,6 +93,7 @@ def score_text(text: str, X: Floats) -> Vector:
         trees = [_read(tree[0]) for tree in fromstring(body)]
         return score_trees(trees, rows).astype(np.float64)
     pairs = [word.split(":") for word in body.split()]
+    # summed in the order of the file, as RankLib does: floating point sums depend on it
     total = np.zeros(len(rows))
     for number, *rest in pairs:
         if number == "0":
@@ -94,6 +110,7 @@ def score_text(text: str, X: Floats) -> Vector:
 
 
 def _weights(formula: WeightedSum, form: str) -> tuple[list[str], float]:
+    """The lines of a weighted sum, and the constant that they cannot hold."""
     words = [f"{place + 1}:{float(formula.weight[place])!r}" for place in formula.used]
     if form == "linear regression":
         lines = ["## Linear Regression", "## Lambda = 1.0E-10", *_named(formula)]
@@ -108,11 +125,12 @@ def _steps(formula: StepSum) -> str:
 
 
 def _named(formula: Formula) -> list[str]:
-    """Which number is which feature, in lines that RankLib skips; it reads ASCII."""
+    """The names of the features, in ASCII lines that RankLib skips."""
     return [f"## feature {place} = {json.dumps(name)}" for place, name in enumerate(formula.names, 1)]
 
 
 def _drawn(node: Node) -> str:
+    """A tree as XML."""
     # RankLib's reader takes the first child of an element for its content: no blank may stand between tags
     if isinstance(node, Leaf):
         return f"<output> {node.value!r} </output>"
@@ -123,6 +141,7 @@ def _drawn(node: Node) -> str:
 
 
 def _read(element: Element) -> Node:
+    """A tree from XML."""
     first = element[0]
     if first.tag == "output":
         return Leaf(float(first.text or ""))

@@ -1,6 +1,19 @@
-"""Single precision as Java's engines compute it: every product and every sum is rounded to float32, in order."""
+"""Models for engines that compute in single precision, as Java's do: every product and sum is rounded to float32, in
+order.
 
-from collections.abc import Sequence
+Three sections: arithmetic in float32 and checks that numbers fit into it; weighted sums for engines with normalisers
+and without a constant (Solr, Elasticsearch); and sums of steps as one balanced tree per feature (Solr, RankLib, ONNX).
+
+A weighted sum keeps the scaling of the features, because x - center is then taken before anything is rounded away,
+which float32 bears better than weights on raw features. A constant c goes into the normaliser of the feature with the
+largest weight: w (x - (center - c scale / w)) / scale = w (x - center) / scale + c.
+
+The leaf of a tree between two thresholds is worth the sum of all alphas below it. A score is one addition per feature
+in use instead of one per step, and is rounded as seldom.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,15 +21,16 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError
 from rankwise.data.checks import Floats
+from rankwise.exports.formula import StepSum, WeightedSum
+from rankwise.measures._base import Vector
 
-Vector = NDArray[np.float64]
 Single = NDArray[np.float32]
 
 
 def as_single(values: Vector, names: Sequence[str], what: str, engine: str, added: bool = False) -> Single:
-    """The values rounded to float32; one that float32 cannot hold is refused by the name of its feature.
+    """Round values to float32; a value that float32 cannot hold raises an error with the name of its feature.
 
-    ``added``: they are terms of a sum and not factors, so that one too small to be told from 0 may be 0.
+    With ``added`` the values are terms of a sum and not factors, so that one too small to differ from 0 may be 0.
     """
     with np.errstate(over="ignore", under="ignore"):
         rounded = values.astype(np.float32)
@@ -31,7 +45,7 @@ def as_single(values: Vector, names: Sequence[str], what: str, engine: str, adde
 
 
 def below(threshold: Vector, names: Sequence[str], engine: str) -> Single:
-    """The largest float32 that is not above each threshold: x > t says the same of every float32 x for either."""
+    """The largest float32 that is not above each threshold: x > t is the same for either, for every float32 x."""
     with np.errstate(over="ignore"):
         rounded = threshold.astype(np.float32)
     lower = np.where(rounded > threshold, np.nextafter(rounded, np.float32(-np.inf)), rounded).astype(np.float32)
@@ -45,13 +59,13 @@ def below(threshold: Vector, names: Sequence[str], engine: str) -> Single:
 
 
 def rounded_features(X: Floats) -> Single:
-    """Features as an engine of single precision holds them."""
+    """Round features to float32, as an engine of single precision holds them."""
     with np.errstate(over="ignore"):
         return np.asarray(X).astype(np.float32)
 
 
 def dot(X: Single, weight: Single) -> Single:
-    """Weighted sums, feature after feature."""
+    """Weighted sums in float32, feature after feature."""
     total = np.zeros(len(X), dtype=np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         for place, own in enumerate(weight):
@@ -60,6 +74,193 @@ def dot(X: Single, weight: Single) -> Single:
 
 
 def scaled(column: Single, center: Any, scale: Any) -> Single:
-    """(x - center) / scale."""
+    """(x - center) / scale in float32."""
     with np.errstate(over="ignore"):
         return np.asarray((column - np.float32(center)) / np.float32(scale), dtype=np.float32)
+
+
+# -------------------------------------------------------------------------------------------------- weighted sums
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """A weighted sum for an engine with normalisers.
+
+    Attributes
+    ----------
+    used : list of int
+        Features in use.
+    weight : dict of int to float
+        Their weights.
+    center : dict of int to float
+        The centers of features with a normaliser.
+    scale : dict of int to float
+        Their scales.
+    dropped : float
+        The constant that could not be expressed.
+    note : str
+        A note about the constant.
+    """
+
+    used: list[int]
+    weight: dict[int, float]
+    center: dict[int, float]
+    scale: dict[int, float]
+    dropped: float
+    note: str
+
+    def weights(self, names: tuple[str, ...]) -> dict[str, float]:
+        """The weights by the names of the features."""
+        return {names[place]: self.weight[place] for place in self.used}
+
+
+def normalised(formula: WeightedSum, engine: str) -> Normalised:
+    """Express a weighted sum for an engine with normalisers and float32.
+
+    Parameters
+    ----------
+    formula : WeightedSum
+        The sum.
+    engine : str
+        The engine, for messages.
+
+    Returns
+    -------
+    Normalised
+        Weights and normalisers.
+
+    Raises
+    ------
+    DataError
+        If float32 cannot hold a number.
+    """
+    used = formula.used
+    width = len(formula.names)
+    center = np.zeros(width) if formula.center is None else formula.center.copy()
+    scale = np.ones(width) if formula.scale is None else formula.scale
+    with_norm = set() if formula.center is None else set(used)
+    dropped, note = formula.constant, ""
+    if formula.constant:
+        largest = max(used, key=lambda place: abs(formula.weight[place]))
+        if formula.weight[largest]:
+            center[largest] -= formula.constant * scale[largest] / formula.weight[largest]
+            with_norm.add(largest)
+            dropped = 0.0
+            note = (
+                f"{engine} knows no constant: {formula.constant:.6g} is part of the normaliser of "
+                f"{formula.names[largest]!r}"
+            )
+        else:
+            note = f"{engine} knows no constant: {formula.constant:.6g} is left out, which no ranking sees"
+    for values, what in ((formula.weight, "weight"), (center, "center"), (scale, "scale")):
+        as_single(values, formula.names, what, engine, added=what == "center")
+    return Normalised(
+        used,
+        {place: float(formula.weight[place]) for place in used},
+        {place: float(center[place]) for place in sorted(with_norm)},
+        {place: float(scale[place]) for place in sorted(with_norm)},
+        dropped,
+        note,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- trees
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A leaf of a tree."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class TreeSplit:
+    """x <= threshold goes left, everything else right.
+
+    Attributes
+    ----------
+    feature : int
+        The feature.
+    threshold : float
+        The threshold.
+    left : Leaf or TreeSplit
+        The tree for smaller or equal values.
+    right : Leaf or TreeSplit
+        The tree for larger values.
+    """
+
+    feature: int
+    threshold: float
+    left: "Node"
+    right: "Node"
+
+
+Node = Leaf | TreeSplit
+
+
+def single_trees(formula: StepSum, engine: str) -> list[Node]:
+    """Trees with thresholds and leaves in float32, and a single leaf for the constant, if that is not 0.
+
+    Thresholds that float32 cannot tell apart become one: no float32 feature lies between them.
+
+    Parameters
+    ----------
+    formula : StepSum
+        The sum of steps.
+    engine : str
+        The engine, for messages.
+
+    Returns
+    -------
+    list of Leaf or TreeSplit
+        The trees.
+    """
+    found: list[Node] = []
+    for feature, cuts, worth in formula.trees():
+        names = [formula.names[feature]] * len(worth)
+        lower = below(cuts, names, engine)
+        last = np.append(lower[1:] != lower[:-1], True)  # of those that are now equal
+        leaves = as_single(worth[np.append(True, last)], names, "leaf", engine, added=True)
+        found.append(balanced(feature, lower[last].astype(np.float64), leaves.astype(np.float64)))
+    if formula.constant or not found:
+        constant = as_single(np.array([formula.constant]), ["(constant)"], "constant", engine, added=True)
+        found.append(Leaf(float(constant[0])))
+    return found
+
+
+def balanced(feature: int, cuts: Vector, leaves: Vector) -> Node:
+    """The tree over one feature with the smallest depth."""
+    if not len(cuts):
+        return Leaf(float(leaves[0]))
+    middle = len(cuts) // 2
+    left = balanced(feature, cuts[:middle], leaves[: middle + 1])
+    right = balanced(feature, cuts[middle + 1 :], leaves[middle + 1 :])
+    return TreeSplit(feature, float(cuts[middle]), left, right)
+
+
+def thresholds_of(node: Node) -> list[float]:
+    """All thresholds of a tree, ascending where it is over one feature."""
+    if isinstance(node, Leaf):
+        return []
+    return [*thresholds_of(node.left), node.threshold, *thresholds_of(node.right)]
+
+
+def score_trees(trees: Sequence[Node], X: Single, threshold: Callable[[float], Any] = np.float32) -> Single:
+    """Sum trees in float32, tree after tree; ``threshold`` is what an engine makes of a threshold."""
+    total = np.zeros(len(X), dtype=np.float32)
+    for tree in trees:
+        own = np.empty(len(X), dtype=np.float32)
+        _fill(tree, X, np.arange(len(X)), own, threshold)
+        total += own
+    return total
+
+
+def _fill(node: Node, X: Single, rows: NDArray[np.int64], out: Single, threshold: Callable[[float], Any]) -> None:
+    """Write the values of a tree for some rows."""
+    if isinstance(node, Leaf):
+        out[rows] = np.float32(node.value)
+        return
+    left = X[rows, node.feature] <= threshold(node.threshold)
+    _fill(node.left, X, rows[left], out, threshold)
+    _fill(node.right, X, rows[~left], out, threshold)

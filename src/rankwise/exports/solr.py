@@ -1,4 +1,8 @@
-"""Apache Solr's learning to rank module: a LinearModel, or a MultipleAdditiveTreesModel for a sum of steps."""
+"""Apache Solr's learning to rank module: a LinearModel, or a MultipleAdditiveTreesModel for a sum of steps.
+
+Solr adds 1e-6 to every threshold of a tree as it reads it. The thresholds in the file are lower by as much, or their
+feature is multiplied by a power of two, so that the tree in Solr has the thresholds of the ranker.
+"""
 
 import json
 import math
@@ -7,16 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise.data.checks import Floats
 from rankwise.exports import single
-from rankwise.exports._base import Content, Target, Written
+from rankwise.exports._base import Content, Target, Written, json_text
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
-from rankwise.exports.normalised import normalised
-from rankwise.exports.trees import Leaf, Node, TreeSplit, score_trees, single_trees, thresholds_of
-
-Vector = NDArray[np.float64]
+from rankwise.exports.single import Leaf, Node, TreeSplit, normalised, score_trees, single_trees, thresholds_of
+from rankwise.measures._base import Vector
 
 _PACKAGE = "org.apache.solr.ltr"
 # Solr adds this to every threshold of a tree as it reads it (MultipleAdditiveTreesModel.NODE_SPLIT_SLACK).
@@ -30,7 +31,8 @@ class Solr(Target):
 
     Parameters
     ----------
-    store : the feature store that both belong to
+    store : str, default="rankwise"
+        The feature store that both belong to.
     """
 
     name = "solr"
@@ -40,6 +42,7 @@ class Solr(Target):
     store: str = "rankwise"
 
     def write(self, formula: Formula, called: str) -> Written:
+        """Write the model and the draft of the features."""
         part = _trees(formula) if isinstance(formula, StepSum) else _weights(formula)
         model = {
             "store": self.store,
@@ -65,9 +68,10 @@ class Solr(Target):
             "features.json takes every feature from a stored field of its name: say there how you really compute each",
             *part.notes,
         )
-        return Written({"model.json": _json(model), "features.json": _json(features)}, notes, part.dropped)
+        return Written({"model.json": json_text(model), "features.json": json_text(features)}, notes, part.dropped)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
+        """Score as Solr does, in float32."""
         model = json.loads(files["model.json"])
         listed = [entry["name"] for entry in model["features"]]
         rows = single.rounded_features(X)[:, [names.index(name) for name in listed]]
@@ -94,6 +98,7 @@ class _ModelKind:
 
 
 def _weights(formula: WeightedSum) -> _ModelKind:
+    """A weighted sum as a LinearModel."""
     own = normalised(formula, "Solr")
     features: list[dict[str, Any]] = []
     for place in own.used:
@@ -107,6 +112,7 @@ def _weights(formula: WeightedSum) -> _ModelKind:
 
 
 def _trees(formula: StepSum) -> _ModelKind:
+    """A sum of steps as a MultipleAdditiveTreesModel."""
     used = sorted(set(formula.feature.tolist())) or [0]
     features: list[dict[str, Any]] = [{"name": formula.names[place]} for place in used]
     trees, missed = [], 0
@@ -127,11 +133,12 @@ def _trees(formula: StepSum) -> _ModelKind:
 
 
 def before_slack(threshold: float) -> np.float32:
-    """The float32 that Solr's slack turns into ``threshold``, or else into the next above that can be met.
+    """The float32 that Solr's slack turns into ``threshold``, or else into the next above that can be reached.
 
     Above, because a feature that equals its threshold is likelier than one a last place away: it stays on its side.
     """
     wanted = np.float32(threshold)
+    # the subtraction is rounded, so neighbours may be the better choice
     around = [wanted - SLACK]
     for _ in range(4):
         around = [np.nextafter(around[0], np.float32(-np.inf)), *around, np.nextafter(around[-1], np.float32(np.inf))]
@@ -144,10 +151,10 @@ def is_met(threshold: float) -> bool:
 
 
 def power_of_two(thresholds: list[float]) -> int:
-    """k for which all thresholds times 2^k can be met: 0 if they can as they are.
+    """The smallest k for which all thresholds times 2^k can be reached exactly: 0 if they can as they are.
 
-    From 64 on the slack is less than half a unit of the last place and changes nothing, and no power of two changes
-    the digits of a feature. One that overflows is beyond every threshold, as it was.
+    From 64 on the slack is less than half a unit of the last place and changes nothing, and no power of two changes the
+    digits of a feature. A feature that overflows is beyond every threshold, as it was.
     """
     sizes = [abs(one) for one in thresholds if one]
     if not sizes or all(map(is_met, thresholds)):
@@ -157,6 +164,7 @@ def power_of_two(thresholds: list[float]) -> int:
 
 
 def _drawn(node: Node, names: tuple[str, ...], power: int) -> dict[str, Any]:
+    """A tree as JSON."""
     if isinstance(node, Leaf):
         return {"value": repr(node.value)}
     return {
@@ -168,11 +176,8 @@ def _drawn(node: Node, names: tuple[str, ...], power: int) -> dict[str, Any]:
 
 
 def _read(node: dict[str, Any], listed: list[str]) -> Node:
+    """A tree from JSON."""
     if "feature" not in node:
         return Leaf(float(node["value"]))
     left, right = (_read(node[side], listed) for side in ("left", "right"))
     return TreeSplit(listed.index(node["feature"]), float(node["threshold"]), left, right)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -1,4 +1,8 @@
-"""The ranker as a function of plain Python or C, which needs nothing else."""
+"""The ranker as a function in plain Python or C, without dependencies.
+
+The first section lists the names that a function in C cannot have: a function called ``log`` compiles, and then
+replaces the library's ``log`` in the whole program.
+"""
 
 import builtins
 import re
@@ -14,69 +18,16 @@ from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, WeightedSum
+from rankwise.measures._base import Vector
 
-Vector = NDArray[np.float64]
+# -------------------------------------------------------------------------------------------------- names in C
 
-
-# ------------------------------------------------------------------------------------------------------------ c names
-# Names that a function of C cannot have: the language's words, what compilers define, and the standard library's.
-#
-# A function called ``log`` compiles, and then stands in for the library's ``log`` in the whole program.
-
-
-# Keywords of C89 to C23, and what compilers add to them outside of their strict modes.
-_WORDS = frozenset(
-    [
-        "alignas",
-        "alignof",
-        "asm",
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "char",
-        "const",
-        "constexpr",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "fortran",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "main",
-        "nullptr",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "static_assert",
-        "struct",
-        "switch",
-        "thread_local",
-        "true",
-        "typedef",
-        "typeof",
-        "typeof_unqual",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "wchar_t",
-        "while",
-    ]
+# Keywords of C89 to C23, and those that compilers add outside of their strict modes.
+_WORDS = (
+    "alignas alignof asm auto bool break case char const constexpr continue default do double else enum extern "
+    "false float for fortran goto if inline int long main nullptr register restrict return short signed sizeof "
+    "static static_assert struct switch thread_local true typedef typeof typeof_unqual union unsigned void "
+    "volatile wchar_t while"
 )
 # Macros that compilers define without an underscore.
 _MACROS = frozenset(["hpux", "i386", "linux", "m68k", "mips", "pyr", "sequent", "sgi", "sparc", "sun", "unix", "vax"])
@@ -109,34 +60,23 @@ _OTHERS = (
     "wcsstr wcstod wcstof wcstok wcstol wcstold wcstoll wcstombs wcstoul wcstoull wcsxfrm wctob wctomb wctrans "
     "wctype wmemchr wmemcmp wmemcpy wmemmove wmemset wprintf wscanf"
 )
-# What the systems that C programs run on put beside it, and every program uses without knowing.
-_SYSTEM = [
-    "alloca",
-    "close",
-    "end",
-    "environ",
-    "etext",
-    "edata",
-    "fork",
-    "index",
-    "j0",
-    "j1",
-    "jn",
-    "link",
-    "open",
-    "pipe",
-    "read",
-    "select",
-    "write",
-    "y0",
-    "y1",
-    "yn",
-]
-_LIBRARY = frozenset(name + kind for name in _MATHS.split() for kind in ("", "f", "l")) | {*_OTHERS.split(), *_SYSTEM}
+# Symbols of the systems that C programs run on, which every program uses.
+_SYSTEM = "alloca close end environ etext edata fork index j0 j1 jn link open pipe read select write y0 y1 yn"
+_LIBRARY = {name + kind for name in _MATHS.split() for kind in ("", "f", "l")}.union(_OTHERS.split(), _SYSTEM.split())
 
 
 def reason_against(name: str) -> str | None:
-    """Why a function of C cannot have this name, or None where it can.
+    """Why a function in C cannot have this name.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+
+    Returns
+    -------
+    str or None
+        The reason; None where the name is allowed.
 
     Examples
     --------
@@ -149,7 +89,7 @@ def reason_against(name: str) -> str | None:
         return "names are letters, digits and _"
     if name.startswith("_"):
         return "names that begin with _ belong to the compiler and its libraries"
-    if name in _WORDS:
+    if name in _WORDS.split():
         return "it is a word of the language"
     if name in _MACROS:
         return "some compilers define it as a macro"
@@ -171,6 +111,7 @@ class Python(Target):
     arithmetic = "float64, run by Python"
 
     def write(self, formula: Formula, called: str) -> Written:
+        """Write the module."""
         _check_python_name(called)
         value = "v if v - v == 0.0 else 0.0" if formula.missing == "zero" else "v"
         if isinstance(formula, WeightedSum):
@@ -200,11 +141,12 @@ class Python(Target):
         return Written({f"{called}.py": text}, (_missing(formula),))
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
-        """Run in a namespace of its own; the text is the one that :meth:`write` made a moment ago."""
+        """Run the function in a namespace of its own; the text is the one that :meth:`write` has just made."""
         ((file, text),) = files.items()
-        buffer: dict[str, Any] = {"__builtins__": {"len": len, "zip": zip, "ValueError": ValueError}}
-        exec(text, buffer)
-        function = buffer[file.removesuffix(".py")]
+        # without builtins that it does not need: the text holds names from untrusted data
+        namespace: dict[str, Any] = {"__builtins__": {"len": len, "zip": zip, "ValueError": ValueError}}
+        exec(text, namespace)
+        function = namespace[file.removesuffix(".py")]
         return np.array([function(row) for row in np.asarray(X, dtype=np.float64).tolist()], dtype=np.float64)
 
 
@@ -217,6 +159,7 @@ class C(Target):
     arithmetic = "float64, feature after feature (C without contraction)"
 
     def write(self, formula: Formula, called: str) -> Written:
+        """Write the source file."""
         reason = reason_against(called)
         if reason is not None:
             raise RankwiseError(f"{called!r:.60} cannot be the name of a function of C: {reason}")
@@ -254,11 +197,12 @@ class C(Target):
         return Written({f"{called}.c": text}, (_missing(formula),))
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
-        """The loop of the text over its own tables, without a compiler."""
+        """Run the loop of the text over its own tables, without a compiler."""
         ((file, content),) = files.items()
         called, text, rows = file.removesuffix(".c"), str(content), np.asarray(X, dtype=np.float64)
         if "v - v == 0.0" in text:
             rows = np.where(np.isfinite(rows), rows, 0.0)
+        # the constant comes first, as in the loop of the C function
         total = np.full(len(rows), float(text.split("double s = ")[1].split(";")[0]))
         if f" {called}_weight[]" in text:
             for place, weight in enumerate(_table(text, f"{called}_weight")):
@@ -272,13 +216,13 @@ class C(Target):
 
 
 def c_text(name: str) -> str:
-    """A text of C: ASCII, every other byte of its UTF-8 by three octal digits, no trigraph."""
+    """A string literal of C: ASCII, every other byte of its UTF-8 by three octal digits, no trigraph."""
     plain = set(range(32, 127)) - set(b'"\\?')
     return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in name.encode()) + '"'
 
 
 def _check_python_name(called: str) -> None:
-    """Refuse a name that Python, or the module that is written, uses for something else."""
+    """Raise an error for a name that Python, or the module that is written, uses for something else."""
     if not _IDENTIFIER.fullmatch(called):
         raise RankwiseError(f"the name of a function of Python is letters, digits and _: found {called!r:.60}")
     # a function called len would call itself in place of the built-in one
@@ -287,16 +231,19 @@ def _check_python_name(called: str) -> None:
 
 
 def _rows(values: Sequence[float] | NDArray[Any]) -> str:
+    """Values as the lines of a table."""
     listed = [value.item() if isinstance(value, np.generic) else value for value in values]
     return "".join(f"    {value!r},\n" for value in listed)
 
 
 def _table(text: str, name: str) -> list[float]:
+    """A table of the text, read back."""
     body = text.split(f" {name}[] = {{")[1].split("}")[0]
     return [float(word) for word in body.replace(",", " ").split()]
 
 
 def _missing(formula: Formula) -> str:
+    """The note about missing values."""
     if formula.missing == "zero":
         return "NaN and infinities count 0, as the ranker's missing='zero' has it"
     return "NaN is not looked for: a weighted sum with it is NaN, and it is above no threshold"

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, StepSum, WeightedSum
-
-Vector = NDArray[np.float64]
+from rankwise.measures._base import Vector
 
 # how identifiers are quoted: the sign, which is doubled inside
 _QUOTES = {"standard": '"', "mysql": "`"}
@@ -29,8 +27,10 @@ class SQL(Target):
 
     Parameters
     ----------
-    dialect : "standard" quotes names as "a" (PostgreSQL, SQLite, DuckDB, Oracle, BigQuery's ANSI mode), "mysql" as `a`
-    table : the table in the ``FROM`` clause
+    dialect : {"standard", "mysql"}, default="standard"
+        "standard" quotes names as "a" (PostgreSQL, SQLite, DuckDB, Oracle, BigQuery's ANSI mode), "mysql" as `a`.
+    table : str, default="documents"
+        The table in the ``FROM`` clause.
     """
 
     name = "sql"
@@ -41,11 +41,13 @@ class SQL(Target):
     table: str = "documents"
 
     def write(self, formula: Formula, called: str) -> Written:
+        """Write the query."""
         if self.dialect not in _QUOTES:
             raise RankwiseError(f"dialect is 'standard' or 'mysql': found {self.dialect!r:.40}")
         taken = next((name for name in formula.names if name.casefold() == called.casefold()), None)
         if taken is not None:  # ORDER BY would sort by the feature
             raise RankwiseError(f"{called!r:.60} cannot be the name of the score: a column {taken!r:.60} is a feature")
+        # column names are always quoted: a name cannot end the expression
         terms = self._weights(formula.raw()) if isinstance(formula, WeightedSum) else self._steps(formula)
         select = f"SELECT *,\n{_sum(terms)}\n  AS {self._quoted(called)}\nFROM {self._quoted(self.table)}\n"
         filled = "is 0" if formula.missing == "zero" else "makes the score NULL"
@@ -56,7 +58,7 @@ class SQL(Target):
         return Written({"score.sql": select}, notes)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
-        """What SQLite makes of it, with the features in a table in memory."""
+        """Run the query in SQLite, with the features in a table in memory."""
         columns = ", ".join(f"{self._quoted(name)} REAL" for name in names)
         values = ", ".join("?" * len(names))
         base = sqlite3.connect(":memory:")
@@ -72,25 +74,29 @@ class SQL(Target):
         return np.array([np.nan if one is None else one for one in found], dtype=np.float64)
 
     def _quoted(self, name: str) -> str:
+        """A name in quotes."""
         sign = _QUOTES[self.dialect]
         if not name or not name.isprintable():
             raise RankwiseError(f"{name!r:.60} is no name that SQL knows: names are printable and not empty")
         return sign + name.replace(sign, 2 * sign) + sign
 
     def _column(self, formula: Formula, place: int) -> str:
+        """A column, with 0 for NULL where the ranker treats missing values so."""
         quoted = self._quoted(formula.names[place])
         return f"COALESCE({quoted}, 0)" if formula.missing == "zero" else quoted
 
     def _weights(self, formula: WeightedSum) -> list[str]:
+        """The terms of a weighted sum."""
         terms = [f"{number(formula.weight[place])} * {self._column(formula, place)}" for place in formula.used]
         return [*terms, number(formula.constant)] if formula.constant else terms
 
     def _steps(self, formula: StepSum) -> list[str]:
-        """One CASE a feature, from the highest threshold down."""
+        """One CASE per feature, from the highest threshold down."""
         terms = []
         for place, cuts, worth in formula.trees():
             column = self._column(formula, place)
             missing = "" if formula.missing == "zero" else f"WHEN {column} IS NULL THEN NULL "
+            # from the top down: the first threshold that is exceeded decides
             cases = " ".join(
                 f"WHEN {column} > {number(cut)} THEN {number(value)}"
                 for cut, value in zip(cuts[::-1], worth[:0:-1], strict=True)
@@ -100,7 +106,7 @@ class SQL(Target):
 
 
 def number(value: float) -> str:
-    """All digits, and an exponent, which makes it a floating point number in every dialect; in parentheses below 0."""
+    """A number with all digits, and an exponent, which makes it a floating point number in every dialect."""
     digits, _, exponent = f"{float(value)!r}".partition("e")
     digits = re.sub(r"\.0$", "", digits)
     text = f"{digits}e{int(exponent or 0)}"
@@ -108,6 +114,7 @@ def number(value: float) -> str:
 
 
 def _sum(terms: Sequence[str], indent: str = "  ") -> str:
+    """The sum of the terms; a long one as the sum of two halves."""
     if len(terms) <= _FLAT:
         return f"{indent}(" + f"\n{indent} + ".join(terms) + ")"
     middle = len(terms) // 2

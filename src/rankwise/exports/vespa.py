@@ -5,14 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, WeightedSum
-
-Vector = NDArray[np.float64]
+from rankwise.measures._base import Vector
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PROFILES = ("default", "unranked")  # what every schema has
@@ -32,7 +30,8 @@ class Vespa(Target):
 
     Parameters
     ----------
-    rerank : how many documents of a node the second phase looks at
+    rerank : int, default=100
+        How many documents per node the second phase scores.
     """
 
     name = "vespa"
@@ -42,12 +41,14 @@ class Vespa(Target):
     rerank: int = 100
 
     def write(self, formula: Formula, called: str) -> Written:
+        """Write the rank profile."""
         if not _PLAIN.fullmatch(called):
             raise RankwiseError(f"the name of a rank profile is letters, digits and _: found {called!r:.60}")
         if called in _PROFILES:
             raise RankwiseError(f"{called!r} cannot be the name of a rank profile: Vespa has one of that name")
         if isinstance(self.rerank, bool) or not isinstance(self.rerank, int) or self.rerank < 1:
             raise RankwiseError(f"rerank is a whole number, 1 or more: found {self.rerank!r:.40}")
+        # names become part of an expression, so they are checked one by one
         features = [rank_feature(name) for name in formula.names]
         if isinstance(formula, WeightedSum):
             own = formula.raw()
@@ -85,6 +86,7 @@ class Vespa(Target):
         return Written({f"{called}.profile": text + "\n"}, notes)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
+        """Score as Vespa does, term after term."""
         (text,) = files.values()
         body = str(text).split("expression {\n")[1].split("\n        }")[0]
         place_of = {rank_feature(name): place for place, name in enumerate(names)}
@@ -101,7 +103,7 @@ class Vespa(Target):
 
 
 def rank_feature(name: str) -> str:
-    """How Vespa calls a feature; what cannot be one is refused, for the name becomes part of an expression."""
+    """The name of a feature in Vespa; an invalid one raises an error, since it becomes part of an expression."""
     if _PLAIN.fullmatch(name):
         return f"attribute({name})"
     if _RANK_FEATURE.fullmatch(name):
@@ -113,4 +115,5 @@ def rank_feature(name: str) -> str:
 
 
 def _number(value: float) -> str:
+    """A number with all digits."""
     return repr(float(value))

@@ -1,4 +1,4 @@
-"""``export``: a fitted ranker for a search engine, a database or a program, with a proof that it ranks the same."""
+"""Write a fitted ranker for a search engine, a database or a program, with evidence that it ranks the same."""
 
 import difflib
 import os
@@ -29,22 +29,37 @@ def export(
 
     Parameters
     ----------
-    model : a fitted ranker, or scikit-learn's pipeline of a :class:`~rankwise.Scaler` and a ranker
-    to : "ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python" or "c"; or a target with
-        its options
-    path : where to write at once; else :meth:`Export.write`
-    called : the model's name in the engine, the function's or the column's; one that the language or the engine uses
-        for something else raises a clear error
-    sample : lists with raw features, on which the engine's arithmetic is compared with the ranker's
-    feature_names : one a feature, as the engine calls them; None: the ranker's, or f1, f2, ...
-    scaling : the fitted :class:`~rankwise.Scaler` through which the ranker sees raw features; "none": the engine gets
-        features that are scaled already; None: what the ranker or the sample says
-    shift : added to every score; "sample": as much as lifts every score of the sample to 0 or above
-    options : of the target, such as ``store=`` for Solr
+    model : Ranker or Pipeline
+        A fitted ranker, or scikit-learn's pipeline of a :class:`~rankwise.Scaler` and a ranker.
+    to : str or Target
+        "ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python" or "c"; or a target with its
+        options.
+    path : str or path-like, default=None
+        Where to write at once; otherwise use :meth:`Export.write`.
+    called : str, default="rankwise"
+        The name of the model in the engine, of the function or of the column; a name that the language or the engine
+        uses for something else raises a clear error.
+    sample : Queries, default=None
+        Queries with raw features, on which the engine's arithmetic is compared with the ranker's.
+    feature_names : sequence of str, default=None
+        The names of the features in the engine; None takes the ranker's, or f1, f2, ...
+    scaling : Scaler or "none", default=None
+        The fitted :class:`~rankwise.Scaler` through which the ranker sees raw features; "none" where the engine gets
+        features that are scaled already; None takes what the ranker or the sample says.
+    shift : float or "sample", default=0.0
+        A constant added to every score; "sample" takes as much as lifts every score of the sample to 0 or above.
+    **options : dict
+        Options of the target, such as ``store=`` for Solr.
 
     Returns
     -------
-    export : its files, notes and parity
+    Export
+        Files, notes and parity.
+
+    Raises
+    ------
+    RankwiseError
+        If the target is unknown, or cannot express the ranker.
 
     Examples
     --------
@@ -63,7 +78,7 @@ def export(
     ranker, scaler = opened(model, scaling, sample)
     if sample is not None and scaler is not None and sample.scaling is not None:
         raise DataError(
-            f"the sample was scaled by {sample.scaling!r}: give the raw lists and scaling= that scaler, since raw "
+            f"the sample was scaled by {sample.scaling!r}: give the raw queries and scaling= that scaler, since raw "
             "features are what an engine sees; or scaling='none' if it gets them scaled"
         )
     formula, notes = formula_of(ranker, scaler, feature_names)
@@ -71,6 +86,7 @@ def export(
     if sample is not None:
         sample = ranker._aligned(sample)
         own = ranker.predict(sample if scaler is None else scaler.transform(sample))
+    # a shift moves all scores alike and changes no ranking; Lucene rejects scores below 0
     lifted = _shift(shift, own)
     formula = replace(formula, constant=formula.constant + lifted)
     written = target.write(formula, called)
@@ -78,6 +94,7 @@ def export(
         raise RankwiseError(f"{target.title} cannot hold a shift in this form: choose another form, or leave it out")
     parity = None
     if sample is not None and own is not None:
+        # computed from the written files, so that the check covers the writer, too
         scores = target.score(written.files, sample.X, formula.names)
         arithmetic = written.arithmetic or target.arithmetic
         parity = parity_of(sample, own + lifted, scores, ranker._measure(), arithmetic, written.dropped)
@@ -88,6 +105,7 @@ def export(
 
 
 def _target(to: str | Target, options: dict[str, Any]) -> Target:
+    """The target, with its options checked."""
     if isinstance(to, Target):
         return replace(to, **options) if options else to
     kind = targets().get(str(to).lower())
@@ -95,6 +113,7 @@ def _target(to: str | Target, options: dict[str, Any]) -> Target:
         near = difflib.get_close_matches(str(to).lower(), targets(), n=1)
         meant = f"; did you mean {near[0]!r}?" if near else ""
         raise RankwiseError(f"no export is called {to!r:.40}: there are {', '.join(sorted(targets()))}{meant}")
+    # options of a target are the fields of its dataclass
     known = [one.name for one in fields(kind)]
     for name in options:
         if name not in known:
@@ -104,6 +123,7 @@ def _target(to: str | Target, options: dict[str, Any]) -> Target:
 
 
 def _shift(shift: Any, scores: Any) -> float:
+    """The constant to add."""
     if isinstance(shift, str):
         if shift != "sample":
             raise RankwiseError(f"shift is a number or 'sample': found {shift!r:.40}")

@@ -1,4 +1,8 @@
-"""A comparison as one plain dict: every number of the report, before anything is drawn."""
+"""A comparison as one plain dict: every number of the report, before anything is drawn.
+
+:func:`collect` calls one function per section of the report. The sections on tables of results, errors and certificates
+are here; queries, curves and provenance have modules of their own.
+"""
 
 import math
 from collections.abc import Callable
@@ -7,12 +11,13 @@ from typing import Any
 from rankwise._errors import RankwiseError
 from rankwise._progress import progress
 from rankwise.data.fingerprints import same_content
+from rankwise.data.queries import Queries
 from rankwise.evaluation.analysis.groups import by_group
 from rankwise.evaluation.analysis.label_pairs import label_pair_errors
 from rankwise.evaluation.compare.result import BASE, BETTER, EQUAL, WORSE, Comparison
+from rankwise.evaluation.evaluate import Evaluation
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.certificate import COMPARED, Certificate, certify, holdout_claims, repeats_note
-from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
 from rankwise.report.compact import numbers, rounded
 from rankwise.report.curves import cutoffs, histories, importance, weights
@@ -20,7 +25,6 @@ from rankwise.report.provenance import data_facts, provenance
 from rankwise.report.query_lists import Limits, changes, query_lists
 
 # ------------------------------------------------------------------------------------------------------------- league
-# The league tables as plain values: means, intervals, tests against the baseline, and what every ranker cost.
 
 
 VERDICTS = {BETTER: "better", WORSE: "worse", EQUAL: "not shown", BASE: "baseline"}
@@ -28,16 +32,16 @@ _MARGIN = 0.06  # of the width of a drawn interval, on either side
 
 
 def league(comparison: Comparison) -> list[dict[str, Any]]:
-    """One table a measure, best first."""
+    """One table per measure, best first."""
     return [_table(comparison, title) for title in comparison.titles]
 
 
 def in_short(comparison: Comparison) -> list[str]:
-    """What a reader in a hurry may take away, in sentences."""
+    """The main results in sentences."""
     title, level = comparison.titles[0], f"{comparison.level:.0%}"
     rows = [row for row in _table(comparison, title)["rows"] if row["mean"] is not None]
     if not rows:
-        return [f"No test query says anything about {title}."]
+        return [f"{title} is undefined on every test query."]
     best = rows[0]
     said = [f"Highest mean {title}: {best['ranker']} with {best['mean']:.3f}{_between(best, level)}."]
     if len(comparison.rankers) > 1:
@@ -51,15 +55,18 @@ def in_short(comparison: Comparison) -> list[str]:
 
 
 def _between(row: dict[str, Any], level: str) -> str:
+    """The interval of a row in parentheses."""
     return "" if row["low"] is None else f" ({level} interval {row['low']:.3f} to {row['high']:.3f})"
 
 
 def _named(rows: list[dict[str, Any]], mark: str, as_what: str) -> str:
+    """The rankers with a mark, as a part of a sentence."""
     names = [row["ranker"] for row in rows if row["mark"] == mark]
     return f"{as_what}: {', '.join(names) if names else 'none'}"
 
 
 def _table(comparison: Comparison, title: str) -> dict[str, Any]:
+    """The table of one measure."""
     tested = {row["ranker"]: row for row in comparison.tests if row["measure"] == title}
     result = comparison.results[comparison.baseline]
     rows = []
@@ -89,7 +96,8 @@ def _table(comparison: Comparison, title: str) -> dict[str, Any]:
 
 
 def _place(rows: list[dict[str, Any]], baseline: str) -> None:
-    """Where dots and whiskers stand, in percent of one width for all rows."""
+    """Add the positions of dots and whiskers, in percent of one width for all rows."""
+    # one scale for all rows, so that intervals can be compared by eye
     known = [row[key] for row in rows for key in ("mean", "low", "high") if row[key] is not None]
     if not known:
         return
@@ -105,10 +113,9 @@ def _place(rows: list[dict[str, Any]], baseline: str) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- mistakes
-# Where rankers go wrong, as plain values: pairs of labels that they invert, and groups of queries.
 
 
-GROUPINGS = {"documents": "documents in the list", "relevant": "relevant documents in the list"}
+GROUPINGS = {"documents": "documents per query", "relevant": "relevant documents per query"}
 
 
 def label_pairs(comparison: Comparison) -> dict[str, Any]:
@@ -116,6 +123,7 @@ def label_pairs(comparison: Comparison) -> dict[str, Any]:
     options: dict[str, Any] = {"level": comparison.level, "random_state": comparison.about["random_state"]}
     try:
         table = label_pair_errors(comparison.queries, comparison.scores, **options)
+    # the section then shows the reason instead of the figure
     except RankwiseError as error:  # too many labels
         return {"note": str(error), "pairs": [], "rankers": {}}
     pairs = list(dict.fromkeys(table["pair"].tolist()))
@@ -143,6 +151,7 @@ def groups(comparison: Comparison) -> list[dict[str, Any]]:
         for name in comparison.rankers:
             if name == comparison.baseline:
                 continue
+            # paired differences: intervals of the two means would be wider
             table = by_group(comparison.queries, comparison.results[name][title] - base, by, **options)
             labels = [_span(row) for row in table]
             rankers[name] = {column: numbers(table[column], 4) for column in ("mean", "low", "high")}
@@ -151,23 +160,22 @@ def groups(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def _span(row: dict[str, Any]) -> str:
-    """A group below its axis: from and to, and how many queries count."""
+    """The label of a group below its axis: from and to, and how many queries count."""
     span = f"{row['from']:,}" if row["from"] == row["to"] else f"{row['from']:,}\u2013{row['to']:,}"
     return f"{span}<br>n = {row['queries'] - row['skipped']:,}"
 
 
 # ------------------------------------------------------------------------------------------------------- certificates
-# What is guaranteed about each ranker, as plain values: certificates of the first fold's models.
 
 
 DELTA = 0.05
-_UNSEEN = "whoever made the scores neither learned from these lists nor chose by them"
+UNSEEN = "these queries were used neither for training nor for model selection by the source of the scores"
 _HOLDS = {True: "yes", None: "assumed", False: "not met"}
 _MET = {True: "met", None: "assumed", False: "not met"}
 
 
 def certificates(comparison: Comparison) -> list[dict[str, Any]]:
-    """One for each ranker: its own where it can give one, else what the hold-out says about its scores."""
+    """The certificate of each ranker for the first fold: its own, or that of its scores where it has none."""
     found: list[dict[str, Any]] = []
     for name in comparison.rankers:
         model = comparison.models[name][0]
@@ -175,9 +183,12 @@ def certificates(comparison: Comparison) -> list[dict[str, Any]]:
         try:
             if isinstance(model, Ranker):
                 train = comparison.first.train if learned_here else None
+                # the training part is only given where it is known to be the one of the fit
                 certificate = model.certificate(train, comparison.first.test, DELTA)
             else:
-                certificate = _of_scores(comparison, name, known=learned_here)
+                result = comparison.on_fold(comparison.results[name], 1)
+                unseen = Precondition(UNSEEN, True if learned_here else None)
+                certificate = holdout_certificate(name, result, comparison.first.test, unseen)
         except RankwiseError as error:  # weights that differ, a measure without a largest value
             found.append({"ranker": name, "about": "", "summary": "", "rows": [], "notes": [str(error)]})
             continue
@@ -194,25 +205,47 @@ def certificates(comparison: Comparison) -> list[dict[str, Any]]:
     return found
 
 
-def _of_scores(comparison: Comparison, name: str, known: bool) -> Certificate:
-    """Hold-out bounds for the first measure on the test part of the first fold, whoever made the scores."""
-    title, first = comparison.titles[0], comparison.on_fold(comparison.results[name], 1)
-    measure: Measure = first.measures[0]
-    group = same_content(comparison.first.test)
+def holdout_certificate(
+    name: str, result: Evaluation, queries: Queries, unseen: Precondition, delta: float = DELTA, random_state: int = 0
+) -> Certificate:
+    """Certify the first measure of scores of any origin by the hold-out alone.
+
+    Parameters
+    ----------
+    name : str
+        What the certificate calls the scores.
+    result : Evaluation
+        The scores, measured on the hold-out.
+    queries : Queries
+        The hold-out.
+    unseen : Precondition
+        That the scores do not depend on the labels of the hold-out, and whether this is known.
+    delta : float, default=0.05
+        Probability with which the certificate may fail.
+    random_state : int, default=0
+        Seed of the order in which betting takes the queries.
+
+    Returns
+    -------
+    Certificate
+        The hold-out bounds of the mean of 1 - measure on future queries.
+    """
+    title, group = result.titles[0], same_content(queries)
     claims = holdout_claims(
-        1 - first[title],
-        of=f"1 - {title} on lists to come",
-        unseen=Precondition(_UNSEEN, True if known else None),
-        weight=first.weight,
+        1 - result[title],
+        of=f"1 - {title} on future queries",
+        unseen=unseen,
+        weight=result.weight,
         group=group,
+        random_state=random_state,
     )
-    distinct, about = len(set(group.tolist())), f"{name}, {measure.title}, {len(group):,} hold-out lists"
-    return certify(
-        claims, about=about, delta=DELTA, notes=[repeats_note(len(group), distinct)] if distinct < len(group) else []
-    )
+    distinct = len(set(group.tolist()))
+    notes = [repeats_note(len(group), distinct)] if distinct < len(group) else []
+    return certify(claims, about=f"{name}, {title}, {len(group):,} hold-out queries", delta=delta, notes=notes)
 
 
 def _row(bound: Bound) -> dict[str, Any]:
+    """One bound as plain values."""
     return {
         "kind": bound.kind or "",
         "what": bound.bounds,
@@ -247,17 +280,26 @@ _SECTIONS: dict[str, Callable[[Comparison], Any]] = {
 def collect(
     comparison: Comparison, *, limits: Limits | None = None, command: str | None = None, verbose: bool = False
 ) -> dict[str, Any]:
-    """Everything that the report of a comparison shows, as plain values ready for JSON.
+    """Collect everything that the report of a comparison shows, as plain values ready for JSON.
 
     The same comparison gives the same dict, whether it was computed at once or read from the folder of ``resume=``;
-    seconds and memory are those of the run that learned.
+    seconds and memory are those of the run that trained the rankers.
 
     Parameters
     ----------
-    comparison : what :func:`rankwise.compare` returned
-    limits : how much of the queries and their documents goes in
-    command : the shell's command that made the comparison, where there was one
-    verbose : show a progress bar on a terminal
+    comparison : Comparison
+        What :func:`rankwise.compare` returned.
+    limits : Limits, default=None
+        How much of the queries and their documents is included.
+    command : str, default=None
+        The shell command that made the comparison, where there was one.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+
+    Returns
+    -------
+    dict
+        The sections of the report by name.
     """
     about = comparison.about
     found: dict[str, Any] = {

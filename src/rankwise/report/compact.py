@@ -1,4 +1,4 @@
-"""Numbers as short JSON: few digits, no NaN, nothing that could end the script that it stands in."""
+"""Numbers as short JSON: few digits, no NaN, and safe inside a script element."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def rounded(value: float, digits: int = 5) -> float | int | None:
-    """A number with so many significant digits; None for NaN and infinities, which JSON has no word for."""
+    """Round to so many significant digits; NaN and infinities, which JSON cannot express, become None."""
     number = float(value)
     if not math.isfinite(number):
         return None
@@ -16,7 +16,7 @@ def rounded(value: float, digits: int = 5) -> float | int | None:
 
 
 def numbers(values: Iterable[Any], digits: int = 5) -> list[float | int | None]:
-    """:func:`rounded` for each of them."""
+    """:func:`rounded` for each value."""
     return [rounded(value, digits) for value in values]
 
 
@@ -28,6 +28,6 @@ def name_of(identity: Any) -> str | int | float:
 
 
 def script_json(value: Any) -> str:
-    """JSON that is safe inside ``<script>``: no sign in it means anything to an HTML parser."""
+    """JSON that is safe inside ``<script>``: it holds no character with a meaning to an HTML parser."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)  # ASCII only
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,4 +1,4 @@
-"""Curves as plain values: measures at every cut-off, and what the rounds of each fit were worth."""
+"""Curves and features as plain values: measures at every cutoff, rounds of each fit, weights, and importance."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,10 +15,8 @@ from rankwise.evaluation.analysis.importance import FeatureImportance, losses_by
 from rankwise.evaluation.compare.result import Comparison
 from rankwise.evaluation.compare.store import is_kept
 from rankwise.evaluation.evaluate import evaluate
+from rankwise.measures._base import Vector
 from rankwise.report.compact import numbers
-
-Matrix = NDArray[np.float64]
-
 
 CUTOFFS = tuple(range(1, 21))
 _FAMILIES = ("nDCG", "P")
@@ -27,13 +25,14 @@ _MEASURED = ("train", "validation")
 
 
 def cutoffs(comparison: Comparison) -> list[dict[str, Any]]:
-    """nDCG@k and P@k for k = 1..20; a family that the convention or the labels do not allow is told in a note."""
+    """nDCG@k and P@k for k = 1..20."""
     found: list[dict[str, Any]] = []
+    conventions = comparison.about["conventions"]
     for family in _FAMILIES:
         measures = [f"{family}@{k}" for k in CUTOFFS]
         try:
             lines = {
-                name: numbers(evaluate(comparison.queries, scores, measures, **_conventions(comparison)).mean.values())
+                name: numbers(evaluate(comparison.queries, scores, measures, **conventions).mean.values())
                 for name, scores in comparison.scores.items()
             }
         except RankwiseError as error:
@@ -44,7 +43,7 @@ def cutoffs(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def histories(comparison: Comparison) -> list[dict[str, Any]]:
-    """For each ranker that keeps an account of its fit: what was drawn against what, in every fold."""
+    """The training history of each ranker that keeps one, in every fold."""
     found = []
     for name, models in comparison.models.items():
         accounts = [(fold, _account(model)) for fold, model in enumerate(models, start=1)]
@@ -77,7 +76,7 @@ Account = tuple[str, Table, str]
 
 
 def _account(model: Any) -> Account | None:
-    """(what stands across, a table of it and the lines, what they are): of rounds, of alphas, of a stream."""
+    """(name of the x-axis, table of it and the lines, explanation): of rounds, of alphas, or of a stream."""
     history = getattr(model, "history_", None)
     if isinstance(history, Table) and len(history):
         drawn = [name for name in _MEASURED if name in history] or list(getattr(history, "drawn", ()))
@@ -85,14 +84,17 @@ def _account(model: Any) -> Account | None:
     ledger = getattr(model, "ledger_", None)
     if ledger is not None and len(ledger.curve.points):
         table = Table({"round": ledger.curve.rounds, "so far": ledger.curve.mean})
-        return _kept(table, "round", ["so far"], "mean over the rounds so far, each ranked before it was learned from")
+        return _kept(
+            table, "round", ["so far"], "mean over the rounds so far, each query ranked before it was learned from"
+        )
     path = getattr(model, "path_", None)
     if isinstance(path, Table) and len(path) > 1:
-        return _kept(path, path.columns[0], list(path.columns[1:2]), "what each alpha was judged by")
+        return _kept(path, path.columns[0], list(path.columns[1:2]), "validation measure of each alpha")
     return None
 
 
 def _kept(table: Table, across: str, lines: list[str], about: str) -> Account | None:
+    """The account, reduced to lines that hold a number; None where none does."""
     known = [name for name in lines if np.isfinite(table[name].astype(np.float64)).any()]
     if not known:
         return None
@@ -100,23 +102,18 @@ def _kept(table: Table, across: str, lines: list[str], about: str) -> Account | 
 
 
 def _is_wide(column: NDArray[Any]) -> bool:
-    """Whether steps are factors, as those of alphas and of an annealing are."""
+    """Whether the steps are factors, as those of alphas and of an annealing are."""
     return bool((column > 0).all() and column.max() > 100 * column.min() and column[0] != 1)
 
 
 def _thinned(column: NDArray[Any]) -> NDArray[Any]:
-    """No more points than are seen, the first and the last among them."""
+    """At most so many points as are visible, the first and the last among them."""
     if len(column) <= _POINTS:
         return column
     return column[np.unique(np.linspace(0, len(column) - 1, _POINTS).astype(np.int64))]
 
 
-def _conventions(comparison: Comparison) -> dict[str, Any]:
-    return dict(comparison.about["conventions"])
-
-
 # ----------------------------------------------------------------------------------------------------------- features
-# What rankers make of the features, as plain values: weights in comparable units, and what shuffling costs.
 
 
 SHUFFLES = 3
@@ -128,9 +125,10 @@ _MOST_QUERIES, _MOST_DOCUMENTS = 400, 40_000  # that features are shuffled in: s
 def weights(comparison: Comparison) -> dict[str, Any]:
     r"""The weights of linear rankers, made comparable: :math:`w_f s_f / \lVert w s \rVert_2`.
 
-    :math:`s_f` is the standard deviation of feature f within queries. Mean, smallest and largest over folds; of the
-    features, those with the largest weight in any ranker.
+    :math:`s_f` is the standard deviation of feature f within queries. The mean, smallest and largest value over folds
+    are given for the features with the largest weight in any ranker.
     """
+    # weights on features of different scales cannot be compared; within queries, because only that ranks
     spread = _spread_within(_sample(comparison)[0])
     found = {}
     for name, models in comparison.models.items():
@@ -157,7 +155,7 @@ def weights(comparison: Comparison) -> dict[str, Any]:
 
 
 def importance(comparison: Comparison) -> dict[str, Any]:
-    """What the first measure loses when a feature is shuffled within queries, each fold by its own model."""
+    """The loss of the first measure when a feature is shuffled within queries, each fold with its own model."""
     sample, chosen = _sample(comparison)
     measure = comparison.results[comparison.baseline].measures[0]
     conventions = comparison.about["conventions"]
@@ -165,6 +163,7 @@ def importance(comparison: Comparison) -> dict[str, Any]:
     fold_of = comparison.fold_of_query[chosen]
     found = {}
     for name, models in comparison.models.items():
+        # models that were not kept cannot score the shuffled features
         if not all(is_kept(model) or comparison.about["rankers"][name]["kind"] == "fitted" for model in models):
             continue
         parts = [
@@ -187,21 +186,23 @@ def importance(comparison: Comparison) -> dict[str, Any]:
 
 
 def _by_fold(models: list[Any], sample: Queries, fold_of: NDArray[np.int64]) -> Iterator[tuple[Any, Queries]]:
+    """The model of each fold with the queries of the sample that this fold tested."""
     for fold, model in enumerate(models, start=1):
         if (fold_of == fold).any():
             yield model, sample[np.flatnonzero(fold_of == fold)]
 
 
 def _sample(comparison: Comparison) -> tuple[Queries, NDArray[np.int64]]:
-    """Test lists by chance, fold after fold, as many as can be looked at often; and which they are."""
+    """A random sample of test queries that is small enough to be scored often, and their indices."""
     queries = comparison.queries
+    # shuffling scores every feature several times: a sample keeps a report within seconds
     order = np.random.default_rng(comparison.about["random_state"]).permutation(len(queries))
     fits = np.cumsum(queries.sizes[order]) <= _MOST_DOCUMENTS
     chosen = np.sort(order[: max(1, min(_MOST_QUERIES, int(fits.sum())))])
     return (queries, chosen) if len(chosen) == len(queries) else (queries[chosen], chosen)
 
 
-def _spread_within(queries: Queries) -> NDArray[np.float64]:
+def _spread_within(queries: Queries) -> Vector:
     """The standard deviation of every feature around the means of its queries."""
     total = np.zeros(queries.n_features)
     for query in queries:

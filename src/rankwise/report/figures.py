@@ -1,7 +1,8 @@
 """The figures of a report as plotly's own JSON, made from the collected numbers.
 
-Colours are roles ("@0" the first ranker's, "@ink", "@faint", "@paper", "@less", "@more"), which the page turns into
-colours of the light or of the dark theme. Names are strangers' text, and plotly reads tags in texts: they are escaped.
+Colours are roles ("@0" that of the first ranker, "@ink", "@faint", "@paper", "@less", "@more"), which the page replaces
+by colours of the light or of the dark theme. Names come from untrusted data, and plotly interprets tags in texts: they
+are escaped.
 """
 
 from html import escape
@@ -15,7 +16,18 @@ _COLOURS = 8  # that the themes have
 
 
 def figures(found: dict[str, Any]) -> dict[str, Figure]:
-    """Name of the place in the page -> figure."""
+    """Make all figures of a report.
+
+    Parameters
+    ----------
+    found : dict
+        What :func:`rankwise.report.collect.collect` returned.
+
+    Returns
+    -------
+    dict of str to dict
+        The figures by the name of their place in the page; empty ones are left out.
+    """
     rankers = found["rankers"]
     made = {f"cutoffs-{number}": cutoff_figure(one, rankers) for number, one in enumerate(found["cutoffs"])}
     made |= {f"history-{number}": history_figure(one) for number, one in enumerate(found["histories"])}
@@ -29,7 +41,7 @@ def figures(found: dict[str, Any]) -> dict[str, Figure]:
 
 
 def cutoff_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
-    """One line a ranker against the cut-off."""
+    """One line per ranker against the cutoff."""
     data = [
         {
             "type": "scatter",
@@ -52,7 +64,7 @@ def cutoff_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
 
 
 def history_figure(found: dict[str, Any]) -> Figure:
-    """The lines of every fold's fit; one colour a line, the folds on top of each other."""
+    """The training history of one ranker: one colour per line, the folds on top of each other."""
     data = []
     for place, line in enumerate(found["lines"]):
         for number, fold in enumerate(found["folds"]):
@@ -71,6 +83,7 @@ def history_figure(found: dict[str, Any]) -> Figure:
                     "hovertemplate": f"%{{y:.4f}} at %{{x}}<extra>fold {fold['fold']}</extra>",
                 }
             )
+    # alphas and sigmas change by factors, rounds by one
     across: dict[str, Any] = {"title": {"text": text(found["across"])}}
     if found["logarithmic"]:
         across |= {"type": "log", "dtick": 1, "exponentformat": "power"}
@@ -80,7 +93,7 @@ def history_figure(found: dict[str, Any]) -> Figure:
 
 
 def weight_figure(found: dict[str, Any]) -> Figure:
-    """A heat map, rankers by features."""
+    """A heat map of weights, rankers by features."""
     rankers = found["rankers"]
     if not rankers or not found["features"]:
         return {"data": [], "layout": {}, "height": 0}
@@ -111,7 +124,7 @@ def weight_figure(found: dict[str, Any]) -> Figure:
 
 
 def importance_figure(found: dict[str, Any], place: int) -> Figure:
-    """What is lost by shuffling: a dot and a whisker a feature."""
+    """The losses by shuffling: a dot and a whisker per feature."""
     names = _apart([text(name, _LONGEST) for name in found["features"]])
     dots = {
         "type": "scatter",
@@ -131,35 +144,35 @@ def importance_figure(found: dict[str, Any], place: int) -> Figure:
 
 
 def label_pair_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
-    """The share of inverted pairs: a group of dots a pair of labels."""
+    """The share of inverted pairs: a group of dots per pair of labels."""
     data = [
         _dodged(name, rankers, found["pairs"], numbers["share"], numbers["low"], numbers["high"], "%{y:.1%}")
         for name, numbers in found["rankers"].items()
     ]
     layout = {
         "xaxis": _places(found["pairs"], "labels of the pair"),
-        "yaxis": {"title": {"text": "pairs the wrong way round"}, "tickformat": ".0%", "rangemode": "tozero"},
+        "yaxis": {"title": {"text": "share of inverted pairs"}, "tickformat": ".0%", "rangemode": "tozero"},
         "showlegend": False,
     }
     return {"data": data, "layout": layout, "height": 320}
 
 
 def group_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
-    """Mean differences to the baseline: a group of dots a group of queries."""
+    """Mean differences to the baseline: a group of dots per group of queries."""
     data = [
         _dodged(name, rankers, found["groups"], numbers["mean"], numbers["low"], numbers["high"], "%{y:.4f}")
         for name, numbers in found["rankers"].items()
     ]
     layout = {
         "xaxis": _places(found["groups"], found["by"]),
-        "yaxis": {"title": {"text": f"{text(found['measure'])}, less the baseline's"}, "zeroline": True},
+        "yaxis": {"title": {"text": f"{text(found['measure'])}, minus the baseline"}, "zeroline": True},
         "showlegend": False,
     }
     return {"data": data, "layout": layout, "height": 320}
 
 
 def text(name: Any, longest: int = 60) -> str:
-    """A name that plotly shows as it is, tags and all, cut where it is long."""
+    """Escape a name for plotly, and shorten a long one."""
     plain = str(name)
     return escape(plain if len(plain) <= longest else plain[: longest - 1] + "\u2026", quote=False)
 
@@ -167,8 +180,9 @@ def text(name: Any, longest: int = 60) -> str:
 def _dodged(
     name: str, rankers: list[str], places: list[Any], values: list[Any], low: list[Any], high: list[Any], shown: str
 ) -> dict[str, Any]:
-    """Dots with whiskers at whole places, each ranker a little beside the others."""
+    """Dots with whiskers at whole numbers, each ranker a little beside the others."""
     number = rankers.index(name)
+    # rankers stand beside each other, closer the more there are
     shift = (number - (len(rankers) - 1) / 2) * min(0.12, 0.7 / max(len(rankers), 1))
     return {
         "type": "scatter",
@@ -183,6 +197,8 @@ def _dodged(
 
 
 def _whiskers(values: list[Any], low: list[Any], high: list[Any], colour: str) -> dict[str, Any]:
+    """Error bars of plotly from the ends of intervals; unknown ends give no bar."""
+    # an unknown end has no whisker, and plotly would draw NaN as 0
     known = [None not in ends for ends in zip(values, low, high, strict=True)]
     up = [max(0.0, top - value) if ok else 0 for ok, value, top in zip(known, values, high, strict=True)]
     down = [max(0.0, value - bottom) if ok else 0 for ok, value, bottom in zip(known, values, low, strict=True)]
@@ -197,7 +213,7 @@ def _places(labels: list[str], title: str) -> dict[str, Any]:
 
 
 def _apart(names: list[str]) -> list[str]:
-    """Names of a category axis, which takes two equal ones for one: the second has a mark that is not seen."""
+    """Names of a category axis, which merges equal ones: the second gets an invisible character."""
     seen: dict[str, int] = {}
     found = []
     for name in names:
@@ -207,8 +223,10 @@ def _apart(names: list[str]) -> list[str]:
 
 
 def _colour(number: int) -> str:
+    """The role of the colour of a ranker."""
     return f"@{number % _COLOURS}"
 
 
 def _line(number: int) -> dict[str, Any]:
+    """The line of a ranker; after the last colour the dashes change."""
     return {"color": _colour(number), "width": 1.8, "dash": _DASHES[number // _COLOURS % len(_DASHES)]}

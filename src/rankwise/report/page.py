@@ -1,4 +1,4 @@
-"""The report as one HTML file: template, style, scripts, plotly.js and the numbers, and nothing from elsewhere."""
+"""The report as one HTML file: template, style, scripts, plotly.js and the numbers, and nothing from the network."""
 
 import base64
 import hashlib
@@ -35,20 +35,34 @@ def write_report(
 ) -> None:
     """Write everything about a comparison to one HTML file, which needs no network and no other file.
 
-    League tables, changes by query with the documents of each, curves, features, mistakes, certificates, the diagnosis
-    of the data, and how to make it again; see the page "The report" of the documentation. Needs the extra ``report``.
+    The report has tables of results, changes by query with the documents of each, curves, features, errors,
+    certificates, the diagnosis of the data, and the call that reproduces it; see the page "The report" of the
+    documentation. Needs the extra ``report``.
 
     Parameters
     ----------
-    comparison : what :func:`rankwise.compare` returned
-    path : of the file, which is written beside and renamed
-    limits : how much of the lists goes in; halved until the file has at most 12 MB
-    command : the shell's command that made the comparison, to be shown
-    verbose : show a progress bar on a terminal
+    comparison : Comparison
+        What :func:`rankwise.compare` returned.
+    path : str or path-like
+        The file, which is written atomically.
+    limits : Limits, default=None
+        How much of the queries and their documents is included; halved until the file has at most 12 MB.
+    command : str, default=None
+        The shell command that made the comparison, to be shown.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+
+    Raises
+    ------
+    MissingExtraError
+        If a package of the extra ``report`` is not installed.
+    RankwiseError
+        If the file cannot be written.
     """
     check_report(path)
     used = limits or Limits()
     found = collect(comparison, limits=used, command=command, verbose=verbose)
+    # browsers and mail programs struggle with larger files
     page = render(found)
     while len(page) > LARGEST and found["lists"]["queries"]:
         used = used.halved()
@@ -59,7 +73,7 @@ def write_report(
 
 
 def check_report(path: str | os.PathLike[str]) -> None:
-    """Refuse at once what would be refused after a long run: a missing extra, a place that cannot be written."""
+    """Raise at once the errors that would come after a long run: a missing extra, a file that cannot be written."""
     require("jinja2")
     _plotly_script()
     target = Path(os.path.realpath(path_of(path)))
@@ -72,10 +86,11 @@ def check_report(path: str | os.PathLike[str]) -> None:
 
 
 def render(found: dict[str, Any]) -> bytes:
-    """The page of collected numbers."""
+    """Render the page."""
     jinja2 = require("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
+        # names come from untrusted data
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -97,7 +112,8 @@ def render(found: dict[str, Any]) -> bytes:
 
 
 def _policy(scripts: list[str]) -> str:
-    """A content security policy: these scripts, the page's own style, pictures that stand in it, and no request."""
+    """A content security policy: these scripts, the page's own style, embedded pictures, and no request."""
+    # by their hashes, so that an injected script would not run even if escaping failed
     digests = (hashlib.sha256(script.encode("utf-8")).digest() for script in scripts)
     allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     others = "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -105,11 +121,12 @@ def _policy(scripts: list[str]) -> str:
 
 
 def _template(name: str) -> str:
+    """The text of a file of the templates."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def _plotly_script() -> Path:
-    """plotly.js as the package plotly ships it: one bundle of 4.8 MB; there is no smaller one."""
+    """The file plotly.js as the package plotly ships it: one bundle of 4.8 MB; there is no smaller one."""
     path = Path(str(require("plotly").__file__)).parent / "package_data" / "plotly.min.js"
     if not path.is_file():
         raise RankwiseError(f"{path} is not there: install plotly anew, pip install --force-reinstall plotly")
@@ -117,7 +134,7 @@ def _plotly_script() -> Path:
 
 
 def _licences() -> list[tuple[str, str]]:
-    """Of what the file embeds: plotly.js by the notice that it begins with, and the licence of the package."""
+    """The licences of what the file embeds: the notice at the head of plotly.js, and the licence of the package."""
     head = _plotly_script().read_text(encoding="utf-8")[:400]
     notice = head.partition("*/")[0].replace("/**", "").replace("*", "").strip()
     files = distribution("plotly").files or ()
@@ -129,16 +146,20 @@ def _licences() -> list[tuple[str, str]]:
 
 
 def _fixed(value: float | None, places: int = 3) -> str:
+    """A number with a fixed number of decimals."""
     return "\u2013" if value is None else f"{value:.{places}f}"
 
 
 def _signed(value: float | None, places: int = 3) -> str:
+    """A number with its sign."""
     return "\u2013" if value is None else f"{value:+.{places}f}".replace("-", "\u2212")
 
 
 def _chance(value: float | None) -> str:
+    """A p-value."""
     return "\u2013" if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _bytes(value: int | None) -> str:
+    """A size in megabytes."""
     return "\u2013" if value is None else f"{value / 1e6:,.0f} MB"

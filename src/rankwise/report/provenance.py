@@ -1,4 +1,4 @@
-"""Where a report comes from, as plain values: data, settings, versions, seeds, and the call that makes it again."""
+"""The origin of a report as plain values: data, settings, versions, seeds, and the call that reproduces it."""
 
 import inspect
 import json
@@ -8,6 +8,7 @@ from typing import Any
 
 from rankwise._errors import RankwiseError
 from rankwise.data.diagnose.run import diagnose
+from rankwise.evaluation.compare.foreign import LambdaRank
 from rankwise.evaluation.compare.grids import grid_for
 from rankwise.evaluation.compare.keys import plain
 from rankwise.evaluation.compare.result import Comparison
@@ -17,7 +18,9 @@ _FEATURES_SHOWN = 300
 
 
 def data_facts(comparison: Comparison) -> dict[str, Any]:
-    """The diagnosis of the first fold: its training part against its test part, or all lists where nobody learned."""
+    """The diagnosis of the first fold: its training part against its test part, or all queries where nothing was
+    trained.
+    """
     first = comparison.first
     found = diagnose(first.test) if first.train is None else diagnose({"train": first.train}, {"test": first.test})
     rows = [
@@ -25,7 +28,7 @@ def data_facts(comparison: Comparison) -> dict[str, Any]:
         for row in found.table()
     ]
     return {
-        "part": "all lists" if first.train is None else "training part of fold 1",
+        "part": "all queries" if first.train is None else "training part of fold 1",
         "about": repr(found).split("\n\n")[0].splitlines(),
         "findings": [
             {"severity": one.severity, "what": one.what, "where": one.places(), "advice": one.advice}
@@ -37,7 +40,20 @@ def data_facts(comparison: Comparison) -> dict[str, Any]:
 
 
 def provenance(comparison: Comparison, command: str | None) -> dict[str, Any]:
-    """Everything that decides the numbers, and how to have them again."""
+    """Everything that determines the numbers, and how to reproduce them.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+    command : str or None
+        The shell command, where there was one.
+
+    Returns
+    -------
+    dict
+        Versions, seed, folds, selected settings, configuration, and calls.
+    """
     about = comparison.about
     return {
         "versions": about["versions"],
@@ -54,17 +70,17 @@ def provenance(comparison: Comparison, command: str | None) -> dict[str, Any]:
 
 
 def _setting(row: Mapping[str, Any]) -> str:
-    """What was chosen on this fold, from the grid and by the ranker itself."""
+    """The settings of a ranker on one fold, from the grid and from the fit itself."""
     together = {**row["settled"], **row["settings"]}
     return ", ".join(f"{name} = {_short(value)}" for name, value in together.items()) or "nothing to choose"
 
 
 def _short(value: Any) -> str:
+    """A value in few characters."""
     return f"{value:.4g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
 
 # --------------------------------------------------------------------------------------------------------------- call
-# The Python call that makes a comparison again, written from what the comparison says about itself.
 
 
 _USUAL = {"choose_by": None, "level": 0.95, "test": "randomisation", "correction": "holm", "random_state": 0}
@@ -73,7 +89,7 @@ _ELSEWHERE = {"scores": "...,  # scores from elsewhere", "fitted": "...,  # a mo
 
 
 def python_call(comparison: Comparison) -> str:
-    """The call of :func:`rankwise.compare` that gives the same numbers; ``...`` stands for what has no text."""
+    """Write the call of :func:`rankwise.compare` that gives the same numbers; ``...`` stands for what has no text."""
     about = comparison.about
     source = about["data"]["source"]
     options = {name: about[name] for name, usual in _USUAL.items() if about[name] != usual}
@@ -84,6 +100,7 @@ def python_call(comparison: Comparison) -> str:
     options |= {key: value for key, value in (("reading", reading), ("grids", _own_grids(about["rankers"]))) if value}
     if about["baseline"] != next(iter(about["rankers"])):
         options["baseline"] = about["baseline"]
+    # only what differs from the defaults is written, as one would type it
     arguments = ["rankers", "data" if source is None else repr(source), repr(list(about["measures"]))]
     arguments += [f"{name}={value!r}" for name, value in sorted(options.items())]
     lines = [
@@ -99,11 +116,11 @@ def python_call(comparison: Comparison) -> str:
 
 
 def _ranker(about: Mapping[str, Any]) -> str:
-    """One ranker as it would be typed, with the parameters that are not the usual ones, and a comma."""
+    """One ranker as it would be typed, with the parameters that differ from the defaults, and a comma."""
     if about["kind"] in _ELSEWHERE:
         return _ELSEWHERE[about["kind"]]
     module, _, kind = about["class"].rpartition(".")
-    if _is_lightgbm(about):
+    if about["class"] == f"{LambdaRank.__module__}.{LambdaRank.__qualname__}":
         return "'lightgbm',"
     usual = _defaults(module, kind)
     given = {name: value for name, value in about.get("parameters", {}).items() if value != usual.get(name)}
@@ -112,34 +129,31 @@ def _ranker(about: Mapping[str, Any]) -> str:
 
 
 def _own_grids(rankers: Mapping[str, Any]) -> dict[str, Any]:
-    """The grids that are not the declared ones."""
+    """The grids that differ from the declared ones."""
     learned = {name: one for name, one in rankers.items() if one["kind"] == "learned"}
     return {name: one["grid"] for name, one in learned.items() if one["grid"] != _declared_grid(one)}
 
 
 def _declared_grid(about: Mapping[str, Any]) -> dict[str, Any]:
-    """What would be tried for a ranker with these parameters where nobody says anything, as plain values."""
+    """The declared grid of a ranker with these parameters, as plain values."""
     module, _, kind = about["class"].rpartition(".")
     given = {name: value for name, value in about.get("parameters", {}).items() if not isinstance(value, dict)}
     try:
+        # the class is looked up again from texts, so anything may fail here
         grid = grid_for(getattr(import_module(module), kind)(**given))
         return {name: plain(values, name) for name, values in grid.items()}
-    except Exception:  # a stranger's class, made from texts
+    except Exception:  # a foreign class, made from texts
         return {}
 
 
 def _imports(rankers: Any) -> list[str]:
-    """Where classes that are not ours come from."""
+    """The imports of classes from other packages."""
     homes = (one["class"].rpartition(".") for one in rankers if "class" in one and one["kind"] == "learned")
     return sorted({f"from {module} import {kind}" for module, _, kind in homes if not module.startswith("rankwise.")})
 
 
-def _is_lightgbm(about: Mapping[str, Any]) -> bool:
-    return bool(about["class"] == "rankwise.evaluation.compare.lambdarank.LambdaRank")
-
-
 def _defaults(module: str, kind: str) -> dict[str, Any]:
-    """What the parameters of a class are where nobody says anything, as plain values."""
+    """The default parameters of a class, as plain values."""
     try:
         parameters = inspect.signature(getattr(import_module(module), kind)).parameters.values()
         return {one.name: plain(one.default, one.name) for one in parameters if one.default is not one.empty}

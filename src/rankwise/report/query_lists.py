@@ -1,7 +1,7 @@
 """Queries and their documents as plain values: which changed most against the baseline, and how each is ranked.
 
-Only so many queries go into the report, those that changed most, and of each only what some ranker has near the top;
-how many were left out is counted.
+A report includes only a limited number of queries, those that changed most, and of each only the documents that some
+ranker has near the top; the number of those left out is counted.
 """
 
 from dataclasses import dataclass
@@ -21,13 +21,16 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of the lists goes into a report.
+    """How much of the queries is included in a report.
 
     Attributes
     ----------
-    queries : at most so many, those that change most
-    documents : of each, at most so many of the top of every ranker's list
-    features : numbers for contributions of features, all documents together; the top of lists comes first
+    queries : int
+        The largest number of queries, those that changed most.
+    documents : int
+        For each query, how many documents from the top of every ranker's list.
+    features : int
+        The largest number of feature values, all documents together; the top of lists comes first.
     """
 
     queries: int = 200
@@ -35,14 +38,24 @@ class Limits:
     features: int = 300_000
 
     def halved(self) -> "Limits":
-        """For a report that would be too large."""
+        """Half of everything, for a report that would be too large."""
         return Limits(self.queries // 2, max(1, self.documents // 2), self.features // 2)
 
 
 def changes(comparison: Comparison, points: int = 300) -> dict[str, dict[str, Any]]:
-    """Measure -> ranker -> won, lost, tied, and differences to the baseline from the largest loss to the largest win.
+    """For each measure and ranker: queries won, lost and tied, and the sorted differences to the baseline.
 
-    Of more than ``points`` queries, the differences of so many at equal distances in that order.
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+    points : int, default=300
+        Of more queries than this, so many differences at equal distances in the sorted order are kept.
+
+    Returns
+    -------
+    dict of str to dict
+        The changes by measure and ranker.
     """
     base = comparison.results[comparison.baseline]
     found: dict[str, dict[str, Any]] = {}
@@ -61,15 +74,30 @@ def changes(comparison: Comparison, points: int = 300) -> dict[str, dict[str, An
 
 
 def query_lists(comparison: Comparison, limits: Limits) -> dict[str, Any]:
-    """The queries that changed most, with their documents as every ranker has them."""
+    """The queries that changed most, with their documents as every ranker has them.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+    limits : Limits
+        How much is included.
+
+    Returns
+    -------
+    dict
+        Queries, features and weights.
+    """
+    # a reader looks for queries where rankers differ
     change = _largest_change(comparison)
     chosen = np.argsort(-change, kind="stable")[: limits.queries]
     ranks = {name: _ranks(comparison.queries, scores) for name, scores in comparison.scores.items()}
     shown = [_near_the_top(comparison.queries, query, ranks, limits.documents) for query in chosen]
     weights = _weights(comparison)
     every = [w != 0 for folds in weights.values() for w in folds]
+    # features without a weight in any ranker explain nothing
     used = np.flatnonzero(np.any(every, axis=0)) if every else np.zeros(0, dtype=np.int64)
-    # rows of features that there is room for: weights and means of lists come first, then documents
+    # rows of features that fit into the limit: weights and means of queries come first, then documents
     buffer = limits.features // len(used) - len(every) - len(chosen) if len(used) else 0
     explained = _depth(comparison.queries, chosen, ranks, limits.documents, buffer)
     used = used if explained else used[:0]
@@ -91,10 +119,12 @@ def query_lists(comparison: Comparison, limits: Limits) -> dict[str, Any]:
 def _query(
     comparison: Comparison, query: int, rows: Places, ranks: dict[str, Places], used: Places, explained: int
 ) -> dict[str, Any]:
+    """One query with its documents as plain values."""
     queries = comparison.queries
     every = np.arange(queries.n_documents)[queries.rows_of(query)]
     labels, docid = queries.labels(), queries.docid
     place = {int(row): number for number, row in enumerate(every, start=1)}
+    # features are shown only near the top: they are most of the bytes
     near = np.min([ranks[name][rows] for name in ranks], axis=0) <= explained
     return {
         "qid": name_of(queries.names()[query]),
@@ -124,12 +154,12 @@ def _largest_change(comparison: Comparison) -> NDArray[np.float64]:
 
 
 def _counts(comparison: Comparison) -> NDArray[np.bool_]:
-    """Which queries some measure says something about."""
+    """Which queries have a value in some measure."""
     return np.asarray(np.isfinite(comparison.results[comparison.baseline].values).any(axis=0))
 
 
 def _ranks(queries: Queries, scores: NDArray[np.float64]) -> Places:
-    """The rank of every row in its query, from 1; equal scores as they come."""
+    """The rank of every row in its query, from 1; equal scores in the order of the input."""
     owner = queries.query_of_row
     order = np.lexsort((np.arange(len(scores)), -scores, owner))
     ranks = np.empty(len(scores), dtype=np.int64)
@@ -146,7 +176,7 @@ def _near_the_top(queries: Queries, query: int, ranks: dict[str, Places], most: 
 
 
 def _depth(queries: Queries, chosen: Places, ranks: dict[str, Places], most: int, buffer: int) -> int:
-    """How far down the lists, ``most`` at the outside, the documents of all of them are no more than ``room``."""
+    """The largest depth, up to ``most``, to which the documents of all queries fit into ``buffer``."""
     if buffer <= 0 or not len(chosen):
         return 0
     best = np.min(list(ranks.values()), axis=0)
@@ -155,7 +185,7 @@ def _depth(queries: Queries, chosen: Places, ranks: dict[str, Places], most: int
 
 
 def _weights(comparison: Comparison) -> dict[str, list[NDArray[np.float64]]]:
-    """Linear rankers -> their weights in every fold."""
+    """For each linear ranker its weights in every fold."""
     found = {}
     for name, models in comparison.models.items():
         each = [weights_of(model, comparison.queries) for model in models]

@@ -1,1 +1,1 @@
-"""Where rankers differ: groups of queries, pairs of labels, features, rounds."""
+"""Analyses of rankings: groups of queries, pairs of labels, features, and rounds of training."""

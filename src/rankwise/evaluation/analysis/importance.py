@@ -1,4 +1,8 @@
-"""What each feature is worth to a fitted ranker: shuffle it among the documents of a query, and see what is lost."""
+"""Permutation importance: what a fitted ranker loses when a feature is shuffled among the documents of each query.
+
+:func:`permutation_importance` is the public function. :func:`losses_by_query` computes the losses per query, which the
+report also uses fold by fold, and :class:`FeatureImportance` sums them up and draws them.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
-from rankwise._figures import COLOURS, FAINT
+from rankwise._figures import COLOURS, FAINT, PlottedTable
 from rankwise.data import checks
 from rankwise.data.diagnose.features import feature_names
 from rankwise.data.queries import Queries, as_queries
 from rankwise.evaluation.compare.rankers import takes_lists
-from rankwise.evaluation.drawn_table import DrawnTable
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.statistics.intervals import How, interval, mean
 from rankwise.measures._base import Measure
@@ -33,29 +36,41 @@ def permutation_importance(
     n_jobs: int | None = None,
     **conventions: Any,
 ) -> "FeatureImportance":
-    r"""What a measure loses when one feature's values are shuffled among the documents of each query.
+    r"""What a measure loses when the values of one feature are shuffled among the documents of each query.
 
     .. math:: I_f = \frac1R \sum_{r=1}^R \; \mathrm{mean}_q \big( A_q(X) - A_q(X^{(f, r)}) \big)
 
     with :math:`X^{(f, r)}` the features after the r-th shuffle of column f within queries. Values stay in their query,
-    so that a feature which only tells queries apart is worth nothing here, as it is to a ranking. Features that say
-    the same share their worth: each of them can be missed while the other is there.
+    so a feature that only distinguishes queries is worth nothing here, as it is to a ranking. Redundant features share
+    their worth: each of them can be missed while the other is there.
 
     Parameters
     ----------
-    model : any fitted ranker, or object with ``predict``
-    queries : judged lists that the model has not seen; their features are copied once
-    measure : what is lost
-    repeats : shuffles of every feature; the same ones for all features
-    level, how : of the intervals over queries, as for :func:`interval`
-    random_state : of the shuffles and the bootstrap
-    n_jobs : threads of the measure
-    conventions : further options of :func:`evaluate`, such as ``like="letor"``
+    model : ranker
+        A fitted ranker, or any object with ``predict``.
+    queries : Queries
+        Judged queries that the model was not trained on; their features are copied once.
+    measure : str or Measure, default="nDCG@10"
+        The measure whose loss is reported.
+    repeats : int, default=5
+        Shuffles of every feature; the same ones for all features.
+    level : float, default=0.95
+        The confidence level of the intervals over queries.
+    how : {"bootstrap", "t"}, default="bootstrap"
+        The kind of interval, see :func:`~rankwise.evaluation.statistics.intervals.interval`.
+    random_state : int or Generator, default=0
+        Seed of the shuffles and of the bootstrap.
+    n_jobs : int, default=None
+        Threads of the measure; None uses every core.
+    **conventions : dict
+        Further options of :func:`evaluate`, such as ``like="letor"``.
 
     Returns
     -------
-    importance : a row a feature, the largest loss first: feature, loss, low, high. ``per_query`` holds the loss of
-        every feature, in the order of the data, on every query. Below 0: the ranking was better without it.
+    FeatureImportance
+        One row per feature, the largest loss first: feature, loss, low, high. A loss below 0 means that the ranking was
+        better without the feature. ``per_query`` holds the loss of every feature, in the order of the data, on every
+        query.
 
     Examples
     --------
@@ -82,7 +97,30 @@ def losses_by_query(
     n_jobs: int | None = None,
     **conventions: Any,
 ) -> NDArray[np.float64]:
-    """Features x queries: the mean loss over the shuffles; NaN where the measure says nothing about a query."""
+    """The mean loss over the shuffles, for every feature and query.
+
+    Parameters
+    ----------
+    model : ranker
+        A fitted ranker, or any object with ``predict``.
+    queries : Queries
+        Judged queries.
+    measure : str or Measure
+        The measure whose loss is computed.
+    repeats : int, default=5
+        Shuffles of every feature.
+    random_state : int or Generator, default=0
+        Seed of the shuffles.
+    n_jobs : int, default=None
+        Threads of the measure.
+    **conventions : dict
+        Further options of :func:`evaluate`.
+
+    Returns
+    -------
+    ndarray of shape (n_features, n_queries)
+        The losses; NaN where the measure is undefined on a query.
+    """
     if not checks.is_whole(repeats):
         raise RankwiseError(f"repeats is a whole number from 1 on: found {repeats!r:.60}")
     queries = as_queries(queries, "permutation_importance")
@@ -96,11 +134,14 @@ def losses_by_query(
         scores = model.predict(shuffled if takes_lists(model) else X)
         return np.asarray(evaluate(queries, scores, [measure], n_jobs=n_jobs, **conventions).values[0])
 
+    # the measure is compared with its value on the unshuffled data, query by query
     before = measured()
     lost = np.where(np.isnan(before), np.nan, np.zeros((queries.n_features, len(queries))))
+    # the same shuffles for all features, so that differences between features are not due to chance
     orders = [_within_queries(queries, random) for _ in range(repeats)]
     for feature in range(queries.n_features):
         kept = X[:, feature].copy()
+        # its loss is exactly 0, and scoring is the expensive part
         if _is_unused(model, queries, feature):
             continue
         for order in orders:
@@ -110,12 +151,22 @@ def losses_by_query(
     return lost
 
 
-class FeatureImportance(DrawnTable):
-    """feature, loss, low, high; what :func:`permutation_importance` returns.
+class FeatureImportance(PlottedTable):
+    """Columns feature, loss, low, high; what :func:`permutation_importance` returns.
+
+    Parameters
+    ----------
+    columns : dict of str to array-like
+        The columns.
+    title : str
+        The title of the figure.
+    per_query : ndarray of shape (n_features, n_queries)
+        The losses.
 
     Attributes
     ----------
-    per_query : features, in the order of the data, x queries
+    per_query : ndarray of shape (n_features, n_queries)
+        The loss of every feature, in the order of the data, on every query.
     """
 
     __slots__ = ("per_query",)
@@ -134,9 +185,31 @@ class FeatureImportance(DrawnTable):
         how: How = "bootstrap",
         random_state: int | np.random.Generator = 0,
     ) -> "FeatureImportance":
-        """Means over queries with their intervals, the largest first and equals in the order of the data."""
+        """Summarise losses per query: means with intervals, the largest first and equals in the order of the data.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The names of the features.
+        per_query : ndarray of shape (n_features, n_queries)
+            The losses.
+        weight : ndarray of shape (n_queries,) or None
+            The weights of the queries.
+        level : float, default=0.95
+            The confidence level of the intervals.
+        how : {"bootstrap", "t"}, default="bootstrap"
+            The kind of interval.
+        random_state : int or Generator, default=0
+            Seed of the bootstrap.
+
+        Returns
+        -------
+        FeatureImportance
+            The table.
+        """
         if per_query.shape[0] != len(names):
             raise DataError(f"there are losses of {per_query.shape[0]} features and {len(names)} names")
+        # one seed for all features: their intervals use the same resampled queries
         seed = int(checks.as_random(random_state).integers(2**32))
         losses = np.array([mean(row, weight) for row in per_query])
         ends = [
@@ -150,11 +223,7 @@ class FeatureImportance(DrawnTable):
             "low": [ends[place][0] for place in order],
             "high": [ends[place][1] for place in order],
         }
-        return cls(columns, "what is lost when a feature is shuffled within queries", per_query)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        kind, (columns, title) = super().__reduce__()
-        return kind, (columns, title, self.per_query)
+        return cls(columns, "loss when a feature is shuffled within queries", per_query)
 
     def _inches(self) -> tuple[float, float]:
         return 5.2, 1.0 + 0.2 * min(len(self), _DRAWN)
@@ -171,7 +240,7 @@ class FeatureImportance(DrawnTable):
 
 
 def _within_queries(queries: Queries, random: np.random.Generator) -> NDArray[np.int64]:
-    """Places in ``queries.rows``, shuffled inside each query."""
+    """Positions in ``queries.rows``, shuffled inside each query."""
     owner = np.repeat(np.arange(len(queries)), queries.sizes)
     return np.lexsort((random.random(len(owner)), owner))
 
@@ -188,7 +257,7 @@ def _is_unused(model: Any, queries: Queries, feature: int) -> bool:
 
 
 def weights_of(model: Any, queries: Queries) -> NDArray[np.float64] | None:
-    """The weights of a linear ranker in the order of these queries' features; None where it is not linear."""
+    """The weights of a linear ranker in the order of the features of these queries."""
     coef = getattr(model, "coef_", None)
     if not isinstance(model, LinearRanker) or coef is None or len(coef) != model.n_features_in_:
         return None

@@ -1,4 +1,4 @@
-"""Learning curves: what every round of a fit was worth, on the training set and on others, for several rankers."""
+"""Learning curves: the measure after every round of a fit, on the training set and on others, for several rankers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError
-from rankwise._figures import COLOURS, FAINT
+from rankwise._figures import COLOURS, FAINT, PlottedTable
 from rankwise._tables import Table
-from rankwise.evaluation.drawn_table import DrawnTable, in_order
 
 _STYLES = ("-", (0, (4, 1.4)), (0, (1, 1.4)), (0, (5, 1, 1, 1)))
 _FEW = 25  # rounds up to which each has its mark
@@ -22,15 +21,24 @@ def learning_curves(
 
     Parameters
     ----------
-    rankers : name -> fitted ranker with ``history_``, or any table of rounds. The rounds are its first column where
-        this increases, else (such as the sigma of an annealing) the rows are numbered from 1
-    parts : the columns to compare; what a history does not have, or has no number in, is left out
-    measure : what these columns hold
+    rankers : dict of str to ranker or Table
+        Fitted rankers with ``history_``, or any tables of rounds. The rounds are the first column where this increases;
+        otherwise (such as the sigma of an annealing) the rows are numbered from 1.
+    parts : sequence of str, default=("train", "validation")
+        The columns to compare; columns that a history lacks, or that hold no number, are left out.
+    measure : str, default="the measure"
+        What these columns hold.
 
     Returns
     -------
-    curves : a row for each ranker, part and round: ranker, part, round, value; ``plot()`` draws a colour a ranker, a
-        kind of line a part, and a dot at the best round of every part but the first
+    LearningCurves
+        A row for each ranker, part and round: ranker, part, round, value. ``plot()`` draws one colour per ranker, one
+        line style per part, and a dot at the best round of every part but the first.
+
+    Raises
+    ------
+    DataError
+        If a ranker has no history, or a history none of the parts.
 
     Examples
     --------
@@ -62,8 +70,8 @@ def learning_curves(
     return LearningCurves(columns, f"{measure} against rounds")
 
 
-class LearningCurves(DrawnTable):
-    """ranker, part, round, value; what :func:`learning_curves` returns."""
+class LearningCurves(PlottedTable):
+    """Columns ranker, part, round, value; what :func:`learning_curves` returns."""
 
     __slots__ = ()
 
@@ -71,12 +79,27 @@ class LearningCurves(DrawnTable):
         return 6.8, 3.2  # the legend stands beside the curves
 
     def curve(self, ranker: str, part: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Rounds and values of one curve; both empty where there is none."""
+        """One curve.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        part : str
+            The name of the part.
+
+        Returns
+        -------
+        rounds : ndarray
+            The rounds; empty where there is no such curve.
+        values : ndarray
+            The values there.
+        """
         chosen = (self["ranker"] == ranker) & (self["part"] == part)
         return self["round"][chosen], self["value"][chosen]
 
     def _draw(self, axes: Any) -> None:
-        rankers, parts = in_order(self["ranker"]), in_order(self["part"])
+        rankers, parts = list(dict.fromkeys(self["ranker"])), list(dict.fromkeys(self["part"]))
         for number, ranker in enumerate(rankers):
             colour = COLOURS[number % len(COLOURS)]
             axes.plot([], [], color=colour, label=ranker)
@@ -86,6 +109,7 @@ class LearningCurves(DrawnTable):
                     continue
                 mark = "." if len(rounds) <= _FEW else ""
                 axes.plot(rounds, values, color=colour, linestyle=_STYLES[place % len(_STYLES)], marker=mark)
+                # the best round on the training part is no guide for new queries, so it has no dot
                 if place > 0:
                     best = int(np.nanargmax(values))
                     axes.plot(rounds[best], values[best], "o", color=colour, markersize=5)
@@ -99,6 +123,7 @@ class LearningCurves(DrawnTable):
 
 
 def _history(name: str, ranker: Any) -> Table:
+    """The history of a ranker, or the table itself."""
     history = ranker if isinstance(ranker, Table) else getattr(ranker, "history_", None)
     if not isinstance(history, Table) or not history.columns or len(history) == 0:
         raise DataError(
@@ -108,6 +133,8 @@ def _history(name: str, ranker: Any) -> Table:
 
 
 def _rounds(history: Table) -> NDArray[Any]:
+    """The first column where it increases; otherwise 1, 2, ..."""
+    # sigma falls along an annealing: its stages are then numbered
     first = history[history.columns[0]]
     if first.dtype.kind in "iuf" and bool((np.diff(first) > 0).all()):
         return first

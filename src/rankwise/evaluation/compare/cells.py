@@ -1,53 +1,144 @@
-"""The unit of work of a comparison: one ranker on one fold, learned, chosen, and tested once.
+"""The unit of work of a comparison: one ranker on one fold, trained, selected, and tested once.
 
-A cell is what remains of it: scores of the test part, the settings that were taken, and what they cost.
+A :class:`Cell` is the result: scores of the test part, the settings that were selected, and what they cost.
+:func:`learn` makes the cell of a ranker that is trained here, :func:`score` that of a model which was fitted elsewhere.
+:class:`MemoryWatch` measures how much the process grows meanwhile.
 """
 
 import json
 import math
+import os
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.evaluation.compare.folds import FoldPart
+from rankwise.evaluation.compare.foreign import OnArrays
 from rankwise.evaluation.compare.keys import plain
-from rankwise.evaluation.compare.on_arrays import OnArrays
-from rankwise.evaluation.compare.process_memory import MemoryWatch
 from rankwise.evaluation.compare.rankers import Fitted, Learner, takes_lists
 from rankwise.evaluation.compare.select import combinations
-from rankwise.measures._base import Measure
+from rankwise.measures._base import Measure, Vector
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import mean_measure, mean_over_parts, parts_of
 
-Vector = NDArray[np.float64]
 INNER_FOLDS = 5
+_STATM = Path("/proc/self/statm")
+_EVERY = 0.01  # seconds between two looks at the size of the process
+
+
+class Growth:
+    """The largest size of the process since this object was made, above its size then."""
+
+    def __init__(self, size: int | None) -> None:
+        self._first = size
+        self._most = size
+
+    def see(self, size: int | None) -> None:
+        """Take note of the present size of the process."""
+        if size is not None and self._most is not None:
+            self._most = max(self._most, size)
+
+    @property
+    def bytes(self) -> int | None:
+        """The growth in bytes; None where the system does not say how large a process is."""
+        return None if self._first is None or self._most is None else self._most - self._first
+
+
+class MemoryWatch:
+    """A thread that looks at the size of the process a hundred times a second; shorter peaks are not seen.
+
+    Examples
+    --------
+    >>> with MemoryWatch() as watch, watch.growth() as growth:
+    ...     block = bytearray(1 << 24)
+    >>> growth.bytes is None or growth.bytes >= 0
+    True
+    """
+
+    def __init__(self) -> None:
+        self._running: list[Growth] = []
+        self._over = threading.Event()
+        # a daemon, so that it never keeps the process alive
+        self._thread = threading.Thread(target=self._look, name="rankwise-memory", daemon=True)
+
+    def __enter__(self) -> "MemoryWatch":
+        if resident() is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @contextmanager
+    def growth(self) -> Iterator[Growth]:
+        """Context manager: measure the growth during the block, that of anything else that runs meanwhile included."""
+        own = Growth(resident())
+        self._running.append(own)
+        try:
+            yield own
+        finally:
+            self._running.remove(own)
+            own.see(resident())
+
+    def _look(self) -> None:
+        """The loop of the thread."""
+        while not self._over.wait(_EVERY):
+            size = resident()
+            # a copy, because cells come and go in other threads
+            for growth in tuple(self._running):
+                growth.see(size)
+
+
+def resident() -> int | None:
+    """Bytes of this process that are in memory; None where the system does not say."""
+    try:
+        return int(_STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return None
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What one ranker did on one fold.
+    """The result of one ranker on one fold.
 
     Attributes
     ----------
-    ranker, fold : which, folds counted from 1
-    scores : one a document of the test part
-    settings : what was chosen from the grid, as plain values
-    settled : what the fit chose for itself: attributes that repeat the name of a parameter
-    validation : the measure by which settings were chosen, of those that were taken; None where nothing was chosen by
-        one
-    tried : settings that were tried
-    seconds : of learning, choosing and scoring
-    memory : bytes by which the process grew meanwhile, at its largest (cells side by side see each other's); None
-        where the system does not say
-    model : the fitted ranker, where it is kept
+    ranker : str
+        The name of the ranker.
+    fold : int
+        The fold, counted from 1.
+    scores : ndarray
+        One score per document of the test part.
+    settings : dict
+        What was selected from the grid, as plain values.
+    settled : dict
+        What the fit selected itself: attributes that repeat the name of a parameter.
+    validation : float or None
+        The measure used for model selection, of the settings that were selected; None where nothing was selected by
+        one.
+    tried : int
+        Settings that were tried.
+    seconds : float
+        Time of training, selection and scoring.
+    memory : int or None
+        Bytes by which the process grew meanwhile, at its largest (cells that run in parallel see each other's); None
+        where the system does not say.
+    model : object or None
+        The fitted ranker, where it is kept.
     """
 
     ranker: str
@@ -62,7 +153,7 @@ class Cell:
     model: Any = None
 
     def line(self) -> dict[str, Any]:
-        """Everything but scores and model, as plain values."""
+        """Everything but scores and model as plain values."""
         names = ("ranker", "fold", "settings", "settled", "validation", "tried", "seconds", "memory")
         return {name: getattr(self, name) for name in names}
 
@@ -77,16 +168,34 @@ def learn(
     jobs: int,
     watch: MemoryWatch,
 ) -> Cell:
-    """Fit, choose, and score the test part, which nothing before has seen.
+    """Fit, select, and score the test part, which nothing before has seen.
 
     Parameters
     ----------
-    measure : by which settings are chosen; None: the ranker's own
-    seed : of the folds that choose where there is no validation part
-    jobs : threads for the ranker itself
+    name : str
+        The name of the ranker.
+    number : int
+        The fold, counted from 1.
+    entry : Learner
+        The ranker and its grid.
+    part : FoldPart
+        The data of the fold.
+    measure : Measure or None
+        The measure used for model selection; None takes the ranker's own.
+    seed : int
+        Seed of the inner folds, which select where there is no validation part.
+    jobs : int
+        Threads for the ranker itself.
+    watch : MemoryWatch
+        Measures the memory.
+
+    Returns
+    -------
+    Cell
+        The result.
     """
     began = time.perf_counter()
-    with watch.growth() as growth, _told(name, number):
+    with watch.growth() as growth, _named_errors(name, number):
         model, setting, judged, tried = _chosen(entry, part, measure, seed, jobs)
         scores = checks.as_scores(model.predict(part.test), part.test.n_documents)
     return Cell(
@@ -104,9 +213,28 @@ def learn(
 
 
 def score(name: str, number: int, entry: Fitted, test: Queries, watch: MemoryWatch) -> Cell:
-    """The scores that a model which learned elsewhere gives the test part."""
+    """Score the test part with a model that was fitted elsewhere.
+
+    Parameters
+    ----------
+    name : str
+        The name of the model.
+    number : int
+        The fold, counted from 1.
+    entry : Fitted
+        The model.
+    test : Queries
+        The test part.
+    watch : MemoryWatch
+        Measures the memory.
+
+    Returns
+    -------
+    Cell
+        The result.
+    """
     began = time.perf_counter()
-    with watch.growth() as growth, _told(name, number):
+    with watch.growth() as growth, _named_errors(name, number):
         given = test if takes_lists(entry.model) else np.asarray(test.X)
         scores = checks.as_scores(entry.model.predict(given), test.n_documents)
     return Cell(name, number, scores, {}, {}, None, 0, time.perf_counter() - began, growth.bytes, entry.model)
@@ -118,8 +246,10 @@ Choice = tuple[Any, Mapping[str, Any], float | None, int]
 def _chosen(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, jobs: int) -> Choice:
     """(fitted model, setting, its measure, settings tried): the best on the validation part, the first of equals."""
     assert part.train is not None
+    # an empty grid has one setting, the ranker as it is
     settings = list(combinations(entry.grid))
     if part.validation is None:
+        # without a validation part, inner folds select and the winner is fitted on all training queries
         judged = _by_inner_folds(entry, settings, part.train, measure, seed, jobs) if len(settings) > 1 else None
         best = 0 if judged is None or np.isnan(judged).all() else int(np.nanargmax(judged))
         model = _fit(entry.fresh(settings[best], jobs), part.train, None)
@@ -137,9 +267,10 @@ def _chosen(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, 
 def _by_inner_folds(
     entry: Learner, settings: list[dict[str, Any]], train: Queries, measure: Measure | None, seed: int, jobs: int
 ) -> Vector | None:
-    """The mean measure of every setting over lists that were held out in turn; None for a single list."""
+    """The mean measure of every setting over queries that were held out in turn; None for a single query."""
     found = []
     for held in parts_of(train, INNER_FOLDS, seed):
+        # settings are compared on the same inner folds
         others = train[np.setdiff1d(np.arange(len(train)), held)]
         models = (_fit(entry.fresh(setting, jobs), others, None) for setting in settings)
         found.append([_measured(model, train[held], measure, jobs) for model in models])
@@ -147,6 +278,7 @@ def _by_inner_folds(
 
 
 def _fit(model: Any, train: Queries, validation: Queries | None) -> Any:
+    """Fit a model, with the validation part where it takes one."""
     if validation is not None and getattr(model, "takes_validation", False):
         fitted = model.fit(train, validation=validation)
     else:
@@ -155,27 +287,29 @@ def _fit(model: Any, train: Queries, validation: Queries | None) -> Any:
 
 
 def _measured(model: Any, queries: Queries, measure: Measure | None, jobs: int) -> float:
+    """The mean measure of a fitted model."""
     scores = checks.as_scores(model.predict(queries), queries.n_documents)
     return mean_measure(queries, scores, model._measure() if measure is None else measure, jobs)
 
 
 @contextmanager
-def _told(name: str, number: int) -> Iterator[None]:
-    """What goes wrong is told with the ranker and the fold."""
+def _named_errors(name: str, number: int) -> Iterator[None]:
+    """Name the ranker and the fold in the message of any error."""
     try:
         yield
     except Exception as error:
+        # one line, since messages of foreign packages may have many
         about = (str(error).splitlines() or [type(error).__name__])[0]
         raise RankwiseError(f"{name} on fold {number}: {about}") from error
 
 
 def _settled(model: Any) -> dict[str, Any]:
-    """What a fit settled on: the numbers and texts whose name is a parameter's with an underscore."""
+    """What a fit selected itself: numbers and texts whose name is that of a parameter with an underscore."""
     names = model.get_params(deep=False) if isinstance(model, Ranker) else ()
     found = {name: getattr(model, f"{name}_", None) for name in names}
     values = {name: value.item() if isinstance(value, np.generic) else value for name, value in found.items()}
     known = {name: value for name, value in values.items() if isinstance(value, (int, float, str))}
-    return {name: plain(value, name) for name, value in known.items() if value == value}  # NaN: played no part
+    return {name: plain(value, name) for name, value in known.items() if value == value}  # NaN: not used
 
 
 def _as_json(setting: Mapping[str, Any]) -> dict[str, Any]:

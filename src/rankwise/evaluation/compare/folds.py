@@ -1,4 +1,8 @@
-"""The parts that a comparison learns on, chooses on and tests on, and the scores that others gave for them."""
+"""The parts that a comparison trains on, selects on and tests on.
+
+:func:`divide` makes folds from queries, from folds of the caller or from files, and checks that no query is in two
+parts of a fold or tested twice. :class:`FoldParts` also assigns scores from elsewhere to the test parts.
+"""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -12,20 +16,31 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError
 from rankwise.data import checks
+from rankwise.data.anyfile import read_any
 from rankwise.data.checks import is_whole
 from rankwise.data.fingerprints import Seen, seen_before
 from rankwise.data.folds import kfold, read_folds, split
 from rankwise.data.queries import Queries
 from rankwise.evaluation.files import read_scores
+from rankwise.measures._base import Vector
 
-Vector = NDArray[np.float64]
 USUAL_FOLDS = 5
 _PARTS = ("train", "validation", "test")
 
 
 @dataclass(frozen=True)
 class FoldPart:
-    """One fold; without a validation part settings are chosen by folds of the training part."""
+    """One fold; without a validation part, settings are selected by folds of the training part.
+
+    Attributes
+    ----------
+    train : Queries or None
+        The training part; None where nothing has to be trained.
+    validation : Queries or None
+        The validation part.
+    test : Queries
+        The test part.
+    """
 
     train: Queries | None
     validation: Queries | None
@@ -34,12 +49,16 @@ class FoldPart:
 
 @dataclass(frozen=True)
 class FoldParts:
-    """All folds.
+    """All folds of a comparison.
 
     Attributes
     ----------
-    folds : in order
-    whole, rows : where one set of lists was divided, that set, and for every fold the rows of its test part in it
+    folds : tuple of FoldPart
+        The folds, in order.
+    whole : Queries or None
+        The queries that were divided, where one set was divided.
+    rows : tuple of ndarray
+        For every fold the rows of its test part in ``whole``.
     """
 
     folds: tuple[FoldPart, ...]
@@ -48,12 +67,25 @@ class FoldParts:
 
     @cached_property
     def tested(self) -> Queries:
-        """The test lists of all folds, one after the other."""
+        """The test queries of all folds, one after the other."""
         tests = [fold.test for fold in self.folds]
         return tests[0] if len(tests) == 1 else Queries.concat(tests)
 
     def scores_of(self, name: str, given: Any) -> list[Vector]:
-        """Scores that came from elsewhere, for the test part of every fold."""
+        """Assign scores from elsewhere to the test part of every fold.
+
+        Parameters
+        ----------
+        name : str
+            The name of the scores, for messages.
+        given : object
+            An array, a file, or one of these for each fold.
+
+        Returns
+        -------
+        list of ndarray
+            One array of scores for each fold.
+        """
         if self.whole is not None:
             values = self._for(name, given, self.whole, "the data")
             return [values[rows] for rows in self.rows]
@@ -61,36 +93,58 @@ class FoldParts:
         if _is_one_a_fold(given, len(tests)):
             pairs = enumerate(zip(given, tests, strict=True), start=1)
             return [self._for(name, one, test, f"the test part of fold {number}") for number, (one, test) in pairs]
+        # scores of all test parts in one array, in the order of the folds
         together = self._for(name, given, self.tested, "the test parts of all folds together")
         return np.split(together, np.cumsum([test.n_documents for test in tests])[:-1])
 
     def refuse_seen(self, name: str, model: Any) -> None:
-        """A model is not tested on lists that it learned from or chose by, as far as it remembers them."""
+        """Raise an error where a model was trained or selected on test queries, as far as it remembers them."""
         seen = getattr(model, "seen_", None)
         if not isinstance(seen, Seen):
             return
         tested = self.tested
+        # a model remembers fingerprints of the queries of its fit, not the queries
         known = np.flatnonzero(seen_before(tested, seen.training) | seen_before(tested, seen.validation))
         if len(known):
             raise DataError(
-                f"{name!r} learned from {len(known):,} of the {len(tested):,} test lists, such as query "
-                f"{tested.names()[known[0]]!r}: leave them out, or give a ranker that is not fitted, to learn it here"
+                f"{name!r} learned from {len(known):,} of the {len(tested):,} test queries, such as query "
+                f"{tested.names()[known[0]]!r}: leave them out, or give a ranker that is not fitted"
             )
 
     @staticmethod
     def _for(name: str, given: Any, queries: Queries, what: str) -> Vector:
+        """Scores for these queries, from an array or a file."""
         if isinstance(given, (str, os.PathLike)):
             return read_scores(given, queries)
         if np.shape(given) != (queries.n_documents,) and np.shape(given) != (queries.n_documents, 1):
             raise DataError(
-                f"the scores of {name!r} have shape {np.shape(given)}: expected one a document of {what}, "
+                f"the scores of {name!r} have shape {np.shape(given)}: expected one per document of {what}, "
                 f"which has {queries.n_documents:,}"
             )
         return checks.as_scores(given, queries.n_documents)
 
 
 def divide(data: Any, folds: int | None, learning: bool, random_state: int, options: dict[str, Any]) -> FoldParts:
-    """Folds from whatever the caller has: `Queries`, folds, or the path of a file or of a folder of folds."""
+    """Make folds from whatever the caller gave.
+
+    Parameters
+    ----------
+    data : Queries, sequence of folds, str or path-like
+        Queries, folds, or the path of a file or of a folder of folds.
+    folds : int or None
+        The number of folds of queries.
+    learning : bool
+        Whether some ranker has to be trained.
+    random_state : int
+        Seed of the division.
+    options : dict
+        Options for reading files.
+
+    Returns
+    -------
+    FoldParts
+        The folds.
+    """
     if isinstance(data, (str, os.PathLike)):
         data = _read(Path(data), options)
     if isinstance(data, Queries):
@@ -102,26 +156,27 @@ def divide(data: Any, folds: int | None, learning: bool, random_state: int, opti
         raise DataError(f"data is Queries, folds, a file or a folder of folds: found {type(data).__name__}")
     parts = tuple(_part(fold, number) for number, fold in enumerate(data, start=1))
     if not parts:
-        raise DataError("a comparison needs a fold at least: found none")
+        raise DataError("a comparison needs at least one fold: found none")
     _refuse_shared(parts)
     return FoldParts(parts)
 
 
 def _read(path: Path, options: dict[str, Any]) -> Any:
+    """Read a file of queries, or a folder of folds."""
     if path.is_dir():
         known = {name: value for name, value in options.items() if name not in ("qid", "label")}
         return read_folds(path, **known)
-    from rankwise.data.anyfile import read_any
-
     return read_any(path, **options)
 
 
 def _divided(data: Queries, folds: int | None, learning: bool, random_state: int) -> FoldParts:
+    """Divide one set of queries, and keep track of the rows of the test parts."""
+    # models that only score need no division: all queries are tested
     if folds is None and not learning:
         return FoldParts((FoldPart(None, None, data),), data, (np.arange(data.n_documents),))
-    numbered = Queries._trusted(
-        np.arange(data.n_documents, dtype=np.float64)[:, None], None, data.start, data.scattered_rows
-    )
+    # the same division of the row numbers tells which rows a test part holds
+    places_of = np.arange(data.n_documents, dtype=np.float64)[:, None]
+    numbered = Queries._trusted(places_of, None, data.start, data.scattered_rows)
     if folds == 1:
         made = [split(data, random_state=random_state)]
         places = [split(numbered, random_state=random_state)[2]]
@@ -136,7 +191,7 @@ def _divided(data: Queries, folds: int | None, learning: bool, random_state: int
 
 
 def _part(fold: Any, number: int) -> FoldPart:
-    """A fold, or a pair (train, test)."""
+    """A fold from (train, validation, test) or (train, test), checked."""
     parts = tuple(fold) if isinstance(fold, Iterable) and not isinstance(fold, Queries) else ()
     if len(parts) == 2:
         parts = (parts[0], None, parts[1])
@@ -144,6 +199,7 @@ def _part(fold: Any, number: int) -> FoldPart:
     if not wanted or not isinstance(parts[1], (Queries, type(None))):
         raise DataError(f"fold {number} is not (train, validation, test) or (train, test), each of them Queries")
     train, validation, test = parts
+    # an empty validation part is the same as none
     if validation is not None and not len(validation):
         validation = None
     for name, part in zip(_PARTS, (train, validation, test), strict=True):
@@ -151,7 +207,7 @@ def _part(fold: Any, number: int) -> FoldPart:
             continue
         part.labels()
         if not len(part):
-            raise DataError(f"fold {number} has no list in its {name} part")
+            raise DataError(f"fold {number} has no query in its {name} part")
         if part.n_features != test.n_features:
             raise DataError(
                 f"fold {number} has {part.n_features} features in its {name} part and {test.n_features} where it tests"
@@ -160,7 +216,7 @@ def _part(fold: Any, number: int) -> FoldPart:
 
 
 def _refuse_shared(parts: Sequence[FoldPart]) -> None:
-    """No list is in two parts of a fold, and none is tested twice: results would look surer than they are."""
+    """Raise an error where a query is in two parts of a fold or tested twice, which would bias the results."""
     tested: dict[Any, int] = {}
     for number, part in enumerate(parts, start=1):
         seen: dict[Any, str] = {}

@@ -1,7 +1,8 @@
-"""What a finished cell depends on, as text and as a digest: content of the data, class and parameters, seed, code.
+"""Keys of finished cells: digests of everything that a cell depends on.
 
-Two cells with the same key are the same computation. Whatever cannot be described exactly is refused rather than
-guessed, so that a changed input is never answered from an old run.
+Two cells with the same key are the same computation. A key covers the content of the data, class and parameters of the
+ranker, seed, versions and code. A value that cannot be described exactly raises an error, so a changed input never
+finds the result of an old run.
 """
 
 import hashlib
@@ -31,23 +32,25 @@ _HASHED = 1 << 24  # bytes of a matrix that are hashed together
 
 
 def digest_of(*parts: bytes) -> str:
-    """32 hexadecimal digits that no other bytes have."""
+    """A digest of some bytes, as 32 hexadecimal digits."""
     digest = hashlib.blake2b(digest_size=16)
     for part in parts:
+        # with its length, so that ("ab", "c") and ("a", "bc") differ
         digest.update(len(part).to_bytes(8, "little") + part)
     return digest.hexdigest()
 
 
 def key_of(facts: Mapping[str, Any]) -> str:
-    """The digest of plain facts, whatever the order in which they were put together."""
+    """The digest of plain facts, whatever their order."""
     return digest_of(json.dumps(facts, sort_keys=True).encode())
 
 
 def fingerprint(queries: Queries | None) -> str | None:
-    """The digest of everything in judged lists that a ranker or a measure could look at."""
+    """The digest of everything in judged queries that a ranker or a measure could look at."""
     if queries is None:
         return None
     digest = hashlib.blake2b(f"{queries.X.dtype} {queries.X.shape}".encode(), digest_size=16)
+    # in blocks, because X may be mapped from a file larger than memory
     step = max(1, _HASHED // max(1, queries.X.itemsize * queries.n_features))
     for first in range(0, queries.n_documents, step):
         digest.update(np.ascontiguousarray(queries.X[first : first + step]).data.cast("B") if queries.X.size else b"")
@@ -59,9 +62,21 @@ def fingerprint(queries: Queries | None) -> str | None:
 
 
 def described(ranker: Any) -> dict[str, Any]:
-    """The class of a ranker, its code's version, and its parameters, as plain values."""
+    """The class of a ranker and its parameters as plain values.
+
+    Parameters
+    ----------
+    ranker : object
+        The ranker.
+
+    Returns
+    -------
+    dict
+        ``class`` and ``parameters``, without those that change no bit of the result.
+    """
     kind = type(ranker)
     parameters = ranker.get_params(deep=False) if hasattr(ranker, "get_params") else vars(ranker)
+    # other packages may well compute other bits with other threads
     left_out = _HARMLESS if isinstance(ranker, Ranker) else ()
     return {
         "class": f"{kind.__module__}.{kind.__qualname__}",
@@ -70,7 +85,7 @@ def described(ranker: Any) -> dict[str, Any]:
 
 
 def code_of(ranker: Any) -> str:
-    """The version of the package that a ranker's class comes from, or the digest of the file that it stands in."""
+    """The version of the package that the class of a ranker comes from, or a digest of its source."""
     kind = type(ranker)
     package = kind.__module__.partition(".")[0]
     if package == "rankwise":
@@ -90,12 +105,13 @@ def code_of(ranker: Any) -> str:
 
 
 def versions() -> dict[str, str]:
-    """The versions of everything whose change could change a bit."""
+    """The versions of all packages whose change could change a bit of the result."""
     return dict(_versions())
 
 
 @cache
 def _versions() -> dict[str, str]:
+    """The versions, looked up once."""
     found = {"rankwise": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     for package in ("numpy", "scipy", "numba", "piqp", "scikit-learn", "lightgbm"):
         try:
@@ -106,7 +122,25 @@ def _versions() -> dict[str, str]:
 
 
 def plain(value: Any, name: str) -> Any:
-    """A parameter as JSON that no other value has."""
+    """Describe a parameter as JSON that no other value has.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+    name : str
+        The name of the parameter, for messages.
+
+    Returns
+    -------
+    object
+        Plain values.
+
+    Raises
+    ------
+    RankwiseError
+        If the value cannot be described exactly.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -129,24 +163,28 @@ def plain(value: Any, name: str) -> Any:
         return {"object": type(value).__qualname__, "content": digest_of(pickle.dumps(value))}
     except Exception as error:  # whatever refuses to be written down
         raise RankwiseError(
-            f"the parameter {name}={value!r:.60} cannot be told apart from another one, so this run could not be "
-            "continued later: leave out resume="
+            f"the parameter {name}={value!r:.60} cannot be described exactly, so this run could not be "
+            "resumed later: leave out resume="
         ) from error
 
 
 def _looks_fitted(value: Any) -> bool:
+    """Whether an object has attributes that end in an underscore."""
     return any(name.endswith("_") and not name.startswith("_") for name in vars(value))
 
 
 def _code(function: Any) -> bytes:
+    """The bytes that decide what a function does."""
     code = function.__code__
+    # nested code objects have addresses in their repr; plain constants do not
     constants = [constant for constant in code.co_consts if isinstance(constant, (str, int, float, tuple, type(None)))]
     return bytes(code.co_code) + repr((constants, code.co_names, getattr(function, "__defaults__", None))).encode()
 
 
 @cache
 def _own_sources() -> str:
-    """The digest of rankwise's own sources: an edited copy is another version, whatever it calls itself."""
-    package = Path(__file__).parents[1]
+    """The digest of rankwise's own sources: an edited copy is another version, whatever its number."""
+    package = Path(__file__).parents[2]
+    # sorted, because file systems list files in any order
     files = sorted(package.rglob("*.py"))
     return digest_of(*(part for file in files for part in (str(file.relative_to(package)).encode(), file.read_bytes())))

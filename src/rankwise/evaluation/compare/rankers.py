@@ -1,4 +1,8 @@
-"""What may take part in a comparison: rankers that learn, models that were fitted before, and scores from anywhere."""
+"""What takes part in a comparison: rankers to train, models that were fitted before, and scores from elsewhere.
+
+:func:`as_entries` turns whatever the caller gave into one of three kinds, :class:`Learner`, :class:`Fitted` and
+:class:`Given`, under a name.
+"""
 
 import os
 import sys
@@ -12,8 +16,8 @@ from sklearn.base import BaseEstimator, clone
 from rankwise._errors import DataError, MissingExtraError, RankwiseError
 from rankwise._extras import require
 from rankwise.data.anyfile import kind_of
+from rankwise.evaluation.compare.foreign import OnArrays, takes
 from rankwise.evaluation.compare.grids import Grid, grid_for, ranker_called
-from rankwise.evaluation.compare.on_arrays import OnArrays, takes
 from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
 
@@ -22,24 +26,46 @@ LIGHTGBM = "lightgbm"
 
 @dataclass(frozen=True)
 class Learner:
-    """A ranker that is cloned and fitted on every fold, with the settings of ``grid`` to choose from."""
+    """A ranker that is cloned and fitted on every fold, with a grid of settings.
+
+    Attributes
+    ----------
+    ranker : object
+        The ranker; foreign objects are wrapped in :class:`OnArrays`.
+    grid : dict of str to sequence
+        The values to try, by parameter.
+    """
 
     ranker: Any
     grid: Grid = field(default_factory=dict)
 
     @property
     def model(self) -> Any:
-        """What the caller knows: the object itself, without the door around it."""
+        """The caller's own object, without the adapter around it."""
         return self.ranker.model if isinstance(self.ranker, OnArrays) else self.ranker
 
     def fresh(self, setting: Mapping[str, Any], inner_jobs: int) -> Any:
-        """A copy that has learned nothing, with this setting and so many threads of its own."""
+        """Make an unfitted copy.
+
+        Parameters
+        ----------
+        setting : dict
+            Parameters to set.
+        inner_jobs : int
+            Threads of the copy, where the caller has not set them.
+
+        Returns
+        -------
+        object
+            The copy.
+        """
         copy = clone(self.ranker, safe=False)
         target = copy.model if isinstance(copy, OnArrays) else copy
         if setting:
             target.set_params(**setting)
         if isinstance(copy, Ranker):
             known = copy.get_params(deep=False)
+            # cells already run in parallel: more threads than cores would only wait
             if "n_jobs" in known and known["n_jobs"] is None:
                 copy.set_params(n_jobs=inner_jobs)
             if "verbose" in known:
@@ -49,14 +75,14 @@ class Learner:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A model that learned elsewhere: it only scores the test parts."""
+    """A model that was fitted elsewhere: it only scores the test parts."""
 
     model: Any
 
 
 @dataclass(frozen=True)
 class Given:
-    """Scores of the documents of the data: an array, a file, or one of them a fold."""
+    """Scores of the documents of the data."""
 
     scores: Any
 
@@ -67,10 +93,27 @@ Entry = Learner | Fitted | Given
 def as_entries(
     rankers: Any, measure: str | Measure, grids: Mapping[str, Grid] | None, random_state: int
 ) -> dict[str, Entry]:
-    """Name -> what it stands for; names that clash and things that are no ranker are refused in a sentence."""
+    """Turn the rankers of the caller into entries; clashing names and objects that are no ranker raise an error.
+
+    Parameters
+    ----------
+    rankers : dict, list or single ranker
+        What the caller gave.
+    measure : str or Measure
+        The measure that rankers given by name are trained for.
+    grids : dict of str to dict, or None
+        Grids of the caller.
+    random_state : int
+        Seed for objects whose own seed is None.
+
+    Returns
+    -------
+    dict of str to Learner, Fitted or Given
+        The entries by name.
+    """
     named = _named(rankers)
     if not named:
-        raise RankwiseError("a comparison needs one ranker at least: found none")
+        raise RankwiseError("a comparison needs at least one ranker: found none")
     if grids is not None and not isinstance(grids, Mapping):
         raise RankwiseError(f"grids are given by the name of the ranker: found {type(grids).__name__}")
     unknown = [name for name in grids or {} if name not in named]
@@ -80,7 +123,7 @@ def as_entries(
 
 
 def _present(named: Mapping[str, Any]) -> dict[str, Any]:
-    """Without LightGBM where it is not installed, which is told in a line; refused where nothing would be left."""
+    """Leave out LightGBM where it is not installed, with a message; raise an error where nothing would be left."""
     wanted = [name for name, value in named.items() if isinstance(value, str) and value.lower() == LIGHTGBM]
     if not wanted:
         return dict(named)
@@ -95,11 +138,13 @@ def _present(named: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named(rankers: Any) -> dict[str, Any]:
+    """The rankers by name; a list is named by class or file."""
     if isinstance(rankers, Mapping):
         odd = [name for name in rankers if not isinstance(name, str)]
         if odd:
             raise RankwiseError(f"rankers are named by texts: found {odd[0]!r}")
         return dict(rankers)
+    # a single ranker is a list of one
     if isinstance(rankers, (str, os.PathLike, np.ndarray)) or not isinstance(rankers, Sequence):
         rankers = [rankers]
     found: dict[str, Any] = {}
@@ -117,12 +162,14 @@ def _named(rankers: Any) -> dict[str, Any]:
 
 
 def _entry(name: str, value: Any, measure: str | Measure, grids: Mapping[str, Grid], random_state: int) -> Entry:
+    """One entry, from an object, a name or a file."""
     if isinstance(value, (str, os.PathLike)):
         value = _opened(value, measure, random_state)
     if isinstance(value, (str, os.PathLike)) or not hasattr(value, "predict"):
         entry: Entry = Given(_refuse_no_scores(name, value))
     elif isinstance(value, type):
         raise RankwiseError(f"{name!r} is the class {value.__name__}: give an object of it, {value.__name__}(...)")
+    # a fitted model is never trained again: it may have cost days
     elif not hasattr(value, "fit") or _is_fitted(value):
         entry = Fitted(value)
     else:
@@ -136,7 +183,7 @@ def _opened(value: str | os.PathLike[str], measure: str | Measure, random_state:
     """The ranker of that name, the model in that file, or the path itself where it is a file of scores."""
     text = os.fspath(value)
     if text.lower() == LIGHTGBM:
-        from rankwise.evaluation.compare.lambdarank import LambdaRank
+        from rankwise.evaluation.compare.foreign import LambdaRank
 
         return LambdaRank(measure, random_state=random_state)
     if not os.path.isfile(text):
@@ -153,9 +200,8 @@ def _opened(value: str | os.PathLike[str], measure: str | Measure, random_state:
 
 
 def _refuse_no_scores(name: str, value: Any) -> Any:
-    if isinstance(value, (str, os.PathLike, np.ndarray)) or hasattr(value, "__array__"):
-        return value
-    if isinstance(value, Sequence):
+    """Raise an error for anything that cannot be scores."""
+    if isinstance(value, (os.PathLike, Sequence)) or hasattr(value, "__array__"):
         return value
     raise RankwiseError(
         f"{name!r} is {type(value).__name__}: a ranker has fit and predict, a model has predict, and scores are an "
@@ -164,16 +210,19 @@ def _refuse_no_scores(name: str, value: Any) -> Any:
 
 
 def _is_fitted(model: Any) -> bool:
+    """Whether a model is fitted, in the ways in which common packages say so."""
     if isinstance(model, Ranker):
         return hasattr(model, "n_features_in_")
     if hasattr(model, "__sklearn_is_fitted__"):
         return bool(model.__sklearn_is_fitted__())
     if hasattr(model, "is_fitted") and callable(model.is_fitted):  # CatBoost's way
         return bool(model.is_fitted())
+    # scikit-learn's convention: what a fit learned ends in an underscore
     return any(name.endswith("_") and not name.startswith("_") for name in getattr(model, "__dict__", {}))
 
 
 def _learner(name: str, model: Any, grid: Grid | None, random_state: int) -> Learner:
+    """An entry that is trained, with its grid checked and unset seeds set."""
     known = model.get_params() if hasattr(model, "get_params") else {}
     chosen = grid_for(model) if grid is None else grid
     for parameter, values in chosen.items():
@@ -186,6 +235,7 @@ def _learner(name: str, model: Any, grid: Grid | None, random_state: int) -> Lea
             raise RankwiseError(
                 f"the grid of {name!r} gives {parameter!r} the values {values!r:.40}: expected a list of one or more"
             )
+    # foreign objects without a seed would give other results at every run
     if isinstance(model, BaseEstimator) or known:
         unseeded = [parameter for parameter, value in known.items() if value is None and _is_seed(parameter)]
         model = clone(model, safe=False)
@@ -195,9 +245,10 @@ def _learner(name: str, model: Any, grid: Grid | None, random_state: int) -> Lea
 
 
 def takes_lists(model: Any) -> bool:
-    """Whether ``predict`` is given judged lists, as our rankers' is, or the features alone."""
+    """Whether ``predict`` takes queries, as our rankers do, or the features alone."""
     return isinstance(model, Ranker) or (hasattr(model, "fit") and not takes(model.fit, "y"))
 
 
 def _is_seed(parameter: str) -> bool:
+    """Whether a parameter, also a nested one, is a ``random_state``."""
     return parameter.rpartition("__")[2] == "random_state"

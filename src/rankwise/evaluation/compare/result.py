@@ -1,4 +1,4 @@
-"""What `compare` returns: every number with its uncertainty, how it came about, and what it cost."""
+""":class:`Comparison`, what :func:`rankwise.compare` returns: every number with its uncertainty, origin and cost."""
 
 import json
 import math
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._atomic_write import writing
+from rankwise._figures import COLOURS, FAINT, PAPER, house_style, new_figure
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
 from rankwise.evaluation.compare.cells import Cell
@@ -21,34 +22,38 @@ from rankwise.measures._base import Measure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from rankwise._figures import COLOURS, FAINT, PAPER, house_style, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BETTER, WORSE, EQUAL, BASE = "+", "-", "=", "base"
+_INCHES_A_LINE, _INCHES_AROUND, _INCHES_A_PANEL, _MOST_INCHES = 0.24, 0.9, 3.4, 20.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Rankers side by side on the same test lists, each of which no ranker saw before it was scored once.
+    """Rankers side by side on the same test queries, none of which a ranker saw before it was scored once.
 
     Attributes
     ----------
-    queries : the test lists of all folds, one after the other
-    scores : ranker -> one score a document of ``queries``
-    results : ranker -> :class:`Evaluation` over ``queries``
-    tests : a row for every measure and ranker: difference to the baseline, its interval, p, p corrected for their
-        number, wins, losses and ties in queries; see :func:`significance`
-    cells : one for every ranker and fold: settings, scores, seconds, memory, and the fitted model
-    baseline : the ranker that all others are tested against
-    level : the confidence of intervals, and 1 - level that of the marks
-    about : the configuration as plain values: versions, seed, data, rankers, conventions
-    first : the parts of the first fold, for what looks at training lists too: certificates, the diagnosis of the data
-    folds : what `compare` was told about dividing the data; None: nothing
+    queries : Queries
+        The test queries of all folds, one after the other.
+    scores : dict of str to ndarray
+        For each ranker one score per document of ``queries``.
+    results : dict of str to Evaluation
+        For each ranker its evaluation over ``queries``.
+    tests : Table
+        A row for every measure and ranker: difference to the baseline, its interval, p, p corrected for the number of
+        tests, wins, losses and ties in queries; see :func:`significance`.
+    cells : tuple of Cell
+        One for every ranker and fold: settings, scores, seconds, memory, and the fitted model.
+    baseline : str
+        The ranker that all others are tested against.
+    level : float
+        The confidence level of the intervals; 1 - level is the level of the tests.
+    about : dict
+        The configuration as plain values: versions, seed, data, rankers, conventions.
+    first : FoldPart
+        The parts of the first fold, for analyses that need training queries: certificates, the diagnosis of the data.
+    folds : int or None
+        The argument ``folds`` of :func:`compare`.
     """
 
     queries: Queries
@@ -64,7 +69,7 @@ class Comparison:
 
     @property
     def rankers(self) -> list[str]:
-        """The names, as they were given."""
+        """The names, in the order in which they were given."""
         return list(self.results)
 
     @property
@@ -74,26 +79,34 @@ class Comparison:
 
     @property
     def means(self) -> dict[str, dict[str, float]]:
-        """Ranker -> measure -> mean over the test lists of all folds."""
+        """For each ranker and measure the mean over the test queries of all folds."""
         return {name: dict(result.mean) for name, result in self.results.items()}
 
     @cached_property
     def intervals(self) -> dict[str, dict[str, tuple[float, float]]]:
-        """Ranker -> measure -> confidence interval of the mean."""
+        """For each ranker and measure the confidence interval of the mean."""
         return {name: dict(result.interval(self.level)) for name, result in self.results.items()}
 
     @property
     def models(self) -> dict[str, list[Any]]:
-        """Ranker -> the fitted model of every fold, None where none is kept."""
+        """For each ranker the fitted model of every fold; None where none is kept."""
         return {name: [cell.model for cell in self.cells if cell.ranker == name] for name in self.rankers}
 
-    # ------------------------------------------------------------------------------------------- tables
-
     def table(self, measure: str | Measure | None = None) -> Table:
-        """The league table, best first by the first measure, or by ``measure`` and with more about it.
+        """The table of results, best first by the first measure, or by ``measure`` and with more details about it.
 
-        Behind an interval, and in the column ``mark``, stands whether a ranker differs from the baseline after
+        A mark behind an interval, and in the column ``mark``, says whether a ranker differs from the baseline after
         correction: ``+`` better, ``-`` worse, ``=`` not shown to differ.
+
+        Parameters
+        ----------
+        measure : str or Measure, default=None
+            The measure to sort by and to show in detail; None shows all measures.
+
+        Returns
+        -------
+        Table
+            One row per ranker.
         """
         if measure is not None:
             return self._league(self.results[self.baseline].title_of(measure))
@@ -106,6 +119,7 @@ class Comparison:
         return Table(columns)
 
     def _league(self, title: str) -> Table:
+        """The detailed table of one measure."""
         order = self._order(title)
         rows = {row["ranker"]: row for row in self.tests if row["measure"] == title}
         empty = dict.fromkeys(self.tests.columns, math.nan)
@@ -126,39 +140,61 @@ class Comparison:
         )
 
     def per_query(self, measure: str | Measure | None = None) -> Table:
-        """One row a query: its fold, and the value of every ranker (NaN where it does not count)."""
+        """The values of one measure per query.
+
+        Parameters
+        ----------
+        measure : str or Measure, default=None
+            The measure; None takes the first.
+
+        Returns
+        -------
+        Table
+            One row per query: its id, its fold, and the value of every ranker (NaN where it does not count).
+        """
         title = self.titles[0] if measure is None else self.results[self.baseline].title_of(measure)
         values = {name: result[title] for name, result in self.results.items()}
         return Table({"qid": self.queries.names(), "fold": self.fold_of_query, **values})
 
     @cached_property
     def per_fold(self) -> Table:
-        """One row a ranker and fold: the mean of every measure there, seconds, and growth of memory in bytes."""
+        """One row per ranker and fold: the mean of every measure there, seconds, and growth of memory in bytes."""
         rows = []
         for cell in self.cells:
             means = self.on_fold(self.results[cell.ranker], cell.fold).mean
-            cost = {"seconds": cell.seconds, "memory": cell.memory}
-            rows.append({"ranker": cell.ranker, "fold": cell.fold, **means, **cost})
-        return Table({name: [row[name] for row in rows] for name in rows[0]})
+            rows.append((cell.ranker, cell.fold, *means.values(), cell.seconds, cell.memory))
+        return Table.of_rows(("ranker", "fold", *self.titles, "seconds", "memory"), rows)
 
     @property
     def chosen(self) -> Table:
-        """One row a ranker and fold: the settings taken, what the fit settled on, its measure, settings tried."""
-        lines = [cell.line() for cell in self.cells]
+        """One row per ranker and fold: settings selected from the grid, settings that the fit selected, measure,
+        settings tried.
+        """
         names = ("ranker", "fold", "settings", "settled", "validation", "tried")
-        return Table({name: [line[name] for line in lines] for name in names})
+        return Table.of_rows(names, ([getattr(cell, name) for name in names] for cell in self.cells))
 
     def mark(self, ranker: str, measure: str | Measure) -> str:
-        """Whether a ranker differs from the baseline: "+", "-", "=", "base" for the baseline itself."""
+        """Whether a ranker differs from the baseline.
+
+        Parameters
+        ----------
+        ranker : str
+            The name of the ranker.
+        measure : str or Measure
+            The measure.
+
+        Returns
+        -------
+        str
+            "+" better, "-" worse, "=" not shown to differ, "base" for the baseline itself.
+        """
         if ranker == self.baseline:
             return BASE
         title = self.results[self.baseline].title_of(measure)
         row = next(row for row in self.tests if row["measure"] == title and row["ranker"] == ranker)
-        if not row["p_corrected"] <= 1 - self.level:  # NaN: nothing to tell
+        if not row["p_corrected"] <= 1 - self.level:  # NaN: nothing to compare
             return EQUAL
         return BETTER if row["difference"] > 0 else WORSE
-
-    # ------------------------------------------------------------------------------------------- folds
 
     @cached_property
     def fold_of_query(self) -> NDArray[np.int64]:
@@ -167,7 +203,20 @@ class Comparison:
         return np.repeat(np.arange(1, len(bounds)), np.diff(bounds))
 
     def on_fold(self, result: Evaluation, fold: int) -> Evaluation:
-        """The same evaluation on the test part of one fold alone."""
+        """Restrict an evaluation to the test part of one fold.
+
+        Parameters
+        ----------
+        result : Evaluation
+            One of ``results``.
+        fold : int
+            The fold, counted from 1.
+
+        Returns
+        -------
+        Evaluation
+            The evaluation on that part.
+        """
         here = slice(*self._bounds()[fold - 1 : fold + 1])
         weight = None if result.weight is None else result.weight[here]
         return replace(
@@ -176,14 +225,19 @@ class Comparison:
             empty=result.empty[:, here],
             qid=result.qid[here],
             weight=weight,
+            # ties of one fold are not needed, and the scores would have to be cut
             lists=None,
         )
 
-    # ------------------------------------------------------------------------------------------- elsewhere
-
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the scores as plain values; the same at every run but for the seconds and the memory."""
-        folds = [number for number, _ in enumerate(self._bounds()[1:], start=1)]
+        """Convert everything but the scores to plain values, which repeat at every run but for seconds and memory.
+
+        Returns
+        -------
+        dict
+            The configuration, results, tests, cells and values per query.
+        """
+        folds = range(1, len(self._bounds()))
         results = {}
         for name, result in self.results.items():
             measures = result.to_dict(self.level)["measures"]
@@ -208,7 +262,18 @@ class Comparison:
         }
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """:meth:`to_dict` as text, and in a file where ``path`` names one."""
+        """:meth:`to_dict` as JSON.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            A file to write the text to as well.
+
+        Returns
+        -------
+        str
+            The text.
+        """
         text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
         if path is not None:
             with writing(path) as part:
@@ -216,10 +281,43 @@ class Comparison:
         return text
 
     def plot(self, measure: str | Measure | None = None) -> "Figure":
-        """Means with their intervals, one panel a measure or one measure alone; needs the extra ``plot``."""
+        """Draw means with their intervals; needs the extra ``plot``.
+
+        A full dot differs from the baseline after correction, a hollow one was not shown to.
+
+        Parameters
+        ----------
+        measure : str or Measure, default=None
+            The measure to draw; None draws one panel per measure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, best ranker on top, with the mean of the baseline as a line.
+        """
 
         titles = self.titles if measure is None else (self.results[self.baseline].title_of(measure),)
-        return league_figure(self, titles)
+        order = self._order(titles[0])[::-1]
+        height = min(_MOST_INCHES, _INCHES_AROUND + _INCHES_A_LINE * len(order))
+        figure = new_figure(min(_MOST_INCHES, 1.6 + _INCHES_A_PANEL * len(titles)), height)
+        with house_style():
+            panels = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
+            for axes, title, colour in zip(panels, titles, COLOURS * len(titles), strict=False):
+                base = self.means[self.baseline][title]
+                axes.axvline(base, color=FAINT, linewidth=0.8, linestyle=(0, (3, 2)))
+                for place, name in enumerate(order):
+                    mean, (low, high) = self.means[name][title], self.intervals[name][title]
+                    axes.plot([low, high], [place, place], color=colour, linewidth=1.2)
+                    full = self.mark(name, title) not in (EQUAL, BASE)
+                    axes.plot(
+                        [mean], [place], "o", color=colour, markersize=5, markerfacecolor=colour if full else PAPER
+                    )
+                axes.set_title(title)
+                axes.set_xlabel(f"mean and {self.level:.0%} interval")
+                axes.set_ylim(-0.6, len(order) - 0.4)
+                axes.grid(visible=False, axis="y")
+            panels[0].set_yticks(range(len(order)), order)
+        return figure
 
     def __repr__(self) -> str:
         return repr(self.table())
@@ -227,56 +325,28 @@ class Comparison:
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
-    # ------------------------------------------------------------------------------------------- inside
-
     def _order(self, title: str) -> list[str]:
-        """Best first; those without a mean last, and equals as they were given."""
+        """The rankers, best first; those without a mean last, and equals as they were given."""
+        # sorted is stable: equal means stay in the order of the caller
         means = {name: self.means[name][title] for name in self.rankers}
         return sorted(means, key=lambda name: math.inf if math.isnan(means[name]) else -means[name])
 
     def _interval_text(self, name: str, title: str) -> str:
+        """The interval and the mark of a ranker as text."""
         low, high = self.intervals[name][title]
         mark = self.mark(name, title)
         return mark if math.isnan(low) else f"{low:.3f} to {high:.3f} {mark}"
 
     def _seconds(self, name: str) -> float:
+        """The time of a ranker over all folds."""
         return math.fsum(cell.seconds for cell in self.cells if cell.ranker == name)
 
     def _bounds(self) -> list[int]:
-        """Where the queries of each fold begin, and where the last ends."""
+        """The positions where the queries of each fold begin, and where the last ends."""
         sizes: list[int] = [fold["test"] for fold in self.about["data"]["folds"]]
         return [0, *accumulate(sizes)]
 
 
 def _number(value: Any) -> Any:
+    """None for NaN."""
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-# ----------------------------------------------------------------------------------------------------- compare figure
-# The picture of a comparison: means with their intervals, best on top, and the baseline's as a line through all.
-
-
-_INCHES_A_LINE, _INCHES_AROUND, _INCHES_A_PANEL, _MOST_INCHES = 0.24, 0.9, 3.4, 20.0
-
-
-def league_figure(comparison: Comparison, titles: Sequence[str]) -> "Figure":
-    """One panel a measure; a full dot differs from the baseline after correction, a hollow one was not shown to."""
-    order = comparison._order(titles[0])[::-1]
-    height = min(_MOST_INCHES, _INCHES_AROUND + _INCHES_A_LINE * len(order))
-    figure = new_figure(min(_MOST_INCHES, 1.6 + _INCHES_A_PANEL * len(titles)), height)
-    with house_style():
-        panels = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
-        for axes, title, colour in zip(panels, titles, COLOURS * len(titles), strict=False):
-            base = comparison.means[comparison.baseline][title]
-            axes.axvline(base, color=FAINT, linewidth=0.8, linestyle=(0, (3, 2)))
-            for place, name in enumerate(order):
-                mean, (low, high) = comparison.means[name][title], comparison.intervals[name][title]
-                axes.plot([low, high], [place, place], color=colour, linewidth=1.2)
-                full = comparison.mark(name, title) not in (EQUAL, BASE)
-                axes.plot([mean], [place], "o", color=colour, markersize=5, markerfacecolor=colour if full else PAPER)
-            axes.set_title(title)
-            axes.set_xlabel(f"mean and {comparison.level:.0%} interval")
-            axes.set_ylim(-0.6, len(order) - 0.4)
-            axes.grid(visible=False, axis="y")
-        panels[0].set_yticks(range(len(order)), order)
-    return figure

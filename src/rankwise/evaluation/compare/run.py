@@ -1,8 +1,15 @@
-"""Compare rankers honestly: learn on one part, choose on another, test once on a third, and say how sure it is."""
+"""Run a comparison: all rankers on all folds, in parallel, resumable, and then measured and tested.
+
+:func:`rankwise.compare` checks its arguments with :func:`check_options`, :func:`baseline_of` and :func:`rehearse`,
+makes a :class:`ComparisonRun` and passes its cells to :func:`compared`. :func:`side_by_side` runs the cells in threads.
+
+Threads and not processes, because kernels release the interpreter lock: nothing is copied, nothing is imported again,
+and classes that were defined in a notebook can take part. The result of a cell depends on nothing outside it, so the
+bits are the same however many cells run in parallel.
+"""
 
 import ctypes
 import math
-import os
 import queue
 import threading
 import time
@@ -20,88 +27,95 @@ from rankwise._progress import progress
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
-from rankwise.evaluation.compare.cells import Cell, learn, score
-from rankwise.evaluation.compare.folds import FoldPart, FoldParts, divide
-from rankwise.evaluation.compare.grids import Grid
+from rankwise.evaluation.compare.cells import Cell, MemoryWatch, learn, score
+from rankwise.evaluation.compare.folds import FoldPart, FoldParts
 from rankwise.evaluation.compare.keys import code_of, described, fingerprint, key_of, plain, versions
-from rankwise.evaluation.compare.process_memory import MemoryWatch
-from rankwise.evaluation.compare.rankers import Entry, Fitted, Given, Learner, as_entries
+from rankwise.evaluation.compare.rankers import Entry, Fitted, Given, Learner
 from rankwise.evaluation.compare.result import Comparison
 from rankwise.evaluation.compare.store import Cells
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.statistics.paired import Test, paired_test
-from rankwise.evaluation.statistics.significance import Correction, correct, significance
-from rankwise.measures._base import Empty, Measure, Ties
-from rankwise.measures.conventions import settle
+from rankwise.evaluation.statistics.significance import COLUMNS, Correction, correct, significance
+from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
 
 
-def compare(
-    rankers: Any,
-    data: Any,
-    measures: str | Measure | Sequence[str | Measure] = ("nDCG@10",),
-    *,
-    folds: int | None = None,
-    baseline: str | None = None,
-    choose_by: str | Measure | None = None,
-    grids: Mapping[str, Grid] | None = None,
-    level: float = 0.95,
-    test: Test = "randomisation",
-    correction: Correction = "holm",
-    resume: str | os.PathLike[str] | None = None,
-    like: str | None = None,
-    ties: Ties | None = None,
-    empty: Empty | None = None,
-    rel: float | None = None,
-    random_state: int = 0,
-    n_jobs: int | None = None,
-    verbose: bool = False,
-    reading: Mapping[str, Any] | None = None,
+def compared(
+    run: "ComparisonRun",
+    cells: Sequence[Cell],
+    measures: Any,
+    conventions: Mapping[str, Any],
+    tests: Mapping[str, Any],
+    source: Mapping[str, Any],
+    folds: int | None,
 ) -> Comparison:
-    """:func:`rankwise.compare` without its report, which stands in a higher room; see there for the parameters."""
-    _, parsed, titles = settle(measures, like, rel)
-    first = parsed[0]
-    if reading is not None and not isinstance(reading, Mapping):
-        raise RankwiseError(f"reading holds options of read_letor by name: found {type(reading).__name__}")
-    chooser = None if choose_by is None else settle(choose_by, like, rel)[1][0]
-    _check(level, random_state, correction)
-    entries = as_entries(rankers, first, grids, random_state)
-    base = _baseline(baseline, entries)
-    parts = divide(
-        data, folds, any(isinstance(entry, Learner) for entry in entries.values()), random_state, dict(reading or {})
-    )
-    tested = parts.tested
-    conventions: dict[str, Any] = {"like": like, "ties": ties, "empty": empty, "rel": rel}
-    _rehearse(tested, measures, conventions, test)
-    run = _Run(entries, parts, chooser, first, random_state, n_jobs, None if resume is None else Cells(resume))
-    cells = run.cells(verbose)
+    """Measure the finished cells, test every ranker against the baseline, and describe the configuration.
 
-    scores = {name: np.concatenate([cell.scores for cell in cells if cell.ranker == name]) for name in entries}
+    Parameters
+    ----------
+    run : ComparisonRun
+        The run.
+    cells : sequence of Cell
+        Its finished cells.
+    measures : str, Measure or list of them
+        The measures to report.
+    conventions : dict
+        Conventions of the measures: like, ties, empty, rel.
+    tests : dict
+        baseline, level, test and correction.
+    source : dict
+        Where the data came from and how they were read.
+    folds : int or None
+        The argument ``folds`` of :func:`rankwise.compare`.
+
+    Returns
+    -------
+    Comparison
+        The result.
+    """
+    tested, seed = run.parts.tested, run.seed
+    scores = {name: np.concatenate([cell.scores for cell in cells if cell.ranker == name]) for name in run.entries}
     results = {
-        name: evaluate(tested, own, measures, random_state=random_state, n_jobs=n_jobs, **conventions)
+        name: evaluate(tested, own, measures, random_state=seed, n_jobs=run.n_jobs, **conventions)
         for name, own in scores.items()
     }
-    settings = {"test": test, "correction": correction, "level": level, "random_state": random_state}
-    tests = significance(results, baseline=base, **settings) if len(results) > 1 else _no_tests()  # type: ignore[arg-type]
+    found = significance(results, random_state=seed, **tests) if len(results) > 1 else Table(dict.fromkeys(COLUMNS, ()))
+    first = next(iter(results.values()))
     about = {
         "versions": versions(),
-        "random_state": random_state,
-        "baseline": base,
-        "level": level,
-        "test": test,
-        "correction": correction,
-        "choose_by": None if chooser is None else repr(chooser),
-        "conventions": conventions,
-        "measures": {title: repr(measure) for title, measure in zip(titles, parsed, strict=True)},
-        "data": {"source": _source(data), "reading": dict(reading or {}), **run.data()},
-        "rankers": {name: _about(entry) for name, entry in entries.items()},
+        "random_state": seed,
+        **tests,
+        "choose_by": None if run.chooser is None else repr(run.chooser),
+        "conventions": dict(conventions),
+        "measures": {title: repr(measure) for title, measure in zip(first.titles, first.measures, strict=True)},
+        "data": {**source, **run.data()},
+        "rankers": {name: _about(entry) for name, entry in run.entries.items()},
     }
-    return Comparison(tested, scores, results, tests, tuple(cells), base, level, about, parts.folds[0], folds)
+    base, level = tests["baseline"], tests["level"]
+    return Comparison(tested, scores, results, found, tuple(cells), base, level, about, run.parts.folds[0], folds)
 
 
 @dataclass(frozen=True)
-class _Run:
-    """Everything that is learned and scored in one comparison."""
+class ComparisonRun:
+    """Everything that is trained and scored in one comparison.
+
+    Attributes
+    ----------
+    entries : dict of str to Learner, Fitted or Given
+        What takes part, by name.
+    parts : FoldParts
+        The data.
+    chooser : Measure or None
+        The measure used for model selection; None takes that of each ranker.
+    first : Measure
+        The first measure, used for model selection of objects that have none.
+    seed : int
+        Seed of inner folds.
+    n_jobs : int or None
+        Cells in parallel; None uses every core.
+    kept : Cells or None
+        The folder of finished cells.
+    """
 
     entries: Mapping[str, Entry]
     parts: FoldParts
@@ -113,18 +127,22 @@ class _Run:
 
     @cached_property
     def fingerprints(self) -> list[dict[str, str | None]]:
-        """The content of every part of every fold."""
-        return [
-            {
-                "train": fingerprint(part.train),
-                "validation": fingerprint(part.validation),
-                "test": fingerprint(part.test),
-            }
-            for part in self.parts.folds
-        ]
+        """The digest of every part of every fold."""
+        return [{name: fingerprint(queries) for name, queries in vars(part).items()} for part in self.parts.folds]
 
     def cells(self, verbose: bool) -> list[Cell]:
-        """One for every ranker and fold, fold after fold; those that have finished before are read."""
+        """Compute one cell for every ranker and fold, fold after fold; finished ones are read from disk.
+
+        Parameters
+        ----------
+        verbose : bool
+            Whether to show a progress bar.
+
+        Returns
+        -------
+        list of Cell
+            The cells.
+        """
         given = {
             name: self.parts.scores_of(name, entry.scores)
             for name, entry in self.entries.items()
@@ -133,6 +151,7 @@ class _Run:
         for name, entry in self.entries.items():
             if isinstance(entry, Fitted):
                 self.parts.refuse_seen(name, entry.model)
+        # models and scores are checked before the first cell is trained
         count = len(self.entries) * len(self.parts.folds)
         trained = [part.train.n_documents for part in self.parts.folds if part.train is not None]
         workers, inner = shared_out(self.n_jobs, count, max(trained, default=0))
@@ -155,10 +174,12 @@ class _Run:
         inner: int,
         watch: MemoryWatch,
     ) -> Callable[[], Cell]:
+        """The function that computes, or reads, one cell."""
         if isinstance(entry, Given):
             return lambda: Cell(name, number, given[name][number - 1], {}, {}, None, 0, 0.0, None)
         if isinstance(entry, Fitted):
             return lambda: score(name, number, entry, part.test, watch)
+        # rankers of the package have a measure of their own; foreign objects take the first one
         measure = self.chooser if self.chooser is not None or isinstance(entry.ranker, Ranker) else self.first
         if self.kept is None:
             return lambda: learn(name, number, entry, part, measure, self.seed, inner, watch)
@@ -174,7 +195,7 @@ class _Run:
         return learned_or_read
 
     def _key(self, entry: Learner, number: int, measure: Measure | None) -> str:
-        """Everything that a cell depends on; the measures that are reported are not among it, nor its name."""
+        """The key of a cell: everything that it depends on. Its name and the reported measures are not part of it."""
         facts = {
             "data": self.fingerprints[number - 1],
             "ranker": described(entry.model),
@@ -190,8 +211,7 @@ class _Run:
         """The data as counts and fingerprints."""
         folds = []
         for part, found in zip(self.parts.folds, self.fingerprints, strict=True):
-            named = {"train": part.train, "validation": part.validation, "test": part.test}
-            sizes = {name: 0 if queries is None else len(queries) for name, queries in named.items()}
+            sizes = {name: 0 if queries is None else len(queries) for name, queries in vars(part).items()}
             folds.append({**sizes, "fingerprints": found})
         tests = [part.test for part in self.parts.folds]
         return {
@@ -202,13 +222,8 @@ class _Run:
         }
 
 
-def _source(data: Any) -> str | None:
-    """The file or folder that the data came from, as the caller wrote it."""
-    return os.fspath(data) if isinstance(data, (str, os.PathLike)) else None
-
-
 def _about(entry: Entry) -> dict[str, Any]:
-    """A ranker as plain values; what no key can tell apart is described by its class alone."""
+    """A ranker as plain values; one that cannot be described exactly is described by its class alone."""
     if isinstance(entry, Given):
         return {"kind": "scores"}
     kind = "learned" if isinstance(entry, Learner) else "fitted"
@@ -221,7 +236,8 @@ def _about(entry: Entry) -> dict[str, Any]:
     return found
 
 
-def _baseline(baseline: str | None, entries: Mapping[str, Entry]) -> str:
+def baseline_of(baseline: str | None, entries: Mapping[str, Entry]) -> str:
+    """The name of the baseline: the one that was given, or the first ranker."""
     if baseline is None:
         return next(iter(entries))
     if not isinstance(baseline, str) or baseline not in entries:
@@ -229,46 +245,57 @@ def _baseline(baseline: str | None, entries: Mapping[str, Entry]) -> str:
     return baseline
 
 
-def _check(level: float, random_state: Any, correction: Correction) -> None:
-    """What would be told after hours is told at once."""
+def check_options(level: float, correction: Correction, random_state: Any, reading: Any) -> dict[str, Any]:
+    """Check what would otherwise fail after hours of learning, and return the options for reading files."""
+    if reading is not None and not isinstance(reading, Mapping):
+        raise RankwiseError(f"reading holds options of read_letor by name: found {type(reading).__name__}")
     if not checks.is_number(level) or not 0 < level < 1:
         raise RankwiseError(f"level is a confidence between 0 and 1, such as 0.95: found {level}")
     if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool) or random_state < 0:
         raise RankwiseError(f"random_state is a whole number, which the result repeats: found {random_state!r:.40}")
     correct([0.5], correction)
+    return dict(reading or {})
 
 
-def _rehearse(tested: Queries, measures: Any, conventions: Mapping[str, Any], test: Test) -> None:
-    """Measure and test scores that mean nothing: what these lists do not allow is told before anything is learned."""
+def rehearse(tested: Queries, measures: Any, conventions: Mapping[str, Any], test: Test) -> None:
+    """Measure and test arbitrary scores, so that errors in the data or the options appear before any learning."""
     evaluate(tested, np.arange(tested.n_documents), measures, **conventions)
     paired_test([0.0, 1.0], [1.0, 0.5], test, weight=None if tested.weight is None else [1.0, 1.0])
 
 
-def _no_tests() -> Table:
-    names = ("measure", "ranker", "baseline", "difference", "low", "high", "p", "p_corrected", "wins", "losses", "ties")
-    return Table({name: [] for name in names})
-
-
-# ---------------------------------------------------------------------------------------------------- compare workers
-# Cells side by side: threads that take one after the other, and stop at once when they are told to.
-#
-# Threads and not processes, because kernels release the interpreter: nothing is copied, nothing is imported again, and
-# classes that were typed into a notebook take part. A cell's result depends on nothing outside it, so the bits are the
-# same however many run together.
+# ------------------------------------------------------------------------------------------------------ workers
 
 
 Result = TypeVar("Result")
 
-_GLANCE = 0.2  # seconds between looks at whether Ctrl-C was pressed
-_AGAIN, _PATIENCE = 2.0, 20.0  # seconds until a thread is told to stop once more, and until it is left to itself
+_GLANCE = 0.2  # seconds between checks for Ctrl-C
+_AGAIN, _PATIENCE = 2.0, 20.0  # seconds until a thread is asked to stop once more, and until it is left alone
 
-# Training documents from which a ranker's own threads keep the cores busy; cells follow one another then, so that
-# memory does not grow with their number.
+# From this many training documents on, a ranker's own threads keep the cores busy; cells then run one after the other,
+# so memory does not grow with their number.
 _MANY_DOCUMENTS = 4 * drive.CHUNK
 
 
 def shared_out(n_jobs: int | None, cells: int, documents: int) -> tuple[int, int]:
-    """(cells side by side, threads of each) for so many cells, the largest of which learns from so many documents."""
+    """Divide the cores between cells and the threads inside a cell.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Cores to use; None uses all.
+    cells : int
+        The number of cells.
+    documents : int
+        The number of documents of the largest training part.
+
+    Returns
+    -------
+    workers : int
+        Cells in parallel.
+    inner : int
+        Threads of each cell.
+    """
+    # large data: one cell after the other, each on all cores
     cores = drive.threads(n_jobs)
     workers = 1 if documents >= _MANY_DOCUMENTS else min(cores, cells)
     return workers, max(1, cores // workers)
@@ -277,11 +304,21 @@ def shared_out(n_jobs: int | None, cells: int, documents: int) -> tuple[int, int
 def side_by_side(
     tasks: Sequence[Callable[[], Result]], workers: int, done: Callable[[], None] = lambda: None
 ) -> list[Result]:
-    """``[task() for task in tasks]`` by so many threads; the first error, or Ctrl-C, stops all of them.
+    """``[task() for task in tasks]`` in threads; the first error, or Ctrl-C, stops all of them.
 
     Parameters
     ----------
-    done : called after every task, in the caller's thread
+    tasks : sequence of callable
+        The tasks.
+    workers : int
+        The number of threads.
+    done : callable, default=None
+        Called after every task, in the caller's thread.
+
+    Returns
+    -------
+    list
+        The results, in order.
     """
     if workers <= 1 or len(tasks) <= 1:
         results = []
@@ -293,6 +330,8 @@ def side_by_side(
 
 
 class _Crew(Generic[Result]):
+    """Threads that take one task after the other, and stop at once when they are asked to."""
+
     def __init__(self, tasks: Sequence[Callable[[], Result]], workers: int) -> None:
         self._waiting: queue.SimpleQueue[tuple[int, Callable[[], Result]]] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[int, Result | None, BaseException | None]] = queue.SimpleQueue()
@@ -304,6 +343,7 @@ class _Crew(Generic[Result]):
         self._threads = [threading.Thread(target=self._take_turns, name=name, daemon=True) for name in names]
 
     def work(self, done: Callable[[], None]) -> list[Result]:
+        """Start the threads and collect the results; any error stops all threads."""
         found: dict[int, Result] = {}
         try:
             for thread in self._threads:
@@ -323,6 +363,7 @@ class _Crew(Generic[Result]):
         return [found[place] for place in range(self._count)]
 
     def _take_turns(self) -> None:
+        """The loop of one thread."""
         while not self._stopping:
             try:
                 place, task = self._waiting.get_nowait()
@@ -330,25 +371,26 @@ class _Crew(Generic[Result]):
                 return
             try:
                 self._answers.put((place, task(), None))
-            except BaseException as error:  # SystemExit too, by which a cell is told to stop
+            except BaseException as error:  # SystemExit too, by which a cell is stopped
                 self._stopping = True
                 self._answers.put((place, None, error))
 
     def _stop(self) -> None:
-        """Have SystemExit raised in every thread at its next step; a long call into compiled code ends first."""
+        """Raise SystemExit in every thread at its next step; a long call into compiled code ends first."""
         self._stopping = True
-        began, told = time.monotonic(), -math.inf
+        began, asked = time.monotonic(), -math.inf
         while alive := [thread for thread in self._threads if thread.is_alive()]:
             now = time.monotonic()
             if now - began > _PATIENCE:
                 return  # they end with the process
-            if now - told > _AGAIN:
-                told = now
+            if now - asked > _AGAIN:
+                asked = now
                 for thread in alive:
                     _raise_in(thread)
             alive[0].join(_GLANCE)
 
 
 def _raise_in(thread: threading.Thread) -> None:
+    """Raise SystemExit in another thread."""
     if thread.ident is not None:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))

@@ -1,4 +1,8 @@
-"""Choose settings on validation sets and test once: rankers x grids x folds."""
+"""Select settings on validation sets and test once: rankers x grids x folds.
+
+:func:`select` is the plain relative of :func:`rankwise.compare`: it returns scores and selected settings, and leaves
+measures and tests to the caller.
+"""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,7 +11,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._progress import track
@@ -15,21 +18,23 @@ from rankwise._tables import Table
 from rankwise.data.folds import Fold
 from rankwise.data.queries import Queries
 from rankwise.evaluation.evaluate import Evaluation, evaluate
-from rankwise.measures._base import Measure
+from rankwise.measures._base import Measure, Vector
 
-Vector = NDArray[np.float64]
 Grid = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Scores of every ranker on the test parts of all folds, and how each came to its settings.
+    """Scores of every ranker on the test parts of all folds, and how its settings were selected.
 
     Attributes
     ----------
-    queries : the test lists of all folds, one after the other
-    scores : ranker -> one score a document of ``queries``
-    chosen : fold, ranker, settings, measure on the validation part, settings tried, seconds
+    queries : Queries
+        The test queries of all folds, one after the other.
+    scores : dict of str to ndarray
+        For each ranker one score per document of ``queries``.
+    chosen : Table
+        Columns fold, ranker, settings, measure on the validation part, settings tried, seconds.
     """
 
     queries: Queries
@@ -37,7 +42,20 @@ class Selection:
     chosen: Table
 
     def evaluate(self, measures: Any, **conventions: Any) -> dict[str, Evaluation]:
-        """Ranker -> :class:`Evaluation` over the test lists of all folds; see :func:`rankwise.evaluate`."""
+        """Evaluate every ranker over the test queries of all folds.
+
+        Parameters
+        ----------
+        measures : str, Measure or list of them
+            The measures.
+        **conventions : dict
+            Further options of :func:`rankwise.evaluate`.
+
+        Returns
+        -------
+        dict of str to Evaluation
+            The evaluations by ranker.
+        """
         return {name: evaluate(self.queries, scores, measures, **conventions) for name, scores in self.scores.items()}
 
 
@@ -49,16 +67,26 @@ def select(
     measure: str | Measure | None = None,
     verbose: bool = False,
 ) -> Selection:
-    """Fit on the training part, choose on the validation part, test once; fold after fold.
+    """Fit on the training part, select on the validation part, test once; fold after fold.
 
     Parameters
     ----------
-    rankers : name -> ranker, which is cloned and never changed. A ranker that chooses for itself (its
-        ``takes_validation`` is True) is given the validation part; the test part is seen by none
-    folds : what :func:`read_folds` or :func:`kfold` give
-    grids : name -> parameter -> values to try, all combinations; a ranker without a grid is fitted as it is
-    measure : by which settings are chosen; None: each ranker's own measure
-    verbose : show a progress bar
+    rankers : dict of str to ranker
+        The rankers, which are cloned and never changed. A ranker that selects its own settings (``takes_validation`` is
+        True) receives the validation part; no ranker sees the test part.
+    folds : iterable of Fold
+        What :func:`read_folds` or :func:`kfold` return.
+    grids : dict of str to dict, default=None
+        For each ranker the values to try by parameter, in all combinations; a ranker without a grid is fitted as it is.
+    measure : str or Measure, default=None
+        The measure used for model selection; None takes each ranker's own.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    Selection
+        Scores and settings.
 
     Examples
     --------
@@ -88,7 +116,7 @@ def select(
             seconds = time.perf_counter() - began
             chosen.append({"fold": number, "ranker": name, **line, "seconds": seconds})
     if not tests:
-        raise DataError("a selection needs a fold at least: found none")
+        raise DataError("a selection needs at least one fold: found none")
     columns = {key: [line[key] for line in chosen] for key in chosen[0]} if chosen else {}
     return Selection(
         Queries.concat(tests), {name: np.concatenate(parts) for name, parts in scores.items()}, Table(columns)
@@ -96,10 +124,11 @@ def select(
 
 
 def _best(ranker: Any, fold: Fold, grid: Grid, measure: str | Measure | None) -> tuple[Any, dict[str, Any]]:
-    """The ranker with the settings that are best on the validation part, the first of equals."""
+    """The ranker with the best settings on the validation part, the first of equals."""
     best, found, settings, tried = None, -np.inf, {}, 0
     for setting in combinations(grid):
         candidate = _fitted(ranker, setting, fold)
+        # strictly better wins, so the first of equal settings is kept
         worth = _measured(candidate, fold.validation, measure)
         tried += 1
         if best is None or worth > found:
@@ -108,11 +137,12 @@ def _best(ranker: Any, fold: Fold, grid: Grid, measure: str | Measure | None) ->
 
 
 def combinations(grid: Grid) -> Iterator[dict[str, Any]]:
-    """Every combination of the values, in order; one empty one for an empty grid."""
+    """Every combination of the values, in order; one empty combination for an empty grid."""
     return (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
 
 
 def _fitted(ranker: Any, setting: Mapping[str, Any], fold: Fold) -> Any:
+    """A fitted clone with this setting."""
     from sklearn.base import clone
 
     candidate = clone(ranker).set_params(**setting)
@@ -122,6 +152,7 @@ def _fitted(ranker: Any, setting: Mapping[str, Any], fold: Fold) -> Any:
 
 
 def _measured(candidate: Any, queries: Queries, measure: str | Measure | None) -> float:
+    """The measure of a fitted ranker."""
     if measure is None:
         return float(candidate.score(queries))
     return float(next(iter(evaluate(queries, candidate.predict(queries), measure).mean.values())))

@@ -1,7 +1,7 @@
-"""The folder of finished cells, by which a comparison that was stopped goes on where it was.
+"""The folder of finished cells, from which a stopped comparison resumes.
 
-A cell is two files named by its key: the fitted ranker, where it can be saved, and then the cell itself, each written
-beside and renamed. A cell is finished when its own file is there; a file that is damaged is as good as none.
+A cell is two files named by its key: the fitted ranker, where it can be saved, and then the cell itself, both written
+atomically. A cell is finished when its own file is there; a damaged file counts as none.
 """
 
 import json
@@ -18,9 +18,9 @@ from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._paths import path_of
 from rankwise._store import StoreWriter, open_store
 from rankwise.evaluation.compare.cells import Cell
+from rankwise.evaluation.compare.foreign import KIND as TREES
+from rankwise.evaluation.compare.foreign import LambdaRank, read_trees, save_trees
 from rankwise.evaluation.compare.keys import digest_of
-from rankwise.evaluation.compare.lambdarank import KIND as TREES
-from rankwise.evaluation.compare.lambdarank import LambdaRank, read_trees, save_trees
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._persist import read_ranker
 
@@ -29,16 +29,24 @@ _LAYOUT = 1
 
 
 def is_kept(model: Any) -> bool:
-    """Whether a fitted model goes into the folder: our rankers and LightGBM's trees; others only leave their scores."""
+    """Whether a fitted model goes into the folder: rankers of this package and LightGBM's trees do, others leave only
+    scores.
+    """
     return isinstance(model, (Ranker, LambdaRank))
 
 
 class Cells:
-    """The finished cells in a folder, which is made where it is not there.
+    """The finished cells in a folder.
 
     Parameters
     ----------
-    folder : of this and any number of other comparisons
+    folder : str or path-like
+        The folder, made where it does not exist; any number of comparisons may share it.
+
+    Attributes
+    ----------
+    folder : Path
+        The folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -52,7 +60,24 @@ class Cells:
         remove_parts(self.folder, ending=".rankwise")  # of a run that was killed
 
     def read(self, key: str, name: str, fold: int, documents: int) -> Cell | None:
-        """The finished cell of this key; None where there is none, or where it is damaged, which is told in a line."""
+        """Read the finished cell of a key.
+
+        Parameters
+        ----------
+        key : str
+            The key.
+        name : str
+            The name of the ranker in this comparison.
+        fold : int
+            The fold in this comparison.
+        documents : int
+            The number of documents of the test part.
+
+        Returns
+        -------
+        Cell or None
+            The cell; None where there is none, or where it is damaged, which prints a line on standard error.
+        """
         path = self._cell(key)
         if not path.exists():
             return None
@@ -64,7 +89,8 @@ class Cells:
             return None
 
     def write(self, key: str, cell: Cell) -> None:
-        """Keep a finished cell; the ranker goes first, so that what names it always finds it."""
+        """Keep a finished cell; the ranker is written first, so a cell always finds its ranker."""
+        # models of other packages are not saved: pickles could run code when they are opened
         saved = is_kept(cell.model) and self._save(cell.model, self._model(key))
         line = {"model": digest_of(self._model(key).read_bytes()) if saved else None, **cell.line()}
         with StoreWriter(self._cell(key), KIND) as file:
@@ -72,12 +98,14 @@ class Cells:
             file.append("scores", cell.scores)
 
     def _read(self, key: str, name: str, fold: int, documents: int) -> Cell:
+        """Read and check a cell and its ranker."""
         store = open_store(self._cell(key))
         if store.kind != KIND or store.fact("layout", int) != _LAYOUT or store.fact("key", str) != key:
             raise FileFormatError(f"{store.path} holds another cell")
         line, scores = store.fact("line", dict), store.array("scores", np.float64, (documents,))
         if store.fact("check", str) != _check(line, scores):
             raise FileFormatError(f"{store.path} is damaged: its numbers are not those that were written")
+        # a cell whose ranker was changed or lost is computed again
         digest = line.pop("model")
         if digest is not None and digest_of(self._model(key).read_bytes()) != digest:
             raise FileFormatError(f"{self._model(key)} is damaged: it is not the ranker that was written")
@@ -86,7 +114,7 @@ class Cells:
 
     @staticmethod
     def _save(model: Any, path: Path) -> bool:
-        """Whether the ranker could be saved: a parameter may be something that no file holds."""
+        """Save a ranker; False where a parameter is something that no file can hold."""
         try:
             if isinstance(model, LambdaRank):
                 save_trees(model, path)
@@ -98,16 +126,19 @@ class Cells:
 
     @staticmethod
     def _opened(path: Path) -> Any:
+        """Read a ranker."""
         store = open_store(path)
         return read_trees(store) if store.kind == TREES else read_ranker(store)
 
     def _cell(self, key: str) -> Path:
+        """The file of a cell."""
         return self.folder / f"{key}.cell.rankwise"
 
     def _model(self, key: str) -> Path:
+        """The file of the ranker of a cell."""
         return self.folder / f"{key}.model.rankwise"
 
 
 def _check(line: dict[str, Any], scores: NDArray[np.float64]) -> str:
-    """The digest of everything in a cell, which tells a flipped bit."""
+    """The digest of everything in a cell, which detects a flipped bit."""
     return digest_of(json.dumps(line, sort_keys=True).encode(), np.ascontiguousarray(scores).tobytes())

@@ -1,1 +1,1 @@
-"""Intervals, paired tests and corrections for many tests."""
+"""Confidence intervals, paired tests, and corrections for the number of tests."""

@@ -1,21 +1,21 @@
-"""How far the mean over queries may be from what more queries would give: bootstrap and t intervals.
+"""Confidence intervals of means over queries: bootstrap (BCa) and Student's t.
 
-Nothing here depends on the order of the queries, not even in the last bit: means are exactly rounded sums, and
-the bootstrap draws from sorted values.
+Nothing here depends on the order of the queries, not even in the last bit: means are exactly rounded sums, and the
+bootstrap draws from sorted values.
 """
 
 import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data import checks
 from rankwise.data.checks import as_weights
+from rankwise.measures._base import Vector
 
 How = Literal["bootstrap", "t"]
-Floats = NDArray[np.float64]
 
 # Values drawn together: a bootstrap over many queries takes a few megabytes, which stay in the processor's cache.
 _DRAWN_TOGETHER = 1 << 17
@@ -26,7 +26,17 @@ def mean(values: ArrayLike, weight: ArrayLike | None = None) -> float:
 
     .. math:: \bar v = \sum_q w_q v_q \Big/ \sum_q w_q
 
-    over the queries whose value is not NaN; NaN where none is left.
+    Parameters
+    ----------
+    values : array-like of shape (n_queries,)
+        One value per query; NaN (a skipped query) is left out.
+    weight : array-like of shape (n_queries,), default=None
+        Weights of the queries, 0 or more.
+
+    Returns
+    -------
+    float
+        The mean; NaN where no query is left.
     """
     kept, weights = _counted(values, weight)
     if len(kept) == 0:
@@ -43,59 +53,70 @@ def interval(
     resamples: int = 10_000,
     random_state: int | np.random.Generator = 0,
 ) -> tuple[float, float]:
-    r"""A confidence interval for the mean over queries, the queries being a sample from those yet to come.
+    r"""A confidence interval for the mean over future queries, of which the given ones are a sample.
 
-    ``"bootstrap"`` is the bias-corrected and accelerated (BCa) percentile interval: with
-    :math:`\hat\theta^*` the means of samples of queries drawn with replacement, it runs between the quantiles
+    ``"bootstrap"`` is the bias-corrected and accelerated (BCa) percentile interval: with :math:`\hat\theta^*` the means
+    of samples of queries drawn with replacement, it runs between the quantiles
 
     .. math:: \Phi\Big(z_0 + \frac{z_0 + z_\alpha}{1 - a (z_0 + z_\alpha)}\Big), \qquad
               z_0 = \Phi^{-1}\big(P(\hat\theta^* < \hat\theta)\big), \quad
               a = \frac{\sum_q u_q^3}{6 (\sum_q u_q^2)^{3/2}}
 
-    of :math:`\hat\theta^*`, where :math:`u_q` is the jackknife's influence of query q. Per-query values are
-    skewed and pile up at 0 and 1; BCa bends with the skew, is second-order correct where the plain percentile
-    interval and the t interval are first-order correct, and never leaves the range of the values, so that
-    nothing has to be clipped. Where it is not defined (all drawn means on one side of the mean) the plain
-    percentile interval is given. How well a nominal 95 % is kept depends on the skew: on strongly skewed values (a
-    beta(1, 4) distribution) BCa covered 89, 92, 93 and 94 % with 10, 20, 50 and 100 queries, and the t interval 92,
-    93, 94 and 95 %; on milder ones both covered 94 to 96 % from 10 queries on. BCa errs more evenly on both sides.
+    of :math:`\hat\theta^*`, where :math:`u_q` is the jackknife influence of query q. Values per query are skewed and
+    accumulate at 0 and 1. BCa follows the skew, is second-order correct where the plain percentile interval and the t
+    interval are first-order correct, and never leaves the range of the values, so nothing has to be clipped. Where it
+    is undefined (all drawn means on one side of the mean), the plain percentile interval is given. How well a nominal
+    95 % is kept depends on the skew: on strongly skewed values (a beta(1, 4) distribution) BCa covered 89, 92, 93 and
+    94 % with 10, 20, 50 and 100 queries, and the t interval 92, 93, 94 and 95 %; on milder ones both covered 94 to 96 %
+    from 10 queries on. The errors of BCa are distributed more evenly over both sides.
 
     ``"t"`` is :math:`\bar v \pm t_{n-1} s`, symmetric and not clipped, with
 
     .. math:: s^2 = \frac{n}{n-1} \sum_q w_q^2 (v_q - \bar v)^2 \Big/ \Big(\sum_q w_q\Big)^2,
 
-    the usual :math:`s^2/n` when all weights are the same. Weights belong to their queries: a query is drawn
-    together with its weight.
+    the usual :math:`s^2/n` when all weights are the same. Weights belong to their queries: a query is drawn together
+    with its weight.
 
     Parameters
     ----------
-    values : one value a query; NaN (a skipped query) is left out, and so are queries of weight 0
-    level : the confidence, between 0 and 1
-    how : "bootstrap" or "t"
-    weight : one number a query, 0 or more
-    resamples : samples that the bootstrap draws
-    random_state : seed or generator of the bootstrap
+    values : array-like of shape (n_queries,)
+        One value per query; NaN (a skipped query) is left out, and so are queries of weight 0.
+    level : float, default=0.95
+        The confidence level, between 0 and 1.
+    how : {"bootstrap", "t"}, default="bootstrap"
+        The kind of interval.
+    weight : array-like of shape (n_queries,), default=None
+        Weights of the queries, 0 or more.
+    resamples : int, default=10000
+        Samples that the bootstrap draws.
+    random_state : int or Generator, default=0
+        Seed of the bootstrap.
 
     Returns
     -------
-    (low, high) : both NaN for fewer than two queries, which say nothing about their spread; both the value when
-        all values are the same
+    low : float
+        The lower end; NaN for fewer than two queries, whose spread is unknown; the value itself when all values are the
+        same.
+    high : float
+        The upper end, likewise.
+
+    References
+    ----------
+    B. Efron and R. J. Tibshirani (1993). An Introduction to the Bootstrap. Chapman & Hall, eq. (14.10), (14.14) and
+    (14.15).
 
     Examples
     --------
     >>> low, high = interval([0.2, 0.9, 0.4, 0.7, 0.6])
     >>> print(f"{low:.2f} to {high:.2f}")
     0.32 to 0.76
-
-    References
-    ----------
-    B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993, eq. (14.10), (14.14) and (14.15).
     """
     if not checks.is_number(level) or not 0 < level < 1:
         raise RankwiseError(f"level is a confidence between 0 and 1, such as 0.95: found {level}")
     kept, weights = _counted(values, weight)
     if len(kept) < 2:
         return math.nan, math.nan
+    # without spread every resample has the same mean; both formulas would divide by 0
     if kept[0] == kept[-1]:
         return float(kept[0]), float(kept[0])
     if how == "t":
@@ -108,15 +129,31 @@ def interval(
     raise RankwiseError(f"how is 'bootstrap' or 't': found {how!r}")
 
 
-def resampled_means(kept: Floats, weights: Floats, resamples: int, random: np.random.Generator) -> Floats:
+def resampled_means(kept: Vector, weights: Vector, resamples: int, random: np.random.Generator) -> Vector:
     """The (weighted) means of samples of the queries, each as large as the set, drawn with replacement.
 
-    ``kept`` is sorted.
+    Parameters
+    ----------
+    kept : ndarray
+        The values, sorted.
+    weights : ndarray
+        Their weights.
+    resamples : int
+        The number of samples.
+    random : Generator
+        The generator.
+
+    Returns
+    -------
+    ndarray of shape (resamples,)
+        The means.
     """
     count = len(kept)
     equal = bool((weights == weights[0]).all())
+    # with equal weights one multiplication and one sum less for every draw
     products = kept if equal else kept * weights
     means = np.empty(resamples)
+    # drawn in blocks: all indices at once would take resamples x queries numbers
     step = max(1, _DRAWN_TOGETHER // count)
     for first in range(0, resamples, step):
         block = means[first : first + step]
@@ -126,18 +163,20 @@ def resampled_means(kept: Floats, weights: Floats, resamples: int, random: np.ra
     return np.clip(means, kept[0], kept[-1])  # rounding alone could take a mean out of the range of its values
 
 
-def standard_error(kept: Floats, weights: Floats) -> float:
-    """The standard error of the weighted mean, linearised (that of a ratio of sums)."""
+def standard_error(kept: Vector, weights: Vector) -> float:
+    """The standard error of the weighted mean, linearised as that of a ratio of sums."""
     count = len(kept)
     away, size = _scaled(weights * (kept - _mean(kept, weights)))
     return size * math.sqrt(count / (count - 1) * math.fsum((away**2).tolist())) / math.fsum(weights.tolist())
 
 
-def _mean(kept: Floats, weights: Floats) -> float:
+def _mean(kept: Vector, weights: Vector) -> float:
+    """The weighted mean of values that all count."""
     return math.fsum((kept * weights).tolist()) / math.fsum(weights.tolist())
 
 
-def _t_interval(kept: Floats, weights: Floats, level: float) -> tuple[float, float]:
+def _t_interval(kept: Vector, weights: Vector, level: float) -> tuple[float, float]:
+    """Student's t interval."""
     from scipy.special import stdtrit
 
     middle = _mean(kept, weights)
@@ -145,7 +184,7 @@ def _t_interval(kept: Floats, weights: Floats, level: float) -> tuple[float, flo
     return middle - reach, middle + reach
 
 
-def _bca(kept: Floats, weights: Floats, drawn: Floats, level: float) -> tuple[float, float]:
+def _bca(kept: Vector, weights: Vector, drawn: Vector, level: float) -> tuple[float, float]:
     """The BCa interval from the drawn means; the percentile interval where the correction is not finite."""
     from scipy.special import ndtr, ndtri
 
@@ -164,8 +203,9 @@ def _bca(kept: Floats, weights: Floats, drawn: Floats, level: float) -> tuple[fl
     return float(low), float(high)
 
 
-def _acceleration(kept: Floats, weights: Floats) -> float:
-    """Efron's a: a sixth of the skewness of what leaving one query out does to the mean."""
+def _acceleration(kept: Vector, weights: Vector) -> float:
+    """Efron's a: a sixth of the skewness of the change that leaving one query out makes to the mean."""
+    # fsum and not sum: the result must not depend on the order of the queries
     total = math.fsum(weights.tolist())
     left = total - weights
     # leaving out the query that carries all the weight leaves no mean: its influence is then all there is
@@ -175,17 +215,19 @@ def _acceleration(kept: Floats, weights: Floats) -> float:
     return math.fsum((influence**3).tolist()) / (6 * second**1.5) if second > 0 else 0.0
 
 
-def _scaled(values: Floats) -> tuple[Floats, float]:
-    """The values divided by the largest of them, so that no power of them is lost or overflows, and that largest."""
+def _scaled(values: Vector) -> tuple[Vector, float]:
+    """The values divided by the largest of them, so that no power of them underflows or overflows, and that largest
+    value.
+    """
     size = float(np.abs(values).max())
     return (values / size if size > 0 else values), size
 
 
-def _counted(values: ArrayLike, weight: ArrayLike | None) -> tuple[Floats, Floats]:
-    """The values that count and their weights, sorted, so that the order of the queries is forgotten."""
+def _counted(values: ArrayLike, weight: ArrayLike | None) -> tuple[Vector, Vector]:
+    """The values that count and their weights, sorted, so that the order of the queries has no effect."""
     array = np.asarray(values, dtype=np.float64) + 0.0  # -0 becomes 0: they sort as equals
     if array.ndim != 1:
-        raise DataError(f"values holds one number a query: found shape {array.shape}")
+        raise DataError(f"values holds one number per query: found shape {array.shape}")
     if np.isinf(array).any():
         query = int(np.argmax(np.isinf(array)))
         raise DataError(f"values is {array[query]} at query {query:,}: an infinite value has no mean")

@@ -1,20 +1,24 @@
-"""Is one ranking better than another, or were the queries kind to it: paired tests over per-query values."""
+"""Paired tests over values per query: whether one ranking is better than another beyond chance.
+
+:func:`paired_test` runs Fisher's randomisation test, Student's t test, Wilcoxon's signed-rank test or the sign test.
+With up to 30 differences the randomisation and Wilcoxon tests are exact.
+"""
 
 import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankwise._errors import DataError, RankwiseError, in_one_line
 from rankwise.data import checks
 from rankwise.data.checks import as_weights
 from rankwise.evaluation.statistics.intervals import mean, standard_error
+from rankwise.measures._base import Vector
 
 Test = Literal["t", "randomisation", "wilcoxon", "sign"]
 Alternative = Literal["two-sided", "greater", "less"]
-Floats = NDArray[np.float64]
 
 # Two values of a query that differ by less than this share of them differ by rounding, not by ranking.
 _ROUNDING = 1e-12
@@ -26,17 +30,30 @@ _FLIPPED_TOGETHER = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class PairedTest:
-    """What a paired test over queries says.
+    """The result of a paired test over queries.
 
     Attributes
     ----------
-    test, alternative : which test, against which alternative
-    difference : (weighted) mean of first minus second
-    p_value : probability of a difference at least this extreme if the two were exchangeable in every query
-    n : queries that were compared
-    left_out : queries without a value in the one or the other, or of weight 0
-    wins, losses, ties : queries in which the first is better, worse, the same
-    exact : whether the p-value is computed from the test's exact distribution under the null
+    test : str
+        Which test.
+    alternative : str
+        Against which alternative.
+    difference : float
+        The (weighted) mean of first minus second.
+    p_value : float
+        The probability of a difference at least this extreme if the two were exchangeable in every query.
+    n : int
+        Queries that were compared.
+    left_out : int
+        Queries without a value in one of the two, or of weight 0.
+    wins : int
+        Queries in which the first is better.
+    losses : int
+        Queries in which the first is worse.
+    ties : int
+        Queries in which both are the same.
+    exact : bool
+        Whether the p-value comes from the exact distribution of the test under the null hypothesis.
     """
 
     test: str
@@ -63,42 +80,54 @@ def paired_test(
 ) -> PairedTest:
     r"""Test whether the first of two rankings of the same queries is better than the second.
 
-    All tests look at the differences :math:`d_q` of the per-query values:
+    All tests look at the differences :math:`d_q` of the values per query:
 
-    - ``"randomisation"`` (Fisher's) asks how often :math:`|\sum_q \pm w_q d_q|` reaches :math:`|\sum_q w_q d_q|`
-      when the sign of every difference is thrown by a fair coin. Assumes nothing but that the two rankings could
-      change places within each query. Exact, over all sign flips, for up to 30 differences that are not 0;
-      otherwise from ``resamples`` random flips with p = (b + 1) / (resamples + 1), which is valid for any number
-      of them.
-    - ``"t"`` compares the mean difference with its standard error (Student's t, n - 1 degrees of freedom); with
-      weights the error is linearised as in :func:`interval`.
-    - ``"wilcoxon"`` sums the ranks of :math:`|d_q|` over the queries won. Differences of 0 are dropped (Wilcoxon's
-      own rule), equal ones share their mean rank; exact for up to 30 differences, ties or not, and SciPy's choice
+    - ``"randomisation"`` (Fisher's) asks how often :math:`|\sum_q \pm w_q d_q|` reaches :math:`|\sum_q w_q d_q|` when
+      the sign of every difference is decided by a fair coin. It assumes only that the two rankings could change places
+      within each query. It is exact, over all sign flips, for up to 30 differences that are not 0; otherwise it uses
+      ``resamples`` random flips with p = (b + 1) / (resamples + 1), which is valid for any number of them.
+    - ``"t"`` compares the mean difference with its standard error (Student's t, n - 1 degrees of freedom); with weights
+      the error is linearised as in :func:`interval`.
+    - ``"wilcoxon"`` sums the ranks of :math:`|d_q|` over the queries won. Differences of 0 are dropped (Wilcoxon's own
+      rule), equal ones share their mean rank. It is exact for up to 30 differences, ties or not, and SciPy's choice
       beyond.
     - ``"sign"`` counts the queries won among those that differ: the exact binomial test.
 
-    The order of the queries changes no bit of the result. Values that differ by rounding only (a share of 1e-12)
-    are ties. When no query differs, p is 1; so it is for a t test of fewer than two queries.
+    The order of the queries changes no bit of the result. Values that differ by rounding only (a share of 1e-12) are
+    ties. When no query differs, p is 1; so it is for a t test of fewer than two queries.
 
     Parameters
     ----------
-    first, second : one value a query, of the same queries in the same order; NaN in either leaves the query out
-    test : which test
-    weight : one number a query; "t" and "randomisation" know how to use it, the others refuse
-    resamples : random flips of "randomisation" where not all can be counted
-    random_state : seed or generator of these flips
-    alternative : "two-sided", "greater" (the first is better) or "less"
+    first : array-like of shape (n_queries,)
+        One value per query; NaN leaves the query out.
+    second : array-like of shape (n_queries,)
+        Values of the same queries in the same order; NaN leaves the query out.
+    test : {"randomisation", "t", "wilcoxon", "sign"}, default="randomisation"
+        Which test.
+    weight : array-like of shape (n_queries,), default=None
+        Weights of the queries, for "t" and "randomisation"; the others raise an error.
+    resamples : int, default=100000
+        Random flips of "randomisation" where not all can be counted.
+    random_state : int or Generator, default=0
+        Seed of these flips.
+    alternative : {"two-sided", "greater", "less"}, default="two-sided"
+        The alternative; "greater" means that the first is better.
+
+    Returns
+    -------
+    PairedTest
+        The difference, its p-value and the counts.
+
+    References
+    ----------
+    M. D. Smucker, J. Allan and B. Carterette (2007). A comparison of statistical significance tests for information
+    retrieval evaluation. CIKM, doi:10.1145/1321440.1321528.
 
     Examples
     --------
     >>> result = paired_test([0.9, 0.8, 0.7, 0.9, 0.6], [0.5, 0.7, 0.6, 0.4, 0.3])
     >>> result.p_value, result.exact
     (0.0625, True)
-
-    References
-    ----------
-    M. D. Smucker, J. Allan, B. Carterette, A comparison of statistical significance tests for information
-    retrieval evaluation, CIKM 2007.
     """
     if alternative not in ("two-sided", "greater", "less"):
         raise RankwiseError(f"alternative is 'two-sided', 'greater' or 'less': found {alternative!r}")
@@ -111,6 +140,7 @@ def paired_test(
     random = checks.as_random(random_state)
     total, differences, weights = _differences(first, second, weight)
     exact = True
+    # no difference is no evidence, whatever the test
     if not differences.any():
         p_value = 1.0
     elif test == "t":
@@ -121,6 +151,7 @@ def paired_test(
         p_value, exact = _wilcoxon(differences, alternative)
     else:
         products = differences * weights
+        # a difference of 0 is 0 under either sign, and would only double the number of flips
         products = products[products != 0]
         exact = len(products) <= _EXACT_UP_TO
         p_value = (
@@ -140,45 +171,51 @@ def paired_test(
     )
 
 
-def _differences(first: ArrayLike, second: ArrayLike, weight: ArrayLike | None) -> tuple[int, Floats, Floats]:
-    """How many queries there are, and the sorted differences and weights of those that count."""
+def _differences(first: ArrayLike, second: ArrayLike, weight: ArrayLike | None) -> tuple[int, Vector, Vector]:
+    """The number of queries, and the sorted differences and weights of those that count."""
     try:
         one, two = (np.asarray(values, dtype=np.float64) for values in (first, second))
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"a paired test needs one value a query for both: {in_one_line(error)}") from error
+        raise DataError(f"a paired test needs one value per query for both: {in_one_line(error)}") from error
     if one.ndim != 1 or one.shape != two.shape:
-        raise DataError(f"a paired test needs one value a query for both: found shapes {one.shape} and {two.shape}")
+        raise DataError(f"a paired test needs one value per query for both: found shapes {one.shape} and {two.shape}")
     weights = np.ones(len(one)) if weight is None else as_weights(weight, len(one))
     counts = ~(np.isnan(one) | np.isnan(two)) & (weights > 0)
     one, two, weights = one[counts], two[counts], weights[counts]
     if not (np.isfinite(one) & np.isfinite(two)).all():
         raise DataError("a paired test needs finite values: found an infinite one")
     differences = one - two
+    # equal rankings may differ in the last bit, which must not count as a win
     differences[np.abs(differences) <= _ROUNDING * np.maximum(np.abs(one), np.abs(two))] = 0
+    # sorted, so that random flips do not depend on the order of the queries
     order = np.lexsort((weights, differences))
     return len(counts), differences[order], weights[order]
 
 
-def _t_test(differences: Floats, weights: Floats, alternative: Alternative) -> float:
+def _t_test(differences: Vector, weights: Vector, alternative: Alternative) -> float:
+    """The p-value of Student's t test."""
     from scipy.special import stdtr
 
     if len(differences) < 2:
         return 1.0
     middle, error = mean(differences, weights), standard_error(differences, weights)
+    # identical differences have no error: t is infinite with their sign
     t = middle / error if error > 0 else math.copysign(math.inf, middle)
     below = float(stdtr(len(differences) - 1, t))
     above = float(stdtr(len(differences) - 1, -t))
     return {"greater": above, "less": below, "two-sided": min(1.0, 2 * min(above, below))}[alternative]
 
 
-def _sign_test(differences: Floats, alternative: Alternative) -> float:
+def _sign_test(differences: Vector, alternative: Alternative) -> float:
+    """The p-value of the exact binomial test."""
     from scipy.stats import binomtest
 
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
     return float(binomtest(wins, wins + losses, 0.5, alternative=alternative).pvalue)
 
 
-def _wilcoxon(differences: Floats, alternative: Alternative) -> tuple[float, bool]:
+def _wilcoxon(differences: Vector, alternative: Alternative) -> tuple[float, bool]:
+    """The p-value of Wilcoxon's test, and whether it is exact."""
     from scipy.stats import rankdata, wilcoxon
 
     # rounded, so that differences that are the same number share their rank
@@ -191,11 +228,11 @@ def _wilcoxon(differences: Floats, alternative: Alternative) -> tuple[float, boo
     return float(result.pvalue), exact
 
 
-def _count_flips(terms: Floats, alternative: Alternative) -> float:
+def _count_flips(terms: Vector, alternative: Alternative) -> float:
     """The share of all 2^n sign flips whose sum is at least as extreme as the sum of the terms.
 
-    Every sum is one of a left half plus one of a right half: for each right one, the left ones that suffice are
-    counted in the sorted left half, so that 2^n flips take 2^(n/2) log steps.
+    Every sum is one of a left half plus one of a right half: for each right one, the left ones that suffice are counted
+    in the sorted left half, so that 2^n flips take 2^(n/2) log steps.
     """
     wanted, sign = _wanted(terms, alternative)
     if wanted <= 0 and alternative == "two-sided":
@@ -207,8 +244,8 @@ def _count_flips(terms: Floats, alternative: Alternative) -> float:
     return min(1.0, both * reached / (len(left) * len(right)))
 
 
-def _draw_flips(terms: Floats, alternative: Alternative, resamples: int, random: np.random.Generator) -> float:
-    """(b + 1) / (R + 1) with b of R random sign flips at least as extreme as what was seen.
+def _draw_flips(terms: Vector, alternative: Alternative, resamples: int, random: np.random.Generator) -> float:
+    """(b + 1) / (R + 1), where b of R random sign flips are at least as extreme as the observed sum.
 
     Eight coins are one random byte, which looks up the sum of its eight signed terms.
     """
@@ -224,15 +261,15 @@ def _draw_flips(terms: Floats, alternative: Alternative, resamples: int, random:
     return (reached + 1) / (resamples + 1)
 
 
-def _wanted(terms: Floats, alternative: Alternative) -> tuple[float, float]:
-    """What a flipped sum must reach, and the sign that turns the alternative into "greater"."""
+def _wanted(terms: Vector, alternative: Alternative) -> tuple[float, float]:
+    """The sum that a flip must reach, and the sign that turns the alternative into "greater"."""
     seen, sign = math.fsum(terms.tolist()), -1.0 if alternative == "less" else 1.0
     seen = abs(seen) if alternative == "two-sided" else sign * seen
     # a flip with the same sum must count although its rounding differs
     return seen - _ROUNDING * math.fsum(np.abs(terms).tolist()), sign
 
 
-def _all_flips(terms: Floats) -> Floats:
+def _all_flips(terms: Vector) -> Vector:
     """The 2^n sums of the terms with every choice of signs."""
     sums = np.zeros(1)
     for term in terms:

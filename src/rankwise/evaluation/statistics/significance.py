@@ -1,4 +1,4 @@
-"""Many rankings compared at once: paired tests, measure by measure, corrected for their number."""
+"""Comparisons of many rankings at once: paired tests for every measure, corrected for their number."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,23 +6,45 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankwise._errors import DataError, RankwiseError, in_one_line
 from rankwise._tables import Table
 from rankwise.evaluation.statistics.intervals import How, interval
 from rankwise.evaluation.statistics.paired import Alternative, Test, paired_test
+from rankwise.measures._base import Vector
 
 Correction = Literal["holm", "bh", "none"]
-Floats = NDArray[np.float64]
+COLUMNS = (
+    "measure", "ranker", "baseline", "difference", "low", "high", "p", "p_corrected", "wins", "losses", "ties",
+)  # fmt: skip
 
 
-def correct(p_values: ArrayLike, how: Correction = "holm") -> Floats:
-    """P-values corrected for their number, in the same order; NaN stays NaN and does not count.
+def correct(p_values: ArrayLike, how: Correction = "holm") -> Vector:
+    """Correct p-values for their number; NaN stays NaN and does not count.
 
-    ``"holm"`` keeps the chance of a single false claim among all below the level, whatever depends on what;
-    ``"bh"`` (Benjamini-Hochberg) keeps the expected share of false ones among the claims below it; ``"none"``
-    changes nothing.
+    ``"holm"`` keeps the probability of a single false claim among all below the level, under any dependence; ``"bh"``
+    (Benjamini-Hochberg) keeps the expected share of false ones among the claims below it; ``"none"`` changes nothing.
+
+    Parameters
+    ----------
+    p_values : array-like
+        The p-values.
+    how : {"holm", "bh", "none"}, default="holm"
+        The correction.
+
+    Returns
+    -------
+    ndarray
+        The corrected p-values, in the same order.
+
+    References
+    ----------
+    S. Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6,
+    65-70.
+
+    Y. Benjamini and Y. Hochberg (1995). Controlling the false discovery rate. Journal of the Royal Statistical Society
+    B 57, 289-300.
 
     Examples
     --------
@@ -59,21 +81,40 @@ def significance(
     random_state: int | np.random.Generator = 0,
     alternative: Alternative = "two-sided",
 ) -> Table:
-    """Compare rankings measured on the same queries, measure by measure, and correct for the number of comparisons.
+    """Compare rankings of the same queries, measure by measure, and correct for the number of comparisons.
 
     Parameters
     ----------
-    evaluations : name of the ranker -> what :func:`evaluate` returned, or a dict of measure -> value a query (a
-        key ``"qid"`` names the queries)
-    baseline : compare each other ranker with this one; None compares all pairs, the later one with the earlier
-    test, resamples, random_state, alternative : as for :func:`paired_test`
-    correction : as for :func:`correct`, over all rows of the table together
-    level, how : of the interval of the mean difference, as for :func:`interval`
+    evaluations : dict of str to Evaluation or dict
+        For each ranker, what :func:`evaluate` returned, or a dict of measure to values per query (a key ``"qid"`` names
+        the queries).
+    baseline : str, default=None
+        Compare each other ranker with this one; None compares all pairs, the later one with the earlier.
+    test : {"randomisation", "t", "wilcoxon", "sign"}, default="randomisation"
+        The paired test, see :func:`paired_test`.
+    correction : {"holm", "bh", "none"}, default="holm"
+        The correction over all rows of the table together, see :func:`correct`.
+    level : float, default=0.95
+        Confidence level of the intervals of the mean differences.
+    how : {"bootstrap", "t"}, default="bootstrap"
+        The kind of interval, see :func:`~rankwise.evaluation.statistics.intervals.interval`.
+    resamples : int, default=100000
+        Random flips of the randomisation test.
+    random_state : int or Generator, default=0
+        Seed of the flips and of the bootstrap.
+    alternative : {"two-sided", "greater", "less"}, default="two-sided"
+        The alternative of the tests.
 
     Returns
     -------
-    table : a row for each measure and pair with columns measure, ranker, baseline, difference (ranker minus
-        baseline), low, high, p, p_corrected, wins, losses, ties (in queries)
+    Table
+        A row for each measure and pair with columns measure, ranker, baseline, difference (ranker minus baseline), low,
+        high, p, p_corrected, wins, losses, ties (in queries).
+
+    Raises
+    ------
+    DataError
+        If the rankers were not measured by the same measures on the same queries with the same weights.
 
     Examples
     --------
@@ -84,6 +125,7 @@ def significance(
     """
     if not isinstance(evaluations, Mapping):
         raise DataError(f"evaluations are given by name, {{'a': ..., 'b': ...}}: found {type(evaluations).__name__}")
+    # evaluations and plain dicts are read alike from here on
     judged = {name: _Judged.of(evaluation) for name, evaluation in evaluations.items()}
     pairs = _pairs(list(judged), baseline)
     _refuse_different_queries(judged)
@@ -92,20 +134,19 @@ def significance(
         for ranker, other in pairs:
             first, second = judged[ranker].values[measure], judged[other].values[measure]
             weight = judged[ranker].weight
+            # the same seed in every row, so a row does not depend on which others are computed
             draws: dict[str, Any] = {"weight": weight, "random_state": random_state}
             result = paired_test(first, second, test, resamples=resamples, alternative=alternative, **draws)
             low, high = interval(first - second, level, how, **draws)
             counts = (result.wins, result.losses, result.ties)
             rows.append((measure, ranker, other, result.difference, low, high, result.p_value, *counts))
-    names = ("measure", "ranker", "baseline", "difference", "low", "high", "p", "wins", "losses", "ties")
-    columns = (
-        dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)) if rows else {name: [] for name in names}
-    )
+    names = [name for name in COLUMNS if name != "p_corrected"]
+    columns = Table.of_rows(names, rows).to_dict()
     columns["p_corrected"] = correct(columns["p"], correction).tolist()
-    return Table({name: columns[name] for name in (*names[:7], "p_corrected", *names[7:])})
+    return Table({name: columns[name] for name in COLUMNS})
 
 
-def _holm(p: Floats) -> Floats:
+def _holm(p: Vector) -> Vector:
     """The i-th smallest of n times n - i + 1, never smaller than the one before."""
     order = np.argsort(p, kind="stable")
     corrected = np.empty_like(p)
@@ -115,14 +156,15 @@ def _holm(p: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The per-query values of one ranker, by measure, and what is known of the queries."""
+    """The values per query of one ranker, by measure, and what is known of the queries."""
 
-    values: dict[str, Floats]
+    values: dict[str, Vector]
     qid: list[Any] | None
-    weight: Floats | None
+    weight: Vector | None
 
     @classmethod
     def of(cls, evaluation: Any) -> "_Judged":
+        """Read an evaluation, or a dict of columns."""
         if isinstance(evaluation, Mapping):
             table, titles = Table(evaluation), [key for key in evaluation if key != "qid"]
         else:
@@ -133,7 +175,7 @@ class _Judged:
 
 
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
-    """(ranker, baseline) pairs: every other with the baseline, or each later one with each earlier one."""
+    """(ranker, baseline) pairs: every other one with the baseline, or each later one with each earlier one."""
     if len(names) < 2:
         raise RankwiseError(f"significance compares two rankers or more: found {len(names)}")
     if baseline is None:
@@ -144,7 +186,7 @@ def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
 
 
 def _refuse_different_queries(judged: Mapping[str, _Judged]) -> None:
-    """Values can be paired only if they are of the same measures on the same queries, in the same order."""
+    """Raise an error unless all values are of the same measures on the same queries, in the same order."""
     (base, known), *others = judged.items()
     for name, other in others:
         if set(other.values) != set(known.values):

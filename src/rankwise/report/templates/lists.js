@@ -93,10 +93,10 @@ function fillParts() {
 function partsOf(query, document, ranker) {
   const title = element("h4", { text: ranker });
   const folds = numbers.lists.weights[ranker];
-  if (!numbers.lists.explained) return [title, element("p", { className: "small soft", text: "There is no linear ranker, or no room for features in this file." })];
+  if (!numbers.lists.explained) return [title, element("p", { className: "small soft", text: "There is no linear ranker, or no space for features in this file." })];
   if (!folds) return [title, element("p", { className: "small soft", text: "Not a linear ranker of this run: its score is no sum over features." })];
   const x = query.x[document];
-  if (!x) return [title, element("p", { className: "small soft", text: "Too far down in every list: its features are not in this file." })];
+  if (!x) return [title, element("p", { className: "small soft", text: "Too low in every ranking: its features are not in this file." })];
   const weights = folds[query.fold - 1];
   const parts = weights.map((weight, place) => ({ place, weight, part: weight * (x[place] - query.mean[place]) }))
     .filter(({ part }) => part !== 0)

@@ -1,0 +1,228 @@
+"""Learners of other packages in a comparison.
+
+:class:`OnArrays` adapts any object with ``fit(X, y)`` and ``predict(X)``, such as those of scikit-learn, LightGBM and
+XGBoost, to queries. :class:`LambdaRank` is LightGBM's lambdarank as a ranker of its own, with early stopping;
+:func:`save_trees` and :func:`read_trees` keep its trees in the folder of finished cells.
+"""
+
+import os
+from inspect import Parameter, signature
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from rankwise._errors import DataError, FileFormatError
+from rankwise._extras import require
+from rankwise._store import Store, StoreWriter
+from rankwise.data.queries import Queries
+from rankwise.evaluation.compare.keys import plain
+from rankwise.measures._base import Vector
+from rankwise.measures.ndcg import NDCG
+from rankwise.measures.parse import parse
+
+KIND = "lambdarank trees"  # of files
+_LARGEST_LABEL = 30  # LightGBM's own table of gains ends there
+
+
+class OnArrays(BaseEstimator):  # type: ignore[misc]
+    """An object with ``fit(X, y)`` and ``predict(X)`` that is given judged queries.
+
+    ``fit`` receives the sizes of the queries where it takes ``group``, or their numbers where it takes ``qid``, and the
+    weights of the queries, one per document, where it takes ``sample_weight`` and no groups. Queries of weight 0 are
+    left out.
+
+    Parameters
+    ----------
+    model : object
+        The object, which is cloned where it can be.
+
+    Attributes
+    ----------
+    model_ : object
+        The fitted object.
+    """
+
+    takes_validation = False
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def fit(self, queries: Queries) -> Self:
+        """Train on the documents of all queries, query after query."""
+        # not every learner accepts a weight of 0, and such queries have no effect
+        if queries.weight is not None and (queries.weight == 0).any():
+            queries = queries[queries.weight > 0]
+        X, y = in_list_order(queries)
+        given: dict[str, Any] = {}
+        if takes(self.model.fit, "group"):
+            given["group"] = queries.sizes
+        elif takes(self.model.fit, "qid"):
+            given["qid"] = np.repeat(np.arange(len(queries)), queries.sizes)
+        elif takes(self.model.fit, "sample_weight") and queries.weight is not None:
+            given["sample_weight"] = row_weights(queries)
+        self.model_ = self.model.fit(X, y, **given)
+        if self.model_ is None:  # an object that learns in place and returns nothing
+            self.model_ = self.model
+        return self
+
+    def predict(self, queries: Queries) -> Any:
+        """Score every document."""
+        return self.model_.predict(np.asarray(queries.X))
+
+
+def takes(function: Any, name: str) -> bool:
+    """Whether a function has a parameter of this name (``**others`` do not count)."""
+    try:
+        found = signature(function).parameters.get(name)
+    except (TypeError, ValueError):  # a builtin that does not say
+        return False
+    return found is not None and found.kind not in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
+
+
+def in_list_order(queries: Queries) -> tuple[Any, Vector]:
+    """Features and labels with the documents of every query together."""
+    return queries.in_query_order(np.asarray(queries.X)), queries.in_query_order(queries.labels())
+
+
+def row_weights(queries: Queries) -> Vector | None:
+    """For every document the weight of its query, query after query."""
+    return None if queries.weight is None else np.repeat(queries.weight, queries.sizes)
+
+
+class LambdaRank(BaseEstimator):  # type: ignore[misc]
+    """``lightgbm.train`` with the objective lambdarank, and early stopping by NDCG on the validation part.
+
+    Parameters
+    ----------
+    measure : str or Measure, default="nDCG@10"
+        The cutoff of an nDCG@k is that of the NDCG which is watched; 10 for any other measure.
+    trees : int, default=1000
+        The largest number of trees.
+    few_trees : int, default=100
+        The number of trees where there is no validation part.
+    rate : float, default=0.05
+        The learning rate.
+    leaves : int, default=31
+        Leaves per tree.
+    smallest_leaf : int, default=20
+        The smallest number of documents in a leaf.
+    patience : int, default=50
+        Stop after so many trees without an improvement on the validation part.
+    random_state : int, default=0
+        Seed.
+
+    Attributes
+    ----------
+    trees_ : int
+        Trees that were kept.
+    model_ : lightgbm.Booster
+        The fitted booster.
+
+    Notes
+    -----
+    It uses one thread and LightGBM's ``deterministic``: sums in several threads have other bits.
+    """
+
+    takes_validation = True
+
+    def __init__(
+        self,
+        measure: Any = "nDCG@10",
+        *,
+        trees: int = 1000,
+        few_trees: int = 100,
+        rate: float = 0.05,
+        leaves: int = 31,
+        smallest_leaf: int = 20,
+        patience: int = 50,
+        random_state: int = 0,
+    ) -> None:
+        self.measure = measure
+        self.trees = trees
+        self.few_trees = few_trees
+        self.rate = rate
+        self.leaves = leaves
+        self.smallest_leaf = smallest_leaf
+        self.patience = patience
+        self.random_state = random_state
+
+    def fit(self, queries: Queries, validation: Queries | None = None) -> Self:
+        """Grow trees on ``queries``, as many as do best on ``validation``.
+
+        Parameters
+        ----------
+        queries : Queries
+            Judged queries.
+        validation : Queries, default=None
+            The validation part.
+
+        Returns
+        -------
+        LambdaRank
+            The object itself.
+        """
+        lightgbm = require("lightgbm")
+        rules = {
+            "objective": "lambdarank",
+            "metric": "ndcg",
+            "eval_at": [self._cutoff()],
+            "learning_rate": self.rate,
+            "num_leaves": self.leaves,
+            "min_data_in_leaf": self.smallest_leaf,
+            "seed": self.random_state,
+            # several threads would give other bits
+            "num_threads": 1,
+            "deterministic": True,
+            "force_row_wise": True,
+            "verbosity": -1,
+        }
+        train = lightgbm.Dataset(*_checked(queries), group=queries.sizes, weight=row_weights(queries))
+        if validation is None:
+            self.model_ = lightgbm.train(rules, train, self.few_trees)
+        else:
+            watched = train.create_valid(*_checked(validation), group=validation.sizes)
+            stop = lightgbm.early_stopping(self.patience, verbose=False)
+            self.model_ = lightgbm.train(rules, train, self.trees, valid_sets=[watched], callbacks=[stop])
+        self.trees_ = int(self.model_.best_iteration if validation is not None else self.model_.num_trees())
+        return self
+
+    def predict(self, queries: Queries) -> Vector:
+        """Score every document."""
+        return np.asarray(self.model_.predict(np.asarray(queries.X), num_iteration=self.trees_), dtype=np.float64)
+
+    def _cutoff(self) -> int:
+        """The cutoff of the NDCG that is watched."""
+        measure = parse(self.measure)
+        return measure.cutoff if isinstance(measure, NDCG) and measure.cutoff is not None else 10
+
+
+def _checked(queries: Queries) -> tuple[Any, Vector]:
+    """Features and labels, query after query; labels that LightGBM does not take raise an error."""
+    X, y = in_list_order(queries)
+    if len(y) and ((y != np.rint(y)) | (y > _LARGEST_LABEL)).any():
+        odd = y[(y != np.rint(y)) | (y > _LARGEST_LABEL)][0]
+        raise DataError(f"LightGBM's lambdarank takes whole labels from 0 to {_LARGEST_LABEL}: found {odd:g}")
+    return X, y
+
+
+def save_trees(model: LambdaRank, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model, without the trees that early stopping left out."""
+    # the text that LightGBM itself writes: no code, and readable by later versions
+    text = model.model_.model_to_string(num_iteration=model.trees_)
+    parameters = {name: plain(value, name) for name, value in model.get_params(deep=False).items()}
+    with StoreWriter(path, KIND) as file:
+        file.metadata.update({"parameters": parameters, "trees": model.trees_})
+        file.append("text", np.frombuffer(text.encode(), dtype=np.uint8))
+
+
+def read_trees(store: Store) -> LambdaRank:
+    """Read a model from the folder of finished cells; the caller has checked that the file was not changed."""
+    if store.kind != KIND:
+        raise FileFormatError(f"{store.path} holds {store.kind}, and no trees")
+    parameters: dict[str, Any] = store.fact("parameters", dict)
+    model = LambdaRank(**parameters)
+    text = store.array("text", np.uint8, (None,)).tobytes().decode()
+    model.model_ = require("lightgbm").Booster(model_str=text)
+    model.trees_ = store.fact("trees", int)
+    return model
