@@ -122,7 +122,7 @@ def figures(data: Path) -> None:
     """The annealing of the first fold, and the landscape of its objective."""
     fold = next(read_folds(data / "ohsumed"))
     model = rankers((50,))["SmoothRank k=50"].fit(fold.train, validation=fold.validation)
-    save_png(model.history_.plot(fold.test), DOCS / "figures" / "smoothrank_annealing.png")
+    save_png(model.history_.with_test(fold.test).plot(), DOCS / "figures" / "smoothrank_annealing.png")
     save_png(landscape(model, fold.train).plot(), DOCS / "figures" / "smoothrank_landscape.png")
 
 

@@ -159,12 +159,12 @@ def test_the_history_draws_itself():
     pytest.importorskip("matplotlib")
     train, other, test = lists(31), lists(32), lists(33)
     model = SmoothRank(alpha=1.0, **QUICK).fit(train, validation=other)
-    axes = model.history_.plot(test).axes[0]
+    axes = model.history_.with_test(test).plot().axes[0]
     drawn = {line.get_label(): line.get_ydata() for line in axes.lines}
     assert set(drawn) == {"train, smoothed", "train", "validation", "test"}
     np.testing.assert_array_equal(drawn["validation"], model.history_["validation"])
     np.testing.assert_allclose(drawn["test"], [mean(test, w, "nDCG@50") for w in model.history_.coefs])
-    assert png(model.history_.plot(test)) == png(model.history_.plot(test))
+    assert png(model.history_.with_test(test).plot()) == png(model.history_.with_test(test).plot())
     alone = SmoothRank(alpha=1.0, **QUICK).fit(train).history_.plot().axes[0]
     assert {line.get_label() for line in alone.lines} == {"train, smoothed", "train"}
 

@@ -10,25 +10,21 @@ import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._figures import COLOURS, PlottedTable
 from rankwise._kernels import drive
 from rankwise._progress import progress
-from rankwise._tables import Table
 from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure
-from rankwise.measures.parse import parse
 from rankwise.rankers._model_selection import linear_scores, mean_measure
 from rankwise.rankers.smooth.smoothing import Beginnings, Start, largest_gain, list_weights
 from rankwise.solvers.batch.anneal import Annealing, Stage
 from rankwise.solvers.batch.descent import Function
 from rankwise.solvers.batch.objective import LossOverLists
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Vector = NDArray[np.float64]
 
@@ -36,11 +32,13 @@ Vector = NDArray[np.float64]
 COLUMNS = ("sigma", "objective", "smoothed", "train", "validation", "steps", "evaluations")
 
 
-class AnnealingHistory(Table):
+class AnnealingHistory(PlottedTable):
     """One row per stage: sigma, objective, smoothed, train and validation measure, steps, evaluations.
 
-    Attributes
+    Parameters
     ----------
+    columns : mapping of str to array-like
+        The columns.
     measure : Measure
         The measure of the columns train and validation; "smoothed" is its smoothed form on the training queries.
     coefs : ndarray of shape (n_stages, n_features)
@@ -50,44 +48,36 @@ class AnnealingHistory(Table):
     __slots__ = ("coefs", "measure")
 
     def __init__(self, columns: Any, measure: Measure, coefs: NDArray[np.float64]) -> None:
-        super().__init__(columns)
+        super().__init__(columns, f"{measure.title} along the annealing")
         self.measure = measure
         self.coefs = coefs
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return AnnealingHistory, (self.to_dict(), self.measure, self.coefs)
-
-    def plot(self, test: Queries | None = None) -> "Figure":
-        """Draw the smoothed, training and validation measure against sigma; needs the extra ``plot``.
+    def with_test(self, queries: Queries) -> "AnnealingHistory":
+        """The history with a column "test": the measure of every stage's weights on other queries.
 
         Parameters
         ----------
-        test : Queries, default=None
-            Queries whose measure is drawn as well.
+        queries : Queries
+            Judged queries.
 
         Returns
         -------
-        figure : matplotlib.figure.Figure
-            The drawing.
+        history : AnnealingHistory
+            A new table, which also draws the column.
         """
-        from rankwise._figures import COLOURS, house_style, new_figure
+        values = [mean_measure(queries, linear_scores(queries.X, w, None), self.measure) for w in self.coefs]
+        return AnnealingHistory({**self.to_dict(), "test": values}, self.measure, self.coefs)
 
-        figure = new_figure(5.2, 3.2)
-        with house_style():
-            axes = figure.subplots()
-            sigma = self["sigma"]
-            axes.plot(sigma, self["smoothed"], color=COLOURS[7], linestyle=":", label="train, smoothed")
-            axes.plot(sigma, self["train"], color=COLOURS[0], marker="o", label="train")
-            if np.isfinite(self["validation"]).any():
-                axes.plot(sigma, self["validation"], color=COLOURS[1], marker="o", label="validation")
-            if test is not None:
-                values = [mean_measure(test, linear_scores(test.X, w, None), parse(self.measure)) for w in self.coefs]
-                axes.plot(sigma, values, color=COLOURS[2], marker="o", label="test")
-            axes.set_xscale("log", base=2)
-            axes.invert_xaxis()
-            axes.set(xlabel="sigma, from coarse to fine", title=f"{self.measure.title} along the annealing")
-            axes.legend()
-        return figure
+    def _draw(self, axes: Any) -> None:
+        sigma = self["sigma"]
+        axes.plot(sigma, self["smoothed"], color=COLOURS[7], linestyle=":", label="train, smoothed")
+        for name, colour in zip(("train", "validation", "test"), COLOURS, strict=False):
+            if name in self.columns and np.isfinite(self[name]).any():
+                axes.plot(sigma, self[name], color=colour, marker="o", label=name)
+        axes.set_xscale("log", base=2)
+        axes.invert_xaxis()
+        axes.set(xlabel="sigma, from coarse to fine")
+        axes.legend()
 
 
 @dataclass(frozen=True)
