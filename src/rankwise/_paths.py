@@ -36,9 +36,7 @@ def path_of(path: object) -> str:
     except TypeError as error:
         raise RankwiseError(f"a path was expected, found {path!r:.60}") from error
     except UnicodeEncodeError as error:  # half of a surrogate pair
-        raise RankwiseError(
-            f"{path!r:.60} is not a path: the file system cannot encode it ({error.reason})"
-        ) from error
+        raise RankwiseError(f"{path!r:.60} is not a path: the file system cannot encode it ({error.reason})") from error
     if not name:
         raise RankwiseError("a path was expected, found an empty text")
     if "\0" in name:
