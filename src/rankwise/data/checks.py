@@ -29,7 +29,7 @@ BLOCK_VALUES = 1 << 20
 
 def as_whole(value: Any, name: str, least: int = 0, most: int = 2**63 - 1) -> int:
     """A whole number between two others; no bool, no float, nothing beyond 64 bits."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and least <= value <= most:
+    if is_whole(value, least) and value <= most:
         return int(value)
     above = f"{least:,} or more" if most == 2**63 - 1 else f"between {least:,} and {most:,}"
     raise RankwiseError(f"{name} is a whole number, {above}: found {value!r:.60}")
@@ -68,12 +68,17 @@ def refuse_unless_level(rel: Any) -> None:
         raise RankwiseError(f"rel is the smallest label that counts as relevant, or None: found {rel!r:.60}")
 
 
+def as_floats(values: Any, what: str) -> NDArray[np.float64]:
+    """An array of float64 of any shape, or an error whose message begins with ``what``, the expected form."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{what}: {in_one_line(error)}") from error
+
+
 def as_one_list(values: Any, name: str) -> NDArray[np.float64]:
     """The scores or labels of one query as float64; a single number is one document."""
-    try:
-        vector = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{name} holds one number per document: {in_one_line(error)}") from error
+    vector = np.atleast_1d(as_floats(values, f"{name} holds one number per document"))
     return as_vector(vector, len(vector), name)
 
 
@@ -148,10 +153,7 @@ def as_labels(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
 
 def as_weights(weight: ArrayLike, n_queries: int) -> NDArray[np.float64]:
     """Query weights as float64: one per query, 0 or of a usual size, not all zero."""
-    try:
-        weights = np.asarray(weight, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"weight holds one number per query: {in_one_line(error)}") from error
+    weights = as_floats(weight, "weight holds one number per query")
     if weights.shape != (n_queries,):
         raise DataError(f"weight holds one number per query: found shape {weights.shape} for {n_queries:,} queries")
     usual = _usual_weights(weights)
@@ -185,10 +187,7 @@ def as_scores(scores: ArrayLike, n_rows: int) -> NDArray[np.float64]:
 
 def as_vector(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float64]:
     """One float64 number per row; a column of shape (n, 1) is accepted."""
-    try:
-        vector = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{name} holds one number per row: {in_one_line(error)}") from error
+    vector = as_floats(values, f"{name} holds one number per row")
     if vector.ndim == 2 and vector.shape[1] == 1:
         vector = vector[:, 0]
     if vector.shape != (n_rows,):

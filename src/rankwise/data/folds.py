@@ -68,10 +68,7 @@ def split(queries: Queries, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_
     [6, 2, 2]
     """
     queries = as_queries(queries, "split")
-    try:
-        shares = np.asarray(sizes, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"sizes are shares above 0 that add up to 1: found {sizes!r:.60}") from error
+    shares = checks.as_floats(sizes, "sizes are shares above 0 that add up to 1")
     if shares.ndim != 1 or not len(shares) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-9:
         raise DataError(f"sizes are shares above 0 that add up to 1: found {sizes}")
     bounds = np.rint(np.cumsum(shares) * len(queries)).astype(np.int64)

@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, RankwiseError, in_one_line
-from rankwise.data.checks import Floats, as_names, blocks_of_rows
+from rankwise._errors import DataError, RankwiseError
+from rankwise.data.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole
 from rankwise.data.queries import Queries, as_queries
 
 How = Literal["standard", "minmax", "log"]
@@ -172,10 +172,7 @@ class Scaler:
         self._check_fitted()
         if self.how == "log" or self.scale_ is None:
             raise RankwiseError(f"{self!r} is not linear in the raw features: it cannot be folded into linear weights")
-        try:
-            weights = np.asarray(coef, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"coef holds one weight per feature: {in_one_line(error)}") from error
+        weights = as_floats(coef, "coef holds one weight per feature")
         if weights.shape != self.scale_.shape:
             raise DataError(
                 f"coef has shape {weights.shape}: expected one weight for each of {len(self.scale_)} features"
@@ -305,12 +302,9 @@ class Scaler:
             raise DataError("the state of a scaler is facts by name and arrays by name")
         scaler = cls(facts.get("how"), facts.get("per"))  # type: ignore[arg-type]  # checked on the next line
         scaler._check_params()
-        count, names = facts.get("n_features"), facts.get("feature_names")
-        if (
-            isinstance(count, bool)
-            or not isinstance(count, int)
-            or not (names is None or (isinstance(names, list) and len(names) == count))
-        ):
+        count: Any = facts.get("n_features")
+        names = facts.get("feature_names")
+        if not is_whole(count, 0) or not (names is None or (isinstance(names, list) and len(names) == count)):
             raise DataError("the state of a scaler lacks the number or the names of its features")
         center, scale = arrays.get("center"), arrays.get("scale")
         for array in (center, scale):

@@ -5,9 +5,9 @@ decide:
 
 1. w <= 2^53 and |q| <= 22: both are exact in float64, and one multiplication or division rounds once (Clinger, 1990).
 2. Otherwise w times the leading 128 bits of 5^q gives the leading bits of the result; the error is too small to matter
-except where it is detected (Lemire, 2021, algorithm 1).
+   except where it is detected (Lemire, 2021, algorithm 1).
 3. More than 19 digits, where w and w + 1 lead to different floats, and what step 2 leaves open: ``UNDECIDED``. The
-caller passes the text to Python's ``float``; in real data this does not happen.
+   caller passes the text to Python's ``float``; in real data this does not happen.
 
 References
 ----------
