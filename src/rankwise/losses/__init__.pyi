@@ -5,6 +5,7 @@ from rankwise.losses._base import SmoothedMeasure as SmoothedMeasure
 from rankwise.losses._base import registered as registered
 from rankwise.losses.listnet import ListNet as ListNet
 from rankwise.losses.max_pair import MaxPair as MaxPair
+from rankwise.losses.pair_logistic import PairLogistic as PairLogistic
 from rankwise.losses.pairwise_hinge import PairHinge as PairHinge
 from rankwise.losses.permutation import TypeOne as TypeOne
 from rankwise.losses.permutation import TypeTwo as TypeTwo
