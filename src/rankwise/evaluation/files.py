@@ -1,7 +1,7 @@
 """Judged queries and scores from files.
 
-Scores come in three formats, distinguished by their number of columns: one score per line, RankLib's score file, or a TREC
-run, which is read against qrels or against queries with document ids.
+Scores come in three formats, distinguished by their number of columns: one score per line, RankLib's score file, or a
+TREC run, which is read against qrels or against queries with document ids.
 """
 
 import os
