@@ -1,11 +1,12 @@
-"""How tight the bounds of a measure's loss are as a linear ranker turns: a list in the plane, every direction of w.
+"""How tight the bounds of a measure's loss are as a linear ranker turns: one query in the plane, every direction of w.
 
 For w = (cos t, sin t) this gives the loss 1 - E of a measure, the exponential type one bound exp(-E) and the
 exponential type two bound
 
     max over perfect orders pi*, imperfect orders pi of (1 - E(pi)) exp(-(F(pi*) - F(pi))),
 
-exactly, with both scores F of :func:`rankwise.losses.permutation.permutation_score`.
+exactly, with both scores F of :func:`rankwise.losses.permutation.permutation_score`. :mod:`experiments.bound_patterns`
+computes the bounds, and :mod:`experiments.bounds_by_angle` runs the study of the documentation.
 """
 
 import math
@@ -40,21 +41,29 @@ def two_clouds(
     irrelevant: int = 14,
     random_state: int | np.random.Generator = 0,
 ) -> tuple[Vector, Vector]:
-    """A list in the plane: relevant documents around (1, 1), irrelevant ones around (-1, -1), both normal.
+    """Draw one query in the plane: relevant documents around (1, 1), irrelevant ones around (-1, -1), both normal.
 
     Parameters
     ----------
-    variance : of the first and of the second feature, which are independent; (0.2, 1.3) mixes the classes
-    relevant, irrelevant : how many documents
-    random_state : seed or generator
+    variance : tuple of float, default=(0.2, 0.2)
+        The variances of the two features, which are independent; (0.2, 1.3) mixes the classes.
+    relevant : int, default=7
+        The number of relevant documents.
+    irrelevant : int, default=14
+        The number of irrelevant documents.
+    random_state : int or Generator, default=0
+        Seed.
 
     Returns
     -------
-    X, labels : documents x 2, and 1 for the relevant ones, which come first, 0 for the others
+    X : ndarray of shape (n_documents, 2)
+        The features.
+    labels : ndarray of shape (n_documents,)
+        1 for the relevant documents, which come first, 0 for the others.
 
     References
     ----------
-    Direct optimisation of evaluation measures, the simulations of Figures 3 and 4.
+    The simulations of Figures 3 and 4 of the paper on direct optimisation of evaluation measures.
     """
     pair = isinstance(variance, Sequence) and len(variance) == 2 and all(map(checks.is_number, variance))
     some = checks.is_whole(relevant) and checks.is_whole(irrelevant) and max(relevant, irrelevant) < 2**40
@@ -77,14 +86,24 @@ def bounds_by_angle(
 
     Parameters
     ----------
-    X : documents x 2, one list
-    labels : one positive label for what is relevant, 0 for the rest; both occur
-    angles : how many angles t, equally far apart from 0 on; or the angles themselves, in radians
-    measure : a measure that counts 1 at its best order (AP, NDCG, RR, ...), or its name
+    X : array-like of shape (n_documents, 2)
+        The documents of one query.
+    labels : array-like of shape (n_documents,)
+        One positive label for relevant documents, 0 for the rest; both occur.
+    angles : int or array-like, default=72
+        The number of angles t, equally spaced from 0 on; or the angles themselves, in radians.
+    measure : str or Measure, default="AP"
+        A measure that is 1 at its best order (AP, NDCG, RR, ...).
+
+    Returns
+    -------
+    AngleBounds
+        The loss and its bounds at every angle.
 
     Notes
     -----
-    Exact, and therefore for short lists: O(N1 C(n, N1)) an angle, some milliseconds for 7 relevant documents of 21.
+    The bounds are exact, and therefore for short lists: O(N1 C(n, N1)) per angle, some milliseconds for 7 relevant
+    documents of 21.
 
     Examples
     --------
@@ -121,15 +140,26 @@ class AngleBounds:
 
     Attributes
     ----------
-    X, labels, measure : the list and the measure E
-    angle : t, in radians
-    reached : E of the list ranked by w = (cos t, sin t), ties pessimistic; the loss is 1 - E
-    type_one : exp(-E)
-    type_two : by map, "pairs" and "relevant", the exponential type two bound
-    best_sorted : type two by "pairs" against the best perfect order in place of all of them; a bound as well, since
-        F of that order does not exceed F of the ranking either
-    margin : by map, the smallest F(pi*) - F(pi); where it is E or more, condition (9) of the paper makes type two the
-        tighter bound
+    X : ndarray of shape (n_documents, 2)
+        The documents.
+    labels : ndarray of shape (n_documents,)
+        Their labels.
+    measure : Measure
+        The measure E.
+    angle : ndarray
+        t, in radians.
+    reached : ndarray
+        E of the documents ranked by w = (cos t, sin t), ties pessimistic; the loss is 1 - E.
+    type_one : ndarray
+        exp(-E).
+    type_two : dict of str to ndarray
+        The exponential type two bound by map, "pairs" and "relevant".
+    best_sorted : ndarray
+        Type two by "pairs" against the best perfect order in place of all of them; a bound as well, since F of that
+        order does not exceed F of the ranking either.
+    margin : dict of str to ndarray
+        By map, the smallest F(pi*) - F(pi); where it is E or more, condition (9) of the paper makes type two the
+        tighter bound.
     """
 
     X: Vector
@@ -165,7 +195,8 @@ class AngleBounds:
         )
 
     def summary(self) -> Table:
-        """A row for each bound: its smallest value, where, at how many angles it is tighter than type one, and (9).
+        """A row for each bound: its smallest value and where it is reached, the angles at which it is tighter than type
+        one, and those at which (9) holds.
 
         ``tighter`` counts angles with a smaller value than type one, ``condition`` those at which (9) holds.
         """
@@ -181,7 +212,7 @@ class AngleBounds:
         return Table(columns)
 
     def plot(self) -> "Figure":
-        """The list in the plane, and the loss with its bounds against the angle; needs the extra ``plot``."""
+        """Draw the documents in the plane, and the loss with its bounds against the angle; needs the extra ``plot``."""
         return draw_bounds({"the list": self})
 
     def __repr__(self) -> str:
@@ -189,7 +220,7 @@ class AngleBounds:
 
 
 def _checked(X: ArrayLike, labels: ArrayLike) -> tuple[Vector, Vector]:
-    """The documents and labels of one list in the plane."""
+    """The documents and labels of one query in the plane."""
     rows = np.array(X, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != 2 or not np.isfinite(rows).all():
         raise DataError(f"X holds two finite features a document: found shape {rows.shape}")
@@ -203,7 +234,7 @@ def _checked(X: ArrayLike, labels: ArrayLike) -> tuple[Vector, Vector]:
 
 
 def draw_bounds(found: Mapping[str, AngleBounds]) -> "Figure":
-    """A row for each list, by title: its documents, and the loss with its bounds against the angle of w.
+    """Draw a row for each query, by title: its documents, and the loss with its bounds against the angle of w.
 
     Where the type two bound by relevant and irrelevant documents is the tighter one, its line is broad.
     """
@@ -225,6 +256,7 @@ def draw_bounds(found: Mapping[str, AngleBounds]) -> "Figure":
 
 
 def _draw_list(axes: Any, found: AngleBounds) -> None:
+    """The documents in the plane."""
     relevant = found.labels > 0
     axes.scatter(*found.X[relevant].T, s=14, color=_RELEVANT, label="relevant", zorder=2)
     axes.scatter(*found.X[~relevant].T, s=14, facecolor="none", edgecolor=_PAIRS, label="irrelevant", zorder=2)
@@ -233,6 +265,7 @@ def _draw_list(axes: Any, found: AngleBounds) -> None:
 
 
 def _draw_curves(axes: Any, found: AngleBounds) -> None:
+    """The loss and its bounds against the angle."""
     degrees, by_relevant = found.degrees, found.type_two["relevant"]
     axes.plot(degrees, by_relevant, color=_RELEVANT, label="type two, relevant against irrelevant")
     axes.plot(degrees, found.type_two["pairs"], color=_PAIRS, label="type two, all pairs")

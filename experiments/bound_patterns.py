@@ -1,14 +1,15 @@
-"""Every way to place the relevant documents of a list, and the exact type two bounds found by going through them.
+"""Every way to place the relevant documents of a query, and the exact type two bounds found by enumerating them.
 
-A measure E depends only on where the relevant documents stand, and for given places the score F of an order is largest
-when each class comes by decreasing score, so that C(n, N1) patterns take the place of n! orders. A pattern is told by
-c_i, the irrelevant documents above the i-th relevant one, and with scores a_1 >= .. >= a_N1 and b_1 >= .. >= b_N0
+A measure E depends only on where the relevant documents stand, and for given positions the score F of an order is
+largest when each class is sorted by decreasing score, so C(n, N1) patterns replace n! orders. A pattern is described by
+c_i, the number of irrelevant documents above the i-th relevant one, and with scores a_1 >= .. >= a_N1 and b_1 >= .. >=
+b_N0
 
     D = sum_i [ sum_{j > c_i} (a_i - b_j) - sum_{j <= c_i} (a_i - b_j) ]
 
 is all of F that depends on it: F = D / (N1 N0) for the map "relevant" and F = (D + K) / (n (n - 1)) for "pairs", where
-K is what the pairs inside the classes give. One table of N1 (N0 + 1) numbers thus serves all patterns and both maps,
-and the patterns themselves serve every scoring of the list.
+K is the contribution of the pairs inside the classes. One table of N1 (N0 + 1) numbers thus serves all patterns and
+both maps, and the patterns themselves serve every scoring of the query.
 """
 
 import math
@@ -32,7 +33,7 @@ _FEASIBLE = 1_000_000
 
 
 class Bounds(NamedTuple):
-    """Exponential type two bounds and the smallest F(pi*) - F(pi), by map, one number a scoring of the list."""
+    """Exponential type two bounds and the smallest F(pi*) - F(pi), by map, one number per scoring of the query."""
 
     pairs: Vector
     relevant: Vector
@@ -43,10 +44,10 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """All ways to place N1 relevant among N0 irrelevant documents, and what the measure makes of them.
+    """All ways to place N1 relevant among N0 irrelevant documents, and the value of the measure on them.
 
-    Row i of ``perfect`` and ``imperfect`` counts the irrelevant documents above the i-th relevant one, a column a
-    pattern.
+    Row i of ``perfect`` and ``imperfect`` counts the irrelevant documents above the i-th relevant one, with one column
+    per pattern.
     """
 
     perfect: NDArray[np.int64]
@@ -55,7 +56,7 @@ class Patterns:
 
     @one_blas_thread()
     def bounds(self, relevant: Vector, others: Vector) -> Bounds:
-        """The bounds for scores of the relevant and of the other documents, a row a scoring."""
+        """The bounds for scores of the relevant and of the other documents, one row per scoring."""
         found = [self._logarithms(a, b) for a, b in zip(np.sort(relevant), np.sort(others), strict=True)]
         columns = np.array(found).T
         with np.errstate(over="ignore"):  # a bound may well be infinite

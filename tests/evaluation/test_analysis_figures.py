@@ -268,7 +268,7 @@ def test_groups_may_be_given_by_name():
 def test_the_picture_of_gains_says_who_gains_over_whom_and_on_how_many_queries():
     gains = gain_by_group(QUERIES, BOTH, "nDCG@5", bins=2)
     texts = texts_of(gains.plot())
-    assert "nDCG@5: good less poor" in texts
+    assert "nDCG@5: good minus poor" in texts
     labels = [f"{row['from']:,} to {row['to']:,}\n{row['queries'] - row['skipped']} queries" for row in gains]
     assert set(labels) <= texts
 

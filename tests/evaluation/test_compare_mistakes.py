@@ -31,7 +31,7 @@ def refused(match, *args, **options):
 
 
 def test_rankers_that_are_none(lists):
-    refused("one ranker at least", {}, lists)
+    refused("at least one ranker", {}, lists)
     refused("named by texts: found 3", {3: Ridge()}, lists)
     refused("two rankers are called 'Ridge'", [Ridge(), Ridge(alpha=2)], lists)
     refused("is the class Ridge: give an object", {"a": Ridge}, lists)
@@ -76,11 +76,11 @@ def test_data_that_are_no_folds(lists):
     refused("1 .* or 3 and more: found 2", {"a": Never()}, lists, folds=2)
     refused("30 queries are too few for 31", {"a": Never()}, lists, folds=31)
     refused("folds of their own", {"a": Never()}, list(kfold(lists, 3)), folds=3)
-    refused("a fold at least", {"a": Never()}, [])
+    refused("at least one fold", {"a": Never()}, [])
     refused("found int", {"a": Never()}, 3)
     refused("fold 1 is not", {"a": Never()}, [lists])
     refused("no labels", {"a": Never()}, lists.with_labels(None))
-    refused("no list in its train part", {"a": Never()}, [Fold(lists[:0], lists[:5], lists[5:])])
+    refused("no query in its train part", {"a": Never()}, [Fold(lists[:0], lists[:5], lists[5:])])
     narrow = lists.map_features(lambda X: X[:, :2])
     refused("features in its train part", {"a": Never()}, [(narrow[:5], lists[5:])])
 
@@ -96,7 +96,7 @@ def test_folds_that_share_lists(lists):
 def test_a_model_is_not_tested_on_what_it_learned_from(lists):
     train, test = split(lists, (0.6, 0.4))
     model = RidgeRanker().fit(train)
-    refused("'mine' learned from 18 of the 30 test lists", {"mine": model}, lists)
+    refused("'mine' learned from 18 of the 30 test queries", {"mine": model}, lists)
     assert compare({"mine": model}, test).rankers == ["mine"]
 
 

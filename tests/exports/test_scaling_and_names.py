@@ -70,7 +70,7 @@ def test_what_was_scaled_within_each_query_is_refused_with_what_to_do(target):
 def test_a_sample_that_is_scaled_already_is_not_scaled_again():
     scaler = rw.Scaler().fit(raw_lists())
     model = rw.RidgeRanker(alpha=1.0).fit(scaler.transform(raw_lists()))
-    with pytest.raises(DataError, match="give the raw lists"):
+    with pytest.raises(DataError, match="give the raw queries"):
         export(model, "c", sample=scaler.transform(raw_lists(1)))
     assert export(model, "c", sample=scaler.transform(raw_lists(1)), scaling="none").parity.inverted == 0
 

@@ -23,12 +23,13 @@ from rankwise.measures._base import Vector
 # -------------------------------------------------------------------------------------------------- names in C
 
 # Keywords of C89 to C23, and those that compilers add outside of their strict modes.
-_WORDS = (
+_KEYWORDS = (
     "alignas alignof asm auto bool break case char const constexpr continue default do double else enum extern "
     "false float for fortran goto if inline int long main nullptr register restrict return short signed sizeof "
     "static static_assert struct switch thread_local true typedef typeof typeof_unqual union unsigned void "
     "volatile wchar_t while"
 )
+_WORDS = frozenset(_KEYWORDS.split())
 # Macros that compilers define without an underscore.
 _MACROS = frozenset(["hpux", "i386", "linux", "m68k", "mips", "pyr", "sequent", "sgi", "sparc", "sun", "unix", "vax"])
 # Functions and objects with external linkage: ISO/IEC 9899:2018, annex B, and C23's additions.
@@ -89,7 +90,7 @@ def reason_against(name: str) -> str | None:
         return "names are letters, digits and _"
     if name.startswith("_"):
         return "names that begin with _ belong to the compiler and its libraries"
-    if name in _WORDS.split():
+    if name in _WORDS:
         return "it is a word of the language"
     if name in _MACROS:
         return "some compilers define it as a macro"
