@@ -2,8 +2,8 @@
 
 Every loss that the registry finds is a name of this package, so a new loss is one file and needs no entry here.
 :mod:`rankwise.losses._base` holds the base classes and the loop over many queries. SLAM, MaxPair, the pairwise and the
-structured hinges are convex upper bounds; ListNet and PairLogistic are convex and smooth; the smoothed measures are 1 - A
-for a smooth approximation A of a measure. :mod:`rankwise.losses.permutation` has the type one and type two losses.
+structured hinges are convex upper bounds; ListNet and PairLogistic are convex and smooth; the smoothed measures are 1 -
+A for a smooth approximation A of a measure. :mod:`rankwise.losses.permutation` has the type one and type two losses.
 """
 
 from typing import Any
