@@ -26,7 +26,7 @@ def run() -> list[dict[str, Any]]:
     from rankwise.data.queries import Queries
     from rankwise.evaluation.evaluate import evaluate
     from rankwise.measures.compute import ScoredLists, measure_lists
-    from rankwise.measures.parse import parse
+    from rankwise.measures._base import parse
 
     labels, scores, qid = make()
     qrels = {str(q): {} for q in range(LISTS)}

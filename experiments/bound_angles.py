@@ -22,8 +22,7 @@ from rankwise._errors import DataError, RankwiseError
 from rankwise._figures import COLOURS, house_style, new_figure
 from rankwise._tables import Table
 from rankwise.data import checks
-from rankwise.measures._base import Measure, Vector
-from rankwise.measures.parse import parse
+from rankwise.measures._base import Measure, Vector, parse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,7 +19,7 @@ from rankwise.guarantees.bounds.smoothing import smoothing_error
 from rankwise.guarantees.holdout.intervals import NAMES, mean_interval
 from rankwise.guarantees.holdout.sequences import confidence_sequence
 from rankwise.losses.smooth_ndcg import SmoothNDCG
-from rankwise.measures.parse import parse
+from rankwise.measures._base import parse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

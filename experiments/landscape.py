@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._kernels.rows import linear_scores
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.measures._base import Measure
-from rankwise.rankers._model_selection import linear_scores, mean_measure
+from rankwise.rankers._model_selection import mean_measure
+from rankwise.rankers.smooth.annealing import at_sigma
 from rankwise.rankers.smooth.smoothing import largest_gain, list_weights, smoothed_for, within_lists
 from rankwise.rankers.smooth.smoothrank import SmoothRank
-from rankwise.solvers.batch.anneal import at_sigma
-from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.objective import LossOverLists
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 import rankwise as rw
 from experiments.bound_angles import two_clouds
 from rankwise.losses._base import registered as losses
-from rankwise.measures.parse import registered as measures
+from rankwise.measures._base import registered as measures
 
 ODD = [
     None, "x", "", "2", b"x", "a\0b", -1, 0, 1, 2, 0.5, 1.5, True, np.int8(3), 1j, (), [], [1], {}, object(),

@@ -13,6 +13,7 @@ from rankwise._errors import RankwiseError as RankwiseError
 from rankwise._version import __version__ as __version__
 from rankwise.data.diagnose.run import diagnose as diagnose
 from rankwise.data.folds import Fold as Fold
+from rankwise.data.folds import Unsliced as Unsliced
 from rankwise.data.folds import kfold as kfold
 from rankwise.data.folds import read_folds as read_folds
 from rankwise.data.folds import split as split
@@ -20,8 +21,8 @@ from rankwise.data.letor.read import iter_letor as iter_letor
 from rankwise.data.letor.read import read_letor as read_letor
 from rankwise.data.letor.write import write_letor as write_letor
 from rankwise.data.queries import Queries as Queries
-from rankwise.data.query import Query as Query
 from rankwise.data.scaling import Scaler as Scaler
+from rankwise.data.selection import Query as Query
 from rankwise.data.string_column import StringColumn as StringColumn
 from rankwise.data.synthetic.lists import make_lists as make_lists
 from rankwise.data.synthetic.streams import Stream as Stream
@@ -37,7 +38,6 @@ from rankwise.data.trec import read_qrels as read_qrels
 from rankwise.data.trec import read_run as read_run
 from rankwise.data.trec import write_qrels as write_qrels
 from rankwise.data.trec import write_run as write_run
-from rankwise.data.unsliced import Unsliced as Unsliced
 from rankwise.evaluation.analysis.groups import by_group as by_group
 from rankwise.evaluation.analysis.groups import gain_by_group as gain_by_group
 from rankwise.evaluation.analysis.groups import queries_by_size as queries_by_size

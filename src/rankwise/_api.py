@@ -13,8 +13,8 @@ from rankwise._errors import FileFormatError
 from rankwise._store import Store, read_store
 
 if TYPE_CHECKING:
-    from rankwise.evaluation.compare.grids import Grid
     from rankwise.evaluation.compare.result import Comparison
+    from rankwise.evaluation.compare.select import Grid
     from rankwise.evaluation.statistics.paired import Test
     from rankwise.evaluation.statistics.significance import Correction
     from rankwise.measures._base import Empty, Measure, Ties

@@ -22,7 +22,7 @@ from rankwise.evaluation.analysis.label_pairs import label_pair_errors, label_pa
 from rankwise.evaluation.analysis.learning_curves import learning_curves
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.statistics.intervals import interval
-from rankwise.measures.parse import parse
+from rankwise.measures._base import parse
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.annealing import COLUMNS, AnnealingHistory
 from rankwise.rankers.smooth.smoothrank import SmoothRank

@@ -22,8 +22,7 @@ from rankwise import (
     split,
 )
 from rankwise._api import compare
-from rankwise.evaluation.compare.grids import all_names, grid_for
-from rankwise.evaluation.compare.select import combinations
+from rankwise.evaluation.compare.select import all_names, combinations, grid_for
 from rankwise.rankers._base import registered
 
 MEASURES = ["nDCG@5", "AP"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import rankwise as rw
 from rankwise.exports import parity as parity_module
 from rankwise.exports.parity import compare_orders, parity_of
-from rankwise.measures.parse import parse
+from rankwise.measures._base import parse
 
 score = st.one_of(st.integers(-2, 2).map(float), st.sampled_from([1.0, 1.0 + 1e-9, 1.0 + 1e-6, -1e30]))
 

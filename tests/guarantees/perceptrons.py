@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rankwise.data.query import Query
+from rankwise.data.selection import Query
 from rankwise.losses import SLAM, MaxPair
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numba
 import pytest
 
-from rankwise._kernels import cache as kernel_cache
-from rankwise._kernels.cache import KernelCache, private_folder
+from rankwise._kernels import jit as kernel_cache
+from rankwise._kernels.jit import KernelCache, private_folder
 
 posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes of POSIX")
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")

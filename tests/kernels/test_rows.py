@@ -12,7 +12,7 @@ from rankwise._kernels.rows import add_moments, add_rows, dot, list_radius, onto
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import largest_radius
 from rankwise.losses import MaxPair
-from rankwise.measures.parse import parse
+from rankwise.measures._base import parse
 from rankwise.solvers.batch.objective import LossOverLists
 from rankwise.solvers.online.config import OnlineConfig, State
 from rankwise.solvers.online.loop import run_rounds

@@ -7,7 +7,7 @@ import numpy as np
 
 import tests.oracles
 from rankwise.losses import SLAM, ListNet, Loss, MaxPair, PairHinge
-from rankwise.measures.gains import discounts
+from rankwise.measures.ndcg import discounts
 
 
 def slam_v(loss: SLAM, labels: np.ndarray) -> np.ndarray:

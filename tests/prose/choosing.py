@@ -10,7 +10,7 @@ from importlib.metadata import version
 import numpy as np
 
 from rankwise.evaluation.compare.foreign import LambdaRank
-from rankwise.evaluation.compare.grids import USUAL
+from rankwise.evaluation.compare.select import USUAL
 from rankwise.measures import registered
 from rankwise.measures.conventions import CONVENTIONS
 from tests.prose.claims import claims, stated

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from inspect import signature
 
 from experiments.exported import PRECISE
-from rankwise.evaluation.compare.grids import USUAL
 from rankwise.evaluation.compare.run import _MANY_DOCUMENTS
+from rankwise.evaluation.compare.select import USUAL
 from rankwise.evaluation.statistics.intervals import interval
 from rankwise.evaluation.statistics.paired import _EXACT_UP_TO
 from rankwise.report.curves import _MOST_QUERIES

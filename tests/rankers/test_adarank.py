@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 from rankwise.data.queries import Queries
 from rankwise.guarantees.bounds.training import adarank_certificate
+from rankwise.measures._base import parse
 from rankwise.measures.compute import ScoredLists, measure_lists
-from rankwise.measures.parse import parse
 from rankwise.rankers.boosting.adarank import AdaRank, boost
 from rankwise.rankers.boosting.feature_rankings import RankedLists
 from tests.oracles.adarank import adarank, pessimistic_ndcg

@@ -10,7 +10,7 @@ from sklearn.base import clone
 import rankwise as rw
 from rankwise._errors import Interrupted, MeasureError, RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.measures.parse import parse
+from rankwise.measures._base import parse
 from rankwise.rankers.boosting.adarank import AdaRank, Boosting
 from rankwise.rankers.boosting.feature_rankings import RankedLists
 from tests.rankers.test_adarank import lists, same

@@ -17,8 +17,8 @@ from sklearn.utils import estimator_checks
 
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
+from rankwise.data.folds import Unsliced
 from rankwise.data.queries import Queries
-from rankwise.data.unsliced import Unsliced
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers._fit_checks import NothingLearnedWarning
 from rankwise.rankers.online.learner import OnlineLearner

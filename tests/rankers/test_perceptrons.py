@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from experiments.printed_bounds import printed_003
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.data.query import Query
+from rankwise.data.selection import Query
 from rankwise.data.synthetic.streams import noisy_stream, separable_stream
 from rankwise.guarantees import Adversary, play
 from rankwise.guarantees.bounds.adversary import published
 from rankwise.losses import SLAM, MaxPair
-from rankwise.measures.parse import parse
+from rankwise.measures._base import parse
 from rankwise.rankers.linear.listnet import ListNet
 from rankwise.rankers.online.online_ranker import OnlineRanker
 from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron, slam_for

@@ -8,8 +8,8 @@ from rankwise._errors import Interrupted, RankwiseError
 from rankwise.data.folds import read_folds
 from rankwise.data.queries import Queries
 from rankwise.losses.permutation import TypeTwo
+from rankwise.measures._base import parse
 from rankwise.measures.compute import ScoredLists, measure_lists
-from rankwise.measures.parse import parse
 from rankwise.rankers.permutation import permurank as _permutation_rounds
 from rankwise.rankers.permutation.list_orders import ListOrders
 from rankwise.rankers.permutation.permurank import PermuRank

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise._kernels.orders import best_unsorted, hinge_over_pairs, largest_hinge, order_features, worst_sorted
-from rankwise.measures.parse import parse
+from rankwise.measures._base import parse
 from rankwise.rankers.permutation.list_orders import position_edges
 from rankwise.rankers.permutation.permurank import Permuting
 from rankwise.solvers.batch.working_sets import WorkingSets

@@ -16,7 +16,7 @@ import rankwise as rw
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._store import FORMAT
 from rankwise.losses import registered as losses
-from rankwise.measures.parse import parse
+from rankwise.measures._base import parse
 from rankwise.rankers._base import registered
 from rankwise.rankers.online.online_ranker import OnlineRanker
 from rankwise.rankers.online.perceptron import SLAMPerceptron

@@ -7,11 +7,11 @@ from sklearn.base import clone
 import rankwise as rw
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import scale_factors
 from rankwise.rankers.linear.ridge import RidgeRanker
+from rankwise.rankers.smooth.annealing import Annealing
 from rankwise.rankers.smooth.smoothing import SIGMAS, smoothed_for
 from rankwise.rankers.smooth.smoothrank import ALPHAS, SmoothRank
-from rankwise.solvers.batch.anneal import Annealing
-from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.objective import LossOverLists
 
 MEASURES = ("nDCG@5", "nDCG", "DCG@5", "AP", "P@3", "RR")

@@ -10,7 +10,7 @@ import pytest
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.data.query import Query
+from rankwise.data.selection import Query
 from rankwise.data.synthetic.streams import separable_stream
 from rankwise.losses import registered as losses
 from rankwise.rankers._base import registered

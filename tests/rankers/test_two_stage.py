@@ -9,7 +9,7 @@ from rankwise._errors import DataError, Interrupted, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.losses import NDCGHinge, PairHinge, SmoothNDCG, SVMMapHinge
 from rankwise.losses._base import PreparedLists, loss_lists
-from rankwise.measures.parse import parse
+from rankwise.measures._base import parse
 from rankwise.rankers.boosting.adarank import AdaRank
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.permutation import two_stage

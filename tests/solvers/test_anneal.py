@@ -11,9 +11,9 @@ from rankwise.data.queries import Queries
 from rankwise.losses.smooth_ap import SmoothAP
 from rankwise.losses.smooth_ndcg import SmoothDCG1, SmoothNDCG, SmoothPrecision, SmoothRR
 from rankwise.losses.soft_rank import SoftRankNDCG
+from rankwise.measures._base import parse
 from rankwise.measures.compute import ScoredLists, measure_lists
-from rankwise.measures.parse import parse
-from rankwise.solvers.batch.anneal import Annealing, at_sigma
+from rankwise.rankers.smooth.annealing import Annealing, at_sigma
 from rankwise.solvers.batch.objective import LossOverLists
 
 # soft indicators have their width in squared units of the scores, sigmoids and the softmax in the units themselves

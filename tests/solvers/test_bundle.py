@@ -140,7 +140,7 @@ def test_convex_losses_reach_the_minimum_of_their_quadratic_programme(loss, lamb
 def test_convex_losses_reach_the_minimum_of_their_linear_programme_in_an_l1_ball(loss, radius):
     for seed in range(3):
         data = judged(seed)
-        found = Bundle(mean_loss(loss, *data), 3, floor=0.0).solve_in_l1_ball(radius, tol=1e-8)
+        found = Bundle(mean_loss(loss, *data), 3, floor=0.0).solve(radius, "l1 ball", tol=1e-8)
         assert found.converged
         assert np.abs(found.w).sum() <= radius * (1 + 1e-12)
         assert (
@@ -243,14 +243,14 @@ def test_planes_serve_the_ball_after_the_squared_norm():
     data = judged(2)
     bundle = Bundle(mean_loss(SVMMapHinge(), *data), 3, floor=0.0)
     bundle.solve(1e-3, tol=1e-6)
-    found = bundle.solve_in_l1_ball(1.0, tol=1e-8)
+    found = bundle.solve(1.0, "l1 ball", tol=1e-8)
     assert found.objective == pytest.approx(least_in_ball(written_out(SVMMapHinge(), *data), 1.0, 3), abs=1e-6)
 
 
 def test_a_ball_that_no_known_point_is_in_is_entered_at_its_center():
     bundle = Bundle(mean_loss(PairHinge(), *judged(2)), 3, floor=0.0)
     bundle.ask([5.0, 5.0, 5.0])
-    found = bundle.solve_in_l1_ball(1.0, tol=1e-8)
+    found = bundle.solve(1.0, "l1 ball", tol=1e-8)
     assert found.objective == pytest.approx(least_in_ball(written_out(PairHinge(), *judged(2)), 1.0, 3), abs=1e-6)
 
 
@@ -413,13 +413,13 @@ def test_arguments_without_sense_are_refused():
         with pytest.raises(RankwiseError, match="above 0"):
             bundle.solve(lambda_)
         with pytest.raises(RankwiseError, match="above 0"):
-            bundle.solve_in_l1_ball(lambda_)
+            bundle.solve(lambda_, "l1 ball")
     with pytest.raises(RankwiseError, match="max_calls"):
         bundle.solve(1.0, max_calls=0)
     with pytest.raises(RankwiseError, match="center"):
         Bundle(lambda w: (0.0, np.zeros(2)), 2, center=[1.0])
     with pytest.raises(RankwiseError, match="inside"):
-        Bundle(lambda w: (0.0, np.zeros(2)), 2).solve_in_l1_ball(1.0, start=[1.0, 1.0])
+        Bundle(lambda w: (0.0, np.zeros(2)), 2).solve(1.0, "l1 ball", start=[1.0, 1.0])
 
 
 # ------------------------------------------------------------------------------- the master problem

@@ -7,9 +7,8 @@ from sklearn.preprocessing import StandardScaler
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import row_blocks
+from rankwise.data.row_blocks import row_blocks, scale_factors
 from rankwise.data.scaling import Scaler
-from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.least_squares import Moments, WeightedRows, class_shares, ridge_problem
 
 

@@ -10,8 +10,7 @@ from scipy.optimize import minimize
 
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.solvers.batch.newton import Ridged, newton
-from rankwise.solvers.batch.squared_pairs import SquaredPairsOverLists
+from rankwise.solvers.batch.newton import Ridged, SquaredPairsOverLists, newton
 
 
 @dataclass

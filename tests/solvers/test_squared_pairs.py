@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from rankwise.data.queries import Queries
 from rankwise.losses.pairwise_hinge import PairHinge
+from rankwise.solvers.batch.newton import SquaredPairsOverLists
 from rankwise.solvers.batch.objective import LossOverLists
-from rankwise.solvers.batch.squared_pairs import SquaredPairsOverLists
 from tests.strategies import many_lists
 
 over_both = pytest.mark.parametrize("per_pair", [False, True])

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
+from rankwise._kernels import drive
 from rankwise._kernels.jit import FLOATS_IN, INTS_IN, compiled, features_in, kernel
 
 
@@ -250,3 +252,11 @@ def moments_on(dtype: np.dtype[Any]) -> Any:
     """
     given = (types.int64, types.int64, INTS_IN, features_in(dtype), *(FLOATS_IN,) * 5)
     return compiled(kernel(_moments), types.void(*given, types.Array(types.float64, 3, "C")))
+
+
+def linear_scores(X: Any, coef: NDArray[np.float64], n_jobs: int | None) -> NDArray[np.float64]:
+    """X coef, row by row. All linear predictions come from here, so that candidates are judged by the final bits."""
+    rows, scores, weights = np.asarray(X), np.empty(len(X)), np.ascontiguousarray(coef)
+    parts = [(first, min(first + drive.CHUNK, len(X))) for first in range(0, len(X), drive.CHUNK)]
+    drive.run(lambda first, last: score_rows(rows, first, last, weights, scores), parts, n_jobs)
+    return scores

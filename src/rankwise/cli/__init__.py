@@ -9,7 +9,7 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from importlib import import_module
 from inspect import cleandoc
 from typing import Any
 
@@ -17,19 +17,6 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise._version import __version__
-from rankwise.cli import (
-    certify,
-    compare,
-    convert,
-    demo,
-    evaluate,
-    export,
-    inspect,
-    rank,
-    report,
-    simulate,
-    train,
-)
 from rankwise.cli.wording import in_shell
 
 _INTERRUPTED = 130  # what shells report after Ctrl-C
@@ -48,16 +35,17 @@ def _reflowed(text: str | None) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text or "").split("\n\n"))
 
 
-# panel of the help -> name -> what runs
-_COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
-    "A first look": {"demo": demo.demo, "inspect": inspect.inspect, "convert": convert.convert},
-    "One ranker": {"train": train.train, "rank": rank.rank, "evaluate": evaluate.evaluate, "export": export.export},
-    "Several rankers": {"compare": compare.compare, "report": report.report},
-    "Guarantees": {"certify": certify.certify, "simulate": simulate.simulate},
+# panel of the help -> names of its commands; each is a module of this package with a function of the same name
+_COMMANDS = {
+    "A first look": ("demo", "inspect", "convert"),
+    "One ranker": ("train", "rank", "evaluate", "export"),
+    "Several rankers": ("compare", "report"),
+    "Guarantees": ("certify", "simulate"),
 }
 # typer shows paragraphs as they are, so line breaks of the sources would remain
 for _panel, _commands in _COMMANDS.items():
-    for _name, _command in _commands.items():
+    for _name in _commands:
+        _command = getattr(import_module(f"{__name__}.{_name}"), _name)
         app.command(_name, help=_reflowed(_command.__doc__), rich_help_panel=_panel)(_command)
 
 

@@ -125,7 +125,7 @@ def compare(
 
 def _rankers(given: list[str]) -> dict[str, str]:
     """Parse NAME, FILE or NAME=FILE; the default rankers where nothing is given."""
-    from rankwise.evaluation.compare.grids import USUAL, all_names
+    from rankwise.evaluation.compare.select import USUAL, all_names
 
     if not given:
         return {name: name for name in USUAL}

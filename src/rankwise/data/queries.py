@@ -3,7 +3,7 @@
 The documents of all queries share one feature matrix ``X``, one label vector ``y`` and one column of document ids,
 all in the order of the input. The layout, ``start`` and ``rows``, says which rows belong to which query.
 :mod:`rankwise.data.grouping` derives the layout from query ids or sizes, and :mod:`rankwise.data.checks` checks the
-arrays. A selection of queries is a `Queries` again; one query is a :class:`rankwise.data.query.Query`.
+arrays. A selection of queries is a `Queries` again; one query is a :class:`rankwise.data.selection.Query`.
 """
 
 import os
@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import DataError
 from rankwise.data import checks, grouping
 from rankwise.data.checks import Floats, Missing, plural
-from rankwise.data.query import Query
-from rankwise.data.selection import as_scaling, checked_fields, one_query, select, select_features
+from rankwise.data.selection import Query, as_scaling, checked_fields, one_query, select, select_features
 from rankwise.data.string_column import StringColumn
 
 if TYPE_CHECKING:

@@ -3,15 +3,22 @@
 Sums over all documents of a large set go block by block, because a second copy of ``X`` in float64 may not fit
 into memory. The blocks run query after query, whatever the order of the rows in the input, so that scattered
 rows give the same bits as grouped ones.
+
+Losses ignore a shift of all scores, so that one factor per feature puts features on a common scale without a second
+``X``: s = sum_j w_j f_j x_j is the score of scaled features with weights w, and of raw ones with weights w f; the
+gradient with respect to w is f X' g (:func:`scale_factors`).
 """
 
 from collections.abc import Iterator
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._errors import RankwiseError
 from rankwise.data import checks
 from rankwise.data.queries import Queries
+from rankwise.data.scaling import center_and_scale
 
 
 def row_blocks(queries: Queries, chosen: NDArray[np.int64] | None = None) -> Iterator[slice | NDArray[np.int64]]:
@@ -59,7 +66,7 @@ def rows_in_order(queries: Queries, chosen: NDArray[np.int64] | None = None) -> 
     return rows, len(rows)
 
 
-def largest_radius(queries: Queries) -> float:
+def largest_radius(queries: Queries, factor: NDArray[np.float64] | None = None) -> float:
     """The largest radius of a query's feature vectors, which every bound on a linear ranker needs.
 
     The radius of one query is min over c in {0, mean row} of max_i norm(x_i - c).
@@ -68,6 +75,8 @@ def largest_radius(queries: Queries) -> float:
     ----------
     queries : Queries
         The documents and their grouping.
+    factor : ndarray of shape (n_features,), default=None
+        Factor of each feature; None is 1.
 
     Returns
     -------
@@ -77,6 +86,62 @@ def largest_radius(queries: Queries) -> float:
     from rankwise._kernels.rows import list_radius
 
     X, rows = np.asarray(queries.X), queries.rows
-    ones, buffer = np.ones(queries.n_features), np.empty(queries.n_features)
+    buffer = np.empty(queries.n_features)
+    factor = np.ones(queries.n_features) if factor is None else factor
     bounds = zip(queries.start[:-1], queries.start[1:], strict=True)
-    return max((float(list_radius(X, rows[a:b], ones, buffer)) for a, b in bounds if b > a), default=0.0)
+    return max((float(list_radius(X, rows[a:b], factor, buffer)) for a, b in bounds if b > a), default=0.0)
+
+
+# -------------------------------------------------------------------------------------------------------------- scale
+
+
+Vector = NDArray[np.float64]
+Scale = Literal["auto", "none"]
+
+# Features that are all smaller than this are scaled even though they lie in [-1, 1].
+_TINY = 1e-8
+
+
+def scale_factors(queries: Queries, scale: Scale) -> tuple[Vector, Vector]:
+    """The factor and the centre of every feature, from the queries whose weight is not 0.
+
+    Parameters
+    ----------
+    queries : Queries
+        Queries with features.
+    scale : {"auto", "none"}
+        "none" gives 1 and 0; so does "auto" if all values lie in [-1, 1] (but not all within 1e-8 of 0), or if the
+        queries were scaled already. Otherwise "auto" gives 1 / standard deviation (0 if a feature does not vary) and
+        the mean.
+
+    Returns
+    -------
+    factor, centre : ndarray, shape (n_features,)
+        One number per feature.
+
+    Raises
+    ------
+    RankwiseError
+        If a feature varies so little that its factor overflows.
+    """
+    if scale not in ("auto", "none"):
+        raise RankwiseError(f"scale is 'auto' or 'none': found {scale!r}")
+    plain = np.ones(queries.n_features), np.zeros(queries.n_features)
+    if scale == "none" or queries.scaling is not None:
+        return plain
+    blocks = list(row_blocks(queries))
+    largest = max((_largest(queries.X[rows]) for rows in blocks), default=0.0)
+    if _TINY <= largest <= 1 or largest == 0:
+        return plain
+    centre, deviation = center_and_scale(queries.X, blocks, "standard")
+    with np.errstate(over="ignore"):
+        factor = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+    if not np.isfinite(factor).all():
+        feature = int(np.argmin(np.isfinite(factor)))
+        raise RankwiseError(f"feature {feature} varies by {deviation[feature]:g} only, which cannot be scaled")
+    return factor, centre
+
+
+def _largest(block: NDArray[Any]) -> float:
+    """The largest absolute value, without a copy."""
+    return max(float(block.max(initial=0.0)), -float(block.min(initial=0.0)))

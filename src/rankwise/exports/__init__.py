@@ -6,9 +6,14 @@ the scores of these files exactly as its engine does; :class:`Parity` compares t
 :func:`read_model` reads model files of RankLib, SVM-rank and liblinear.
 """
 
-from rankwise.exports._base import Export, Target, targets
-from rankwise.exports.imports import read_model
-from rankwise.exports.parity import Parity
-from rankwise.exports.write import export
+from rankwise._registry import lazy_names
 
-__all__ = ["Export", "Parity", "Target", "export", "read_model", "targets"]
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "_base": ["Export", "Target", "targets"],
+        "imports": ["read_model"],
+        "parity": ["Parity"],
+        "write": ["export"],
+    },
+)

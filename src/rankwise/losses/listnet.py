@@ -14,7 +14,7 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp
 from rankwise._kernels.jit import kernel
 from rankwise.losses._base import Loss, Rows, Vector
-from rankwise.measures.gains import gains
+from rankwise.measures.ndcg import gains
 
 
 @kernel

@@ -31,9 +31,8 @@ from rankwise._errors import RankwiseError
 from rankwise.data import checks
 from rankwise.losses._base import Vector
 from rankwise.measures import AP, NDCG
-from rankwise.measures._base import Measure
+from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
-from rankwise.measures.parse import parse
 
 MAPS = ("pairs", "relevant")
 

@@ -46,7 +46,7 @@ from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.measures import AP, NDCG
 from rankwise.measures._base import Measure
-from rankwise.measures.gains import ANY_RELEVANCE, discounts, gains, relevance, settle_gains
+from rankwise.measures.ndcg import ANY_RELEVANCE, discounts, gains, relevance, settle_gains
 
 RULES = ("ndcg_tight_sym", "ndcg_tight", "ndcg_003", "ndcg_003_sym", "ndcg_000", "ap_sym", "ap_003", "ap_000")
 # Codes of the rules in compiled code.

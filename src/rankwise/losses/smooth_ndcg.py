@@ -23,7 +23,7 @@ from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Rows, SmoothedMeasure, Vector
 from rankwise.measures import NDCG, RR, P
 from rankwise.measures._base import Measure
-from rankwise.measures.gains import ANY_RELEVANCE, as_gain, discounts, gains, relevance, settle_gains
+from rankwise.measures.ndcg import ANY_RELEVANCE, as_gain, discounts, gains, relevance, settle_gains
 
 # Below the smallest normal number 1/sigma overflows.
 _LEAST_SIGMA = float(np.finfo(np.float64).smallest_normal)

@@ -21,7 +21,7 @@ from rankwise.losses._base import SmoothedMeasure, Vector
 from rankwise.losses.smooth_ap import outranking
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
-from rankwise.measures.gains import discounts, gains, settle_gains
+from rankwise.measures.ndcg import discounts, gains, settle_gains
 
 _LN2 = math.log(2.0)
 

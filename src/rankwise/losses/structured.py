@@ -23,7 +23,7 @@ from rankwise.data.checks import refuse_unless_level
 from rankwise.losses._base import Loss, Vector
 from rankwise.measures import AP
 from rankwise.measures._base import Measure
-from rankwise.measures.gains import ANY_RELEVANCE, relevance
+from rankwise.measures.ndcg import ANY_RELEVANCE, relevance
 
 
 @kernel

@@ -17,7 +17,7 @@ from rankwise.data.checks import is_whole
 from rankwise.losses._base import Loss, Vector
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
-from rankwise.measures.gains import discounts, gains, settle_gains
+from rankwise.measures.ndcg import discounts, gains, settle_gains
 
 
 @kernel

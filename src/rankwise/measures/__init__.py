@@ -2,13 +2,13 @@
 
 Every measure that the registry finds is a name of this package, so a new measure is one file and needs no entry here.
 :mod:`rankwise.measures._base` holds the base classes, :mod:`rankwise.measures.compute` runs measures over many queries,
-:mod:`rankwise.measures.gains` has gains and discounts, and :mod:`rankwise.measures.conventions` the conventions of
+:mod:`rankwise.measures.ndcg` has gains and discounts, and :mod:`rankwise.measures.conventions` the conventions of
 other tools.
 """
 
 from rankwise._registry import lazy_names
-from rankwise.measures.parse import parse as parse  # eagerly: the module of that name would hide the function
-from rankwise.measures.parse import registered
+from rankwise.measures._base import parse as parse  # eagerly: the module of that name would hide the function
+from rankwise.measures._base import registered
 
 __getattr__, __dir__ = lazy_names(
     __name__, {"_base": ["BinaryMeasure", "Measure"], "parse": ["parse", "registered"]}, registered

@@ -2,19 +2,19 @@ from typing import Any
 
 from rankwise.measures._base import BinaryMeasure as BinaryMeasure
 from rankwise.measures._base import Measure as Measure
+from rankwise.measures._base import parse as parse
+from rankwise.measures._base import registered as registered
 from rankwise.measures.ap import AP as AP
 from rankwise.measures.err import ERR as ERR
 from rankwise.measures.ndcg import DCG as DCG
 from rankwise.measures.ndcg import NDCG as NDCG
 from rankwise.measures.ndcg import MeanNDCG as MeanNDCG
 from rankwise.measures.pairs import Pairs as Pairs
-from rankwise.measures.parse import parse as parse
-from rankwise.measures.parse import registered as registered
+from rankwise.measures.precision import RR as RR
 from rankwise.measures.precision import P as P
 from rankwise.measures.precision import R as R
 from rankwise.measures.precision import Success as Success
 from rankwise.measures.rbp import RBP as RBP
-from rankwise.measures.rr import RR as RR
 from rankwise.measures.wta import WTA as WTA
 
 __all__: list[str]

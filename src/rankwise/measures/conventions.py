@@ -12,8 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rankwise._errors import MeasureError, RankwiseError
-from rankwise.measures._base import Empty, Measure, Vector
-from rankwise.measures.parse import parse
+from rankwise.measures._base import Empty, Measure, Vector, parse
 
 
 @dataclass(frozen=True)

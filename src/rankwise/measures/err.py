@@ -13,7 +13,7 @@ from rankwise._errors import MeasureError
 from rankwise._kernels.jit import kernel
 from rankwise.data.checks import is_number
 from rankwise.measures._base import Measure, Vector
-from rankwise.measures.gains import exp2_less_1
+from rankwise.measures.ndcg import exp2_less_1
 
 
 @kernel

@@ -28,11 +28,10 @@ from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints
+from rankwise.data.folds import Unsliced
 from rankwise.data.queries import Queries
-from rankwise.data.query import Query
-from rankwise.data.unsliced import Unsliced
-from rankwise.measures._base import Measure
-from rankwise.measures.parse import parse
+from rankwise.data.selection import Query
+from rankwise.measures._base import Measure, parse
 from rankwise.rankers._fit_checks import (
     is_outermost_fit,
     refuse_unknown,
@@ -462,7 +461,7 @@ class LinearRanker(Ranker):
     coef_: Vector
 
     def _scores(self, X: checks.Floats) -> Vector:
-        from rankwise.rankers._model_selection import linear_scores
+        from rankwise._kernels.rows import linear_scores
 
         return linear_scores(X, self.coef_, self.n_jobs)
 

@@ -6,23 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise._kernels import drive
-from rankwise._kernels.rows import score_rows
 from rankwise.data import checks
-from rankwise.data.checks import Floats
 from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
 
 Vector = NDArray[np.float64]
-
-
-def linear_scores(X: Floats, coef: Vector, n_jobs: int | None) -> Vector:
-    """X coef, row by row. All linear predictions come from here, so that candidates are judged by the final bits."""
-    rows, scores, weights = np.asarray(X), np.empty(len(X)), np.ascontiguousarray(coef)
-    parts = [(first, min(first + drive.CHUNK, len(X))) for first in range(0, len(X), drive.CHUNK)]
-    drive.run(lambda first, last: score_rows(rows, first, last, weights, scores), parts, n_jobs)
-    return scores
 
 
 def mean_measure(queries: Queries, scores: Vector, measure: Measure, n_jobs: int | None = None) -> float:

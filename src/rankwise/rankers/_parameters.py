@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.checks import Missing
-from rankwise.solvers.batch.feature_scale import Scale
+from rankwise.data.row_blocks import Scale
 
 Vector = NDArray[np.float64]
 

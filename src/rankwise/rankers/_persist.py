@@ -25,10 +25,9 @@ from rankwise._store import Store, StoreWriter
 from rankwise.data.checks import Missing
 from rankwise.data.fingerprints import MOST, Fingerprints, Seen, TrainingRecord, packed
 from rankwise.data.scaling import Scaler
-from rankwise.losses import registered as known_losses
 from rankwise.losses._base import Loss
-from rankwise.measures._base import Measure
-from rankwise.measures.parse import parse
+from rankwise.losses._base import registered as known_losses
+from rankwise.measures._base import Measure, parse
 from rankwise.rankers._base import Ranker, registered
 
 # Parameters that do not change what is learned.

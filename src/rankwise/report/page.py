@@ -1,8 +1,14 @@
-"""The report as one HTML file: template, style, scripts, plotly.js and the numbers, and nothing from the network."""
+"""The report as one HTML file: template, style, scripts, plotly.js and the numbers, and nothing from the network.
+
+The figures are plotly's own JSON, made from the collected numbers. Colours are roles ("@0" that of the first ranker,
+"@ink", "@faint", "@paper", "@less", "@more"), which the page replaces by colours of the light or the dark theme. Names
+come from untrusted data, and plotly interprets tags in texts: they are escaped.
+"""
 
 import base64
 import hashlib
 import os
+from html import escape
 from importlib.metadata import distribution
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -15,7 +21,6 @@ from rankwise._paths import path_of
 from rankwise.evaluation.compare.result import Comparison
 from rankwise.report.collect import collect
 from rankwise.report.compact import script_json
-from rankwise.report.figures import figures
 from rankwise.report.query_lists import Limits, query_lists
 
 LARGEST = 12_000_000  # bytes of a report
@@ -163,3 +168,230 @@ def _chance(value: float | None) -> str:
 def _bytes(value: int | None) -> str:
     """A size in megabytes."""
     return "\u2013" if value is None else f"{value / 1e6:,.0f} MB"
+
+
+# ------------------------------------------------------------------------------------------------------------ figures
+
+
+Figure = dict[str, Any]
+
+_LONGEST = 26  # signs of a name beside an axis
+_DASHES = ("solid", "dash", "dot", "dashdot")
+_COLOURS = 8  # that the themes have
+
+
+def figures(found: dict[str, Any]) -> dict[str, Figure]:
+    """Make all figures of a report.
+
+    Parameters
+    ----------
+    found : dict
+        What :func:`rankwise.report.collect.collect` returned.
+
+    Returns
+    -------
+    dict of str to dict
+        The figures by the name of their place in the page; empty ones are left out.
+    """
+    rankers = found["rankers"]
+    made = {f"cutoffs-{number}": cutoff_figure(one, rankers) for number, one in enumerate(found["cutoffs"])}
+    made |= {f"history-{number}": history_figure(one) for number, one in enumerate(found["histories"])}
+    made |= {f"groups-{number}": group_figure(one, rankers) for number, one in enumerate(found["groups"])}
+    for number, name in enumerate(found["importance"]["rankers"]):
+        losses = found["importance"]["rankers"][name]
+        made[f"importance-{number}"] = importance_figure(losses, rankers.index(name))
+    made["weights"] = weight_figure(found["weights"])
+    made["label-pairs"] = label_pair_figure(found["label_pairs"], rankers)
+    return {name: figure for name, figure in made.items() if figure["data"]}
+
+
+def cutoff_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
+    """One line per ranker against the cutoff."""
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": text(name),
+            "x": found["k"],
+            "y": found["lines"][name],
+            "line": _line(rankers.index(name)),
+            "marker": {"size": 4, "color": _colour(rankers.index(name))},
+            "hovertemplate": "%{y:.4f} at %{x}<extra>%{fullData.name}</extra>",
+        }
+        for name in found["lines"]
+    ]
+    layout = {
+        "xaxis": {"title": {"text": "cut-off k"}, "tickvals": [1, 5, 10, 15, 20], "range": [0.5, 20.5]},
+        "yaxis": {"title": {"text": f"{found['family']}@k"}},
+        "showlegend": False,
+    }
+    return {"data": data, "layout": layout, "height": 320}
+
+
+def history_figure(found: dict[str, Any]) -> Figure:
+    """The training history of one ranker: one colour per line, the folds on top of each other."""
+    data = []
+    for place, line in enumerate(found["lines"]):
+        for number, fold in enumerate(found["folds"]):
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines+markers" if len(fold["across"]) <= 20 else "lines",
+                    "name": text(line),
+                    "legendgroup": str(place),
+                    "showlegend": number == 0 and len(found["lines"]) > 1,
+                    "x": fold["across"],
+                    "y": fold["lines"].get(line, []),
+                    "line": {"color": f"@{place}", "width": 1.4, "dash": _DASHES[place % len(_DASHES)]},
+                    "marker": {"size": 3, "color": f"@{place}"},
+                    "opacity": 0.75,
+                    "hovertemplate": f"%{{y:.4f}} at %{{x}}<extra>fold {fold['fold']}</extra>",
+                }
+            )
+    # alphas and sigmas change by factors, rounds by one
+    across: dict[str, Any] = {"title": {"text": text(found["across"])}}
+    if found["logarithmic"]:
+        across |= {"type": "log", "dtick": 1, "exponentformat": "power"}
+    if found["across"] == "sigma":
+        across |= {"title": {"text": "sigma, from coarse to fine"}, "autorange": "reversed"}
+    return {"data": data, "layout": {"xaxis": across, "yaxis": {"nticks": 5}}, "height": 260}
+
+
+def weight_figure(found: dict[str, Any]) -> Figure:
+    """A heat map of weights, rankers by features."""
+    rankers = found["rankers"]
+    if not rankers or not found["features"]:
+        return {"data": [], "layout": {}, "height": 0}
+    features = [text(name, _LONGEST) for name in found["features"]]
+    z = [[rankers[name]["mean"][place] for name in rankers] for place in range(len(features))]
+    ends = [
+        [[rankers[name]["low"][place], rankers[name]["high"][place]] for name in rankers]
+        for place in range(len(features))
+    ]
+    heat = {
+        "type": "heatmap",
+        "x": _apart([text(name, _LONGEST) for name in rankers]),
+        "y": _apart(features),
+        "z": z,
+        "customdata": ends,
+        "zmid": 0,
+        "xgap": 2,
+        "ygap": 1,
+        "colorscale": [[0, "@less"], [0.5, "@paper"], [1, "@more"]],
+        "colorbar": {"thickness": 8, "outlinewidth": 0, "len": 160, "lenmode": "pixels", "y": 1, "yanchor": "top"},
+        "hovertemplate": "%{y}: %{z:.3f}<br>folds: %{customdata[0]:.3f} to %{customdata[1]:.3f}<extra>%{x}</extra>",
+    }
+    layout = {
+        "xaxis": {"side": "top", "showgrid": False, "tickangle": -35},
+        "yaxis": {"autorange": "reversed", "showgrid": False},
+    }
+    return {"data": [heat], "layout": layout, "height": 130 + 19 * len(features)}
+
+
+def importance_figure(found: dict[str, Any], place: int) -> Figure:
+    """The losses by shuffling: a dot and a whisker per feature."""
+    names = _apart([text(name, _LONGEST) for name in found["features"]])
+    dots = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": found["loss"],
+        "y": names,
+        "error_x": _whiskers(found["loss"], found["low"], found["high"], _colour(place)),
+        "marker": {"size": 6, "color": _colour(place)},
+        "showlegend": False,
+        "hovertemplate": "%{y}: %{x:.4f}<extra></extra>",
+    }
+    layout = {
+        "xaxis": {"title": {"text": "loss"}, "zeroline": True, "nticks": 5},
+        "yaxis": {"autorange": "reversed", "showgrid": False},
+    }
+    return {"data": [dots], "layout": layout, "height": 110 + 19 * len(names)}
+
+
+def label_pair_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
+    """The share of inverted pairs: a group of dots per pair of labels."""
+    data = [
+        _dodged(name, rankers, found["pairs"], numbers["share"], numbers["low"], numbers["high"], "%{y:.1%}")
+        for name, numbers in found["rankers"].items()
+    ]
+    layout = {
+        "xaxis": _places(found["pairs"], "labels of the pair"),
+        "yaxis": {"title": {"text": "share of inverted pairs"}, "tickformat": ".0%", "rangemode": "tozero"},
+        "showlegend": False,
+    }
+    return {"data": data, "layout": layout, "height": 320}
+
+
+def group_figure(found: dict[str, Any], rankers: list[str]) -> Figure:
+    """Mean differences to the baseline: a group of dots per group of queries."""
+    data = [
+        _dodged(name, rankers, found["groups"], numbers["mean"], numbers["low"], numbers["high"], "%{y:.4f}")
+        for name, numbers in found["rankers"].items()
+    ]
+    layout = {
+        "xaxis": _places(found["groups"], found["by"]),
+        "yaxis": {"title": {"text": f"{text(found['measure'])}, minus the baseline"}, "zeroline": True},
+        "showlegend": False,
+    }
+    return {"data": data, "layout": layout, "height": 320}
+
+
+def text(name: Any, longest: int = 60) -> str:
+    """Escape a name for plotly, and shorten a long one."""
+    plain = str(name)
+    return escape(plain if len(plain) <= longest else plain[: longest - 1] + "\u2026", quote=False)
+
+
+def _dodged(
+    name: str, rankers: list[str], places: list[Any], values: list[Any], low: list[Any], high: list[Any], shown: str
+) -> dict[str, Any]:
+    """Dots with whiskers at whole numbers, each ranker a little beside the others."""
+    number = rankers.index(name)
+    # rankers stand beside each other, closer the more there are
+    shift = (number - (len(rankers) - 1) / 2) * min(0.12, 0.7 / max(len(rankers), 1))
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": text(name),
+        "x": [round(place + shift, 3) for place in range(len(places))],
+        "y": values,
+        "error_y": _whiskers(values, low, high, _colour(number)),
+        "marker": {"size": 7, "color": _colour(number), "symbol": number // _COLOURS},
+        "hovertemplate": f"{shown}<extra>%{{fullData.name}}</extra>",
+    }
+
+
+def _whiskers(values: list[Any], low: list[Any], high: list[Any], colour: str) -> dict[str, Any]:
+    """Error bars of plotly from the ends of intervals; unknown ends give no bar."""
+    # an unknown end has no whisker, and plotly would draw NaN as 0
+    known = [None not in ends for ends in zip(values, low, high, strict=True)]
+    up = [max(0.0, top - value) if ok else 0 for ok, value, top in zip(known, values, high, strict=True)]
+    down = [max(0.0, value - bottom) if ok else 0 for ok, value, bottom in zip(known, values, low, strict=True)]
+    bars = {"type": "data", "symmetric": False, "array": up, "arrayminus": down}
+    return {**bars, "color": colour, "thickness": 1.3, "width": 0}
+
+
+def _places(labels: list[str], title: str) -> dict[str, Any]:
+    """An axis with a name at every whole number."""
+    ticks = {"tickmode": "array", "tickvals": list(range(len(labels))), "ticktext": labels}
+    return {**ticks, "range": [-0.5, len(labels) - 0.5], "title": {"text": title}, "tickangle": 0, "showgrid": False}
+
+
+def _apart(names: list[str]) -> list[str]:
+    """Names of a category axis, which merges equal ones: the second gets an invisible character."""
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        found.append(name + "\u200b" * seen.get(name, 0))
+        seen[name] = seen.get(name, 0) + 1
+    return found
+
+
+def _colour(number: int) -> str:
+    """The role of the colour of a ranker."""
+    return f"@{number % _COLOURS}"
+
+
+def _line(number: int) -> dict[str, Any]:
+    """The line of a ranker; after the last colour the dashes change."""
+    return {"color": _colour(number), "width": 1.8, "dash": _DASHES[number // _COLOURS % len(_DASHES)]}

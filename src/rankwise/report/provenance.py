@@ -9,9 +9,9 @@ from typing import Any
 from rankwise._errors import RankwiseError
 from rankwise.data.diagnose.run import diagnose
 from rankwise.evaluation.compare.foreign import LambdaRank
-from rankwise.evaluation.compare.grids import grid_for
 from rankwise.evaluation.compare.keys import plain
 from rankwise.evaluation.compare.result import Comparison
+from rankwise.evaluation.compare.select import grid_for
 from rankwise.report.compact import rounded
 
 _FEATURES_SHOWN = 300

@@ -17,7 +17,7 @@ from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import as_random, as_range, as_whole, is_number
 from rankwise.data.queries import Queries
-from rankwise.data.query import Query
+from rankwise.data.selection import Query
 
 Vector = NDArray[np.float64]
 Flip = Literal["labels", "queries"]

@@ -27,7 +27,7 @@ from rankwise.data.queries import Queries
 from rankwise.data.sources import ByteStream, peeked
 from rankwise.data.stored import plain_ids
 from rankwise.data.string_column import StringColumn
-from rankwise.data.tabular import arrow as arrow_files
+from rankwise.data.tabular import rows as arrow_files
 from rankwise.data.tabular.csv import CsvText
 from rankwise.data.tabular.rows import (
     Columns,

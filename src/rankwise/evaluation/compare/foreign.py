@@ -17,9 +17,8 @@ from rankwise._extras import require
 from rankwise._store import Store, StoreWriter
 from rankwise.data.queries import Queries
 from rankwise.evaluation.compare.keys import plain
-from rankwise.measures._base import Vector
+from rankwise.measures._base import Vector, parse
 from rankwise.measures.ndcg import NDCG
-from rankwise.measures.parse import parse
 
 KIND = "lambdarank trees"  # of files
 _LARGEST_LABEL = 30  # LightGBM's own table of gains ends there

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.data.query import Query
+from rankwise.data.selection import Query
 from rankwise.guarantees._bound import refuse_unless
 
 Vector = NDArray[np.float64]

@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import MeasureError, RankwiseError
+from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import Scale, scale_factors
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.bounds.training import adarank_certificate, log_factor
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import DCG
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._history import History, read_history
-from rankwise.rankers._model_selection import linear_scores
 from rankwise.rankers.boosting.feature_rankings import RankedLists
 from rankwise.rankers.linear.ridge import read_coef
-from rankwise.solvers.batch.feature_scale import Scale, scale_factors
 
 Vector = NDArray[np.float64]
 

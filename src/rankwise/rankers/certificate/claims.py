@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import largest_radius, scale_factors
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds.batch import CONVEX, ONE_PASS, ogd_average, rerm
 from rankwise.guarantees.bounds.optimistic import SMOOTH_TO_B, smooth_ball
@@ -35,10 +36,9 @@ from rankwise.guarantees.certificate import REPEATED, Claim, largest_of_groups
 from rankwise.losses._base import Loss
 from rankwise.losses.smooth_ndcg import SmoothNDCG
 from rankwise.measures._base import Measure
-from rankwise.measures.gains import discounts, gains
+from rankwise.measures.ndcg import discounts, gains
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.certificate.sample import Constants, ScoredSample
-from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.online.ledger import Ledger
 
 Vector = NDArray[np.float64]
@@ -256,7 +256,7 @@ def expected_excess(
     n = int((queries.query_weight > 0).sum())
     factor, _ = scale_factors(queries, training.scale)  # type: ignore[arg-type]
     as_they_are = bool((factor == 1).all())
-    R = constants.radius if as_they_are else _scaled_radius(queries, factor)
+    R = constants.radius if as_they_are else largest_radius(queries, factor)
     G = loss.lipschitz_l1(constants.m)
     solved = loss.convex and alpha > 0 and math.isfinite(training.gap)
     if not (solved and n and R > 0 and 0 < G < math.inf):
@@ -281,14 +281,6 @@ def expected_excess(
         ),
         ceiling=worst if loss.nonnegative and training.centre_fixed else math.inf,
     )
-
-
-def _scaled_radius(queries: Queries, factor: Vector) -> float:
-    from rankwise._kernels.rows import list_radius
-
-    X, buffer = np.asarray(queries.X), np.empty(queries.n_features)
-    parts = (queries.rows[first:last] for first, last in zip(queries.start[:-1], queries.start[1:], strict=True))
-    return max((float(list_radius(X, rows, factor, buffer)) for rows in parts if len(rows)), default=0.0)
 
 
 # ------------------------------------------------------------------------------------------- training queries

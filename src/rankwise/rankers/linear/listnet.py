@@ -9,22 +9,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import Scale, scale_factors
 from rankwise.losses.listnet import ListNet as ListNetLoss
 from rankwise.measures._base import Measure
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._history import History, history_arrays, read_history
-from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._model_selection import held_out, mean_measure, mean_over_parts, parts_of
 from rankwise.rankers._parameters import as_grid
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
-from rankwise.rankers.online.learner import OnlineLearner
-from rankwise.rankers.online.online_ranker import theory_step
+from rankwise.rankers.online.learner import OnlineLearner, theory_step
 from rankwise.solvers.batch.descent import Function, descend
-from rankwise.solvers.batch.feature_scale import Scale, scale_factors
 from rankwise.solvers.batch.objective import LossOverLists
 from rankwise.solvers.online.config import OnlineConfig, Step
 

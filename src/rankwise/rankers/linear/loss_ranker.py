@@ -19,22 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import largest_radius
+from rankwise.data.row_blocks import largest_radius, scale_factors
 from rankwise.losses._base import Loss
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_checks import NothingLearnedWarning
 from rankwise.rankers._history import History, history_arrays, read_history
-from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._model_selection import held_out, mean_measure, mean_over_parts, parts_of
 from rankwise.rankers._parameters import SelectionParameters, as_numbers, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
-from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.objective import LossOverLists
 from rankwise.solvers.batch.risk import Attempt, BundleRisk, NewtonRisk, Risk, mean_share
 

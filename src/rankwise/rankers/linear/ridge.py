@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise._kernels.rows import linear_scores
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
-from rankwise.measures.gains import gains
+from rankwise.data.row_blocks import scale_factors
+from rankwise.measures.ndcg import gains
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._model_selection import held_out, mean_measure, mean_over_parts, parts_of
 from rankwise.rankers._parameters import SelectionParameters, as_grid
-from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.least_squares import Moments, WeightedRows, ridge_problem
 
 Vector = NDArray[np.float64]

@@ -23,8 +23,10 @@ from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.fingerprints import FINGERPRINT, Seen, TrainingRecord
 from rankwise.data.queries import Queries
-from rankwise.data.query import Query
+from rankwise.data.row_blocks import largest_radius
+from rankwise.data.selection import Query
 from rankwise.guarantees.bounds.online import WeightFacts
+from rankwise.losses._base import Loss
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_checks import refuse_unknown
 from rankwise.rankers.certificate.objective import TrainingObjective
@@ -273,6 +275,29 @@ def _gather(lists: list[tuple[Any, Any, float, Any]], missing: checks.Missing) -
         weight=None if (weights == 1.0).all() else weights,
         feature_names=names,
     )
+
+
+def theory_step(ranker: Any, loss: Loss, queries: Queries | None) -> float:
+    """max_norm / (G1 R sqrt(n)), the step of online gradient descent that minimises its regret bound."""
+    if ranker.max_norm is None or not ranker.max_norm > 0:
+        raise RankwiseError(
+            "eta='theory' is max_norm / (G1 R sqrt(n)): give max_norm=, the norm of the weights to compare with"
+        )
+    if ranker.scale != "none":
+        raise RankwiseError("eta='theory' needs the radius of the features as they are learned from: use scale='none'")
+    radius, rounds, longest = ranker.row_radius, ranker.horizon, 2
+    if queries is not None:
+        radius = largest_radius(queries) if radius is None else radius
+        rounds = ranker.epochs * len(queries) if rounds is None else rounds
+        longest = int(queries.sizes.max(initial=2))
+    if radius is None or rounds is None:
+        raise RankwiseError("eta='theory' in a stream needs row_radius= and horizon=, for nobody can look ahead")
+    steepest = loss.lipschitz_l1(longest)
+    if not (radius > 0 and rounds > 0 and 0 < steepest < math.inf):
+        raise RankwiseError(
+            f"eta='theory' is max_norm / (G1 R sqrt(n)): found G1 = {steepest:g}, R = {radius:g} and n = {rounds:,}"
+        )
+    return float(ranker.max_norm / (steepest * radius * math.sqrt(rounds)))
 
 
 # ------------------------------------------------------------------------------------------- the run in a file

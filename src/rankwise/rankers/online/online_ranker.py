@@ -11,7 +11,7 @@ from rankwise.losses._base import Loss
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.losses.slam import SLAM
-from rankwise.rankers.online.learner import OnlineLearner
+from rankwise.rankers.online.learner import OnlineLearner, theory_step
 from rankwise.solvers.online.config import Averaging, Ball, OnlineConfig, Step, Update
 
 
@@ -122,28 +122,3 @@ class OnlineRanker(OnlineLearner):
             averaging=self.averaging,
             scale=self.scale,
         )
-
-
-def theory_step(ranker: Any, loss: Loss, queries: Queries | None) -> float:
-    """max_norm / (G1 R sqrt(n)): the step of online gradient descent that its regret bound asks for."""
-    from rankwise.data.row_blocks import largest_radius
-
-    if ranker.max_norm is None or not ranker.max_norm > 0:
-        raise RankwiseError(
-            "eta='theory' is max_norm / (G1 R sqrt(n)): give max_norm=, the norm of the weights to compare with"
-        )
-    if ranker.scale != "none":
-        raise RankwiseError("eta='theory' needs the radius of the features as they are learned from: use scale='none'")
-    radius, rounds, longest = ranker.row_radius, ranker.horizon, 2
-    if queries is not None:
-        radius = largest_radius(queries) if radius is None else radius
-        rounds = ranker.epochs * len(queries) if rounds is None else rounds
-        longest = int(queries.sizes.max(initial=2))
-    if radius is None or rounds is None:
-        raise RankwiseError("eta='theory' in a stream needs row_radius= and horizon=, for nobody can look ahead")
-    steepest = loss.lipschitz_l1(longest)
-    if not (radius > 0 and rounds > 0 and 0 < steepest < math.inf):
-        raise RankwiseError(
-            f"eta='theory' is max_norm / (G1 R sqrt(n)): found G1 = {steepest:g}, R = {radius:g} and n = {rounds:,}"
-        )
-    return float(ranker.max_norm / (steepest * radius * math.sqrt(rounds)))

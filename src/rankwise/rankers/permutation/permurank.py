@@ -9,21 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import scale_factors
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._history import History, history_arrays, read_history
-from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._model_selection import held_out, mean_measure, mean_over_parts, parts_of
 from rankwise.rankers._parameters import SelectionParameters, as_grid
 from rankwise.rankers.certificate.objective import gap_bound
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.permutation.list_orders import ListOrders, Map
 from rankwise.solvers.batch.bundle import Bundle
-from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.working_sets import WorkingSets
 
 Vector = NDArray[np.float64]

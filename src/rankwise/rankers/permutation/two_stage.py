@@ -9,22 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
+from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import row_blocks
+from rankwise.data.row_blocks import row_blocks, scale_factors
 from rankwise.losses._base import Loss
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.rankers._base import LinearRanker, registered
-from rankwise.rankers._model_selection import held_out, linear_scores, mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._model_selection import held_out, mean_measure, mean_over_parts, parts_of
 from rankwise.rankers._parameters import SelectionParameters, as_grid, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.solvers.batch.bundle import Bundle
-from rankwise.solvers.batch.feature_scale import scale_factors
 from rankwise.solvers.batch.objective import LossOverLists
 
 Vector = NDArray[np.float64]

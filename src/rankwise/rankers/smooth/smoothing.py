@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
+from rankwise._kernels.rows import linear_scores
 from rankwise.data.queries import Queries
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.losses.smooth_ap import SmoothAP
@@ -21,12 +22,9 @@ from rankwise.losses.smooth_ndcg import SmoothNDCG, SmoothPrecision, SmoothRR
 from rankwise.measures._base import Measure
 from rankwise.measures.ap import AP
 from rankwise.measures.compute import ScoredLists, measure_lists
-from rankwise.measures.gains import discounts, gains
-from rankwise.measures.ndcg import DCG, NDCG
-from rankwise.measures.precision import P
-from rankwise.measures.rr import RR
+from rankwise.measures.ndcg import DCG, NDCG, discounts, gains
+from rankwise.measures.precision import RR, P
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._model_selection import linear_scores
 from rankwise.rankers._parameters import as_numbers, raw_weights
 from rankwise.solvers.batch.descent import Bounds, within
 from rankwise.solvers.batch.objective import LossOverLists

@@ -12,6 +12,7 @@ from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import scale_factors
 from rankwise.measures.ndcg import DCG
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._model_selection import held_out, mean_over_parts, parts_of
@@ -22,7 +23,6 @@ from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
 from rankwise.rankers.smooth.annealing import COLUMNS, AnnealedRun, AnnealingHistory, AnnealingPlan, AnnealingTrials
 from rankwise.rankers.smooth.smoothing import SIGMAS, Beginnings, as_bounds, as_sigmas, as_starts, smoothed_for
 from rankwise.solvers.batch.descent import Solver
-from rankwise.solvers.batch.feature_scale import scale_factors
 
 Vector = NDArray[np.float64]
 

@@ -1,19 +1,23 @@
-r"""`Bundle`: convex functions made small by cutting planes, with a proof of how small they can get.
+r"""Cutting planes: minimise a convex function with a penalty, with a proven lower bound on the minimum.
 
 .. math:: \min_w\; J(w) = \frac\lambda2 \lVert w - w_0\rVert^2 + F(w), \qquad F \text{ convex}
 
-F is known by its value and one subgradient a at the points asked for. Each answer is a plane that F nowhere goes
-below, F(w) >= b_i + a_i'(w - w_0), and the highest of them stands in for F in a master problem. Its dual
+or with lambda norm1(w - w0), or subject to norm1(w - w0) <= radius. F is known by its value and one subgradient a at
+the points where an oracle evaluates it. Each answer is a plane below F, F(w) >= b_i + a_i'(w - w_0), and the maximum of
+the planes replaces F in a master problem. For the squared norm its dual
 
 .. math:: \max_{\alpha \ge 0,\; 1'\alpha = 1}\; b'\alpha - \frac1{2\lambda} \lVert A'\alpha\rVert^2
 
-has as many unknowns as there are planes, however many features there are. Every alpha, the best or not, gives a
-lower bound on J, so the gap between the lowest J seen and the highest bound is certain.
+has as many unknowns as there are planes, independent of the number of features. Every alpha, optimal or not, gives a
+lower bound on J, so that the gap between the lowest J seen and the highest bound is certain.
+
+:class:`Bundle` runs the method, :class:`Planes` stores the planes, and :mod:`rankwise.solvers.batch.penalties` solves
+the master problems.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,42 +25,56 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise._tables import Table
-from rankwise.solvers.batch.penalties import L1, Penalty, Planes, SquaredNorm
+from rankwise.solvers.batch.penalties import L1, Penalty, SquaredNorm
 
 Vector: TypeAlias = NDArray[np.float64]
+Matrix: TypeAlias = NDArray[np.float64]
 Oracle: TypeAlias = Callable[[Vector], tuple[float, Vector]]
+Form: TypeAlias = Literal["l2", "l1", "l1 ball"]
 Callback: TypeAlias = Callable[[Vector, Mapping[str, float]], bool | None]
 
 _COLUMNS = ("call", "objective", "lower bound", "gap", "planes")
-# The next point lies this part of the way from the best point seen to the master's, which alone swings to and fro.
-# The part grows while points get better and the way still leads down, and shrinks when one is no better. The pairwise
-# hinge on OHSUMED at lambda 1e-5 takes 73 calls this way and 379 by the master's own points.
+# The next point lies this fraction of the way from the best point to the solution of the master, which alone would
+# oscillate. The fraction grows while points improve and the way still descends, and shrinks otherwise. The pair hinge
+# on OHSUMED at lambda 1e-5 takes 73 calls this way and 379 with the solutions of the master.
 _FIRST_STEP, _SMALLEST_STEP, _LONGER, _SHORTER = 0.3, 0.02, 1.25, 0.8
-# A plane that the master has not needed for so many rounds is forgotten.
+# Planes without weight in the master for this many rounds are dropped.
 _IDLE_ROUNDS = 20
-# Every round finds a better point or a plane that raises the bound. After so many that did neither, rounding decides.
+# Every round improves the point or the bound; after this many rounds without either only rounding is left.
 _STUCK_ROUNDS = 30
-# A plane this far above the function, in parts of the numbers at hand, is no rounding even in single precision; the
-# second number is for functions that end a little below their floor of 0 where everything else is 0 too.
+# A plane this far above the function, relative to the values, is not rounding even in single precision; the second
+# number is for functions slightly below their floor of 0 where all other values are 0, too.
 _NOT_ROUNDING, _NEXT_TO_NOTHING = 1e-5, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class BundleResult:
-    """What :meth:`Bundle.solve` found.
+    """The result of :meth:`Bundle.solve`.
 
     Attributes
     ----------
-    w : the best point seen
-    objective : J(w)
-    value : F(w)
-    lower_bound : no w has a smaller J
-    gap : objective - lower_bound, at least 0
-    converged : whether the gap is as small as was asked for, or as rounding lets it be
-    n_calls : how often the oracle was asked
-    planes : how many are kept
-    offset, slope : the plane F(w) >= offset + slope'(w - w0) that alone proves the lower bound
-    history : a row a call: call, objective, lower bound, gap, planes
+    w : ndarray of shape (dimensions,)
+        The best point seen.
+    objective : float
+        J(w).
+    value : float
+        F(w).
+    lower_bound : float
+        No w has a smaller J.
+    gap : float
+        objective - lower_bound, never negative.
+    converged : bool
+        Whether the gap is as small as requested, or as rounding permits.
+    n_calls : int
+        Number of calls of the oracle.
+    planes : int
+        Number of planes that are kept.
+    offset : float
+        Offset of the plane F(w) >= offset + slope'(w - w0) that alone proves the lower bound.
+    slope : ndarray of shape (dimensions,)
+        Its slope.
+    history : Table
+        One row per call: call, objective, lower bound, gap, planes.
     """
 
     w: Vector
@@ -75,16 +93,21 @@ class BundleResult:
 class Bundle:
     r"""Cutting planes of one convex function F, kept from one :meth:`solve` to the next.
 
-    Planes of F serve every lambda and every ball, so that a path of lambdas takes fewer calls than as many searches.
+    The planes serve every level and every penalty, so that a path of levels takes fewer calls than separate searches.
 
     Parameters
     ----------
-    oracle : w -> (F(w), a subgradient of F at w)
-    dimensions : of w
-    center : w0; None for 0
-    floor : a number that F is known never to be below, such as 0 for a mean of hinges; it spares the first rounds
-    max_planes : beyond so many, those that count least are replaced by the mean plane that holds the lower bound, which
-        makes rounds cheaper and more of them needed
+    oracle : callable
+        w -> (F(w), a subgradient of F at w).
+    dimensions : int
+        The length of w.
+    center : array-like of shape (dimensions,), default=None
+        w0; None is 0.
+    floor : float, default=None
+        A lower bound of F, such as 0 for a mean of hinges; it saves the first rounds.
+    max_planes : int, default=300
+        Beyond this number the planes of least weight are replaced by the mean plane that proves the lower bound, which
+        makes rounds cheaper and more of them necessary.
 
     Examples
     --------
@@ -106,7 +129,7 @@ class Bundle:
     ) -> None:
         self.center = np.zeros(dimensions) if center is None else np.array(center, dtype=np.float64)
         if dimensions < 1 or self.center.shape != (dimensions,):
-            raise RankwiseError(f"a bundle needs one number of center a dimension: {self.center.shape}, {dimensions}")
+            raise RankwiseError(f"center has one number per dimension, {dimensions}: found shape {self.center.shape}")
         if max_planes < 10:
             raise RankwiseError(f"a bundle keeps at least 10 planes: found max_planes={max_planes}")
         self.oracle = oracle
@@ -119,64 +142,56 @@ class Bundle:
 
     def solve(
         self,
-        lambda_: float,
+        level: float,
+        form: Form = "l2",
         *,
         start: ArrayLike | None = None,
         tol: float = 1e-4,
         max_calls: int = 1000,
         callback: Callback | None = None,
     ) -> BundleResult:
-        """Make (lambda/2) norm(w - w0)^2 + F(w) small until gap <= tol abs(objective), or max_calls calls are made.
+        """Minimise F with a penalty until gap <= tol abs(objective), or for at most ``max_calls`` calls of the oracle.
 
         Parameters
         ----------
-        lambda_ : above 0
-        start : where the oracle is asked first; None: at w0, or where earlier calls of this method left off
-        tol : the relative gap that is small enough
-        max_calls : the most calls of the oracle
-        callback : called after every call as callback(best w so far, that row of the history); True ends the search
+        level : float
+            Above 0; its meaning depends on ``form``.
+        form : {"l2", "l1", "l1 ball"}, default="l2"
+            (level/2) norm2(w - w0)^2 + F, level norm1(w - w0) + F (which needs a ``floor``), or F subject to
+            norm1(w - w0) <= level.
+        start : array-like of shape (dimensions,), default=None
+            Where the oracle is evaluated first; None is w0, or the best point of earlier calls.
+        tol : float, default=1e-4
+            The relative gap at which the search ends.
+        max_calls : int, default=1000
+            The largest number of calls of the oracle.
+        callback : callable, default=None
+            Called after every call as callback(best w so far, its row of the history); True ends the search.
+
+        Returns
+        -------
+        result : BundleResult
+            The best point, and the proof of how good it is.
         """
-        if not 0 < lambda_ < np.inf:
-            raise RankwiseError(f"a squared norm is weighed by a number above 0: found lambda_={lambda_!r}")
-        return self._search(SquaredNorm(lambda_), start, tol, max_calls, callback)
+        if not 0 < level < np.inf or form not in get_args(Form):
+            raise RankwiseError(f"a bundle solves 'l2', 'l1' or 'l1 ball' at a level above 0: {form!r}, {level!r}")
+        if form == "l2":
+            penalty: Penalty = SquaredNorm(level)
+        elif form == "l1 ball":
+            penalty = L1(0.0, level)
+        else:
+            penalty = L1(level, self._l1_reach() / level)
+        return self._search(penalty, start, tol, max_calls, callback)
 
-    def solve_in_l1_ball(
-        self,
-        radius: float,
-        *,
-        start: ArrayLike | None = None,
-        tol: float = 1e-4,
-        max_calls: int = 1000,
-        callback: Callback | None = None,
-    ) -> BundleResult:
-        """Minimise F(w) subject to norm1(w - w0) <= radius; as :meth:`solve`, with linear programmes for masters."""
-        if not 0 < radius < np.inf:
-            raise RankwiseError(f"an l1 ball has a radius above 0: found radius={radius!r}")
-        return self._search(L1(0.0, radius), start, tol, max_calls, callback)
-
-    def solve_l1(
-        self,
-        weight: float,
-        *,
-        start: ArrayLike | None = None,
-        tol: float = 1e-4,
-        max_calls: int = 1000,
-        callback: Callback | None = None,
-    ) -> BundleResult:
-        """Minimise weight norm1(w - w0) + F(w); as :meth:`solve`, with linear programmes for masters.
-
-        Needs a ``floor``: F(w0) - floor bounds weight norm1(w - w0) at every minimiser and keeps the masters bounded.
-        """
-        if not 0 < weight < np.inf or self.floor is None:
-            raise RankwiseError(
-                f"an l1 penalty takes a weight above 0 and a floor: found {weight!r} and floor={self.floor!r}"
-            )
+    def _l1_reach(self) -> float:
+        """F(w0) - floor, which bounds level norm1(w - w0) at every minimiser and so keeps the masters bounded."""
+        if self.floor is None:
+            raise RankwiseError("an l1 penalty needs a floor, a lower bound of the function: found None")
         at_centre = next((value for z, value in self._known if not z.any()), None)
         if at_centre is None:
             at_centre, _ = self.ask(self.center)
-        # a radius of 0 would make the master degenerate; any larger one is as right
-        radius = max(at_centre - self.floor, np.finfo(float).tiny) / weight
-        return self._search(L1(weight, radius), start, tol, max_calls, callback)
+        # 0 would make the master degenerate; any larger number is as right
+        return max(at_centre - self.floor, float(np.finfo(float).tiny))
 
     @one_blas_thread()
     def _search(
@@ -212,7 +227,7 @@ class Bundle:
                 break
             way = master - best
             point = best + step * way
-            self._make_room(alpha, mean_offset, mean_slope)
+            self._drop_planes(alpha, mean_offset, mean_slope)
             found, subgradient = self._ask(point)
             calls += 1
             reached = penalty.value(point) + found
@@ -239,23 +254,36 @@ class Bundle:
         )
 
     def _rounding(self, penalty: Penalty, alpha: Vector, mean_slope: Vector, size: float) -> float:
-        """What rounding may do to the bound of the mean plane: by its offset, and by slopes that cancel out in it."""
+        """The effect of rounding on the bound of the mean plane, from its offset and from cancelling slopes."""
         few_ulps = 8 * np.finfo(float).eps
         steep = np.abs(mean_slope)
         steeper = steep + few_ulps * (np.abs(self.planes.slope).T @ alpha)
         return few_ulps * size + penalty.least(0.0, steep) - penalty.least(0.0, steeper)
 
     def _best_known(self, penalty: Penalty) -> tuple[tuple[Vector, float], float]:
-        """The best ((z, F), objective) of the points to start from."""
+        """The best known point as ((z, F), objective)."""
         objectives = [penalty.value(z) + value for z, value in self._known]
         place = int(np.argmin(objectives))
         if objectives[place] == np.inf:
-            raise RankwiseError(f"a search starts inside {penalty}: no point seen so far is")
+            raise RankwiseError(f"a search starts inside the domain of {penalty}: no known point is")
         return self._known[place], objectives[place]
 
     @one_blas_thread()
     def ask(self, w: ArrayLike) -> tuple[float, Vector]:
-        """(F(w), a subgradient): a plane more, and a point from which :meth:`solve` may start."""
+        """Evaluate the oracle: adds a plane, and a point that :meth:`solve` may start from.
+
+        Parameters
+        ----------
+        w : array-like of shape (dimensions,)
+            The point.
+
+        Returns
+        -------
+        value : float
+            F(w).
+        slope : ndarray of shape (dimensions,)
+            A subgradient of F at w.
+        """
         z = np.asarray(w, dtype=np.float64) - self.center
         value, slope = self._ask(z)
         self._known.append((z, value))
@@ -267,8 +295,8 @@ class Bundle:
         value, slope = float(found), np.asarray(slope, dtype=np.float64)
         if slope.shape != z.shape or not (np.isfinite(value) and np.isfinite(slope).all()):
             raise RankwiseError(
-                f"the function to make small gave {value!r} and a slope of shape {slope.shape}: "
-                f"it has to be finite, with {len(z)} finite slopes"
+                f"the function returned {value!r} and a slope of shape {slope.shape}: "
+                f"expected a finite value and {len(z)} finite slopes"
             )
         height = self.planes.height(z)
         size = abs(value) + float(np.abs(self.planes.offset).max(initial=0.0))
@@ -277,8 +305,8 @@ class Bundle:
         self.planes.add(slope, value - float(slope @ z))
         return value, slope
 
-    def _make_room(self, alpha: Vector, mean_offset: float, mean_slope: Vector) -> None:
-        """Forget planes that have long been idle; if that is not enough, the light ones, for the sake of the mean."""
+    def _drop_planes(self, alpha: Vector, mean_offset: float, mean_slope: Vector) -> None:
+        """Drop idle planes; if too many are left, replace those of least weight by the mean plane."""
         planes = self.planes
         planes.note_use(alpha)
         chosen = planes.idle < _IDLE_ROUNDS
@@ -292,6 +320,87 @@ class Bundle:
     def _not_convex(self, proved: float, found: float) -> RankwiseError:
         floor = "" if self.floor is None else f", or its floor is not {self.floor:g}"
         return RankwiseError(
-            f"the function to make small is {found:.6g} where its own planes prove at least {proved:.6g}: "
+            f"the function is {found:.6g} where its own planes prove at least {proved:.6g}: "
             f"it is not convex, or its slopes are not subgradients{floor}"
         )
+
+
+class Planes:
+    r"""Planes below a convex function F of z: F(z) >= offset_i + slope_i'z for every i.
+
+    The Gram matrix of the slopes grows by one row per plane, in O(planes x dimensions).
+
+    Parameters
+    ----------
+    dimensions : int
+        The length of z.
+
+    Attributes
+    ----------
+    slope : ndarray of shape (n_planes, dimensions)
+        The slopes.
+    offset : ndarray of shape (n_planes,)
+        The offsets.
+    gram : ndarray of shape (n_planes, n_planes)
+        slope slope'.
+    idle : ndarray of shape (n_planes,)
+        The number of rounds for which each plane has had no weight.
+    """
+
+    def __init__(self, dimensions: int) -> None:
+        self._n = 0
+        self._slope = np.empty((16, dimensions))
+        self._offset = np.empty(16)
+        self._gram = np.empty((16, 16))
+        self._idle = np.zeros(16, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def slope(self) -> Matrix:
+        return self._slope[: self._n]
+
+    @property
+    def offset(self) -> Vector:
+        return self._offset[: self._n]
+
+    @property
+    def gram(self) -> Matrix:
+        return self._gram[: self._n, : self._n]
+
+    @property
+    def idle(self) -> NDArray[np.int64]:
+        return self._idle[: self._n]
+
+    def add(self, slope: Vector, offset: float) -> None:
+        """Add a plane."""
+        if self._n == len(self._offset):
+            self._move_to(np.arange(self._n), capacity=2 * self._n)
+        n = self._n
+        self._slope[n], self._offset[n], self._idle[n] = slope, offset, 0
+        self._gram[n, : n + 1] = self._gram[: n + 1, n] = self._slope[: n + 1] @ slope
+        self._n = n + 1  # last, so that an interrupted call adds nothing
+
+    def height(self, z: Vector) -> float:
+        """The maximum of the planes at z, a lower bound of F(z); -inf without planes."""
+        return float((self.offset + self.slope @ z).max(initial=-np.inf))
+
+    def note_use(self, alpha: Vector) -> None:
+        """Count a round: planes of negligible weight were idle, the others were not."""
+        needed = alpha > 1e-9 * alpha.max()
+        self._idle[: self._n] = np.where(needed, 0, self.idle + 1)
+
+    def keep(self, chosen: NDArray[np.bool_]) -> None:
+        """Keep the chosen planes only."""
+        if not chosen.all():
+            self._move_to(np.flatnonzero(chosen), capacity=len(self._offset))
+
+    def _move_to(self, places: NDArray[np.int64], capacity: int) -> None:
+        """Copy the planes at these places into arrays of this capacity."""
+        n = len(places)
+        slope, offset = np.empty((capacity, self._slope.shape[1])), np.empty(capacity)
+        gram, idle = np.empty((capacity, capacity)), np.zeros(capacity, dtype=np.int64)
+        slope[:n], offset[:n], idle[:n] = self._slope[places], self._offset[places], self._idle[places]
+        gram[:n, :n] = self._gram[np.ix_(places, places)]
+        self._n, self._slope, self._offset, self._gram, self._idle = n, slope, offset, gram, idle

@@ -1,9 +1,13 @@
-"""The regularised mean loss over judged lists, made smallest for one alpha, or one ball, after another."""
+"""The regularised mean loss over judged queries, minimised for one level of the penalty after another.
+
+:class:`BundleRisk` takes any convex loss, :class:`NewtonRisk` losses with Hessian products. Each keeps what it learned
+from one level for the next. :class:`Attempt` records the rounds of one level, so that an interrupted fit keeps them.
+"""
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,18 +15,17 @@ from numpy.typing import NDArray
 from rankwise._progress import progress
 from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss
-from rankwise.solvers.batch.bundle import Bundle
-from rankwise.solvers.batch.newton import NewtonStep, Ridged, newton
+from rankwise.solvers.batch.bundle import Bundle, Form
+from rankwise.solvers.batch.newton import NewtonStep, Ridged, SquaredPairsAt, SquaredPairsOverLists, newton
 from rankwise.solvers.batch.objective import LossOverLists
-from rankwise.solvers.batch.squared_pairs import SquaredPairsAt, SquaredPairsOverLists
 
 Vector = NDArray[np.float64]
 
 
 class Round(NamedTuple):
-    """The best weights after a round, in the units of the scaled features, and the round's row of the history.
+    """The best weights after a round, in the units of the scaled features, and its row of the history.
 
-    A row begins with the number of the round, the objective, what no weights can go below, and the gap between the two.
+    A row begins with the number of the round, the objective, its lower bound, and the gap between the two.
     """
 
     w: Vector
@@ -41,14 +44,14 @@ Note: TypeAlias = Callable[[Round], None]
 
 
 class Risk(Protocol):
-    """What a ranker asks of a problem that it solves for several alphas."""
+    """A problem that is solved for several levels of its penalty."""
 
     def solve(self, level: float, tolerance: float, max_calls: int, note: Note) -> None:
-        """Make the problem of this alpha, or in this ball, small; every round, the last one too, is noted."""
+        """Solve the problem at this level; ``note`` is called after every round, including the last."""
 
 
 def mean_share(queries: Queries) -> float:
-    """What makes a mean over lists of a sum by their weights; 0 where there are no lists."""
+    """1 / the total weight of the queries, which turns a weighted sum into a mean; 0 without queries."""
     total = math.fsum(queries.query_weight)
     return 1 / total if total > 0 else 0.0
 
@@ -86,7 +89,7 @@ class BundleRisk:
         queries: Queries,
         factor: Vector,
         prior: Vector,
-        form: Literal["l2", "l1", "l1 ball"],
+        form: Form,
         n_jobs: int | None,
     ) -> None:
         lists, share = LossOverLists.of(loss, queries), mean_share(queries)
@@ -95,11 +98,9 @@ class BundleRisk:
             total, slope = lists(w * factor, n_jobs=n_jobs)
             return share * total, share * (slope * factor)
 
-        floor = 0.0 if loss.nonnegative else None
-        bundle = Bundle(mean_loss, queries.n_features, center=prior, floor=floor)
-        solvers = {"l2": bundle.solve, "l1": bundle.solve_l1, "l1 ball": bundle.solve_in_l1_ball}
-        self._search = solvers[form]
-        self._at_prior, _ = bundle.ask(prior)
+        self._bundle = Bundle(mean_loss, queries.n_features, center=prior, floor=0.0 if loss.nonnegative else None)
+        self._form = form
+        self._at_prior, _ = self._bundle.ask(prior)
 
     def solve(self, level: float, tolerance: float, max_calls: int, note: Note) -> None:
         def after(w: Vector, row: Mapping[str, float]) -> bool:
@@ -107,7 +108,7 @@ class BundleRisk:
             objective, gap = row["objective"], row["gap"]
             return gap <= tolerance * objective and gap <= 0.1 * (self._at_prior - row["lower bound"])
 
-        self._search(level, tol=tolerance**2, max_calls=max_calls, callback=after)
+        self._bundle.solve(level, self._form, tol=tolerance**2, max_calls=max_calls, callback=after)
 
 
 class NewtonRisk:
@@ -153,9 +154,9 @@ class NewtonRisk:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One level as far as it has been worked on: its rounds, and its worth once it was judged.
+    """One level: its rounds so far, and its measure once it was judged.
 
-    Both lists only ever grow, by one whole item at a time, so that whoever is interrupted finds nothing half done.
+    Both lists grow by whole items only, so that an interrupted fit finds a consistent state.
     """
 
     level: float
@@ -163,7 +164,7 @@ class Attempt:
     worth: list[float] = field(default_factory=list)
 
     def run(self, risk: Risk, tolerance: float, max_calls: int, bar: progress) -> None:
-        """Solve; the bar advances by 1 in all, by how far the gap has come on its way to the tolerance."""
+        """Solve; the bar advances by 1 in total, in proportion to the progress of the gap towards the tolerance."""
         shown = 0.0
 
         def note(found: Round) -> None:
