@@ -1,6 +1,8 @@
 """LossRanker: any convex loss in batch, with both penalties; presets are the same problems under their own names."""
 
+import importlib.util
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,6 +128,28 @@ def test_the_certificate_of_an_l1_penalty_claims_nothing_that_needs_a_squared_no
 def test_what_it_cannot_mean_is_an_error_that_names_both_sides(ranker, sentence):
     with pytest.raises(RankwiseError, match=sentence):
         ranker.fit(small(10))
+
+
+def test_the_loss_file_of_a_user_works_in_batch_and_online_without_another_line(tmp_path):
+    """The file is the one that CONTRIBUTING shows; the package's own logistic pair loss is the oracle."""
+    pages = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    file = tmp_path / "my_loss.py"
+    file.write_text(
+        next(block for block in pages.split("```python\n")[1:] if "MyPairLogistic" in block).split("```")[0]
+    )
+    spec = importlib.util.spec_from_file_location("my_loss", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    own, known = module.MyPairLogistic(), losses.PairLogistic()
+    assert "MyPairLogistic" not in registered()
+    queries = small(12)
+    batch, reference = (LossRanker(loss, alpha=0.01, **TIGHT).fit(queries) for loss in (own, known))
+    assert batch.objective_ == pytest.approx(reference.objective_, rel=1e-6)
+    np.testing.assert_allclose(batch.coef_, reference.coef_, rtol=1e-3, atol=1e-4)
+    online, reference = (rw.OnlineRanker(loss).fit(queries) for loss in (own, known))
+    np.testing.assert_allclose(online.coef_, reference.coef_, rtol=1e-9, atol=1e-12)
+    for model in (batch, online):
+        assert any("MyPairLogistic" in row.name for row in model.certificate(queries, row_radius=1e3, longest=50).rows)
 
 
 def test_least_by_slacks_and_the_linear_programme_agree_where_the_penalties_vanish():

@@ -18,7 +18,7 @@ from rankwise.losses import SLAM, MaxPair
 from rankwise.measures._base import parse
 from rankwise.rankers.linear.listnet import ListNet
 from rankwise.rankers.online.online_ranker import OnlineRanker
-from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron, slam_for
+from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron
 from tests.oracles import perceptrons as plain
 from tests.strategies import few
 
@@ -90,7 +90,7 @@ def followed(ranker, rounds, gradient, *, always=False, eta=lambda t: 1.0):
 def test_a_slam_perceptron_does_what_its_definition_says(rounds, target, step):
     (measure, rule), (margin, eta) = target, step
     ranker = SLAMPerceptron(measure, weights=rule, margin=margin, eta=eta)
-    loss = slam_for(parse(measure), rule, margin)
+    loss = SLAM.for_measure(parse(measure), rule, margin)
     followed(ranker, rounds, lambda X, y, s: plain.slam_gradient(X, y, s, loss), eta=lambda t: eta)
 
 
@@ -119,7 +119,7 @@ def test_a_whole_run_equals_the_plain_one():
     for X, _ in rounds[::7]:
         X[-1] = X[0]
     for measure, margin in (("nDCG@3", 0.0), ("AP", 1.0)):
-        loss, w, mistakes = slam_for(parse(measure), None, margin), np.zeros(5), []
+        loss, w, mistakes = SLAM.for_measure(parse(measure), None, margin), np.zeros(5), []
         for X, labels in rounds:
             s = X @ w
             wrong = plain.is_mistake(s, plain.classes(parse(measure), labels), parse(measure).cutoff)

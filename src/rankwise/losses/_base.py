@@ -167,6 +167,22 @@ class Loss:
         return self if self.hinge_margin is None else replace(self, margin=margin)  # type: ignore[call-arg]
 
     @classmethod
+    def bounding(cls, measure: Measure) -> "Loss | None":
+        """The loss of this class that upper-bounds 1 - measure and serves certificates about it.
+
+        Parameters
+        ----------
+        measure : Measure
+            The measure.
+
+        Returns
+        -------
+        loss : Loss or None
+            A loss whose ``upper_bounds`` is ``measure``; None if the class offers none.
+        """
+        return None
+
+    @classmethod
     def examples(cls) -> Sequence[Self]:
         """The variants that the common tests run on; by default the one without arguments."""
         return (cls(),)
@@ -279,6 +295,23 @@ class SmoothedMeasure(Loss):
     @property
     def smooths(self) -> Measure | None:
         """The measure that A tends to as sigma goes to 0, if no scores tie; None if it is not declared."""
+        return None
+
+    def discounted_gains(self, labels: Vector, longest: int) -> tuple[Vector, Vector] | None:
+        """The gains of labels and the discounts of positions whose products A adds up.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_documents,)
+            The labels.
+        longest : int
+            Number of positions.
+
+        Returns
+        -------
+        terms : tuple of two ndarray, or None
+            (gains, discounts); None if A is not a smoothed NDCG, for which the error of the smoothing is known.
+        """
         return None
 
     def at_sigma(self, sigma: float) -> Self:
@@ -442,3 +475,20 @@ def _driver() -> Any:
     read, floats = types.Array(types.float64, 1, "C", readonly=True), types.Array(types.float64, 1, "C")
     given = (types.FunctionType(kernel_type()), ints, ints, *(read,) * 5, floats, floats, types.int64, types.int64)
     return compiled(kernel(_loss_range), types.void(*given))
+
+
+def upper_bound_of(measure: Measure) -> Loss | None:
+    """A loss that upper-bounds 1 - measure, from any class that offers one; None if there is none.
+
+    Parameters
+    ----------
+    measure : Measure
+        The measure.
+
+    Returns
+    -------
+    loss : Loss or None
+        The first that :meth:`Loss.bounding` of a registered class gives.
+    """
+    offered = (kind.bounding(measure) for kind in registered().values())
+    return next((loss for loss in offered if loss is not None), None)

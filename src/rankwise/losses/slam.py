@@ -340,6 +340,51 @@ class SLAM(Loss):
         return NDCG(gain=self.gain, discount=self.discount, cutoff=self.k)
 
     @classmethod
+    def for_measure(cls, measure: Measure, weights: str | None = None, margin: float = 1.0) -> "SLAM":
+        """The SLAM loss that upper-bounds 1 - measure at margin 1.
+
+        Parameters
+        ----------
+        measure : Measure
+            nDCG, nDCG@k or AP.
+        weights : str, default=None
+            The rule for v; None is "ndcg_tight_sym" or "ap_sym".
+        margin : float, default=1.0
+            The margin.
+
+        Returns
+        -------
+        loss : SLAM
+            The loss.
+
+        Raises
+        ------
+        RankwiseError
+            If there is none for this measure and these weights.
+        """
+        loss = None
+        if isinstance(measure, NDCG):
+            rule = weights or "ndcg_tight_sym"
+            loss = cls(weights=rule, k=measure.cutoff, margin=margin, gain=measure.gain, discount=measure.discount)
+        elif isinstance(measure, AP):
+            loss = cls(weights=weights or "ap_sym", margin=margin, rel=measure.rel)
+        if loss is None or loss.at_margin(1.0).upper_bounds != measure:
+            rule = "" if weights is None else f" with the weights {weights!r}"
+            raise RankwiseError(
+                f"SLAM bounds nDCG, nDCG@k and AP, each with weights of its own: found {measure!r}{rule}; "
+                "MaxPairPerceptron takes any measure"
+            )
+        return loss
+
+    @classmethod
+    def bounding(cls, measure: Measure) -> "SLAM | None":
+        """The loss of :meth:`for_measure`; None for other measures."""
+        try:
+            return cls.for_measure(measure)
+        except RankwiseError:
+            return None
+
+    @classmethod
     def examples(cls) -> Sequence[Self]:
         """The variants that the common tests run on."""
         whole = [cls(weights=rule) for rule in RULES]

@@ -241,6 +241,10 @@ class SmoothNDCG(SmoothMeasure):
         """NDCG@k with this gain and discount."""
         return NDCG(gain=self.gain, discount=self.discount, cutoff=self.k)
 
+    def discounted_gains(self, labels: Vector, longest: int) -> tuple[Vector, Vector] | None:
+        """(gains, discounts), as of NDCG itself."""
+        return self.row_values(labels), self.table(longest)
+
     def row_values(self, labels: Vector) -> Vector:
         """The gains of the labels."""
         return gains(labels, self.gain)

@@ -49,11 +49,13 @@ class Measure:
     name : str
         The name in the registry and in the printed form.
     aliases : tuple of str
-        Other names that :func:`rankwise.measures._base` accepts.
+        Other names that :func:`rankwise.measures.parse` accepts.
     takes_cutoff, needs_cutoff : bool
         Whether a cut-off is allowed, and whether it is required.
     needs_ideal : bool
         Whether the kernel takes the largest row values, in decreasing order, as ``best``.
+    at_most_one : bool
+        Whether 1 is the value of a perfect ranking, and no value is larger.
     binary : bool
         Whether documents are only relevant or not, so that row values are 0 and 1.
     kernel : compiled function
@@ -75,6 +77,7 @@ class Measure:
     takes_cutoff: ClassVar[bool] = True
     needs_cutoff: ClassVar[bool] = False
     needs_ideal: ClassVar[bool] = False
+    at_most_one: ClassVar[bool] = True
     binary: ClassVar[bool] = False
     kernel: ClassVar[Any]
 

@@ -360,6 +360,7 @@ class DCG(_Discounted):
     """
 
     name = "DCG"
+    at_most_one = False
     kernel = dcg_formula
 
 

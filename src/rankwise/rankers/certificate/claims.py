@@ -9,7 +9,7 @@ that a loss declares decide preconditions (:func:`with_known_preconditions`); th
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +33,8 @@ from rankwise.guarantees.bounds.uniform import (
     linf_ball,
 )
 from rankwise.guarantees.certificate import REPEATED, Claim, largest_of_groups
-from rankwise.losses._base import Loss
-from rankwise.losses.smooth_ndcg import SmoothNDCG
+from rankwise.losses._base import Loss, SmoothedMeasure
 from rankwise.measures._base import Measure
-from rankwise.measures.ndcg import discounts, gains
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.certificate.sample import Constants, ScoredSample
 from rankwise.solvers.online.ledger import Ledger
@@ -304,18 +302,23 @@ def smoothing_gap(sample: ScoredSample, loss: Loss, measure: Measure) -> Bound |
 
     The error of a query bounds its distance from NDCG with ties in any order, so also from the average over orders.
     """
-    if not isinstance(loss, SmoothNDCG):
+    queries = sample.queries
+    terms = (
+        loss.discounted_gains(queries.labels(), int(queries.sizes.max(initial=0)))
+        if isinstance(loss, SmoothedMeasure)
+        else None
+    )
+    if terms is None:
         return None
-    queries, labels = sample.queries, sample.queries.labels()
     measured = sample.measured(measure, "expected")
     counted = np.flatnonzero(~np.isnan(measured))
     if not len(counted):
         return None
     smooth = 1 - sample.losses(loss)[counted]
-    gain, discount = gains(labels, loss.gain), discounts(int(queries.sizes.max()), loss.discount)
+    (gain, discount), smoothed = terms, cast("Any", loss)
     each = [
         smoothing_error(
-            sample.scores[rows], gain[rows], sigma=loss.sigma, k=loss.k, discounts=discount[: len(gain[rows])]
+            sample.scores[rows], gain[rows], sigma=smoothed.sigma, k=smoothed.k, discounts=discount[: len(gain[rows])]
         )
         for rows in map(queries.rows_of, counted.tolist())
     ]
@@ -326,7 +329,7 @@ def smoothing_gap(sample: ScoredSample, loss: Loss, measure: Measure) -> Bound |
         statement="mean of G_max share S/(1 + S)",
         value=math.fsum(values) / len(values),
         terms={
-            **{"sigma": loss.sigma, "n": float(len(each)), "largest": max(values), "smallest_mu": min(gaps)},
+            **{"sigma": smoothed.sigma, "n": float(len(each)), "largest": max(values), "smallest_mu": min(gaps)},
             "measured": float(np.abs(smooth - measured[counted]).mean()),
         },
         source=each[0].source,

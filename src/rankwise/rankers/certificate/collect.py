@@ -17,9 +17,8 @@ from rankwise.data.fingerprints import NOT_SEEN, Seen, TrainingRecord, seen_befo
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout_claims, repeats_note
-from rankwise.losses._base import Loss
+from rankwise.losses._base import Loss, upper_bound_of
 from rankwise.measures._base import Measure
-from rankwise.measures.ndcg import DCG
 from rankwise.rankers.certificate.claims import (
     OWN_ROUNDS,
     LossOnSample,
@@ -146,7 +145,7 @@ class _Collected:
     def add_holdout(self, queries: Queries, random_state: int | np.random.Generator) -> None:
         """Intervals for the mean loss of the measure, if the ranker has not seen these queries."""
         measure, seen = self.ranker._measure(), getattr(self.ranker, "seen_", None)
-        if isinstance(measure, DCG):
+        if not measure.at_most_one:
             self.notes.append(f"{measure.title} has no largest value, so no interval is known for its mean: use nDCG")
             return
         unseen = self._unseen(queries, seen)
@@ -265,16 +264,15 @@ class _Collected:
 
     def _losses(self, measure: Measure) -> list[tuple[Loss, bool | None]]:
         """The loss that was minimised, and one that upper-bounds 1 - measure if that is another one."""
-        from rankwise.rankers.online.perceptron import slam_for
-
         training = self.training
         found: list[tuple[Loss, bool | None]] = []
         if training is not None:
             found.append((training.loss, training.loss_fixed))
         if not found or found[0][0].upper_bounds != measure:
-            try:
-                found.append((slam_for(measure), True))
-            except RankwiseError:
+            bounding = upper_bound_of(measure)
+            if bounding is not None:
+                found.append((bounding, True))
+            else:
                 self.notes.append(
                     f"no uniform bound on {measure.title} itself: no loss with known facts upper-bounds it"
                 )

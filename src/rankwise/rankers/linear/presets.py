@@ -21,7 +21,6 @@ from rankwise.losses.structured_ndcg import NDCGHinge
 from rankwise.measures.ap import AP
 from rankwise.measures.ndcg import NDCG
 from rankwise.rankers.linear.loss_ranker import RegularisedRanker
-from rankwise.rankers.online.perceptron import slam_for
 from rankwise.solvers.batch.risk import mean_share
 
 
@@ -224,7 +223,7 @@ class SLAMRanker(RegularisedRanker):
     def _loss(self) -> SLAM:
         if not checks.is_number(self.margin) or not self.margin > 0:
             raise RankwiseError(f"margin is above 0, or weights of 0 would have no loss: found {self.margin!r}")
-        return slam_for(self._measure(), self.weights, self.margin)
+        return SLAM.for_measure(self._measure(), self.weights, self.margin)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

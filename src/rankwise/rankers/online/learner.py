@@ -179,7 +179,7 @@ class OnlineLearner(LinearRanker):
 
     def _training_objective(self) -> TrainingObjective | None:
         loss = self.ledger_.config.loss
-        return TrainingObjective(loss=loss) if getattr(loss, "margin", 1.0) > 0 else None
+        return None if loss.hinge_margin == 0 else TrainingObjective(loss=loss)
 
     # ------------------------------------------------------------------------------------------- streams
 

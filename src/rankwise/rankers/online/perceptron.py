@@ -1,7 +1,7 @@
 """Perceptrons for ranking: they learn from mistakes alone, and what they can lose is bounded."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -13,9 +13,6 @@ from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses._base import PreparedLists
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.slam import SLAM
-from rankwise.measures._base import Measure
-from rankwise.measures.ap import AP
-from rankwise.measures.ndcg import NDCG
 from rankwise.rankers.online.learner import OnlineLearner
 from rankwise.solvers.online.config import OnlineConfig
 
@@ -116,7 +113,7 @@ class SLAMPerceptron(OnlineLearner):
 
     def _resumed(self, eta: float) -> OnlineConfig:
         measure = self._measure()
-        loss = slam_for(measure, self.weights, self.margin)
+        loss = SLAM.for_measure(measure, self.weights, self.margin)
         return OnlineConfig(loss=loss, measure=measure, eta=eta, averaging=self.averaging, scale=self.scale)
 
 
@@ -178,23 +175,6 @@ class MaxPairPerceptron(OnlineLearner):
         return OnlineConfig(
             loss=MaxPair(), measure=self._measure(), eta=eta, averaging=self.averaging, scale=self.scale
         )
-
-
-def slam_for(measure: Measure, weights: str | None = None, margin: float = 1.0) -> SLAM:
-    """The SLAM loss that bounds this measure, with its default weights or a rule that fits it."""
-    loss = None
-    if isinstance(measure, NDCG):
-        rule = weights or "ndcg_tight_sym"
-        loss = SLAM(weights=rule, k=measure.cutoff, margin=margin, gain=measure.gain, discount=measure.discount)
-    elif isinstance(measure, AP):
-        loss = SLAM(weights=weights or "ap_sym", margin=margin, rel=measure.rel)
-    if loss is None or replace(loss, margin=1.0).upper_bounds != measure:
-        rule = "" if weights is None else f" with the weights {weights!r}"
-        raise RankwiseError(
-            f"SLAM bounds nDCG, nDCG@k and AP, each with weights of its own: found {measure!r}{rule}; "
-            "MaxPairPerceptron takes any measure"
-        )
-    return loss
 
 
 def _step_of_theorem_5(config: OnlineConfig, queries: Queries) -> float:

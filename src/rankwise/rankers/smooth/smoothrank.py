@@ -13,7 +13,6 @@ from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
-from rankwise.measures.ndcg import DCG
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._model_selection import held_out, mean_over_parts, parts_of
 from rankwise.rankers._parameters import SelectionParameters, as_grid
@@ -211,7 +210,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
         return int(best), last if self.stop == "last" else int(place)
 
     def _training_objective(self) -> TrainingObjective | None:
-        if isinstance(self._measure(), DCG):  # lists count by their ideal DCG there
+        if not self._measure().at_most_one:  # queries count by their ideal value there
             return None
         place = int(np.argmax((self.history_.coefs == self.coef_).all(axis=1)))
         kept = self.sigmas is not None and (self.stop == "last" or len(self.history_) == 1)
