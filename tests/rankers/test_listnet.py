@@ -309,9 +309,9 @@ def test_ctrl_c_while_folds_choose_leaves_nothing(monkeypatch):
 def test_streams_are_for_rounds():
     queries = lists(25)
     for model in (batch(), batch().fit(queries)):
-        with pytest.raises(RankwiseError, match="learns from all lists at once: streams are for solver='sgd'"):
+        with pytest.raises(RankwiseError, match="learns from all queries at once: streams need solver='sgd'"):
             model.partial_fit(queries[3])
-    with pytest.raises(AttributeError, match="has ledger_ after rounds of solver='sgd', and has seen none"):
+    with pytest.raises(AttributeError, match="has ledger_ only after rounds of solver='sgd'"):
         _ = batch().fit(queries).ledger_
     with pytest.raises(AttributeError, match="'ListNet' object has no attribute 'nothing'"):
         _ = batch().nothing
@@ -371,10 +371,10 @@ def test_what_no_fit_would_have_written_is_refused(change, tmp_path):
     [
         ({"solver": "newton"}, "solver is 'sgd' or 'lbfgs': found 'newton'"),
         ({"alpha": -1.0}, "alpha is one number or several, finite and 0 or more: found -1"),
-        ({"steps": 0}, "steps is a whole number of 1 or more: found 0"),
-        ({"steps": True}, "steps is a whole number of 1 or more: found True"),
-        ({"tolerance": -1e-3}, "tolerance is a number of 0 or more: found -0.001"),
-        ({"tolerance": "small"}, "tolerance is a number of 0 or more: found 'small'"),
+        ({"steps": 0}, "steps is a whole number, 1 or more: found 0"),
+        ({"steps": True}, "steps is a whole number, 1 or more: found True"),
+        ({"tolerance": -1e-3}, "tolerance is a number, 0 or more: found -0.001"),
+        ({"tolerance": "small"}, "tolerance is a number, 0 or more: found 'small'"),
         ({"patience": 5}, "patience watches a validation set: give fit one, or leave patience out"),
         ({"scale": "radius"}, "scale is 'auto' or 'none': found 'radius'"),
         ({"target": "ranks"}, "target is 'labels' or 'gains': found 'ranks'"),
@@ -388,5 +388,5 @@ def test_what_it_cannot_mean_is_refused_in_a_sentence(wrong, sentence):
 
 
 def test_a_patience_of_nothing_is_refused():
-    with pytest.raises(RankwiseError, match="patience is None or a whole number of 1 or more: found 0"):
+    with pytest.raises(RankwiseError, match="patience is a whole number, 1 or more: found 0"):
         batch(patience=0).fit(lists(), validation=lists(1))
