@@ -14,7 +14,7 @@ from sklearn.base import clone
 import rankwise as rw
 from rankwise._errors import FileFormatError, Interrupted, RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.rankers.linear.listnet import ALPHAS, Batch, ListNet
+from rankwise.rankers.linear.listnet import ALPHAS, ListNet
 from tests.rankers import test_every_ranker as every
 from tests.rankers.test_saved import rewritten, saved
 
@@ -71,9 +71,7 @@ def test_it_finds_the_minimum_of_a_generic_solver(target, weighted, alpha):
 @pytest.mark.parametrize("target", ["labels", "gains"])
 def test_the_objective_and_its_gradient_are_the_plain_ones_in_scaled_units(target):
     queries, factor = lists(2, weighted=True), np.array([1.0, 0.5, 0.0, 3.0])
-    loss = batch(target=target)._resumed(1.0).loss
-    shared = {"loss": loss, "measure": None, "steps": 1, "tolerance": 0.0, "patience": None, "n_jobs": None}
-    function = Batch(factor=factor, **shared).objective(queries, 0.2)
+    function = batch(target=target)._objective(queries, 0.2, factor)
     w = np.random.default_rng(3).normal(size=4)
     value, gradient = function(w)
     data, slope = plain(queries, 0.0, target)(w * factor)
@@ -231,10 +229,10 @@ def test_the_number_of_threads_changes_no_bit_of_the_whole_fit(monkeypatch):
 def stop_after(monkeypatch, passes):
     """Ctrl-C in so many passes over the lists from now."""
     left = iter(range(passes))
-    original = Batch.objective
+    original = ListNet._objective
 
-    def objective(self, queries, alpha):
-        function = original(self, queries, alpha)
+    def objective(self, queries, alpha, factor):
+        function = original(self, queries, alpha, factor)
 
         def counted(w):
             if next(left, None) is None:
@@ -243,7 +241,7 @@ def stop_after(monkeypatch, passes):
 
         return counted
 
-    monkeypatch.setattr(Batch, "objective", objective)
+    monkeypatch.setattr(ListNet, "_objective", objective)
 
 
 @pytest.mark.parametrize("passes", [4, 6, 9])
@@ -278,8 +276,8 @@ def test_after_ctrl_c_among_several_strengths_the_best_so_far_is_kept(monkeypatc
     alone = [batch(alpha=one).fit(train) for one in alphas[:2]]
     with monkeypatch.context() as patched:
         counts = []
-        original = Batch.objective
-        patched.setattr(Batch, "objective", lambda *of: counted(original(*of), counts))
+        original = ListNet._objective
+        patched.setattr(ListNet, "_objective", lambda *of: counted(original(*of), counts))
         batch(alpha=alphas[:2]).fit(train, validation=other)
     stop_after(monkeypatch, len(counts) + 1)  # in the first step of the third
     model = batch(alpha=alphas)

@@ -111,6 +111,7 @@ class Scorer:
         ndarray of shape (n_documents,)
             One score per document, in the order of the rows.
         """
+        # the conditions under which the compiled code reads the same numbers as predict
         if (
             self._kernel is not None
             and type(X) is np.ndarray

@@ -34,13 +34,8 @@ Vector = NDArray[np.float64]
 
 # The columns that a fit records in every round and a file stores; the other columns of the history follow from them.
 STORED: dict[str, type[np.generic]] = {
-    "feature": np.int64,
-    "sign": np.int64,
-    "alpha": np.float64,
-    "phi": np.float64,
-    "delta": np.float64,
-    "train": np.float64,
-    "validation": np.float64,
+    **dict.fromkeys(("feature", "sign"), np.int64),
+    **dict.fromkeys(("alpha", "phi", "delta", "train", "validation"), np.float64),
 }
 # A larger phi would make alpha infinite, or so large that no other feature counts.
 LARGEST_PHI = 1 - 1e-12
@@ -176,9 +171,8 @@ class AdaRank(LinearRanker):
         """Set the state after the rounds that are finished."""
         finished = boosting.finished
         if finished is None:
-            self._set(
-                np.zeros(len(boosting.factor)), 0, 0.0, {name: np.empty(0, kind) for name, kind in STORED.items()}
-            )
+            nothing = {name: np.empty(0, kind) for name, kind in STORED.items()}
+            self._set(np.zeros(len(boosting.factor)), 0, 0.0, nothing)
             return
         coef, last, train = finished.w * boosting.factor, finished.last, boosting.train
         # the certificate is about the scores of predict, whose rounding may make and break ties
@@ -297,13 +291,14 @@ class Boosting:
         held_scores = np.zeros(0 if self.held is None else len(self.held.rows))
 
         def add(candidate: int, alpha: float) -> Vector:
-            feature, signed = self._meaning(candidate, alpha)
-            _add(scores, self.train, feature, signed * self.factor[feature])
+            negated, feature = divmod(candidate, features)
+            _add(scores, self.train, feature, (-alpha if negated else alpha) * self.factor[feature])
             return self.train.measured(scores)[self.defined]
 
         weight = self.train.weight[self.defined]
         for one in boost(self.alone, weight, add, features=features, repeats=repeats):
-            feature, signed = self._meaning(one.candidate, one.alpha)
+            negated, feature = divmod(one.candidate, features)
+            signed = -one.alpha if negated else one.alpha
             validation = math.nan
             if self.held is not None:
                 _add(held_scores, self.held, feature, signed * self.factor[feature])
@@ -311,9 +306,9 @@ class Boosting:
             train = weighted_mean(one.values, weight)
             w = w.copy()
             w[feature] += signed
-            sign = 1 if one.candidate < features else -1
-            self.rows.append((feature, sign, one.alpha, one.phi, one.delta, train, validation))
+            self.rows.append((feature, -1 if negated else 1, one.alpha, one.phi, one.delta, train, validation))
             done = len(self.rows)
+            # without a validation measure the last round is returned, but patience still watches the training measure
             watched = train if math.isnan(validation) else validation
             waited = 0 if watched > top else waited + 1
             top = max(top, watched)
@@ -323,11 +318,6 @@ class Boosting:
             after()
             if done == rounds or waited == patience:
                 return
-
-    def _meaning(self, candidate: int, alpha: float) -> tuple[int, float]:
-        """(feature, alpha with its sign) of a candidate."""
-        features = len(self.factor)
-        return candidate % features, alpha if candidate < features else -alpha
 
 
 def boost(
@@ -361,7 +351,7 @@ def boost(
     """
     before, chosen = np.zeros(len(weight)), -1
     free = np.full(len(alone), len(weight) > 0)
-    weight = weight / weight.max(initial=0.0)
+    weight = weight / weight.max(initial=0.0)  # first by the largest, so that no sum overflows
     while free.any():
         share = weight * np.exp(-before)
         share /= math.fsum(share)

@@ -100,6 +100,7 @@ class Candidates:
         features = len(self.start) - 1
         out = np.empty(len(self.cut))
         shared = len(value) * features >= _SHARED
+        # a multiple of what the kernel sums together, in about four parts
         step = -(-features // (4 * TOGETHER)) * TOGETHER if shared else max(1, features)
         parts = [(first, min(first + step, features)) for first in range(0, features, step)]
         drive.run(lambda first, last: sums_above(first, last, self.bins, self.start, value, out), parts, n_jobs)
@@ -200,7 +201,8 @@ class GradedLists:
         """The layout of these queries; scattered rows have the same places as grouped ones."""
         label, rows, weight = queries.labels()[queries.rows], queries.rows, queries.query_weight
         owner = np.repeat(np.arange(len(queries)), queries.sizes)
-        order = np.lexsort((label, owner))  # stable
+        # a stable sort: documents of one grade keep their order, so that sums have the same bits however rows come
+        order = np.lexsort((label, owner))
         label = label[order]
         begins = np.ones(len(order), dtype=bool)
         begins[1:] = (label[1:] != label[:-1]) | (owner[1:] != owner[:-1])

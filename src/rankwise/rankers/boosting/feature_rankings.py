@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from rankwise._errors import MeasureError
 from rankwise._kernels import drive
-from rankwise._kernels.jit import compiled, typed_function
+from rankwise._kernels.jit import compiled
 from rankwise._kernels.ragged import gather_columns, measure_columns
 from rankwise.data.checks import Floats
 from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure, Ties
-from rankwise.measures.compute import KERNEL
+from rankwise.measures.compute import KERNEL, PreparedMeasure
 
 Vector = NDArray[np.float64]
 
@@ -48,14 +48,10 @@ class RankedLists:
         Query q owns ``rows[start[q]:start[q+1]]``.
     order, value : ndarray of int64 and of float64
         What the measure makes of the labels, ascending within each query, and the place of each value in its query.
-    kernel : compiled function
-        The measure's kernel.
-    table, params : ndarray of float64
-        The numbers that the kernel takes.
     weight : ndarray of shape (n_queries,)
         The weights of the queries.
-    measure : Measure
-        The measure.
+    prepared : PreparedMeasure
+        The measure, its kernel, and the numbers that the kernel takes.
     ties : {"expected", "pessimistic"}
         How documents with equal scores are measured.
     n_jobs : int or None
@@ -67,11 +63,8 @@ class RankedLists:
     start: NDArray[np.int64]
     order: NDArray[np.int64]
     value: Vector
-    kernel: Any
-    table: Vector
-    params: Vector
     weight: Vector
-    measure: Measure
+    prepared: PreparedMeasure
     ties: Ties
     n_jobs: int | None
 
@@ -98,20 +91,17 @@ class RankedLists:
         chosen = queries.counted
         sizes = queries.sizes[chosen]
         rows = queries.rows[np.repeat(queries.query_weight != 0, queries.sizes)]
-        value = measure.row_values(queries.labels()[rows])
         start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        order = np.lexsort((value, np.repeat(np.arange(len(sizes)), sizes)))
+        prepared = PreparedMeasure.of(measure, queries.labels()[rows], start)
+        order = np.lexsort((prepared.values, np.repeat(np.arange(len(sizes)), sizes)))
         return cls(
             X=queries.X.view(np.ndarray),
             rows=rows,
             start=start,
             order=order - np.repeat(start[:-1], sizes),
-            value=np.ascontiguousarray(value[order]),
-            kernel=typed_function(type(measure).kernel, KERNEL),
-            table=np.ascontiguousarray(measure.table(int(sizes.max(initial=0)))),
-            params=measure.all_params(),
+            value=np.ascontiguousarray(prepared.values[order]),
             weight=queries.query_weight[chosen],
-            measure=measure,
+            prepared=prepared,
             ties=ties,
             n_jobs=n_jobs,
         )
@@ -128,7 +118,7 @@ class RankedLists:
             self._measure(scores[None, self.start[first] : self.start[last]], first, last, out[:, first:last])
 
         drive.run(work, list(drive.query_chunks(self.start)), self.n_jobs)
-        return _clipped(out[0], self.measure)
+        return _clipped(out[0], self.prepared.measure)
 
     def by_features(self, negated: bool, advance: Callable[[float], None]) -> Vector:
         """The measure of every query under every feature.
@@ -159,27 +149,28 @@ class RankedLists:
             rows = self.rows[self.start[first] : self.start[last]]
             keys = np.empty((high - low, len(rows)))
             gather_columns(self.X, rows, low, keys)
+            # the second half of out, if there is one, gets the negated features
             for half in out:
                 self._measure(keys, first, last, half[low:high, first:last])
                 np.negative(keys, out=keys)
             advance(1 / len(tasks))
 
         drive.run(work, tasks, self.n_jobs)
-        return _clipped(out.reshape(-1, out.shape[2]), self.measure)
+        return _clipped(out.reshape(-1, out.shape[2]), self.prepared.measure)
 
     def _measure(self, keys: Vector, first: int, last: int, out: Vector) -> None:
         """Measure queries first..last-1 under every row of ``keys``."""
-        low, high = self.start[first], self.start[last]
+        low, high, prepared = self.start[first], self.start[last], self.prepared
         _loop()(
-            self.kernel,
+            prepared.kernel,
             self.start[first : last + 1] - low,
             keys,
             self.order[low:high],
             self.value[low:high],
             self.ties == "expected",
-            self.measure.needs_ideal,
-            self.table,
-            self.params,
+            prepared.measure.needs_ideal,
+            prepared.table,
+            prepared.params,
             out,
         )
 

@@ -120,6 +120,7 @@ class FRank(ThresholdRanker):
             counts = pairs.margins(own, candidates.above(candidate)[: lists.n_paired])
             alpha = on_grain(length(counts))
             change = loss_change(counts, alpha)
+            # the bound promises a decrease, but margins are rounded to the grid and alpha to the grain
             if not change < 0:
                 return None
             loss += change
@@ -144,23 +145,21 @@ class _FidelityPairs:
     def __init__(self, lists: GradedLists, candidates: Candidates, n_jobs: int | None) -> None:
         self.lists, self.candidates, self.n_jobs = lists, candidates, n_jobs
         share = lists.weight / lists.weight.max(initial=0.0)  # first by the largest, so that no sum overflows
-        self.weight = share / share.sum() / lists.pairs
+        self.layout = lists.segment, lists.lists, share / share.sum() / lists.pairs
         self.features = len(candidates.start) - 1
         self.pairs = int(lists.pairs.sum())
         self.potential = np.zeros(lists.n_paired)
 
     def gains(self, score: Vector) -> Vector:
         """(sqrt(W+) - sqrt(W-))^2 of every candidate."""
-        lists, start, bins = self.lists, self.candidates.start, self.candidates.bins
+        start, bins = self.candidates.start, self.candidates.bins
 
         def part(first: int, last: int) -> Vector:
             rises = np.zeros(len(self.candidates) + self.features)
-            slopes_by_candidate(
-                first, last, score, lists.segment, lists.lists, self.weight, bins, start, self.potential, rises
-            )
+            slopes_by_candidate(first, last, score, *self.layout, bins, start, self.potential, rises)
             return rises
 
-        rises = reduce(add, drive.run(part, lists.chunks(self.pairs * self.features), self.n_jobs))
+        rises = reduce(add, drive.run(part, self.lists.chunks(self.pairs * self.features), self.n_jobs))
         place = np.arange(len(self.candidates)) + np.repeat(np.arange(self.features), np.diff(start))
         right = np.cumsum(rises)[place]  # the rises of a feature add up to 0, so that those before it do not matter
         wrong = right - self._differences()
@@ -169,12 +168,11 @@ class _FidelityPairs:
 
     def gradients(self, score: Vector) -> Vector:
         """abs(W+ - W-) of every candidate."""
-        lists = self.lists
 
         def part(first: int, last: int) -> None:
-            potentials(first, last, score, lists.segment, lists.lists, self.weight, self.potential)
+            potentials(first, last, score, *self.layout, self.potential)
 
-        drive.run(part, lists.chunks(self.pairs), self.n_jobs)
+        drive.run(part, self.lists.chunks(self.pairs), self.n_jobs)
         return np.abs(self._differences())
 
     def _differences(self) -> Vector:
@@ -183,14 +181,13 @@ class _FidelityPairs:
 
     def margins(self, score: Vector, above: NDArray[np.bool_]) -> Vector:
         """The weights of the pairs that a step orders rightly, and of those that it orders wrongly, by margin."""
-        lists = self.lists
 
         def part(first: int, last: int) -> Vector:
             counts = np.zeros((2, NODES))
-            count_margins(first, last, score, above, lists.segment, lists.lists, self.weight, WIDTH, counts)
+            count_margins(first, last, score, above, *self.layout, WIDTH, counts)
             return counts
 
-        return reduce(add, drive.run(part, lists.chunks(self.pairs), self.n_jobs))
+        return reduce(add, drive.run(part, self.lists.chunks(self.pairs), self.n_jobs))
 
 
 # ---------------------------------------------------------------------------------------------------- length of a step

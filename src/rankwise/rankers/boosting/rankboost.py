@@ -88,6 +88,7 @@ class RankBoost(ThresholdRanker):
         return cls(rounds=8), cls("AP", rounds=5, thresholds=3, pairs="query")
 
     def _begin(self, lists: GradedLists, candidates: Candidates) -> Callable[[Vector], Step | None]:
+        # logarithms, because exp(s_j - s_i) overflows when scores grow over many rounds
         log_weight = np.log(lists.weight if self.pairs == "equal" else lists.weight / lists.pairs)
         potential, bound = np.empty(lists.n_paired), 1.0
 

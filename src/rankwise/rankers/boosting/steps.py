@@ -116,6 +116,7 @@ class ThresholdRanker(Ranker):
             raise RankwiseError("patience counts rounds without a better validation measure: give validation=")
         lists = GradedLists.of(queries)
         candidates = Candidates.of(queries.X, lists.rows, lists.n_paired, self.thresholds, self.n_jobs)
+        # thresholds come from the training documents; those of the validation set only find their places between them
         if validation is not None:
             candidates = candidates.with_documents(validation.X, self.n_jobs)
         next_step = self._begin(lists, candidates)
@@ -191,6 +192,7 @@ class ThresholdRanker(Ranker):
             raise RankwiseError(f"it keeps {kept!r:.20} of its {count} rounds")
         if facts["features"] != width or ((columns["feature"] < 0) | (columns["feature"] >= width)).any():
             raise RankwiseError(f"its steps are not on features 0 to {width - 1}")
+        # a sum of alphas that overflows would make scores that are not finite
         with np.errstate(over="ignore"):
             if not np.isfinite(columns["threshold"]).all() or not np.isfinite(np.abs(columns["alpha"]).sum()):
                 raise RankwiseError("its thresholds or alphas are not finite")
@@ -243,6 +245,7 @@ class StepScorer:
         """The scorer of a table with the columns feature, threshold and alpha; equal thresholds become one."""
         order = np.lexsort((steps["threshold"], steps["feature"]))
         feature, cut = steps["feature"][order], steps["threshold"][order]
+        # a step is fresh if it is the first at its threshold; the others add to its alpha
         fresh = np.ones(len(order), dtype=bool)
         fresh[1:] = (feature[1:] != feature[:-1]) | (cut[1:] != cut[:-1])
         alpha = np.bincount(np.cumsum(fresh) - 1, steps["alpha"][order]) if len(order) else np.empty(0)

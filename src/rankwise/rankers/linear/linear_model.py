@@ -135,6 +135,7 @@ class LinearModel(LinearRanker):
         return coef
 
     def _scores(self, X: checks.Floats) -> Vector:
+        # without an intercept the scores are those of any linear ranker to the bit
         scores = super()._scores(X)
         return scores + self.intercept_ if self.intercept_ else scores
 

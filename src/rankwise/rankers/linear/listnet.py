@@ -2,8 +2,8 @@
 
 :class:`ListNet` is the ranker. Its solver "sgd" is an online learner, with the rounds, the ledger and the streams of
 :class:`~rankwise.rankers.online.learner.OnlineLearner`. Its solver "lbfgs" minimises a regularised mean over all
-queries: :class:`Batch` holds that problem, :class:`ListNetRun` the descent for one alpha. Every descent begins at 0, so
-that the weights for the selected alpha are those of a fit with this alpha alone.
+queries; :class:`ListNetRun` holds the descent for one alpha. Every descent begins at 0, so that the weights for the
+selected alpha are those of a fit with this alpha alone.
 """
 
 import math
@@ -21,7 +21,6 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.losses.listnet import ListNet as ListNetLoss
-from rankwise.measures._base import Measure
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import best_alpha, mean_over_folds, measure_of_weights, parts_of
@@ -40,10 +39,7 @@ Vector = NDArray[np.float64]
 ALPHAS = tuple(10.0**power for power in range(-6, 2))
 COLUMNS: dict[str, type[np.generic]] = {
     "step": np.int64,
-    "objective": np.float64,
-    "gradient": np.float64,
-    "train": np.float64,
-    "validation": np.float64,
+    **dict.fromkeys(("objective", "gradient", "train", "validation"), np.float64),
 }
 
 
@@ -209,6 +205,7 @@ class ListNet(OnlineLearner):
     def _config(self, queries: Queries | None) -> OnlineConfig:
         if self.eta != "theory":
             return self._resumed(self.eta)
+        # theory_step takes a scale that rounds know, and "auto" is none
         online: Any = type(self)(**self.get_params() | {"scale": self._round_scale()})
         return self._resumed(theory_step(online, ListNetLoss(target=self.target), queries))
 
@@ -233,15 +230,8 @@ class ListNet(OnlineLearner):
         alphas = as_grid(self.alpha, ALPHAS, "alpha")
         if self.patience is not None and validation is None:
             raise RankwiseError("patience watches a validation set: give fit one, or leave patience out")
-        batch = Batch(
-            loss=ListNetLoss(target=self.target),
-            measure=self._measure(),
-            factor=scale_factors(queries, cast(Scale, self.scale))[0],
-            steps=self.steps,
-            tolerance=self.tolerance,
-            patience=self.patience,
-            n_jobs=self.n_jobs,
-        )
+        self._check_batch()
+        factor, _ = scale_factors(queries, cast(Scale, self.scale))
         selecting = validation is None and len(alphas) > 1
         parts = parts_of(queries, self.folds, self.random_state) if selecting else []
         judged = np.full(len(alphas), np.nan)
@@ -250,9 +240,9 @@ class ListNet(OnlineLearner):
         def judge(train: Queries, held: Queries) -> list[float]:
             worth = []
             for alpha in alphas:
-                run = ListNetRun(alpha)
-                batch.descend(run, train, None)
-                worth.append(batch.worth(held, run.w))
+                run = ListNetRun(alpha, factor)
+                self._descend(run, train, None)
+                worth.append(self._worth(held, run.coef))
                 bar.advance()
             return worth
 
@@ -261,7 +251,7 @@ class ListNet(OnlineLearner):
             begun = [run for run in runs if run.steps]
             if not any(len(run.steps) > 1 for run in begun):
                 return False
-            self._take_batch(batch, begun, alphas, judged, queries, validation)
+            self._take_batch(begun, alphas, judged, queries, validation)
             return True
 
         descents = len(alphas) * (len(parts) or 1) + bool(parts)
@@ -269,15 +259,54 @@ class ListNet(OnlineLearner):
         with bar, self._kept_on_ctrl_c(keep):
             if parts:
                 judged = mean_over_folds(queries, parts, judge)
+            # without a validation set one alpha is left: the one that the folds selected, or the largest
             for alpha in alphas if validation is not None else [alphas[best_alpha(alphas, judged)]]:
-                runs.append(ListNetRun(alpha))
-                batch.descend(runs[-1], queries, validation)
+                runs.append(ListNetRun(alpha, factor))
+                self._descend(runs[-1], queries, validation)
                 bar.advance()
-            self._take_batch(batch, runs, alphas, judged, queries, validation)
+            self._take_batch(runs, alphas, judged, queries, validation)
+
+    def _check_batch(self) -> None:
+        self._measure()
+        checks.as_whole(self.steps, "steps", 1)
+        if self.patience is not None:
+            checks.as_whole(self.patience, "patience", 1)
+        if not checks.is_number(self.tolerance) or not 0 <= self.tolerance < math.inf:
+            raise RankwiseError(f"tolerance is a number, 0 or more: found {self.tolerance!r}")
+
+    def _objective(self, queries: Queries, alpha: float, factor: Vector) -> Function:
+        """Value and gradient as a function of weights on features times ``factor``."""
+        lists, share = LossOverLists.of(ListNetLoss(target=self.target), queries), mean_share(queries)
+
+        def value_and_slope(w: Vector) -> tuple[float, Vector]:
+            value, slope = lists(w * factor, n_jobs=self.n_jobs)
+            return alpha / 2 * float(w @ w) + share * value, alpha * w + share * factor * slope
+
+        return value_and_slope
+
+    @np.errstate(over="ignore", invalid="ignore")  # a step that is too long overflows, and is not taken
+    def _descend(self, run: "ListNetRun", queries: Queries, held: Queries | None) -> None:
+        """Add the steps for one alpha to the run; with ``patience``, ``held`` may end it early."""
+        function, start = self._objective(queries, run.alpha, run.factor), np.zeros(queries.n_features)
+        watched = held if self.patience is not None else None
+
+        def after(w: Vector, value: float, slope: Vector) -> bool:
+            worth = self._worth(watched, w * run.factor)
+            run.steps.append(BatchStep(w, value, float(np.linalg.norm(slope)), worth))
+            return self.patience is not None and len(run.steps) - 1 - run.best >= self.patience
+
+        value, slope = function(start)
+        size = float(np.linalg.norm(slope))
+        if not (math.isfinite(value) and math.isfinite(size)):
+            raise RankwiseError("the features are too large to learn from: scale them, or use scale='auto'")
+        run.steps.append(BatchStep(start, value, size, math.nan))
+        descend(function, start, solver="lbfgs", steps=self.steps, tolerance=self.tolerance, callback=after)
+
+    def _worth(self, queries: Queries | None, coef: Vector) -> float:
+        return measure_of_weights(queries, coef, self._measure(), self.n_jobs)
 
     def _take_batch(
         self,
-        batch: "Batch",
         runs: "Sequence[ListNetRun]",
         alphas: Sequence[float],
         judged: Vector,
@@ -288,17 +317,28 @@ class ListNet(OnlineLearner):
         best = runs[0]
         if validation is not None:
             judged = np.full(len(alphas), np.nan)
-            judged[: len(runs)] = [batch.worth(validation, run.w) for run in runs]
+            judged[: len(runs)] = [self._worth(validation, run.coef) for run in runs]
             best = runs[best_alpha(alphas[: len(runs)], judged[: len(runs)])]
-        coef = best.w * batch.factor
-        if not np.isfinite(coef).all():
+        if not np.isfinite(best.coef).all():
             raise RankwiseError("the weights grew beyond all numbers: scale the features, or use scale='auto'")
-        history = batch.history(best, queries, validation)
-        self.coef_, self.alpha_, self.step_ = coef, best.alpha, best.best
-        self.path_ = Table({"alpha": list(alphas), batch.measure.title: judged})
-        self.history_ = history
+        self.coef_, self.alpha_, self.step_ = best.coef, best.alpha, best.best
+        self.path_ = Table({"alpha": list(alphas), self._measure().title: judged})
+        coefs = [step.w * best.factor for step in best.steps]
+        self.history_ = self._drawn(
+            {
+                "step": np.arange(len(best.steps)),
+                "objective": [step.objective for step in best.steps],
+                "gradient": [step.gradient for step in best.steps],
+                "train": [self._worth(queries, coef) for coef in coefs],
+                "validation": [self._worth(validation, coef) for coef in coefs],
+            }
+        )
+
+    def _drawn(self, columns: Mapping[str, Any]) -> History:
+        return History(columns, ("train", "validation"), f"{self._measure().title} along the descent")
 
     def _training_objective(self) -> TrainingObjective | None:
+        # the fitted state tells the solver, because set_params may have changed the parameter since
         if "history_" not in self.__dict__:
             return super()._training_objective()
         slope = float(self.history_["gradient"][self.step_])
@@ -328,7 +368,7 @@ class ListNet(OnlineLearner):
             return
         self.coef_ = read_coef(store, self.n_features_in_)
         self.alpha_, self.step_ = float(facts["alpha"]), int(facts["step"])
-        self.history_ = _as_history(read_history(store, COLUMNS), self._measure())
+        self.history_ = self._drawn(read_history(store, COLUMNS))
         if not 0 <= self.step_ < len(self.history_):
             raise RankwiseError(f"its weights are those of step {self.step_} of {len(self.history_)}")
         alphas, judged = (store.array(name, np.float64, (None,)) for name in ("strengths", "judged"))
@@ -346,9 +386,13 @@ class BatchStep(NamedTuple):
 
 @dataclass(frozen=True)
 class ListNetRun:
-    """The descent for one alpha: its steps, the start at 0 first. Steps are only added, also across a Ctrl-C."""
+    """The descent for one alpha, on features times ``factor``: its steps, the start at 0 first.
+
+    Steps are only added, so that those that were finished are complete after Ctrl-C.
+    """
 
     alpha: float
+    factor: Vector
     steps: list[BatchStep] = field(default_factory=list)
 
     @property
@@ -358,90 +402,6 @@ class ListNetRun:
         return len(self.steps) - 1 if np.isnan(held).all() else 1 + int(np.nanargmax(held))
 
     @property
-    def w(self) -> Vector:
-        """The weights of the step to keep."""
-        return self.steps[self.best].w
-
-
-@dataclass(frozen=True, kw_only=True)
-class Batch:
-    """The problem min over w of (alpha/2) norm(w)^2 + (1/n) sum_q weight_q KL_q(X_q w), for any queries and alpha.
-
-    Attributes
-    ----------
-    loss : Loss
-        The loss of one query.
-    measure : Measure
-        The measure of the history, and of ``patience``.
-    factor : ndarray of shape (n_features,)
-        What features are multiplied by: ``w`` are weights of features so scaled.
-    steps : int
-        The largest number of steps.
-    tolerance : float
-        The relative improvement below which a descent ends.
-    patience : int or None
-        The number of steps without a better measure on held-out queries after which a descent ends.
-    n_jobs : int or None
-        Number of threads.
-    """
-
-    loss: ListNetLoss
-    measure: Measure
-    factor: Vector
-    steps: int
-    tolerance: float
-    patience: int | None
-    n_jobs: int | None
-
-    def __post_init__(self) -> None:
-        checks.as_whole(self.steps, "steps", 1)
-        if self.patience is not None:
-            checks.as_whole(self.patience, "patience", 1)
-        if not checks.is_number(self.tolerance) or not 0 <= self.tolerance < math.inf:
-            raise RankwiseError(f"tolerance is a number, 0 or more: found {self.tolerance!r}")
-
-    def objective(self, queries: Queries, alpha: float) -> Function:
-        """Value and gradient as a function of weights on scaled features."""
-        lists, share = LossOverLists.of(self.loss, queries), mean_share(queries)
-
-        def value_and_slope(w: Vector) -> tuple[float, Vector]:
-            value, slope = lists(w * self.factor, n_jobs=self.n_jobs)
-            return alpha / 2 * float(w @ w) + share * value, alpha * w + share * self.factor * slope
-
-        return value_and_slope
-
-    @np.errstate(over="ignore", invalid="ignore")  # a step that is too long overflows, and is not taken
-    def descend(self, run: ListNetRun, queries: Queries, held: Queries | None) -> None:
-        """Add the steps for this alpha to the run; with ``patience``, ``held`` may end it early."""
-        function, start = self.objective(queries, run.alpha), np.zeros(queries.n_features)
-        watched = held if self.patience is not None else None
-
-        def after(w: Vector, value: float, slope: Vector) -> bool:
-            run.steps.append(BatchStep(w, value, float(np.linalg.norm(slope)), self.worth(watched, w)))
-            return self.patience is not None and len(run.steps) - 1 - run.best >= self.patience
-
-        value, slope = function(start)
-        size = float(np.linalg.norm(slope))
-        if not (math.isfinite(value) and math.isfinite(size)):
-            raise RankwiseError("the features are too large to learn from: scale them, or use scale='auto'")
-        run.steps.append(BatchStep(start, value, size, math.nan))
-        descend(function, start, solver="lbfgs", steps=self.steps, tolerance=self.tolerance, callback=after)
-
-    def worth(self, queries: Queries | None, w: Vector) -> float:
-        """The mean measure of weights on scaled features; NaN if there are no queries."""
-        return measure_of_weights(queries, w * self.factor, self.measure, self.n_jobs)
-
-    def history(self, run: ListNetRun, train: Queries, held: Queries | None) -> History:
-        """The run as a table, measured on both sets at every step."""
-        columns = {
-            "step": np.arange(len(run.steps)),
-            "objective": [step.objective for step in run.steps],
-            "gradient": [step.gradient for step in run.steps],
-            "train": [self.worth(train, step.w) for step in run.steps],
-            "validation": [self.worth(held, step.w) for step in run.steps],
-        }
-        return _as_history(columns, self.measure)
-
-
-def _as_history(columns: Mapping[str, Any], measure: Measure) -> History:
-    return History(columns, ("train", "validation"), f"{measure.title} along the descent")
+    def coef(self) -> Vector:
+        """The weights of the step to keep, on raw features."""
+        return self.steps[self.best].w * self.factor

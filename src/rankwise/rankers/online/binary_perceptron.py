@@ -115,6 +115,7 @@ class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._check_width(rows)
         if not np.isin(labels, known).all():
             raise DataError(f"the classes are {known.tolist()}: found another label in y")
+        # everything is checked before, and set after the loop: a call that fails leaves the classifier as it was
         for x, sign in zip(rows, np.where(labels == known[1], 1.0, -1.0), strict=True):
             if sign * float(x @ w) <= 0:
                 w = w + sign * x

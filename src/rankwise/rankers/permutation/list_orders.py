@@ -8,7 +8,8 @@ under given scores, and adds them, as vectors of features, to the working sets.
 """
 
 from dataclasses import dataclass
-from typing import Literal, Self
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,92 +30,70 @@ Edges = NDArray[np.bool_]
 Map = Literal["pairs", "relevant"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ListOrders:
     """Judged queries, and the values of orders of their documents.
 
-    Attributes
+    Parameters
     ----------
     queries : Queries
-        The queries.
+        Judged queries.
     measure : Measure
-        The measure E.
-    value : ndarray of shape (n_documents,)
-        What the measure makes of the label of every row.
-    edges : ndarray of bool
-        The positions after which the measure has an edge.
-    best : ndarray of shape (n_queries,)
-        E*, the measure of a perfect order; NaN where the measure is undefined.
-    weight : ndarray of shape (n_queries,)
-        The weights of the queries, divided by their sum; 0 for queries without an E*.
+        The measure E, one that :func:`position_edges` knows.
+    map : {"pairs", "relevant"}
+        The features of an order, as for :class:`~rankwise.PermuRank`.
     centre, factor : ndarray of shape (n_features,)
         Features are (x - centre) factor.
-    by_class : bool
-        Whether orders are compared by the pairs of a relevant and another document alone.
     n_jobs : int or None
         Number of threads.
+
+    Raises
+    ------
+    RankwiseError
+        If the map is unknown, or does not suit the measure and the labels.
     """
 
     queries: Queries
     measure: Measure
-    value: Vector
-    edges: Edges
-    best: Vector
-    weight: Vector
+    map: Map
     centre: Vector
     factor: Vector
-    by_class: bool
     n_jobs: int | None
 
-    @classmethod
-    def of(
-        cls, queries: Queries, measure: Measure, map: Map, centre: Vector, factor: Vector, n_jobs: int | None
-    ) -> Self:
-        """Prepare queries.
-
-        Parameters
-        ----------
-        queries : Queries
-            Judged queries.
-        measure : Measure
-            A measure that :func:`position_edges` knows.
-        map : {"pairs", "relevant"}
-            The features of an order, as for :class:`~rankwise.PermuRank`.
-        centre, factor : ndarray of shape (n_features,)
-            Features are (x - centre) factor.
-        n_jobs : int or None
-            Number of threads.
-
-        Returns
-        -------
-        ListOrders
-            The prepared queries.
-        """
-        labels = queries.labels()
-        value = np.ascontiguousarray(measure.row_values(labels), dtype=np.float64)
-        edges = position_edges(measure, int(queries.sizes.max(initial=1)))
-        if map not in ("pairs", "relevant"):
-            raise RankwiseError(f"map is 'pairs' or 'relevant': found {map!r}")
+    def __post_init__(self) -> None:
+        if self.map not in ("pairs", "relevant"):
+            raise RankwiseError(f"map is 'pairs' or 'relevant': found {self.map!r}")
         # the map "relevant" needs a measure that looks at all positions, and at one kind of relevant documents
-        if map == "relevant" and not (edges.all() and len(np.unique(np.append(value, 0.0))) <= 2):
+        if self.by_class and not (self.edges.all() and len(np.unique(np.append(self.value, 0.0))) <= 2):
             raise RankwiseError(
-                f"map='relevant' compares relevant with other documents on whole lists, as AP does: found {measure} "
-                "on these labels; map='pairs' takes it"
+                "map='relevant' compares relevant with other documents on whole lists, as AP does: found "
+                f"{self.measure} on these labels; map='pairs' takes it"
             )
-        perfect = ScoredLists(value, labels, queries.start, queries.scattered_rows)
-        best = measure_lists([measure], perfect, n_jobs=n_jobs)[0]
-        return cls(
-            queries=queries,
-            measure=measure,
-            value=value,
-            edges=edges,
-            best=best,
-            weight=normalised_weight(queries, ~np.isnan(best)),
-            centre=centre,
-            factor=factor,
-            by_class=map == "relevant",
-            n_jobs=n_jobs,
-        )
+
+    @cached_property
+    def value(self) -> Vector:
+        """What the measure makes of the label of every row."""
+        return np.ascontiguousarray(self.measure.row_values(self.queries.labels()), dtype=np.float64)
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The positions after which the measure has an edge."""
+        return position_edges(self.measure, int(self.queries.sizes.max(initial=1)))
+
+    @cached_property
+    def best(self) -> Vector:
+        """E*, the measure of a perfect order of every query; NaN where the measure is undefined."""
+        return self._measured(self.value)
+
+    @cached_property
+    def weight(self) -> Vector:
+        """The weights of the queries, divided by their sum; 0 for queries without an E*."""
+        return normalised_weight(self.queries, ~np.isnan(self.best))
+
+    @property
+    def by_class(self) -> bool:
+        """Whether orders are compared by the pairs of a relevant and another document alone."""
+        return self.map == "relevant"
 
     def working_sets(self, largest: bool) -> WorkingSets:
         """Empty working sets; ``largest`` is that of :class:`WorkingSets`."""
@@ -156,9 +135,13 @@ class ListOrders:
 
     def _reached(self, orders: Numbers) -> Vector:
         """The measure of every query in this order."""
-        queries, scores = self.queries, np.empty(len(orders))
+        scores = np.empty(len(orders))
         scores[self._ordered_rows(orders)] = -np.arange(len(orders), dtype=np.float64)
-        lists = ScoredLists(scores, queries.labels(), queries.start, queries.scattered_rows)
+        return self._measured(scores)
+
+    def _measured(self, scores: Vector) -> Vector:
+        """The measure of every query under scores."""
+        lists = ScoredLists(scores, self.queries.labels(), self.queries.start, self.queries.scattered_rows)
         return np.asarray(measure_lists([self.measure], lists, n_jobs=self.n_jobs)[0])
 
     def _add(self, sets: WorkingSets, imperfect: bool, chosen: Numbers, orders: Numbers, missed: Vector) -> int:

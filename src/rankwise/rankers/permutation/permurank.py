@@ -44,15 +44,9 @@ Vector = NDArray[np.float64]
 ALPHAS = tuple(10.0**power for power in range(-4, 2))
 COLUMNS: dict[str, type[np.generic]] = {
     "round": np.int64,
-    "objective": np.float64,
-    "loss": np.float64,
-    "gap": np.float64,
-    "perfect": np.float64,
-    "imperfect": np.float64,
-    "largest": np.int64,
-    "added": np.int64,
-    "train": np.float64,
-    "validation": np.float64,
+    **dict.fromkeys(("objective", "loss", "gap", "perfect", "imperfect"), np.float64),
+    **dict.fromkeys(("largest", "added"), np.int64),
+    **dict.fromkeys(("train", "validation"), np.float64),
     "bound": np.bool_,
 }
 # Where next to nothing can be gained by leaving w = 0, a gap of this part of the objective at 0 is small enough.
@@ -175,10 +169,11 @@ class PermuRank(SelectionParameters, LinearRanker):
         with progress("rounds", total, enabled=None if self.verbose else False) as bar:
 
             def orders_of(some: Queries) -> ListOrders:
-                return ListOrders.of(some, self._measure(), self.map, centre, factor, self.n_jobs)
+                return ListOrders(some, self._measure(), self.map, centre, factor, self.n_jobs)
 
             def judge(train: Queries, held: Queries) -> list[Vector]:
                 """The measure on held-out queries, by alpha and round; the last round counts for those that lack."""
+                # the orders depend on the queries alone, and serve every alpha
                 orders, found = orders_of(train), []
                 for alpha in alphas:
                     run = self._run(PermutationRun(alpha), orders, held, bar)
@@ -200,6 +195,7 @@ class PermuRank(SelectionParameters, LinearRanker):
         """Append rounds to ``run`` until no set changes, or until there are enough."""
         queries = orders.queries
         sets, w = orders.working_sets(self.hinge == "max"), np.zeros(queries.n_features)
+        # scores of 0 give the sets their first orders
         orders.extend(sets, np.zeros(queries.n_documents))
         while len(run.rounds) < self.rounds and not run.converged:
             run.rounds.append(self._round(run.alpha, w, orders, sets, held))
@@ -212,6 +208,7 @@ class PermuRank(SelectionParameters, LinearRanker):
     ) -> "PermutationRound":
         """Minimise on the sets, from w on, then extend them."""
         found = minimised(sets, alpha, w, self.tolerance, self.n_jobs)
+        # the sizes are those that the minimum was found on, before the sets grow
         sizes = sets.perfect, sets.imperfect
         counting = sizes[1] > 0
         means = [float(one[counting].mean()) if counting.any() else 0.0 for one in sizes]
@@ -257,15 +254,17 @@ class PermuRank(SelectionParameters, LinearRanker):
             number, place = self._best(worth, alphas)
             run = begun[number]
         else:
+            # the run on all queries may have fewer rounds than the folds: it converged, or was stopped
             worth, run = judged, begun[0]
             place = min(self._best(worth, alphas)[1], len(run.rounds) - 1)
         kept = [one[-1] if self.stop == "last" else np.fmax.reduce(one) for one in worth]
         self.alpha_ = run.alpha
         self.round_ = place + 1
         self.converged_ = run.converged
-        columns = {name: [getattr(one, name) for one in run.rounds] for name in COLUMNS if name != "round"}
-        columns["round"] = list(range(1, len(run.rounds) + 1))
-        self.history_ = self._drawn({name: np.array(columns[name], kind) for name, kind in COLUMNS.items()})
+        columns = zip(*((number, *one[1:]) for number, one in enumerate(run.rounds, 1)), strict=True)
+        self.history_ = self._drawn(
+            {name: np.array(column, kind) for (name, kind), column in zip(COLUMNS.items(), columns, strict=True)}
+        )
         self.path_ = Table({"alpha": list(alphas), self._measure().title: np.array(kept)})
         self.coef_ = run.rounds[place].w * factor
         return True
@@ -282,17 +281,17 @@ class PermuRank(SelectionParameters, LinearRanker):
         return as_grid(self.alpha, ALPHAS, "alpha", positive=True)
 
     def _own_bounds(self) -> Sequence[Bound]:
-        place = self.round_ - 1
-        row = {name: float(self.history_[name][place]) for name in ("objective", "loss", "gap")}
-        found = [gap_bound(row["objective"], row["gap"], "objective on the working sets")]
+        place, title = self.round_ - 1, self._measure().title
+        objective, loss, gap = (float(self.history_[name][place]) for name in ("objective", "loss", "gap"))
+        found = [gap_bound(objective, gap, "objective on the working sets")]
         if self.history_["bound"][place]:
             found.append(
                 Bound(
                     name="Working sets",
-                    bounds=f"mean of the best {self._measure().title} - {self._measure().title}",
+                    bounds=f"mean of the best {title} - {title}",
                     statement="loss on the working sets",
-                    value=row["loss"],
-                    terms={"loss": row["loss"], "round": float(self.round_)},
+                    value=loss,
+                    terms={"loss": loss, "round": float(self.round_)},
                     preconditions=(Precondition("the best imperfect order of every query is in its set", True),),
                     source="equations (6) and (7) of direct optimisation",
                     ceiling=1.0,
@@ -321,7 +320,7 @@ class PermuRank(SelectionParameters, LinearRanker):
 
 
 class PermutationRound(NamedTuple):
-    """What one round found: the weights of scaled features, and its row of the history."""
+    """What one round found: the weights of scaled features, then its row of the history in the order of ``COLUMNS``."""
 
     w: Vector
     objective: float

@@ -1,8 +1,9 @@
 """TwoStage: a ranker learned by a type one bound of the measure, then improved by a convex type two bound.
 
 :class:`TwoStage` is the ranker. The first stage is another ranker's weights w0. :class:`MeanBound` is the mean of the
-bound phi over the queries: it finds the length t at which phi(t w0) is smallest, and the minimum around t w0 for one
-alpha after another.
+bound phi over the queries, and finds the length t at which phi(t w0) is smallest. A
+:class:`~rankwise.solvers.batch.bundle.Bundle` then finds the minimum around t w0 for one alpha after another, on the
+same planes.
 """
 
 import math
@@ -51,7 +52,6 @@ Vector = NDArray[np.float64]
 ALPHAS = tuple(10.0**power for power in range(-4, 4))
 # The first stages that have a name, and their rankers.
 _FIRST = {"adarank": "AdaRank", "smoothrank": "SmoothRank", "ridge": "RidgeRanker"}
-_COLUMNS = ("alpha", "objective", "loss", "gap", "train")  # of path_, before the measure that judged each alpha
 # The ray is searched from 2^-20 to 2^20 times the length at which scores spread by 1, to a 25,000th of its length.
 _OCTAVES, _HALVINGS = 20, 20
 
@@ -149,20 +149,25 @@ class TwoStage(SelectionParameters, LinearRanker):
         judged: Vector | None = None
         with progress("alphas", len(alphas) * (len(parts) + 1), enabled=None if self.verbose else False) as bar:
 
+            def minima(first: "_FirstStage") -> Iterator[BundleResult]:
+                for alpha in alphas:
+                    yield first.bundle.solve(alpha, tol=self.tolerance)
+                    bar.advance(1)
+
             def judge(train: Queries, held: Queries) -> list[float]:
-                stages = self._stages(train, None, factor, loss)
-                minima = stages.bound.minima(stages.centre, alphas, self.tolerance, bar)
-                return [self._worth(held, found.w * factor) for found in minima]
+                # learned anew and without a validation set: the held-out queries must not have chosen it
+                first = self._first_stage(train, None, factor, loss)
+                return [self._worth(held, found.w * factor) for found in minima(first)]
 
             if parts:
                 judged = mean_over_folds(queries, parts, judge)
-            stages = self._stages(queries, validation, factor, loss)
+            first = self._first_stage(queries, validation, factor, loss)
             done: list[_Solved] = []
-            with self._kept_on_ctrl_c(lambda: self._take(done, alphas, judged, stages, factor)):
-                for found in stages.bound.minima(stages.centre, alphas, self.tolerance, bar):
+            with self._kept_on_ctrl_c(lambda: self._take(done, alphas, judged, first, factor)):
+                for found in minima(first):
                     coef = found.w * factor
                     done.append(_Solved(found, self._worth(queries, coef), self._worth(validation, coef)))
-        self._take(done, alphas, judged, stages, factor)
+        self._take(done, alphas, judged, first, factor)
 
     def _second_loss(self) -> Loss:
         """phi."""
@@ -172,8 +177,8 @@ class TwoStage(SelectionParameters, LinearRanker):
             raise RankwiseError(f"second is a convex loss, such as SVMMapHinge(): found {self.second!r:.60}")
         return self.second
 
-    def _stages(self, queries: Queries, validation: Queries | None, factor: Vector, loss: Loss) -> "_Stages":
-        """The weights of the first ranker on these queries, at their best length, and the bound of the second stage."""
+    def _first_stage(self, queries: Queries, validation: Queries | None, factor: Vector, loss: Loss) -> "_FirstStage":
+        """The first ranker's weights on these queries, their best length, and the bundle of the second stage."""
         first = self._first_weights(queries, validation)
         with np.errstate(over="ignore"):
             w = np.divide(first, factor, out=np.zeros_like(first), where=factor > 0)
@@ -181,9 +186,11 @@ class TwoStage(SelectionParameters, LinearRanker):
         scores = linear_scores(queries.X, w * factor, self.n_jobs)
         if not (np.isfinite(w).all() and np.isfinite(scores).all()):
             raise DataError("the first stage gives documents no finite scores on these features: scale them")
+        # the search for the length begins where the scores of the queries that count spread by 1
         counted = [scores[rows] for rows in row_blocks(queries)]
         length = bound.best_along(w, float(np.concatenate(counted).std()) if counted else 0.0)
-        return _Stages(first, length, length * w, bound)
+        floor = 0.0 if loss.nonnegative else None
+        return _FirstStage(first, length, Bundle(bound, len(w), center=length * w, floor=floor))
 
     def _first_weights(self, queries: Queries, validation: Queries | None) -> Vector:
         given = self.first
@@ -205,29 +212,22 @@ class TwoStage(SelectionParameters, LinearRanker):
         done: "list[_Solved]",
         alphas: Sequence[float],
         judged: Vector | None,
-        stages: "_Stages",
+        first: "_FirstStage",
         factor: Vector,
     ) -> bool:
         """Set the best of the alphas that are solved; False if there is none."""
         if not done:
             return False
+        # after Ctrl-C only the first alphas, which are the largest, are solved
         alphas = alphas[: len(done)]
         worth = np.array([one.held for one in done]) if judged is None else judged[: len(done)]
         best = best_alpha(alphas, worth)
         found = [one.found for one in done]
-        self.first_ = stages.first
-        self.length_ = stages.length
+        self.first_, self.length_ = first.coef, first.length
         self.alpha_ = alphas[best]
-        self.path_ = Table(
-            {
-                "alpha": alphas,
-                "objective": [one.objective for one in found],
-                "loss": [one.value for one in found],
-                "gap": [one.gap for one in found],
-                "train": [one.train for one in done],
-                self._measure().title: worth,
-            }
-        )
+        solved = zip(*((one.objective, one.value, one.gap) for one in found), strict=True)
+        columns = (alphas, *map(list, solved), [one.train for one in done], worth)
+        self.path_ = Table(dict(zip(self._columns(), columns, strict=True)))
         self.coef_ = found[best].w * factor
         return True
 
@@ -253,7 +253,18 @@ class TwoStage(SelectionParameters, LinearRanker):
         self.coef_ = read_coef(store, self.n_features_in_)
         self.first_ = store.array("first", np.float64, (self.n_features_in_,))
         self.alpha_, self.length_ = float(facts["alpha"]), float(facts["length"])
-        self.path_ = read_path(store, (*_COLUMNS, self._measure().title))
+        self.path_ = read_path(store, self._columns())
+
+    def _columns(self) -> tuple[str, ...]:
+        return ("alpha", "objective", "loss", "gap", "train", self._measure().title)
+
+
+class _FirstStage(NamedTuple):
+    """The weights w0 on raw features, their length t, and the bundle that minimises phi around t w0."""
+
+    coef: Vector
+    length: float
+    bundle: Bundle
 
 
 class _Solved(NamedTuple):
@@ -317,22 +328,3 @@ class MeanBound:
             else:
                 high = middle
         return float(2.0 ** ((low + high) / 2) / spread)
-
-    def minima(
-        self, centre: Vector, alphas: Sequence[float], tolerance: float, bar: progress
-    ) -> Iterator[BundleResult]:
-        """The minimum of (alpha/2) norm(w - centre)^2 + phi(w) for one alpha after another, on the same planes."""
-        floor = 0.0 if self.lists.prepared.loss.nonnegative else None
-        bundle = Bundle(self, len(centre), center=centre, floor=floor)
-        for alpha in alphas:
-            yield bundle.solve(alpha, tol=tolerance)
-            bar.advance(1)
-
-
-class _Stages(NamedTuple):
-    """The weights of the first stage on raw features, their length t, t w0 on scaled features, and the bound."""
-
-    first: Vector
-    length: float
-    centre: Vector
-    bound: MeanBound
