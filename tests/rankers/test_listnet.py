@@ -136,7 +136,7 @@ def test_patience_keeps_the_step_that_was_best_on_the_validation_set():
     np.testing.assert_array_equal(model.coef_, batch(alpha=1e-6, tolerance=0.0, steps=model.step_).fit(train).coef_)
 
 
-# ------------------------------------------------------------------------------------------- the choice of a alpha
+# ------------------------------------------------------------------------------------------- the choice of alpha
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -208,7 +208,7 @@ def test_ctrl_c_between_strengths_keeps_the_best_round_so_far(monkeypatch):
 
     def extend(self, sets, scores):
         calls.append(1)
-        if len(calls) == 7:  # 4 calls a alpha: one before the first round, and one in each
+        if len(calls) == 7:  # 4 calls per alpha: one before the first round, and one in each
             raise KeyboardInterrupt
         return original(self, sets, scores)
 
