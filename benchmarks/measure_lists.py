@@ -25,8 +25,8 @@ def run() -> list[dict[str, Any]]:
 
     from rankwise.data.queries import Queries
     from rankwise.evaluation.evaluate import evaluate
-    from rankwise.measures.compute import ScoredLists, measure_lists
     from rankwise.measures._base import parse
+    from rankwise.measures.compute import ScoredLists, measure_lists
 
     labels, scores, qid = make()
     qrels = {str(q): {} for q in range(LISTS)}

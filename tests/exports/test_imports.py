@@ -190,11 +190,11 @@ def test_weights_by_hand_are_a_ranker():
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        ({"coef": [1.0, np.nan]}, "one finite number a feature"),
-        ({"coef": "weights"}, "one number a feature"),
-        ({"coef": [[1.0], [2.0]]}, "one finite number a feature"),
+        ({"coef": [1.0, np.nan]}, "one finite number per feature"),
+        ({"coef": "weights"}, "one number per feature"),
+        ({"coef": [[1.0], [2.0]]}, "one finite number per feature"),
         ({"coef": [1.0]}, "found 1 for 2 features"),
-        ({"intercept": "big"}, "intercept is a number"),
+        ({"intercept": "big"}, "intercept is a finite number"),
         ({"intercept": np.inf}, "intercept is a finite number"),
     ],
 )

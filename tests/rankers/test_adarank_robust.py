@@ -136,10 +136,10 @@ def test_the_history_draws_itself():
     [
         ({"measure": "DCG@10"}, "values between 0 and 1, such as nDCG: found DCG"),
         ({"ties": "stable"}, "ties is 'pessimistic' or 'expected' in training: found 'stable'"),
-        ({"rounds": 0}, "rounds is a whole number from 1 on: found 0"),
-        ({"rounds": 2.5}, "rounds is a whole number from 1 on: found 2.5"),
+        ({"rounds": 0}, "rounds is a whole number, 1 or more: found 0"),
+        ({"rounds": 2.5}, "rounds is a whole number, 1 or more: found 2.5"),
         ({"rounds": True}, "rounds is a whole number"),
-        ({"patience": 0}, "patience is a whole number from 1 on, or None: found 0"),
+        ({"patience": 0}, "patience is a whole number, 1 or more: found 0"),
         ({"patience": "long"}, "patience is a whole number"),
         ({"scale": "log"}, "scale is 'auto' or 'none': found 'log'"),
         ({"measure": "P"}, "P needs a cut-off"),
@@ -162,7 +162,7 @@ def test_a_measure_that_turns_out_to_leave_0_and_1_is_refused(monkeypatch):
 
 def test_features_too_large_for_their_weight_are_refused():
     huge = lists().map_features(lambda block: 1.7e308 * block)
-    with pytest.raises(RankwiseError, match="beyond the largest number: scale the features"):
+    with pytest.raises(RankwiseError, match="exceeds the largest number: scale the features"):
         AdaRank(rounds=50, repeats=False, scale="none").fit(huge)
 
 

@@ -104,9 +104,9 @@ def test_calls_may_be_divided_and_fit_begins_again():
 @pytest.mark.parametrize(
     ("X", "y", "found"),
     [
-        ([[1.0], [2.0]], [1, 1], "two classes apart: found 1"),
-        ([[1.0], [2.0], [3.0]], [0, 1, 2], "two classes apart: found 3"),
-        ([[1.0], [2.0]], [0, 1, 1], "one label a row"),
+        ([[1.0], [2.0]], [1, 1], "needs two classes: found 1"),
+        ([[1.0], [2.0], [3.0]], [0, 1, 2], "needs two classes: found 3"),
+        ([[1.0], [2.0]], [0, 1, 1], "one label per row"),
         ([[1.0], [np.nan]], [0, 1], "row 1, feature 0"),
         ([1.0, 2.0], [0, 1], "two dimensions"),
     ],

@@ -14,7 +14,7 @@ from sklearn.base import clone
 import rankwise as rw
 from rankwise._errors import FileFormatError, Interrupted, RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.rankers.linear.listnet import ALPHAS, Batch, ListNet
+from rankwise.rankers.linear.listnet import ALPHAS, ListNet
 from tests.rankers import test_every_ranker as every
 from tests.rankers.test_saved import rewritten, saved
 
@@ -71,9 +71,7 @@ def test_it_finds_the_minimum_of_a_generic_solver(target, weighted, alpha):
 @pytest.mark.parametrize("target", ["labels", "gains"])
 def test_the_objective_and_its_gradient_are_the_plain_ones_in_scaled_units(target):
     queries, factor = lists(2, weighted=True), np.array([1.0, 0.5, 0.0, 3.0])
-    loss = batch(target=target)._resumed(1.0).loss
-    shared = {"loss": loss, "measure": None, "steps": 1, "tolerance": 0.0, "patience": None, "n_jobs": None}
-    function = Batch(factor=factor, **shared).objective(queries, 0.2)
+    function = batch(target=target)._objective(queries, 0.2, factor)
     w = np.random.default_rng(3).normal(size=4)
     value, gradient = function(w)
     data, slope = plain(queries, 0.0, target)(w * factor)
@@ -138,7 +136,7 @@ def test_patience_keeps_the_step_that_was_best_on_the_validation_set():
     np.testing.assert_array_equal(model.coef_, batch(alpha=1e-6, tolerance=0.0, steps=model.step_).fit(train).coef_)
 
 
-# ------------------------------------------------------------------------------------------- the choice of a alpha
+# ------------------------------------------------------------------------------------------- the choice of alpha
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -231,10 +229,10 @@ def test_the_number_of_threads_changes_no_bit_of_the_whole_fit(monkeypatch):
 def stop_after(monkeypatch, passes):
     """Ctrl-C in so many passes over the lists from now."""
     left = iter(range(passes))
-    original = Batch.objective
+    original = ListNet._objective
 
-    def objective(self, queries, alpha):
-        function = original(self, queries, alpha)
+    def objective(self, queries, alpha, factor):
+        function = original(self, queries, alpha, factor)
 
         def counted(w):
             if next(left, None) is None:
@@ -243,7 +241,7 @@ def stop_after(monkeypatch, passes):
 
         return counted
 
-    monkeypatch.setattr(Batch, "objective", objective)
+    monkeypatch.setattr(ListNet, "_objective", objective)
 
 
 @pytest.mark.parametrize("passes", [4, 6, 9])
@@ -278,8 +276,8 @@ def test_after_ctrl_c_among_several_strengths_the_best_so_far_is_kept(monkeypatc
     alone = [batch(alpha=one).fit(train) for one in alphas[:2]]
     with monkeypatch.context() as patched:
         counts = []
-        original = Batch.objective
-        patched.setattr(Batch, "objective", lambda *of: counted(original(*of), counts))
+        original = ListNet._objective
+        patched.setattr(ListNet, "_objective", lambda *of: counted(original(*of), counts))
         batch(alpha=alphas[:2]).fit(train, validation=other)
     stop_after(monkeypatch, len(counts) + 1)  # in the first step of the third
     model = batch(alpha=alphas)
@@ -309,9 +307,9 @@ def test_ctrl_c_while_folds_choose_leaves_nothing(monkeypatch):
 def test_streams_are_for_rounds():
     queries = lists(25)
     for model in (batch(), batch().fit(queries)):
-        with pytest.raises(RankwiseError, match="learns from all lists at once: streams are for solver='sgd'"):
+        with pytest.raises(RankwiseError, match="learns from all queries at once: streams need solver='sgd'"):
             model.partial_fit(queries[3])
-    with pytest.raises(AttributeError, match="has ledger_ after rounds of solver='sgd', and has seen none"):
+    with pytest.raises(AttributeError, match="has ledger_ only after rounds of solver='sgd'"):
         _ = batch().fit(queries).ledger_
     with pytest.raises(AttributeError, match="'ListNet' object has no attribute 'nothing'"):
         _ = batch().nothing
@@ -371,10 +369,10 @@ def test_what_no_fit_would_have_written_is_refused(change, tmp_path):
     [
         ({"solver": "newton"}, "solver is 'sgd' or 'lbfgs': found 'newton'"),
         ({"alpha": -1.0}, "alpha is one number or several, finite and 0 or more: found -1"),
-        ({"steps": 0}, "steps is a whole number of 1 or more: found 0"),
-        ({"steps": True}, "steps is a whole number of 1 or more: found True"),
-        ({"tolerance": -1e-3}, "tolerance is a number of 0 or more: found -0.001"),
-        ({"tolerance": "small"}, "tolerance is a number of 0 or more: found 'small'"),
+        ({"steps": 0}, "steps is a whole number, 1 or more: found 0"),
+        ({"steps": True}, "steps is a whole number, 1 or more: found True"),
+        ({"tolerance": -1e-3}, "tolerance is a number, 0 or more: found -0.001"),
+        ({"tolerance": "small"}, "tolerance is a number, 0 or more: found 'small'"),
         ({"patience": 5}, "patience watches a validation set: give fit one, or leave patience out"),
         ({"scale": "radius"}, "scale is 'auto' or 'none': found 'radius'"),
         ({"target": "ranks"}, "target is 'labels' or 'gains': found 'ranks'"),
@@ -388,5 +386,5 @@ def test_what_it_cannot_mean_is_refused_in_a_sentence(wrong, sentence):
 
 
 def test_a_patience_of_nothing_is_refused():
-    with pytest.raises(RankwiseError, match="patience is None or a whole number of 1 or more: found 0"):
+    with pytest.raises(RankwiseError, match="patience is a whole number, 1 or more: found 0"):
         batch(patience=0).fit(lists(), validation=lists(1))

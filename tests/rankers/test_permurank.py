@@ -208,7 +208,7 @@ def test_ctrl_c_between_strengths_keeps_the_best_round_so_far(monkeypatch):
 
     def extend(self, sets, scores):
         calls.append(1)
-        if len(calls) == 7:  # 4 calls a alpha: one before the first round, and one in each
+        if len(calls) == 7:  # 4 calls per alpha: one before the first round, and one in each
             raise KeyboardInterrupt
         return original(self, sets, scores)
 
@@ -245,7 +245,7 @@ def test_a_saved_model_has_the_same_history_and_path(tmp_path):
         ({"map": "all"}, "map is 'pairs' or 'relevant': found 'all'"),
         ({"hinge": "mean"}, "hinge is 'sum' or 'max': found 'mean'"),
         ({"stop": "first"}, "stop is 'last' or 'best': found 'first'"),
-        ({"rounds": 0}, "rounds is a whole number from 1 on: found 0"),
+        ({"rounds": 0}, "rounds is a whole number, 1 or more: found 0"),
         ({"tolerance": 0.0}, "tolerance is a number between 0 and 1: found 0"),
         ({"alpha": 0.0}, "alpha is above 0"),
         ({"alpha": -1.0}, "alpha is one number or several, finite and 0 or more: found -1"),

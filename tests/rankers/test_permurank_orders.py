@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rankwise._kernels.orders import best_unsorted, hinge_over_pairs, largest_hinge, order_features, worst_sorted
 from rankwise.measures._base import parse
 from rankwise.rankers.permutation.list_orders import position_edges
-from rankwise.rankers.permutation.permurank import Permuting
+from rankwise.rankers.permutation.permurank import minimised
 from rankwise.solvers.batch.working_sets import WorkingSets
 from tests.oracles import permurank as oracle
 from tests.strategies import few, judged_lists, tied_scores
@@ -155,10 +155,8 @@ def random_sets(rng, largest):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_round_reaches_the_minimum_of_a_quadratic_programme(largest, alpha, seed):
     sets, plain = random_sets(np.random.default_rng(seed), largest)
-    rounds = Permuting(
-        lists=lambda queries: None, largest=largest, rounds=1, tolerance=1e-9, n_jobs=1, advance=lambda: None
-    )
-    w, objective, loss, gap = rounds._solve(alpha, np.zeros(3), sets)
+    found = minimised(sets, alpha, np.zeros(3), tolerance=1e-9, n_jobs=1)
+    w, objective, loss, gap = found.w, found.objective, found.value, found.gap
     expected_w, least = oracle.minimum(plain, alpha, largest)
     assert objective == pytest.approx(least, rel=1e-6)
     assert objective - gap <= least * (1 + 1e-6)

@@ -1,11 +1,16 @@
 """Model selection inside a ranker: the mean measure of candidates on a set of queries, and folds over queries."""
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise._kernels.rows import linear_scores
+from rankwise._store import Store
+from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure
@@ -16,8 +21,7 @@ Vector = NDArray[np.float64]
 
 def mean_measure(queries: Queries, scores: Vector, measure: Measure, n_jobs: int | None = None) -> float:
     """The weighted mean over the queries that the measure is defined for, ties averaged."""
-    rows = queries.scattered_rows
-    lists = ScoredLists(scores, queries.labels(), queries.start, rows)
+    lists = ScoredLists(scores, queries.labels(), queries.start, queries.scattered_rows)
     values = measure_lists([measure], lists, n_jobs=n_jobs)[0]
     return weighted_mean(values, queries.query_weight)
 
@@ -54,3 +58,43 @@ def mean_over_parts(values: ArrayLike) -> Vector:
     count = known.sum(axis=0)
     total = np.where(known, found, 0.0).sum(axis=0)
     return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+
+
+# ------------------------------------------------------------------------------------------- selection of a penalty
+
+
+def measure_of_weights(queries: Queries | None, coef: Vector, measure: Measure, n_jobs: int | None) -> float:
+    """The mean measure of linear weights on raw features; NaN if there are no queries to judge them."""
+    if queries is None:
+        return math.nan
+    return mean_measure(queries, linear_scores(queries.X, coef, n_jobs), measure, n_jobs)
+
+
+def mean_over_folds(
+    queries: Queries, parts: Sequence[NDArray[np.int64]], judge: Callable[[Queries, Queries], ArrayLike]
+) -> Vector:
+    """The mean over the parts of ``judge(other queries, queries of the part)``, one value per candidate."""
+    return mean_over_parts([np.asarray(judge(*held_out(queries, part))) for part in parts])
+
+
+def best_alpha(alphas: Sequence[float], judged: Vector) -> int:
+    """The place of the first of the best alphas; of the largest, which strays least, if none of them was judged."""
+    return int(np.argmax(alphas) if np.isnan(judged).all() else np.nanargmax(judged))
+
+
+def normalised_weight(queries: Queries, counts: NDArray[np.bool_]) -> Vector:
+    """The weights of the queries that count, divided by their sum, and 0 for the others."""
+    weight = np.where(counts, queries.query_weight, 0.0)
+    total = math.fsum(weight)
+    return weight / total if total else weight
+
+
+def path_arrays(path: Table) -> dict[str, NDArray[Any]]:
+    """The columns of ``path_``, which are numbers, for a model's file."""
+    return {f"path.{number}": path[name] for number, name in enumerate(path.columns)}
+
+
+def read_path(store: Store, columns: Sequence[str]) -> Table:
+    """The table that :func:`path_arrays` wrote, under these column names."""
+    arrays = (store.array(f"path.{number}", np.float64, (None,)) for number in range(len(columns)))
+    return Table(dict(zip(columns, arrays, strict=True)))

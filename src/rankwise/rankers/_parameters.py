@@ -71,11 +71,37 @@ class SelectionParameters:
     random_state: Any = 0
 
 
-def as_grid(given: float | Sequence[float] | None, usual: Sequence[float], name: str) -> tuple[float, ...]:
-    """One number or several, each finite and not negative; ``usual`` if none is given."""
+def as_grid(
+    given: float | Sequence[float] | None, usual: Sequence[float], name: str, positive: bool = False
+) -> tuple[float, ...]:
+    """One alpha or several as a tuple.
+
+    Parameters
+    ----------
+    given : float, sequence of float or None
+        What the user gave.
+    usual : sequence of float
+        What None stands for.
+    name : str
+        The name of the parameter, for messages.
+    positive : bool, default=False
+        Whether 0 raises an error.
+
+    Returns
+    -------
+    tuple of float
+        The values, in the order given.
+
+    Raises
+    ------
+    RankwiseError
+        If there are none, or if one of them is negative or not finite.
+    """
     values = tuple(usual) if given is None else as_numbers(given)
     if not values or not all(np.isfinite(value) and value >= 0 for value in values):
         raise RankwiseError(f"{name} is one number or several, finite and 0 or more: found {given!r:.60}")
+    if positive and min(values) == 0:
+        raise RankwiseError(f"{name} is above 0, because the objective may have no minimum without it: found 0")
     return values
 
 

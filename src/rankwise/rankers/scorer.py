@@ -1,4 +1,4 @@
-"""`Scorer`: a fitted ranker made ready to rank one query at a time, as a search engine asks for it."""
+"""`Scorer`: a fitted ranker prepared to rank one query at a time, as a search engine needs it."""
 
 import copy
 import os
@@ -9,9 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError
+from rankwise._kernels.rows import score_rows
+from rankwise._kernels.thresholds import score_steps
+from rankwise._store import Store, read_store
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.rankers._base import LinearRanker, Ranker
+from rankwise.rankers._persist import read_ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
 
 Vector = NDArray[np.float64]
@@ -23,21 +27,22 @@ _PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
 class Scorer:
     """Scores and order of the documents of one query, in the bits of ``model.predict``, in microseconds.
 
-    ``model.predict`` takes anything and checks everything at every call. A scorer does the general part once. What is
-    left to a call with a C-contiguous array of float64 or float32 is its width, one call into compiled code, and
-    whether all of it was finite. Everything else (data frames, slices, other types, NaN) still works, by ``predict``.
+    ``model.predict`` takes any input and checks all of it at every call. A scorer does the general part once. A call
+    with a C-contiguous array of float64 or float32 then checks its width, makes one call into compiled code, and checks
+    that everything was finite. Other input (data frames, slices, other types, NaN) works too, by ``predict``.
 
     Parameters
     ----------
-    model : a fitted ranker. What it is now is kept: fitting it again does not change the scorer
+    model : Ranker
+        A fitted ranker. The scorer keeps its present state: fitting the ranker again does not change the scorer.
 
     Notes
     -----
-    NaN and infinities never pass. A linear score with one of them among its features is itself not finite, whatever the
-    weights (0 times infinity is NaN), so that only the scores are looked at; for steps every feature is. What is found
-    goes to ``predict``, which names the row and the feature, fills in by the ranker's ``missing``, or finds that finite
-    features were too large. ``missing="min"``, which arrays cannot have in ``predict``, takes the array for the
-    documents of one query.
+    NaN and infinities are always found. A linear score with one of them among its features is itself not finite,
+    whatever the weights (0 times infinity is NaN), so that only the scores are checked; for sums of steps every feature
+    is. ``predict`` then handles such input: it names the row and the feature, fills in by the ranker's ``missing``, or
+    finds that finite features were too large. With ``missing="min"``, which ``predict`` does not take for arrays, the
+    array is taken as the documents of one query.
 
     A scorer has no state that changes, and its compiled code runs without the interpreter's lock: threads may share it.
 
@@ -63,14 +68,28 @@ class Scorer:
         self._width = model.n_features_in_
         self._kernel, self._sees_all = _kernel_of(self._model)
         if self._kernel is not None:
-            for kind in _PLAIN:  # compiled, or loaded, now and not at the first query
+            for kind in _PLAIN:  # compile, or load, now and not at the first query
                 self._kernel(np.zeros((1, self._width), dtype=kind), np.empty(1))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Scorer":
-        """The scorer of a ranker that was saved."""
-        from rankwise._store import Store, read_store
-        from rankwise.rankers._persist import read_ranker
+        """The scorer of a ranker that was saved.
+
+        Parameters
+        ----------
+        path : str or path
+            The file that :meth:`Ranker.save` wrote.
+
+        Returns
+        -------
+        Scorer
+            The scorer.
+
+        Raises
+        ------
+        DataError
+            If the file holds anything but a ranker.
+        """
 
         def read(store: Store) -> Ranker:
             if store.kind != "ranker":
@@ -80,12 +99,19 @@ class Scorer:
         return cls(read_store(path, read))
 
     def scores(self, X: Any) -> Vector:
-        """One score a document, in the order of the rows.
+        """The scores of the documents.
 
         Parameters
         ----------
-        X : documents x features
+        X : array of shape (n_documents, n_features), data frame or Queries
+            The documents of one query.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            One score per document, in the order of the rows.
         """
+        # the conditions under which the compiled code reads the same numbers as predict
         if (
             self._kernel is not None
             and type(X) is np.ndarray
@@ -101,12 +127,24 @@ class Scorer:
         return self._carefully(X)
 
     def rank(self, X: Any) -> NDArray[np.int64]:
-        """The rows from best to worst, equal scores in their order: ``X[scorer.rank(X)]`` is the ranked list."""
+        """The order of the documents: ``X[scorer.rank(X)]`` is the ranked list.
+
+        Parameters
+        ----------
+        X : array of shape (n_documents, n_features), data frame or Queries
+            The documents of one query.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_documents,)
+            The rows from best to worst; equal scores keep the order of the rows.
+        """
         scores = self.scores(X)
         np.negative(scores, out=scores)
         return scores.argsort(kind="stable")
 
     def _carefully(self, X: Any) -> Vector:
+        """The scores of any input, by ``predict``."""
         if self._model.missing == "min" and not isinstance(X, Queries):
             features = checks.as_features(self._model._frame_in_order(X) if hasattr(X, "columns") else X)
             self._model._check_width(features.shape[1])
@@ -123,13 +161,9 @@ class Scorer:
 def _kernel_of(model: Ranker) -> tuple[Kernel | None, bool]:
     """What scores rows as ``model._scores`` does, if that is known, and whether scores show what is not finite."""
     if isinstance(model, LinearRanker) and type(model)._scores is LinearRanker._scores:
-        from rankwise._kernels.rows import score_rows
-
         weights = np.array(model.coef_, dtype=np.float64)
         return lambda X, out: score_rows(X, 0, len(out), weights, out), True
     if isinstance(model, ThresholdRanker) and type(model)._scores is ThresholdRanker._scores:
-        from rankwise._kernels.thresholds import score_steps
-
         s = StepScorer.of(model.steps_)
         return lambda X, out: score_steps(X, 0, len(out), s.feature, s.start, s.cut, s.worth, out), False
     return None, True

@@ -1,1 +1,1 @@
-"""Boosting: AdaRank, RankBoost and FRank."""
+"""Boosting: AdaRank adds features as they are; RankBoost and FRank add steps on single features."""

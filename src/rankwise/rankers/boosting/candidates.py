@@ -1,4 +1,9 @@
-"""The thresholds that boosting chooses among, and every document's place between them."""
+"""What boosting by thresholds works on: the candidate thresholds, and the pairs of documents of different grades.
+
+:class:`GradedLists` orders the documents of the training queries by query and grade; a position in this order is
+called a place. :class:`Candidates` holds the thresholds of every feature, and for every place the number of thresholds
+below its value. Sums over documents above a threshold and over pairs then run over places, without a look at X.
+"""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import drive
+from rankwise._kernels.thresholds import TOGETHER, even_gaps, fill_bins, sums_above, take_columns
 from rankwise.data.checks import Floats
 from rankwise.data.queries import Queries
 
@@ -17,8 +23,10 @@ Ints = NDArray[np.int64]
 
 # Features read together: a cache line of float32, or two of float64.
 _BLOCK = 16
-# Fewer cells than this are summed on one thread: sharing them out would take longer.
+# Fewer cells than this are summed on one thread, which is faster than to divide them.
 _SHARED = 1 << 20
+# Visits of a pair that are worth a thread of their own, and the largest number of parts that pairs are divided into.
+_WORK, _PARTS = 1 << 20, 8
 
 
 @dataclass(frozen=True)
@@ -27,9 +35,12 @@ class Candidates:
 
     Attributes
     ----------
-    cut : all thresholds
-    start : feature f has the thresholds start[f] .. start[f+1]-1
-    bins : features x places, how many thresholds of the feature are below a document's value
+    cut : ndarray of float64
+        All thresholds; the number of a candidate is its place here.
+    start : ndarray of int64, shape (n_features + 1,)
+        Feature f has the thresholds ``cut[start[f]:start[f+1]]``.
+    bins : ndarray of unsigned integers, shape (n_features, n_places)
+        How many thresholds of the feature are below the value of the document.
     """
 
     cut: Vector
@@ -38,18 +49,37 @@ class Candidates:
 
     @classmethod
     def of(cls, X: Floats, rows: Ints, paired: int, most: int | None, n_jobs: int | None) -> Self:
-        """At most so many thresholds a feature (None: all), between values of the first ``paired`` of these rows."""
+        """Choose the thresholds, and find the place of every document between them.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_documents, n_features)
+            All documents.
+        rows : ndarray of int64
+            The row of X at each place.
+        paired : int
+            Thresholds lie between values of the first ``paired`` places.
+        most : int or None
+            The largest number of thresholds per feature; None takes all.
+        n_jobs : int or None
+            Number of threads.
+
+        Returns
+        -------
+        Candidates
+            The candidates.
+        """
         cuts: list[list[Vector]] = _over_columns(
             X, rows[:paired], lambda columns, _: [_cuts(column, most) for column in columns], n_jobs
         )
         each = [cut for block in cuts for cut in block]
         start = np.concatenate([[0], np.cumsum([len(cut) for cut in each])]).astype(np.int64)
         cut = np.concatenate(each) if each else np.empty(0)
-        return cls(cut, start, bins_of(X, rows, cut, start, n_jobs))
+        return cls(cut, start, _bins(X, rows, cut, start, n_jobs))
 
     def with_documents(self, X: Floats, n_jobs: int | None) -> Self:
-        """The same candidates with the documents of another set in further places."""
-        more = bins_of(X, np.arange(len(X)), self.cut, self.start, n_jobs)
+        """The same candidates, with the documents of another set in further places."""
+        more = _bins(X, np.arange(len(X)), self.cut, self.start, n_jobs)
         return replace(self, bins=np.hstack([self.bins, more]))
 
     def __len__(self) -> int:
@@ -61,27 +91,24 @@ class Candidates:
         return feature, candidate - int(self.start[feature])
 
     def above(self, candidate: int) -> NDArray[np.bool_]:
-        """The weak ranker's value at every place."""
+        """The value of the weak ranker at every place."""
         feature, cut = self.place(candidate)
         return np.asarray(self.bins[feature] > cut)
 
     def sums_above(self, value: Vector, n_jobs: int | None) -> Vector:
-        """For every candidate the sum of ``value`` over the first places that are above its threshold."""
-        from rankwise._kernels.thresholds import TOGETHER, sums_above
-
+        """For every candidate the sum of ``value``, given for the first places, over those above its threshold."""
         features = len(self.start) - 1
         out = np.empty(len(self.cut))
         shared = len(value) * features >= _SHARED
+        # a multiple of what the kernel sums together, in about four parts
         step = -(-features // (4 * TOGETHER)) * TOGETHER if shared else max(1, features)
         parts = [(first, min(first + step, features)) for first in range(0, features, step)]
         drive.run(lambda first, last: sums_above(first, last, self.bins, self.start, value, out), parts, n_jobs)
         return out
 
 
-def bins_of(X: Floats, rows: Ints, cut: Vector, start: Ints, n_jobs: int | None) -> NDArray[Any]:
-    """Features x rows: how many thresholds of each feature are below the value, in as few bytes as hold it."""
-    from rankwise._kernels.thresholds import fill_bins
-
+def _bins(X: Floats, rows: Ints, cut: Vector, start: Ints, n_jobs: int | None) -> NDArray[Any]:
+    """Features x rows: how many thresholds of each feature are below the value, in the smallest type that holds it."""
     bins = np.empty((X.shape[1], len(rows)), np.min_scalar_type(int(np.diff(start).max(initial=0))))
 
     def fill(columns: Vector, first: int) -> None:
@@ -93,9 +120,7 @@ def bins_of(X: Floats, rows: Ints, cut: Vector, start: Ints, n_jobs: int | None)
 
 
 def _over_columns(X: Floats, rows: Ints, work: Any, n_jobs: int | None) -> list[Any]:
-    """``work(columns, number of the first)`` on blocks of columns, copied as float64; X is read where it stands."""
-    from rankwise._kernels.thresholds import take_columns
-
+    """``work(columns, number of the first)`` on blocks of columns, each copied as float64; X itself is not copied."""
     features, plain = X.shape[1], np.asarray(X)
 
     def on_block(first: int, last: int) -> Any:
@@ -108,9 +133,7 @@ def _over_columns(X: Floats, rows: Ints, work: Any, n_jobs: int | None) -> list[
 
 
 def _cuts(column: Vector, most: int | None) -> Vector:
-    """Thresholds between distinct values, all of them or such that bins hold about the same number of documents."""
-    from rankwise._kernels.thresholds import even_gaps
-
+    """Thresholds between distinct values: all of them, or those that divide the documents about evenly."""
     values, count = np.unique(column, return_counts=True)
     if most is None or len(values) <= most + 1:
         return between(values[:-1], values[1:])
@@ -122,40 +145,50 @@ def _cuts(column: Vector, most: int | None) -> Vector:
 def between(low: Vector, high: Vector) -> Vector:
     """A threshold t with low <= t < high, about the middle, which separates the two in float32 as well as float64.
 
-    Where the two differ in float32, their rounded values lie on either side of t, too; and t is itself a float32
-    number where there is one that serves, so that tools that store thresholds in float32 separate them as well.
+    If the two differ in float32, t separates their rounded values, too. t is itself a float32 number if there is a
+    suitable one, so that tools that store thresholds in float32 separate the same values.
+
+    Parameters
+    ----------
+    low, high : ndarray of float64
+        Pairs of values, low < high.
+
+    Returns
+    -------
+    ndarray of float64
+        One threshold per pair.
     """
     with np.errstate(over="ignore", under="ignore"):
         short_low, short_high = low.astype(np.float32), high.astype(np.float32)
-        told_apart = short_low < short_high
-        least = np.where(told_apart, np.maximum(low, short_low), low)
-        limit = np.where(told_apart, np.minimum(high, short_high), high)
+        differ = short_low < short_high
+        least = np.where(differ, np.maximum(low, short_low), low)
+        limit = np.where(differ, np.minimum(high, short_high), high)
         middle = 0.5 * least + 0.5 * limit
-        choice = least.copy()  # in case that no middle lies between: neighbours
+        choice = least.copy()  # for neighbouring numbers, which have no middle
         for better in (middle, least.astype(np.float32).astype(np.float64), middle.astype(np.float32)):
             choice = np.where((least <= better) & (better < limit), better, choice)
     return np.asarray(choice, dtype=np.float64)
 
 
-# ------------------------------------------------------------------------------------------------------------- graded
-# Judged lists laid out grade after grade: the form in which pairs of different grades are summed over.
-
-
-# Looks at a pair that are worth a thread of their own, and the most parts that pairs are shared out in.
-_WORK, _PARTS = 1 << 20, 8
+# --------------------------------------------------------------------------------------------------------------- pairs
 
 
 @dataclass(frozen=True)
 class GradedLists:
-    """The documents of lists that count, in places: first those that have pairs, list after list, worst grade first.
+    """The documents of queries, by query and grade: the layout in which pairs of different grades are summed.
 
     Attributes
     ----------
-    rows : the row of X at each place; lists of a single grade come last, lists of weight 0 not at all
-    segment : segment g of equal grade has the places segment[g] .. segment[g+1]-1; the last entry is the number of
-        documents that have pairs
-    lists : list q has the segments lists[q] .. lists[q+1]-1, two or more
-    weight : one number a list, above 0
+    rows : ndarray of int64
+        The row of X at each place: query after query, the lowest grade first. Queries of a single grade, which have no
+        pairs, come last; queries of weight 0 are left out.
+    segment : ndarray of int64
+        Segment g, of one query and one grade, has the places ``segment[g]`` to ``segment[g+1] - 1``. The last entry is
+        the number of documents that have pairs.
+    lists : ndarray of int64
+        Query q has the segments ``lists[q]`` to ``lists[q+1] - 1``, two or more.
+    weight : ndarray of float64
+        The weights of the queries with pairs, above 0.
     """
 
     rows: Ints
@@ -165,18 +198,17 @@ class GradedLists:
 
     @classmethod
     def of(cls, queries: Queries) -> Self:
-        """Places are found list by list, so that scattered rows give the same ones as grouped rows."""
-        label, rows = queries.labels()[queries.rows], queries.rows
+        """The layout of these queries; scattered rows have the same places as grouped ones."""
+        label, rows, weight = queries.labels()[queries.rows], queries.rows, queries.query_weight
         owner = np.repeat(np.arange(len(queries)), queries.sizes)
-        weight = queries.query_weight
-        order = np.lexsort((label, owner))  # stable
+        # a stable sort: documents of one grade keep their order, so that sums have the same bits however rows come
+        order = np.lexsort((label, owner))
         label = label[order]
         begins = np.ones(len(order), dtype=bool)
         begins[1:] = (label[1:] != label[:-1]) | (owner[1:] != owner[:-1])
         grades = np.bincount(owner[begins], minlength=len(queries))
-        paired = ((grades > 1) & (weight > 0))[owner]
-        alone = ((grades == 1) & (weight > 0))[owner]
         counted = (grades > 1) & (weight > 0)
+        paired, alone = counted[owner], ((grades == 1) & (weight > 0))[owner]
         return cls(
             rows=rows[np.concatenate([order[paired], order[alone]])],
             segment=np.append(np.flatnonzero(begins[paired]), paired.sum()),
@@ -186,18 +218,18 @@ class GradedLists:
 
     @property
     def n_paired(self) -> int:
-        """Documents that have pairs."""
+        """Number of documents that have pairs."""
         return int(self.segment[-1])
 
     @cached_property
     def pairs(self) -> Vector:
-        """The number of pairs of each list."""
+        """Number of pairs of each query."""
         sizes = np.diff(self.segment).astype(np.float64)
         worse = self.segment[:-1] - np.repeat(self.segment[self.lists[:-1]], np.diff(self.lists))
         return np.add.reduceat(sizes * worse, self.lists[:-1]) if len(self.lists) > 1 else np.empty(0)
 
     def chunks(self, work: int) -> list[tuple[int, int]]:
-        """Ranges (first, last) of lists with about the same number of pairs; the more ``work``, the more of them."""
+        """Ranges (first, last) of queries with about the same number of pairs; more ``work`` gives more ranges."""
         parts = min(1 + work // _WORK, _PARTS)
         done = np.append(0.0, np.cumsum(self.pairs))
         bounds = np.unique(np.searchsorted(done, np.linspace(0, done[-1], parts + 1)))

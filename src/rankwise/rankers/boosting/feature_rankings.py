@@ -1,43 +1,61 @@
-"""Judged lists made ready to be measured by many scores: by every feature once, and by sums of features after that."""
+"""Queries prepared to be measured under many scores: under every single feature once, then under sums of features.
 
-import math
+:class:`RankedLists` sorts what the measure makes of the labels once. AdaRank asks it for the measure of every query
+under every feature (:meth:`RankedLists.by_features`, in one pass over X) and, in every round, under the current scores
+(:meth:`RankedLists.measured`). Both call the same compiled loop, so that a feature has the same value alone and as a
+vector of scores.
+"""
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from rankwise._errors import MeasureError
 from rankwise._kernels import drive
+from rankwise._kernels.jit import compiled
+from rankwise._kernels.ragged import gather_columns, measure_columns
 from rankwise.data.checks import Floats
 from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure, Ties
+from rankwise.measures.compute import KERNEL, PreparedMeasure
 
 Vector = NDArray[np.float64]
 
-# Features that are gathered at once: a row of X is read by whole cache lines, and a block of rows stays in cache. Lists
+# Features gathered at once: a row of X is read by whole cache lines, and a block of rows stays in the cache. Queries
 # too long for that are gathered by fewer features, down to one.
 _FEATURES = 16
 _VALUES = 1 << 20
-
-# How far rounding may carry a measure beyond 0 and 1.
+# How far rounding may carry a measure outside of [0, 1].
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankedLists:
-    """The lists whose weight is not 0, list after list.
+    """The queries whose weight is not 0, one after another, ready for one measure.
 
     Attributes
     ----------
-    X : all documents, as they stand
-    rows : which of them the lists own
-    start : list q owns rows[start[q]:start[q+1]]
-    order, value : what the measure makes of labels, ascending inside a list, and at which place of the list it stands
-    formula, table, params : its compiled formula, and the other numbers that this takes
-    weight : one number a list
+    X : ndarray of shape (n_documents, n_features)
+        All documents, in the order of the input.
+    rows : ndarray of int64
+        The rows of X that belong to these queries.
+    start : ndarray of int64, shape (n_queries + 1,)
+        Query q owns ``rows[start[q]:start[q+1]]``.
+    order, value : ndarray of int64 and of float64
+        What the measure makes of the labels, ascending within each query, and the place of each value in its query.
+    weight : ndarray of shape (n_queries,)
+        The weights of the queries.
+    prepared : PreparedMeasure
+        The measure, its kernel, and the numbers that the kernel takes.
+    ties : {"expected", "pessimistic"}
+        How documents with equal scores are measured.
+    n_jobs : int or None
+        Number of threads.
     """
 
     X: Floats
@@ -45,65 +63,80 @@ class RankedLists:
     start: NDArray[np.int64]
     order: NDArray[np.int64]
     value: Vector
-    kernel: Any
-    table: Vector
-    params: Vector
     weight: Vector
-    measure: Measure
+    prepared: PreparedMeasure
     ties: Ties
     n_jobs: int | None
 
     @classmethod
     def of(cls, queries: Queries, measure: Measure, ties: Ties, n_jobs: int | None) -> "RankedLists":
-        """These lists, for a measure under one way to break ties, "pessimistic" or "expected"."""
+        """Prepare queries for a measure.
+
+        Parameters
+        ----------
+        queries : Queries
+            Judged queries.
+        measure : Measure
+            A measure with values in [0, 1].
+        ties : {"expected", "pessimistic"}
+            How documents with equal scores are measured.
+        n_jobs : int or None
+            Number of threads.
+
+        Returns
+        -------
+        RankedLists
+            The prepared queries.
+        """
         chosen = queries.counted
-        counts = np.zeros(len(queries), dtype=bool)
-        counts[chosen] = True
-        rows = queries.rows[np.repeat(counts, queries.sizes)]
         sizes = queries.sizes[chosen]
-        value = measure.row_values(queries.labels()[rows])
+        rows = queries.rows[np.repeat(queries.query_weight != 0, queries.sizes)]
         start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        order = np.lexsort((value, np.repeat(np.arange(len(sizes)), sizes)))
+        prepared = PreparedMeasure.of(measure, queries.labels()[rows], start)
+        order = np.lexsort((prepared.values, np.repeat(np.arange(len(sizes)), sizes)))
         return cls(
             X=queries.X.view(np.ndarray),
             rows=rows,
             start=start,
             order=order - np.repeat(start[:-1], sizes),
-            value=np.ascontiguousarray(value[order]),
-            kernel=_formula(measure),
-            table=np.ascontiguousarray(measure.table(int(sizes.max(initial=0)))),
-            params=measure.all_params(),
+            value=np.ascontiguousarray(prepared.values[order]),
             weight=queries.query_weight[chosen],
-            measure=measure,
+            prepared=prepared,
             ties=ties,
             n_jobs=n_jobs,
         )
 
-    def scores(self, of_documents: Vector) -> Vector:
-        """Scores of all documents in the order of these lists."""
-        return of_documents[self.rows]
-
     def column(self, feature: int) -> Vector:
-        """A feature as scores."""
-        return self.scores(self.X[:, feature].astype(np.float64))
+        """A feature as scores, in the order of ``rows``."""
+        return self.X[:, feature].astype(np.float64)[self.rows]
 
     def measured(self, scores: Vector) -> Vector:
-        """The measure of every list under these scores; NaN where it is 0/0."""
+        """The measure of every query under scores in the order of ``rows``; NaN where it is 0/0."""
         out = np.empty((1, len(self.start) - 1))
 
         def work(first: int, last: int) -> None:
             self._measure(scores[None, self.start[first] : self.start[last]], first, last, out[:, first:last])
 
         drive.run(work, list(drive.query_chunks(self.start)), self.n_jobs)
-        return _inside_0_and_1(out[0], self.measure)
+        return _clipped(out[0], self.prepared.measure)
 
     def by_features(self, negated: bool, advance: Callable[[float], None]) -> Vector:
-        """The measure of every list ranked by every feature, features x lists, and then by every feature negated.
+        """The measure of every query under every feature.
 
-        X is read once, in blocks that bound what is held beside it; ``advance`` is told the share of it that is done.
+        X is read once, in blocks that bound the memory needed beside it.
+
+        Parameters
+        ----------
+        negated : bool
+            Whether to rank by the negated features as well.
+        advance : callable
+            Called with the share of the work that has been done since the last call.
+
+        Returns
+        -------
+        ndarray of shape (n_features or 2 n_features, n_queries)
+            One row per feature, then one per negated feature.
         """
-        from rankwise._kernels.ragged import gather_columns
-
         features = self.X.shape[1]
         out = np.empty((2 if negated else 1, features, len(self.start) - 1))
         tasks = []
@@ -116,56 +149,46 @@ class RankedLists:
             rows = self.rows[self.start[first] : self.start[last]]
             keys = np.empty((high - low, len(rows)))
             gather_columns(self.X, rows, low, keys)
+            # the second half of out, if there is one, gets the negated features
             for half in out:
                 self._measure(keys, first, last, half[low:high, first:last])
                 np.negative(keys, out=keys)
             advance(1 / len(tasks))
 
         drive.run(work, tasks, self.n_jobs)
-        return _inside_0_and_1(out.reshape(-1, out.shape[2]), self.measure)
-
-    def mean(self, values: Vector) -> float:
-        """The mean by weight over the lists that the measure says something about; NaN where there are none."""
-        told = ~np.isnan(values)
-        total = math.fsum(self.weight[told])
-        return math.fsum(self.weight[told] * values[told]) / total if total else math.nan
+        return _clipped(out.reshape(-1, out.shape[2]), self.prepared.measure)
 
     def _measure(self, keys: Vector, first: int, last: int, out: Vector) -> None:
-        low, high = self.start[first], self.start[last]
+        """Measure queries first..last-1 under every row of ``keys``."""
+        low, high, prepared = self.start[first], self.start[last], self.prepared
         _loop()(
-            self.kernel,
+            prepared.kernel,
             self.start[first : last + 1] - low,
             keys,
             self.order[low:high],
             self.value[low:high],
             self.ties == "expected",
-            self.measure.needs_ideal,
-            self.table,
-            self.params,
+            prepared.measure.needs_ideal,
+            prepared.table,
+            prepared.params,
             out,
         )
 
 
-def _inside_0_and_1(values: Vector, measure: Measure) -> Vector:
+def _clipped(values: Vector, measure: Measure) -> Vector:
+    """The values within [0, 1]; a measure that leaves it by more than rounding raises an error."""
     with np.errstate(invalid="ignore"):
         outside = (values < -_ROUNDING) | (values > 1 + _ROUNDING)
     if outside.any():
         raise MeasureError(
-            f"lists are weighed by a measure with values between 0 and 1: {measure.title} is {values[outside][0]:g}"
+            f"boosting needs a measure with values between 0 and 1: {measure.title} is {values[outside][0]:g}"
         )
     return np.clip(values, 0.0, 1.0, out=values)
 
 
 @cache
 def _loop() -> Any:
-    """The loop over lists and columns; kept out of module import, which costs no compiler."""
-    from numba import types
-
-    from rankwise._kernels.jit import compiled
-    from rankwise._kernels.ragged import measure_columns
-    from rankwise.measures.compute import KERNEL
-
-    floats = types.Array(types.float64, 1, "C")
+    """The loop over queries and columns, compiled at its first use."""
     floats_in = types.Array(types.float64, 1, "C", readonly=True)
     ints_in = types.Array(types.int64, 1, "C", readonly=True)
     signature = types.void(
@@ -173,7 +196,7 @@ def _loop() -> Any:
         ints_in,
         types.Array(types.float64, 2, "C"),
         ints_in,
-        floats,
+        types.Array(types.float64, 1, "C"),
         types.boolean,
         types.boolean,
         floats_in,
@@ -181,10 +204,3 @@ def _loop() -> Any:
         types.Array(types.float64, 2, "A"),
     )
     return compiled(measure_columns, signature)
-
-
-def _formula(measure: Measure) -> Any:
-    from rankwise._kernels.jit import typed_function
-    from rankwise.measures.compute import KERNEL
-
-    return typed_function(type(measure).kernel, KERNEL)

@@ -1,4 +1,10 @@
-"""Rankers that are sums of steps, s(x) = sum_t alpha_t 1[x_f > theta], grown one step a round."""
+"""Rankers that are sums of steps on single features, s(x) = sum_t alpha_t 1[x_f > theta], one step per round.
+
+:class:`ThresholdRanker` has all that such rankers share: the rounds, the choice of the round to keep, the scores and
+the file. An algorithm (:class:`~rankwise.RankBoost`, :class:`~rankwise.FRank`) supplies the function that finds the
+next step among the :class:`~rankwise.rankers.boosting.candidates.Candidates`. During a fit, :class:`Watched` keeps the
+scores of all documents and measures them after every round; :class:`StepScorer` scores new documents.
+"""
 
 import math
 from abc import abstractmethod
@@ -11,9 +17,11 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
+from rankwise._kernels.thresholds import add_step, score_steps
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
+from rankwise.data import checks
 from rankwise.data.checks import Floats
 from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure
@@ -25,15 +33,27 @@ from rankwise.rankers.boosting.candidates import Candidates, GradedLists
 
 Vector = NDArray[np.float64]
 
-# Alphas are whole multiples of this: sums of them are exact while they stay below 2^13, in whatever order they are
-# taken. So rounds are judged by the bits that will be published, and scores that are equal on paper are equal.
+# Alphas are integer multiples of this. Sums of them are exact below 2^13, in any order: rounds are judged by the bits
+# that ``predict`` gives, and scores that are equal on paper are equal.
 GRAIN = 2.0**-40
-# Candidates whose worth differs by less are equal: sums over documents are not known better.
+# Candidates whose worth differs by less are equal: sums over documents are not more exact than this.
 TIE = 1e-12
 
 
 class Step(NamedTuple):
-    """What a round decided: a candidate, its alpha, the algorithm's own columns, and whether nothing is left to do."""
+    """What a round decided.
+
+    Attributes
+    ----------
+    candidate : int
+        The number of the candidate.
+    alpha : float
+        Its weight.
+    facts : tuple of float
+        The columns that the algorithm adds to the table of rounds.
+    last : bool
+        Whether nothing is left to do after this step.
+    """
 
     candidate: int
     alpha: float
@@ -43,11 +63,36 @@ class Step(NamedTuple):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ThresholdRanker(Ranker):
-    """The rounds, the scores and the file of an additive threshold ranker; an algorithm says how a step is chosen."""
+    """What all rankers share that are sums of steps; a subclass supplies the choice of a step.
+
+    Parameters
+    ----------
+    measure : str or Measure, default="nDCG@10"
+        The measure that selects the round to keep on a validation set; ``score`` reports it.
+    rounds : int, default=100
+        The largest number of steps.
+    thresholds : int, default=255
+        The largest number of thresholds per feature; None takes all midpoints.
+    patience : int, default=None
+        Stop after so many rounds without a better measure on the validation set.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+    missing : {"error", "zero", "min"}, default="error"
+        What to do with NaN in arrays.
+
+    Attributes
+    ----------
+    rounds_ : int
+        Number of steps that are kept.
+    history_ : History
+        One row per round.
+    """
 
     takes_validation = True
     own_columns: ClassVar[tuple[str, ...]]  # what the algorithm adds to the table of rounds
-    options: ClassVar[Mapping[str, tuple[str, ...]]]  # its parameters that are one of some words
+    options: ClassVar[Mapping[str, tuple[str, ...]]]  # the values of its parameters that are one of several words
     drawn: ClassVar[tuple[str, ...]] = ("train", "validation")
 
     rounds: int = 100
@@ -56,11 +101,11 @@ class ThresholdRanker(Ranker):
 
     @abstractmethod
     def _begin(self, lists: GradedLists, candidates: Candidates) -> Callable[[Vector], Step | None]:
-        """What gives the next step for the scores at the places of ``lists``, or None where none would help."""
+        """The function that gives the next step for the scores at the places of ``lists``, or None if none helps."""
 
     @property
     def steps_(self) -> Table:
-        """The steps that make up the score: feature, threshold, alpha, in the order in which they were found."""
+        """The steps that are kept: feature, threshold and alpha, in the order in which they were found."""
         self._check_fitted()
         return Table({name: self.history_[name][: self.rounds_] for name in ("feature", "threshold", "alpha")})
 
@@ -71,6 +116,7 @@ class ThresholdRanker(Ranker):
             raise RankwiseError("patience counts rounds without a better validation measure: give validation=")
         lists = GradedLists.of(queries)
         candidates = Candidates.of(queries.X, lists.rows, lists.n_paired, self.thresholds, self.n_jobs)
+        # thresholds come from the training documents; those of the validation set only find their places between them
         if validation is not None:
             candidates = candidates.with_documents(validation.X, self.n_jobs)
         next_step = self._begin(lists, candidates)
@@ -78,10 +124,9 @@ class ThresholdRanker(Ranker):
         done: list[tuple[float, ...]] = []
 
         def keep() -> bool:
-            finished = list(done)
-            if finished:
-                self._take(finished)
-            return bool(finished)
+            if done:
+                self._take(done)
+            return bool(done)
 
         bar = progress("boosting", self.rounds, enabled=None if self.verbose else False)
         with self._kept_on_ctrl_c(keep), bar:
@@ -99,10 +144,9 @@ class ThresholdRanker(Ranker):
             self._take(done)
 
     def _check_parameters(self) -> None:
-        for name, none in (("rounds", False), ("thresholds", True), ("patience", True)):
-            value = getattr(self, name)
-            if not (none and value is None) and not (_is_whole(value) and value >= 1):
-                raise RankwiseError(f"{name} is a whole number, 1 or more{' or None' * none}: found {value!r:.60}")
+        for name in ("rounds", "thresholds", "patience"):
+            if name == "rounds" or getattr(self, name) is not None:
+                checks.as_whole(getattr(self, name), name, 1)
         for name, known in {**self.options, "missing": ("error", "zero", "min")}.items():
             value = getattr(self, name)
             if value not in known:
@@ -112,17 +156,19 @@ class ThresholdRanker(Ranker):
         return self.patience is not None and len(done) - _best([row[-1] for row in done]) >= self.patience
 
     def _take(self, done: list[tuple[float, ...]]) -> None:
-        """The fitted state after these rounds."""
-        columns = np.array(done, dtype=np.float64).reshape(len(done), len(self._columns()) - 1).T
-        named = dict(zip(list(self._columns())[1:], columns, strict=True))
-        self._set({"round": np.arange(1, len(done) + 1), **named, "feature": named["feature"].astype(np.int64)})
+        """Set the state after these rounds, given in the columns of the history but for the first."""
+        names = list(self._columns())[1:]
+        columns = dict(zip(names, np.array(done, dtype=np.float64).reshape(len(done), len(names)).T, strict=True))
+        columns["feature"] = columns["feature"].astype(np.int64)
+        self._set({"round": np.arange(1, len(done) + 1), **columns}, _best(columns["validation"]))
 
-    def _set(self, columns: Mapping[str, Any], rounds: int | None = None) -> None:
+    def _set(self, columns: Mapping[str, Any], rounds: int) -> None:
         title = f"{self.name}: {self._measure().title} by round"
-        self.rounds_ = _best(columns["validation"]) if rounds is None else rounds
+        self.rounds_ = rounds
         self.history_ = History({name: columns[name] for name in self._columns()}, self.drawn, title)
 
     def _columns(self) -> dict[str, type[np.generic]]:
+        """The columns of the history, and their types."""
         floats = ("threshold", "alpha", *self.own_columns, "train", "validation")
         return {"round": np.int64, "feature": np.int64, **dict.fromkeys(floats, np.float64)}
 
@@ -142,22 +188,51 @@ class ThresholdRanker(Ranker):
             raise RankwiseError("its table of rounds has columns of different lengths")
         if not np.array_equal(columns["round"], np.arange(1, count + 1)):
             raise RankwiseError(f"its rounds are not numbered from 1 to {count}")
-        if not _is_whole(kept) or not 0 <= kept <= count:
+        if not checks.is_whole(kept, 0) or kept > count:
             raise RankwiseError(f"it keeps {kept!r:.20} of its {count} rounds")
         if facts["features"] != width or ((columns["feature"] < 0) | (columns["feature"] >= width)).any():
             raise RankwiseError(f"its steps are not on features 0 to {width - 1}")
+        # a sum of alphas that overflows would make scores that are not finite
         with np.errstate(over="ignore"):
             if not np.isfinite(columns["threshold"]).all() or not np.isfinite(np.abs(columns["alpha"]).sum()):
                 raise RankwiseError("its thresholds or alphas are not finite")
         self._set(columns, int(kept))
 
 
+def _best(worth: Any) -> int:
+    """The number of rounds with the highest worth, the fewest of equals; all of them if none was judged."""
+    values = np.asarray(worth, dtype=np.float64)
+    return len(values) if np.isnan(values).all() else int(np.nanargmax(values)) + 1
+
+
+def on_grain(alpha: float) -> float:
+    """The nearest multiple of :data:`GRAIN`; it is 0 only if alpha is."""
+    return (round(alpha / GRAIN) or math.copysign(1.0, alpha)) * GRAIN if alpha else 0.0
+
+
+def first_largest(value: Vector) -> int:
+    """The place of the first of the largest values, where values that differ by :data:`TIE` or less are equal."""
+    return int(np.argmax(value >= value.max() - TIE))
+
+
+# ------------------------------------------------------------------------------------------------------------- scores
+
+
 @dataclass(frozen=True)
 class StepScorer:
-    """Steps compressed: for every feature in use its thresholds, ascending, and what each bin between them is worth.
+    """Steps in a compact form: the thresholds of each feature in use, and the sum of alphas between any two of them.
 
-    The thresholds of feature[n] are cut[start[n]:start[n+1]]; its bins, one more, are worth worth[start[n] + n] and
-    what follows: sums of alphas.
+    Attributes
+    ----------
+    feature : ndarray of int64
+        The features in use, ascending.
+    start : ndarray of int64
+        The thresholds of ``feature[n]`` are ``cut[start[n]:start[n+1]]``.
+    cut : ndarray of float64
+        The thresholds, ascending within each feature.
+    worth : ndarray of float64
+        The score of each interval between thresholds, one more per feature than there are thresholds; those of
+        ``feature[n]`` begin at ``worth[start[n] + n]``.
     """
 
     feature: NDArray[np.int64]
@@ -167,9 +242,10 @@ class StepScorer:
 
     @classmethod
     def of(cls, steps: Table) -> Self:
-        """Steps at the same threshold become one."""
+        """The scorer of a table with the columns feature, threshold and alpha; equal thresholds become one."""
         order = np.lexsort((steps["threshold"], steps["feature"]))
         feature, cut = steps["feature"][order], steps["threshold"][order]
+        # a step is fresh if it is the first at its threshold; the others add to its alpha
         fresh = np.ones(len(order), dtype=bool)
         fresh[1:] = (feature[1:] != feature[:-1]) | (cut[1:] != cut[:-1])
         alpha = np.bincount(np.cumsum(fresh) - 1, steps["alpha"][order]) if len(order) else np.empty(0)
@@ -179,9 +255,7 @@ class StepScorer:
         return cls(used.astype(np.int64), start, cut[fresh], np.concatenate([*worths, np.empty(0)]))
 
     def __call__(self, X: Floats, n_jobs: int | None = None) -> Vector:
-        """One score a row: a binary search for every feature in use."""
-        from rankwise._kernels.thresholds import score_steps
-
+        """One score per row, by a binary search for every feature in use."""
         rows, scores = np.asarray(X), np.empty(len(X))
         parts = [(first, min(first + drive.CHUNK, len(X))) for first in range(0, len(X), drive.CHUNK)]
 
@@ -192,36 +266,26 @@ class StepScorer:
         return scores
 
 
-def on_grain(alpha: float) -> float:
-    """The nearest multiple of :data:`GRAIN`, and never 0 for an alpha that is not."""
-    return (round(alpha / GRAIN) or math.copysign(1.0, alpha)) * GRAIN if alpha else 0.0
-
-
-def first_largest(value: Vector) -> int:
-    """The first of the largest values, those that agree to :data:`TIE` being equal."""
-    return int(np.argmax(value >= value.max() - TIE))
-
-
-def _best(worth: Any) -> int:
-    """The number of rounds with the highest worth, the fewest of equals; all of them where nothing judges them."""
-    values = np.asarray(worth, dtype=np.float64)
-    return len(values) if np.isnan(values).all() else int(np.nanargmax(values)) + 1
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-# ------------------------------------------------------------------------------------------------------------ watched
-# Training and validation documents while a ranker grows by steps: their scores, and the measure after every round.
-
-
 @dataclass(frozen=True)
 class Watched:
-    """The scores of training and validation documents, and the measure on either set after every round.
+    """The scores of training and validation documents during a fit, and their measure after every round.
 
-    ``score`` holds those at the places of ``rows``, which are also those of ``bins``; rows of the validation set are
-    counted on from those of the training set, so that one pass serves both.
+    Rows of the validation set are numbered on from those of the training set, so that one pass measures both.
+
+    Attributes
+    ----------
+    rows : ndarray of int64
+        The row at each place of ``bins`` and ``score``.
+    bins : ndarray of shape (n_features, n_places)
+        Number of thresholds below each value, as in :class:`Candidates`.
+    weight : tuple of two ndarray
+        The weights of training and validation queries.
+    measure : PreparedMeasure
+        The measure.
+    lists : ScoredLists
+        Both sets of queries, with their scores in the order of the input.
+    score : ndarray of shape (n_places,)
+        The current scores.
     """
 
     rows: NDArray[np.int64]
@@ -235,6 +299,7 @@ class Watched:
     def of(
         cls, places: NDArray[np.int64], bins: NDArray[Any], train: Queries, held: Queries | None, measure: Measure
     ) -> Self:
+        """Scores of 0; ``places`` are the rows of the training documents, those of the validation set follow."""
         sets = [train] if held is None else [train, held]
         shifts = [0, train.n_documents][: len(sets)]
         rows = [part.rows + shift for part, shift in zip(sets, shifts, strict=True)]
@@ -248,13 +313,11 @@ class Watched:
         if held is not None:
             places = np.append(places, train.n_documents + np.arange(held.n_documents))
         weight = (train.query_weight, np.empty(0) if held is None else held.query_weight)
-        told = PreparedMeasure.of(measure, lists.labels, lists.start)
-        return cls(places, bins, weight, told, lists, np.zeros(len(places)))
+        prepared = PreparedMeasure.of(measure, lists.labels, lists.start)
+        return cls(places, bins, weight, prepared, lists, np.zeros(len(places)))
 
     def add(self, feature: int, cut: int, alpha: float, n_jobs: int | None) -> tuple[float, float]:
-        """Take a step; the mean measure of either set after it, as :func:`mean_measure` has it."""
-        from rankwise._kernels.thresholds import add_step
-
+        """Take a step, and return the mean measure of the training and the validation set after it."""
         add_step(self.bins[feature], cut, alpha, self.score)
         self.lists.scores[self.rows] = self.score
         values = measure_lists([self.measure], self.lists, n_jobs=n_jobs)[0]

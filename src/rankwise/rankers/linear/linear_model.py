@@ -1,4 +1,4 @@
-"""LinearModel: weights that somebody else learned, or that are plain, as a ranker like any other."""
+"""LinearModel: weights that were learned elsewhere, or chosen by hand, as a ranker like any other."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,25 +22,37 @@ Vector = NDArray[np.float64]
 class LinearModel(LinearRanker):
     """s(x) = intercept + sum_j coef_j x_j, with weights that are given and not learned.
 
-    What another tool learned is read by :func:`rankwise.exports.read_model`, and then predicts, is saved, evaluated,
-    compared, certified and exported. Without weights every feature counts the same, which is the oldest of baselines.
+    :func:`rankwise.exports.read_model` reads what another tool has learned as such a model. It then predicts, and can
+    be saved, evaluated, compared, certified and exported. Without weights every feature counts the same, which is the
+    oldest baseline.
 
     Parameters
     ----------
-    measure : what ``score`` and certificates are about
-    coef : one weight a feature; None: 1 for each
-    intercept : added to every score; no ranking sees it
-    n_jobs, missing : as for :class:`SLAMPerceptron`
+    measure : str or Measure, default="nDCG@10"
+        The measure that ``score`` and certificates report.
+    coef : array-like of shape (n_features,), default=None
+        The weights; None is 1 for each feature.
+    intercept : float, default=0.0
+        A constant that is added to every score; it changes no ranking.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Accepted for uniformity; there is no progress to show.
+    missing : {"error", "zero", "min"}, default="error"
+        What to do with NaN in arrays.
 
     Attributes
     ----------
-    coef_, intercept_ : the weights and the constant
+    coef_ : ndarray of shape (n_features,)
+        The weights.
+    intercept_ : float
+        The constant.
 
     Notes
     -----
-    ``fit`` learns nothing: it takes the names of the features from the lists, and refuses another number of them than
-    there are weights. :meth:`of` makes a fitted one without lists. What the weights were learned from is then not
-    known, and a certificate says so.
+    ``fit`` learns nothing. It takes the names of the features from the queries, and raises an error if their number is
+    not that of the weights. :meth:`of` makes a fitted model without queries. What the weights were learned from is then
+    unknown, and certificates say so.
 
     Examples
     --------
@@ -65,9 +77,28 @@ class LinearModel(LinearRanker):
         measure: Any = "nDCG@10",
         missing: checks.Missing = "error",
     ) -> Self:
-        """A fitted model with these weights."""
+        """A fitted model with these weights.
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_features,)
+            The weights.
+        intercept : float, default=0.0
+            A constant that is added to every score.
+        feature_names : sequence of str, default=None
+            The names of the features.
+        measure : str or Measure, default="nDCG@10"
+            The measure that ``score`` and certificates report.
+        missing : {"error", "zero", "min"}, default="error"
+            What to do with NaN in arrays.
+
+        Returns
+        -------
+        LinearModel
+            The fitted model.
+        """
         model = cls(measure, coef=np.asarray(coef, dtype=np.float64).tolist(), intercept=intercept, missing=missing)
-        width = len(model._given(None))
+        width = len(model._given(0))
         names = checks.as_names(feature_names, width)
         model._measure()
         model.n_features_in_ = width
@@ -79,33 +110,32 @@ class LinearModel(LinearRanker):
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         self._measure()
         if validation is not None:
-            raise DataError("LinearModel has nothing to choose by a validation set: leave it out")
+            raise DataError("LinearModel selects nothing by a validation set: leave it out")
         self._set()
 
     def _set(self) -> None:
-        if isinstance(self.intercept, bool) or not isinstance(self.intercept, (int, float, np.number)):
-            raise RankwiseError(f"intercept is a number: found {self.intercept!r:.60}")
-        if not math.isfinite(self.intercept):
-            raise RankwiseError(f"intercept is a finite number: found {self.intercept!r}")
+        if not checks.is_number(self.intercept) or math.isinf(self.intercept):
+            raise RankwiseError(f"intercept is a finite number: found {self.intercept!r:.60}")
         coef = self._given(self.n_features_in_)
         if len(coef) != self.n_features_in_:
-            raise DataError(f"coef holds one weight a feature: found {len(coef)} for {self.n_features_in_} features")
+            raise DataError(f"coef holds one weight per feature: found {len(coef)} for {self.n_features_in_} features")
         self.coef_ = coef
         self.intercept_ = float(self.intercept)
 
-    def _given(self, width: int | None) -> Vector:
-        """The weights, which are numbers."""
+    def _given(self, width: int) -> Vector:
+        """The weights as finite numbers; ``width`` ones if there are none."""
         if self.coef is None:
-            return np.ones(width or 0)
+            return np.ones(width)
         try:
             coef = np.array(self.coef, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise RankwiseError(f"coef is one number a feature: found {self.coef!r:.60}") from error
+            raise RankwiseError(f"coef is one number per feature: found {self.coef!r:.60}") from error
         if coef.ndim != 1 or not np.isfinite(coef).all():
-            raise RankwiseError(f"coef is one finite number a feature: found {self.coef!r:.60}")
+            raise RankwiseError(f"coef is one finite number per feature: found {self.coef!r:.60}")
         return coef
 
     def _scores(self, X: checks.Floats) -> Vector:
+        # without an intercept the scores are those of any linear ranker to the bit
         scores = super()._scores(X)
         return scores + self.intercept_ if self.intercept_ else scores
 
@@ -115,9 +145,9 @@ class LinearModel(LinearRanker):
         return {"intercept": self.intercept_}, {"coef": self.coef_}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        coef = read_coef(store, self.n_features_in_)  # first: a number of features that is a lie takes no memory
+        coef = read_coef(store, self.n_features_in_)  # first: a false number of features then takes no memory
         self._measure()
-        self._set()  # the parameters could be those of a model
+        self._set()  # checks the parameters
         self.coef_, self.intercept_ = coef, float(facts["intercept"])
         if not math.isfinite(self.intercept_):
             raise RankwiseError("its intercept is not finite")

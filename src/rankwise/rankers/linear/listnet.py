@@ -1,4 +1,10 @@
-"""ListNet: the cross-entropy of two softmax distributions over a list, learned round by round or over all lists."""
+"""ListNet: the cross-entropy of two softmax distributions over a query's documents, online or over all queries.
+
+:class:`ListNet` is the ranker. Its solver "sgd" is an online learner, with the rounds, the ledger and the streams of
+:class:`~rankwise.rankers.online.learner.OnlineLearner`. Its solver "lbfgs" minimises a regularised mean over all
+queries; :class:`ListNetRun` holds the descent for one alpha. Every descent begins at 0, so that the weights for the
+selected alpha are those of a fit with this alpha alone.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,275 +15,118 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
+from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import Scale, scale_factors
 from rankwise.losses.listnet import ListNet as ListNetLoss
-from rankwise.measures._base import Measure
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._history import History, history_arrays, read_history
-from rankwise.rankers._model_selection import held_out, mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._model_selection import best_alpha, mean_over_folds, measure_of_weights, parts_of
 from rankwise.rankers._parameters import as_grid
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.online.learner import OnlineLearner, theory_step
 from rankwise.solvers.batch.descent import Function, descend
 from rankwise.solvers.batch.objective import LossOverLists
+from rankwise.solvers.batch.risk import mean_share
 from rankwise.solvers.online.config import OnlineConfig, Step
 
 Vector = NDArray[np.float64]
 
-
-# ------------------------------------------------------------------------------------------------------ listnet batch
-# ListNet over all lists at once: min (lambda/2) norm(w)^2 + (1/n) sum_q weight_q KL_q(X_q w), by L-BFGS.
-#
-# KL_q is the cross-entropy less what it is at best; n is the sum of the weights. Every alpha lambda begins at 0, so
-# that the weights of the one that is chosen are those of a fit with it alone.
-
-
 ALPHAS = tuple(10.0**power for power in range(-6, 2))
 COLUMNS: dict[str, type[np.generic]] = {
     "step": np.int64,
-    "objective": np.float64,
-    "gradient": np.float64,
-    "train": np.float64,
-    "validation": np.float64,
+    **dict.fromkeys(("objective", "gradient", "train", "validation"), np.float64),
 }
-
-
-class BatchStep(NamedTuple):
-    """The end of a step; ``held`` is the measure on the validation set where it was looked at on the way."""
-
-    w: Vector
-    objective: float
-    gradient: float
-    held: float
-
-
-@dataclass(frozen=True)
-class ListNetFit:
-    """The steps of one alpha, the start at 0 the first of them; steps are only ever added."""
-
-    alpha: float
-    steps: list[BatchStep] = field(default_factory=list)
-
-    @property
-    def best(self) -> int:
-        """The step to keep: the best on the validation set where it was looked at, else the last."""
-        held = np.array([step.held for step in self.steps[1:]])
-        return len(self.steps) - 1 if np.isnan(held).all() else 1 + int(np.nanargmax(held))
-
-    @property
-    def w(self) -> Vector:
-        return self.steps[self.best].w
-
-
-@dataclass(frozen=True, kw_only=True)
-class Batch:
-    """What all alphas share; ``factor`` puts the features on a common scale."""
-
-    loss: ListNetLoss
-    measure: Measure
-    factor: Vector
-    steps: int
-    tolerance: float
-    patience: int | None
-    n_jobs: int | None
-
-    def __post_init__(self) -> None:
-        if not _whole(self.steps) or self.steps < 1:
-            raise RankwiseError(f"steps is a whole number of 1 or more: found {self.steps!r}")
-        if self.patience is not None and (not _whole(self.patience) or self.patience < 1):
-            raise RankwiseError(f"patience is None or a whole number of 1 or more: found {self.patience!r}")
-        if not isinstance(self.tolerance, (int, float)) or not 0 <= self.tolerance < math.inf:
-            raise RankwiseError(f"tolerance is a number of 0 or more: found {self.tolerance!r}")
-
-    def objective(self, queries: Queries, alpha: float) -> Function:
-        """Value and gradient as functions of weights on scaled features."""
-        lists = LossOverLists.of(self.loss, queries)
-        total = math.fsum(queries.query_weight)
-        share = 1 / total if total > 0 else 0.0
-
-        def value_and_slope(w: Vector) -> tuple[float, Vector]:
-            value, slope = lists(w * self.factor, n_jobs=self.n_jobs)
-            return alpha / 2 * float(w @ w) + share * value, alpha * w + share * self.factor * slope
-
-        return value_and_slope
-
-    @np.errstate(over="ignore", invalid="ignore")  # a step too far is not taken, and nobody need hear of it
-    def descend(self, run: ListNetFit, queries: Queries, held: Queries | None) -> None:
-        """Add the steps of this alpha to the run; with ``patience``, until so many do not help on ``held``."""
-        function, start = self.objective(queries, run.alpha), np.zeros(queries.n_features)
-        watched = held if self.patience is not None else None
-
-        def after(w: Vector, value: float, slope: Vector) -> bool:
-            run.steps.append(BatchStep(w, value, float(np.linalg.norm(slope)), self.worth(watched, w)))
-            return self.patience is not None and len(run.steps) - 1 - run.best >= self.patience
-
-        value, slope = function(start)
-        size = float(np.linalg.norm(slope))
-        if not (math.isfinite(value) and math.isfinite(size)):
-            raise RankwiseError("the features are too large to learn from: scale them, or use scale='auto'")
-        run.steps.append(BatchStep(start, value, size, math.nan))
-        descend(function, start, solver="lbfgs", steps=self.steps, tolerance=self.tolerance, callback=after)
-
-    def worth(self, queries: Queries | None, w: Vector) -> float:
-        """The mean measure of weights on scaled features; NaN where there are no lists."""
-        if queries is None:
-            return math.nan
-        scores = linear_scores(queries.X, w * self.factor, self.n_jobs)
-        return mean_measure(queries, scores, self.measure, self.n_jobs)
-
-    def history(self, run: ListNetFit, train: Queries, held: Queries | None) -> History:
-        """The run as a table, measured on both sets at every step."""
-        columns = {
-            "step": np.arange(len(run.steps)),
-            "objective": [step.objective for step in run.steps],
-            "gradient": [step.gradient for step in run.steps],
-            "train": [self.worth(train, step.w) for step in run.steps],
-            "validation": [self.worth(held, step.w) for step in run.steps],
-        }
-        return as_history(columns, self.measure)
-
-
-class Learned(NamedTuple):
-    """What a fit over all lists comes to."""
-
-    coef: Vector
-    alpha: float
-    step: int
-    path: Table
-    history: History
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListNetTrials:
-    """Alphas tried on the same lists, judged on a validation set or by folds (``parts``), the best one kept.
-
-    ``runs`` and ``by_folds`` are only ever added to: what they hold is whole at any moment.
-    """
-
-    batch: Batch
-    alphas: tuple[float, ...]
-    queries: Queries
-    validation: Queries | None
-    parts: list[NDArray[np.int64]]
-    runs: list[ListNetFit] = field(default_factory=list)
-    by_folds: list[Vector] = field(default_factory=list)
-
-    @property
-    def passes(self) -> int:
-        """How many descents there will be."""
-        return len(self.alphas) * (len(self.parts) or 1) + bool(self.parts)
-
-    def run(self, bar: progress) -> None:
-        """All descents: with a validation set every alpha on all lists, else the one that the folds choose."""
-        for part in self.parts:
-            self.by_folds.append(self._judged_on(part, bar))
-        chosen = [self._best(self._judged())] if self.validation is None else range(len(self.alphas))
-        for number in chosen:
-            self.runs.append(ListNetFit(self.alphas[number]))
-            self.batch.descend(self.runs[-1], self.queries, self.validation)
-            bar.advance()
-
-    @property
-    def stepped(self) -> bool:
-        """Whether a step on all lists has been finished."""
-        return any(len(run.steps) > 1 for run in self.runs)
-
-    def learned(self) -> Learned:
-        """The best of the runs so far, of which the last may be unfinished."""
-        runs = [run for run in self.runs if run.steps]
-        judged = self._judged()
-        best = runs[0] if self.validation is None else runs[self._best(judged[: len(runs)])]
-        coef = best.w * self.batch.factor
-        if not np.isfinite(coef).all():
-            raise RankwiseError("the weights grew beyond all numbers: scale the features, or use scale='auto'")
-        path = Table({"alpha": list(self.alphas), self.batch.measure.title: judged})
-        history = self.batch.history(best, self.queries, self.validation)
-        return Learned(coef, best.alpha, best.best, path, history)
-
-    def _judged(self) -> Vector:
-        """What every alpha is worth; NaN for those that nothing has judged yet."""
-        if self.by_folds:
-            return mean_over_parts(self.by_folds)
-        judged = np.full(len(self.alphas), np.nan)
-        for number, run in enumerate(self.runs if self.validation is not None else []):
-            if run.steps:
-                judged[number] = self.batch.worth(self.validation, run.w)
-        return judged
-
-    def _best(self, judged: Vector) -> int:
-        """The first of the best; where nothing judges them, the strongest strays least."""
-        unknown = np.isnan(judged).all()
-        return int(np.argmax(self.alphas[: len(judged)]) if unknown else np.nanargmax(judged))
-
-    def _judged_on(self, part: NDArray[np.int64], bar: progress) -> Vector:
-        """What every alpha is worth on lists that were held out."""
-        train, held = held_out(self.queries, part)
-        worth = []
-        for alpha in self.alphas:
-            run = ListNetFit(alpha)
-            self.batch.descend(run, train, None)
-            worth.append(self.batch.worth(held, run.w))
-            bar.advance()
-        return np.array(worth)
-
-
-def as_history(columns: Mapping[str, Any], measure: Measure) -> History:
-    """The columns of a run as a table that draws the measure."""
-    return History(columns, ("train", "validation"), f"{measure.title} along the descent")
-
-
-def _whole(number: object) -> bool:
-    return isinstance(number, (int, np.integer)) and not isinstance(number, bool)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ListNet(OnlineLearner):
-    r"""Scores whose softmax is close to the softmax of the labels, list by list.
+    r"""Scores whose softmax over the documents of a query is close to the softmax of their labels.
 
-    solver="sgd": w <- w - eta_t X' (softmax(X w) - softmax(labels)) on every round.
-    solver="lbfgs": min over w of (alpha/2) norm(w)^2 + (1/n) sum_q weight_q KL(softmax(labels), softmax(X_q w)).
+    solver="sgd": w <- w - eta_t X' (softmax(X w) - softmax(labels)) in every round.
+    solver="lbfgs": min over w of (alpha/2) norm(w)^2 + (1/n) sum_q weight_q KL(softmax(labels), softmax(X_q w)), with n
+    the sum of the weights and KL the cross-entropy less its smallest value.
 
     Parameters
     ----------
-    measure : what is accounted, by which the alpha is chosen, and what ``score`` reports; the loss does not look at
-        it
-    solver : "sgd", online rounds, also from streams by ``partial_fit``; "lbfgs", all lists at once
-    target : softmax of the "labels" or of the "gains" 2^label - 1
-    scale : "auto": for "lbfgs" features are divided by their standard deviation unless all of them lie in [-1, 1],
-        and for "sgd" left alone, since rounds cannot look ahead; "none": left alone; "standard" and "radius" for
-        "sgd", as for :class:`SLAMPerceptron`
-    eta, step : for "sgd": size of a step, or "theory": max_norm / (2 R sqrt(n)); and "sqrt" (eta / sqrt(t)) or
-        "constant", which "theory" is
-    max_norm : the norm of the weights to compare with, for "theory"
-    row_radius, horizon : R and n of "theory" in a stream; ``fit`` finds them itself
-    averaging, epochs, shuffle : for "sgd", as for :class:`SLAMPerceptron`
-    alpha : for "lbfgs", for features in the units that ``scale`` gives them; several, of which the best on the
-        validation set (or by folds over queries, without one) is taken; None: 10^-6, ..., 10
-    steps, tolerance : for "lbfgs", steps at most, and the relative improvement below which they end
-    patience : for "lbfgs", end after so many steps that do not help on the validation set, and keep the step that was
-        best there; None: go on to the minimum
-    folds : how many parts of the queries choose a alpha where there is no validation set
-    random_state, n_jobs, verbose, missing : as for :class:`SLAMPerceptron`
+    measure : str or Measure, default="nDCG@10"
+        The measure that the ledger keeps account of, that is used for model selection, and that ``score`` reports; the
+        loss does not depend on it.
+    solver : {"sgd", "lbfgs"}, default="sgd"
+        "sgd" runs online rounds, also from streams by ``partial_fit``; "lbfgs" learns from all queries at once.
+    target : {"labels", "gains"}, default="labels"
+        Whether the target is the softmax of the labels or of the gains 2^label - 1.
+    scale : {"auto", "none", "standard", "radius"}, default="auto"
+        "auto" divides features by their standard deviation unless all of them lie in [-1, 1], for "lbfgs"; for "sgd" it
+        leaves them alone, because rounds cannot look ahead. "none" leaves them alone. "standard" and "radius" are for
+        "sgd", as for :class:`SLAMPerceptron`.
+    eta : float or "theory", default=1.0
+        For "sgd", the size of a step; "theory" is max_norm / (2 R sqrt(n)).
+    step : {"sqrt", "constant"}, default="sqrt"
+        For "sgd", whether the step of round t is eta / sqrt(t) or eta; with ``eta="theory"`` it is constant.
+    max_norm : float, default=None
+        For ``eta="theory"``, the norm of the weights to compare with.
+    row_radius : float, default=None
+        R of ``eta="theory"``, needed in a stream; ``fit`` finds it.
+    horizon : int, default=None
+        n of ``eta="theory"``, needed in a stream; ``fit`` finds it.
+    averaging : {"none", "uniform", "suffix"}, default="none"
+        For "sgd", whether ``coef_`` are the last weights, or their mean over all rounds or over the later ones.
+    epochs : int, default=1
+        For "sgd", the number of passes over the queries in ``fit``.
+    shuffle : bool, default=False
+        For "sgd", whether each pass has a random order of its own.
+    alpha : float or sequence of float, default=None
+        For "lbfgs", the penalty, for features in the units of ``scale``. Of several the best one on the validation set
+        is taken (without one, by folds over the training queries); None tries 10^-6, ..., 10.
+    steps : int, default=500
+        For "lbfgs", the largest number of steps.
+    tolerance : float, default=1e-8
+        For "lbfgs", the relative improvement below which the descent ends.
+    patience : int, default=None
+        For "lbfgs", end after so many steps that do not improve the measure on the validation set, and keep the step
+        that was best there; None goes on to the minimum.
+    folds : int, default=5
+        For "lbfgs", the number of parts of the training queries that select alpha if there is no validation set.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of the shuffling, or of the division into parts.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+    missing : {"error", "zero", "min"}, default="error"
+        What to do with NaN in arrays.
 
     Attributes
     ----------
-    coef_ : weights on raw features
-    ledger_ : the account of the rounds of "sgd"
-    alpha_, step_ : of "lbfgs", the alpha that was taken and the step whose weights were
-    path_ : of "lbfgs", for every alpha the measure by which it was judged
-    history_ : of "lbfgs", objective, norm of its gradient, and measure on train and validation set at every step
+    coef_ : ndarray of shape (n_features,)
+        Weights on raw features.
+    ledger_ : Ledger
+        Of "sgd": the account of the rounds.
+    alpha_ : float
+        Of "lbfgs": the alpha that was selected.
+    step_ : int
+        Of "lbfgs": the step whose weights are kept.
+    path_ : Table
+        Of "lbfgs": for every alpha the measure that it was judged by.
+    history_ : History
+        Of "lbfgs": one row per step: step, objective, gradient (its norm), and the measure on training and validation
+        queries.
 
     Notes
     -----
-    A step of "lbfgs" is about one pass over X. Lists whose labels are all equal teach nothing, and count in n. After
-    Ctrl-C the ranker holds the last step, or with a validation set the best of the alphas so far; what it held
-    before, while folds are still choosing.
+    A step of "lbfgs" costs about one pass over X. Queries whose labels are all equal teach nothing, and count in n.
+    Where nothing can judge them, the largest alpha is taken. After Ctrl-C the ranker holds the last step, or with a
+    validation set the best of the alphas so far; while folds select alpha, it holds what it held before.
+
+    References
+    ----------
+    .. [1] Z. Cao, T. Qin, T.-Y. Liu, M.-F. Tsai, H. Li (2007). Learning to rank: from pairwise approach to listwise
+       approach. ICML. doi:10.1145/1273496.1273513
     """
 
     name = "ListNet"
@@ -297,7 +146,7 @@ class ListNet(OnlineLearner):
 
     @property
     def takes_validation(self) -> bool:  # type: ignore[override]
-        """Whether ``fit`` makes choices by a second set: over all lists at once it does."""
+        """Whether ``fit`` uses a validation set: only the solver "lbfgs" does."""
         return self._is_batch()
 
     def _is_batch(self) -> bool:
@@ -319,24 +168,44 @@ class ListNet(OnlineLearner):
         else:
             super()._remember_lists(train, validation)
 
-    # ------------------------------------------------------------------------------------------- round by round
+    # ------------------------------------------------------------------------------------------- online rounds
 
     def partial_fit(
         self, X: Any, y: ArrayLike | None = None, *, group: ArrayLike | None = None, qid: Any = None, **unknown: Any
     ) -> Self:
-        """Go on with the run of "sgd"; see :meth:`SLAMPerceptron.partial_fit`."""
+        """Continue the run of "sgd"; see :meth:`SLAMPerceptron.partial_fit`.
+
+        Parameters
+        ----------
+        X : Query, Queries, array of shape (n_documents, n_features) or iterator
+            The next query or queries.
+        y : array-like of shape (n_documents,), default=None
+            The labels, if X is an array.
+        group : array-like of int, default=None
+            The sizes of consecutive queries, if X is an array of several.
+        qid : array-like, default=None
+            The query of every row, if X is an array of several.
+        **unknown : Any
+            Not accepted; other names raise a clear error.
+
+        Returns
+        -------
+        ListNet
+            The ranker itself.
+        """
         if self._is_batch():
-            raise RankwiseError("ListNet(solver='lbfgs') learns from all lists at once: streams are for solver='sgd'")
+            raise RankwiseError("ListNet(solver='lbfgs') learns from all queries at once: streams need solver='sgd'")
         return super().partial_fit(X, y, group=group, qid=qid, **unknown)
 
     def __getattr__(self, name: str) -> Any:
         if name in ("ledger_", "state_"):
-            raise AttributeError(f"ListNet has {name} after rounds of solver='sgd', and has seen none")
+            raise AttributeError(f"ListNet has {name} only after rounds of solver='sgd'")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _config(self, queries: Queries | None) -> OnlineConfig:
         if self.eta != "theory":
             return self._resumed(self.eta)
+        # theory_step takes a scale that rounds know, and "auto" is none
         online: Any = type(self)(**self.get_params() | {"scale": self._round_scale()})
         return self._resumed(theory_step(online, ListNetLoss(target=self.target), queries))
 
@@ -355,44 +224,121 @@ class ListNet(OnlineLearner):
     def _round_scale(self) -> Any:
         return "none" if self.scale == "auto" else self.scale
 
-    # ------------------------------------------------------------------------------------------- over all lists
+    # ------------------------------------------------------------------------------------------- all queries at once
 
     def _fit_batch(self, queries: Queries, validation: Queries | None) -> None:
         alphas = as_grid(self.alpha, ALPHAS, "alpha")
         if self.patience is not None and validation is None:
             raise RankwiseError("patience watches a validation set: give fit one, or leave patience out")
-        choosing = validation is None and len(alphas) > 1
-        batch = Batch(
-            loss=ListNetLoss(target=self.target),
-            measure=self._measure(),
-            factor=scale_factors(queries, cast(Scale, self.scale))[0],
-            steps=self.steps,
-            tolerance=self.tolerance,
-            patience=self.patience,
-            n_jobs=self.n_jobs,
-        )
-        trials = ListNetTrials(
-            batch=batch,
-            alphas=alphas,
-            queries=queries,
-            validation=validation,
-            parts=parts_of(queries, self.folds, self.random_state) if choosing else [],
-        )
+        self._check_batch()
+        factor, _ = scale_factors(queries, cast(Scale, self.scale))
+        selecting = validation is None and len(alphas) > 1
+        parts = parts_of(queries, self.folds, self.random_state) if selecting else []
+        judged = np.full(len(alphas), np.nan)
+        runs: list[ListNetRun] = []
+
+        def judge(train: Queries, held: Queries) -> list[float]:
+            worth = []
+            for alpha in alphas:
+                run = ListNetRun(alpha, factor)
+                self._descend(run, train, None)
+                worth.append(self._worth(held, run.coef))
+                bar.advance()
+            return worth
 
         def keep() -> bool:
-            if trials.stepped:
-                self._take_batch(trials.learned())
-            return trials.stepped
+            """Set the best run so far, of which the last may be unfinished; False before the first step."""
+            begun = [run for run in runs if run.steps]
+            if not any(len(run.steps) > 1 for run in begun):
+                return False
+            self._take_batch(begun, alphas, judged, queries, validation)
+            return True
 
-        bar = progress("descending", trials.passes, enabled=None if self.verbose else False)
+        descents = len(alphas) * (len(parts) or 1) + bool(parts)
+        bar = progress("descending", descents, enabled=None if self.verbose else False)
         with bar, self._kept_on_ctrl_c(keep):
-            trials.run(bar)
-            self._take_batch(trials.learned())
+            if parts:
+                judged = mean_over_folds(queries, parts, judge)
+            # without a validation set one alpha is left: the one that the folds selected, or the largest
+            for alpha in alphas if validation is not None else [alphas[best_alpha(alphas, judged)]]:
+                runs.append(ListNetRun(alpha, factor))
+                self._descend(runs[-1], queries, validation)
+                bar.advance()
+            self._take_batch(runs, alphas, judged, queries, validation)
 
-    def _take_batch(self, learned: Learned) -> None:
-        self.coef_, self.alpha_, self.step_, self.path_, self.history_ = learned
+    def _check_batch(self) -> None:
+        self._measure()
+        checks.as_whole(self.steps, "steps", 1)
+        if self.patience is not None:
+            checks.as_whole(self.patience, "patience", 1)
+        if not checks.is_number(self.tolerance) or not 0 <= self.tolerance < math.inf:
+            raise RankwiseError(f"tolerance is a number, 0 or more: found {self.tolerance!r}")
+
+    def _objective(self, queries: Queries, alpha: float, factor: Vector) -> Function:
+        """Value and gradient as a function of weights on features times ``factor``."""
+        lists, share = LossOverLists.of(ListNetLoss(target=self.target), queries), mean_share(queries)
+
+        def value_and_slope(w: Vector) -> tuple[float, Vector]:
+            value, slope = lists(w * factor, n_jobs=self.n_jobs)
+            return alpha / 2 * float(w @ w) + share * value, alpha * w + share * factor * slope
+
+        return value_and_slope
+
+    @np.errstate(over="ignore", invalid="ignore")  # a step that is too long overflows, and is not taken
+    def _descend(self, run: "ListNetRun", queries: Queries, held: Queries | None) -> None:
+        """Add the steps for one alpha to the run; with ``patience``, ``held`` may end it early."""
+        function, start = self._objective(queries, run.alpha, run.factor), np.zeros(queries.n_features)
+        watched = held if self.patience is not None else None
+
+        def after(w: Vector, value: float, slope: Vector) -> bool:
+            worth = self._worth(watched, w * run.factor)
+            run.steps.append(BatchStep(w, value, float(np.linalg.norm(slope)), worth))
+            return self.patience is not None and len(run.steps) - 1 - run.best >= self.patience
+
+        value, slope = function(start)
+        size = float(np.linalg.norm(slope))
+        if not (math.isfinite(value) and math.isfinite(size)):
+            raise RankwiseError("the features are too large to learn from: scale them, or use scale='auto'")
+        run.steps.append(BatchStep(start, value, size, math.nan))
+        descend(function, start, solver="lbfgs", steps=self.steps, tolerance=self.tolerance, callback=after)
+
+    def _worth(self, queries: Queries | None, coef: Vector) -> float:
+        return measure_of_weights(queries, coef, self._measure(), self.n_jobs)
+
+    def _take_batch(
+        self,
+        runs: "Sequence[ListNetRun]",
+        alphas: Sequence[float],
+        judged: Vector,
+        queries: Queries,
+        validation: Queries | None,
+    ) -> None:
+        """Set the best of the runs: the one that folds selected, or the best on the validation set."""
+        best = runs[0]
+        if validation is not None:
+            judged = np.full(len(alphas), np.nan)
+            judged[: len(runs)] = [self._worth(validation, run.coef) for run in runs]
+            best = runs[best_alpha(alphas[: len(runs)], judged[: len(runs)])]
+        if not np.isfinite(best.coef).all():
+            raise RankwiseError("the weights grew beyond all numbers: scale the features, or use scale='auto'")
+        self.coef_, self.alpha_, self.step_ = best.coef, best.alpha, best.best
+        self.path_ = Table({"alpha": list(alphas), self._measure().title: judged})
+        coefs = [step.w * best.factor for step in best.steps]
+        self.history_ = self._drawn(
+            {
+                "step": np.arange(len(best.steps)),
+                "objective": [step.objective for step in best.steps],
+                "gradient": [step.gradient for step in best.steps],
+                "train": [self._worth(queries, coef) for coef in coefs],
+                "validation": [self._worth(validation, coef) for coef in coefs],
+            }
+        )
+
+    def _drawn(self, columns: Mapping[str, Any]) -> History:
+        return History(columns, ("train", "validation"), f"{self._measure().title} along the descent")
 
     def _training_objective(self) -> TrainingObjective | None:
+        # the fitted state tells the solver, because set_params may have changed the parameter since
         if "history_" not in self.__dict__:
             return super()._training_objective()
         slope = float(self.history_["gradient"][self.step_])
@@ -402,7 +348,7 @@ class ListNet(OnlineLearner):
             alpha_fixed=False if len(self.path_) > 1 else None,
             scale=self.scale,
             objective=float(self.history_["objective"][self.step_]),
-            # a strongly convex function is so near its minimum, at most, where its slope is
+            # the slope of a strongly convex function bounds its distance to the minimum
             gap=slope**2 / (2 * self.alpha_) if self.alpha_ else math.nan,
         )
 
@@ -422,8 +368,40 @@ class ListNet(OnlineLearner):
             return
         self.coef_ = read_coef(store, self.n_features_in_)
         self.alpha_, self.step_ = float(facts["alpha"]), int(facts["step"])
-        self.history_ = as_history(read_history(store, COLUMNS), self._measure())
+        self.history_ = self._drawn(read_history(store, COLUMNS))
         if not 0 <= self.step_ < len(self.history_):
             raise RankwiseError(f"its weights are those of step {self.step_} of {len(self.history_)}")
         alphas, judged = (store.array(name, np.float64, (None,)) for name in ("strengths", "judged"))
         self.path_ = Table({"alpha": alphas, self._measure().title: judged})
+
+
+class BatchStep(NamedTuple):
+    """The end of a step; ``held`` is the measure on the validation set if ``patience`` watches it, else NaN."""
+
+    w: Vector
+    objective: float
+    gradient: float
+    held: float
+
+
+@dataclass(frozen=True)
+class ListNetRun:
+    """The descent for one alpha, on features times ``factor``: its steps, the start at 0 first.
+
+    Steps are only added, so that those that were finished are complete after Ctrl-C.
+    """
+
+    alpha: float
+    factor: Vector
+    steps: list[BatchStep] = field(default_factory=list)
+
+    @property
+    def best(self) -> int:
+        """The step to keep: the best on the validation set if it was watched, else the last."""
+        held = np.array([step.held for step in self.steps[1:]])
+        return len(self.steps) - 1 if np.isnan(held).all() else 1 + int(np.nanargmax(held))
+
+    @property
+    def coef(self) -> Vector:
+        """The weights of the step to keep, on raw features."""
+        return self.steps[self.best].w * self.factor

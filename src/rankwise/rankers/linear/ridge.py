@@ -1,4 +1,8 @@
-"""Ridge regression on gains, with relevant and other documents given the same total weight."""
+"""RidgeRanker: ridge regression on gains, with relevant and other documents given the same total weight.
+
+The ranker reads X once (:func:`~rankwise.solvers.batch.least_squares.ridge_problem`) and then solves for all alphas.
+The small functions at the end check numbers for several rankers: weights from a file, and grids of alphas.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,26 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise._kernels.rows import linear_scores
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.measures.ndcg import gains
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._model_selection import held_out, mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._model_selection import best_alpha, held_out, mean_over_parts, measure_of_weights, parts_of
 from rankwise.rankers._parameters import SelectionParameters, as_grid
 from rankwise.solvers.batch.least_squares import Moments, WeightedRows, ridge_problem
 
 Vector = NDArray[np.float64]
 
 ALPHAS = tuple(10.0**power for power in range(-2, 6))
-
-# Whole numbers up to this one are grades: LightGBM's table of gains ends there, too.
+# Integers up to this one are grades: LightGBM's table of gains ends there, too.
 _LARGEST_GRADE = 30
-# A document without relevance is weighed up at most so many times. Without a limit a single one would count as much as
-# all others together, and with weak features the order would be as good as drawn by lot. Sets with at least 5 % of such
-# documents, among them all that LETOR has published, do not notice.
+# The largest weight of a document without relevance. Without a limit a single one would count as much as all others
+# together, and with weak features the order would be almost random. Sets with at least 5 % of such documents, among
+# them all that LETOR has published, never reach the limit.
 _MOST_OF_GRADES = 10.0
 
 
@@ -39,30 +41,53 @@ class RidgeRanker(SelectionParameters, LinearRanker):
 
     Parameters
     ----------
-    measure : by which alpha is chosen, and what ``score`` reports
-    alpha : alpha, for features in the units that ``scale`` gives them; several, of which the best on the validation
-        set (or by folds over queries, without one) is taken; None: 10^-2, ..., 10^5
-    target : regress on the "gains" 2^label - 1 or on the "labels"
-    balanced : relevant documents (label above 0) and other documents get the same total weight, however few the former
-        are. If the others are the few, a document counts at most 10 times where labels are grades (whole numbers up to
-        30), and once where they are not: the zeros of continuous labels are the end of a range and no class of their
-        own. The total weight stays the same
-    scale : "auto" divides features by their standard deviation unless all of them lie in [-1, 1]; "none"
-    folds : how many parts of the queries choose alpha where there is no validation set
-    random_state : seed of the folds
-    n_jobs, missing : as for :class:`SLAMPerceptron`
+    measure : str or Measure, default="nDCG@10"
+        The measure used for model selection, which ``score`` reports; the regression does not depend on it.
+    alpha : float or sequence of float, default=None
+        The penalty, for features in the units of ``scale``. Of several the best one on the validation set is taken
+        (without one, by folds over the training queries); None tries 10^-2, ..., 10^5.
+    target : {"gains", "labels"}, default="gains"
+        G: the gains 2^label - 1, or the labels themselves.
+    balanced : bool, default=True
+        Whether relevant documents (label above 0) and other documents get the same total weight, however few the former
+        are. If the others are fewer, one of them counts at most 10 times if labels are grades (integers up to 30), and
+        once if they are not: the zeros of continuous labels are the end of a range and no class of their own. The total
+        weight stays the same.
+    scale : {"auto", "none"}, default="auto"
+        "auto" divides features by their standard deviation unless all of them lie in [-1, 1].
+    folds : int, default=5
+        Number of parts of the training queries that select alpha if there is no validation set.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of the division into parts.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Accepted for uniformity; a fit shows no progress bar.
+    missing : {"error", "zero", "min"}, default="error"
+        What to do with NaN in arrays.
 
     Attributes
     ----------
-    coef_ : weights on raw features
-    alpha_ : the alpha that was taken
-    path_ : for every alpha the measure by which it was judged
+    coef_ : ndarray of shape (n_features,)
+        Weights on raw features.
+    alpha_ : float
+        The alpha that was selected.
+    path_ : Table
+        For every alpha the measure that it was judged by.
 
     Notes
     -----
-    One pass over X (two with folds), then O(features^3), for all alphas together; with fewer documents than features
-    O(documents^2 features) instead. Fewer queries than folds make as many parts as there are queries; where nothing can
-    judge them, the largest alpha is taken.
+    A fit costs one pass over X (two with folds), then O(features^3) for all alphas together; with fewer documents than
+    features O(documents^2 features) instead. If there are fewer queries than folds, every query is a part. Where
+    nothing can judge them, the largest alpha is taken.
+
+    Examples
+    --------
+    >>> from rankwise import make_lists
+    >>> queries = make_lists(60, documents=8, features=4, random_state=1)
+    >>> model = RidgeRanker(alpha=(0.1, 10.0)).fit(queries)
+    >>> model.path_["alpha"]
+    array([ 0.1, 10. ])
     """
 
     name = "RidgeRanker"
@@ -74,6 +99,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
+        """Instances that the common tests of all rankers use."""
         return cls(alpha=1.0), cls("AP", alpha=(0.1, 10.0), target="labels", balanced=False, folds=2)
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
@@ -88,22 +114,20 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         judged = np.full(len(alphas), np.nan)
         if validation is not None:
             judged = self._judge(alphas, most, whole, validation, factor)
-        elif len(alphas) > 1:
-            parts = parts_of(queries, self.folds, self.random_state)
+        elif len(alphas) > 1 and (parts := parts_of(queries, self.folds, self.random_state)):
+            # one pass over X: the problem without a part is the sum over all other parts
             apart = [problem.of(queries, target, factor, centre, part, self.n_jobs) for part in parts]
             found = []
             for number, part in enumerate(parts):
                 others = reduce(add, apart[:number] + apart[number + 1 :])
                 found.append(self._judge(alphas, most, others, held_out(queries, part)[1], factor))
-            judged = mean_over_parts(found) if found else judged
-        # where nothing judges them, the strongest strays least
-        best = int(np.argmax(alphas) if np.isnan(judged).all() else np.nanargmax(judged))
-        self.alpha_ = alphas[best]
+            judged = mean_over_parts(found)
+        self.alpha_ = alphas[best_alpha(alphas, judged)]
         self.path_ = Table({"alpha": list(alphas), self._measure().title: judged})
         self.coef_ = whole.ridge([self.alpha_], most)[0] * factor
 
     def _most(self, labels: Vector) -> float | None:
-        """How often a document without relevance may count; None: there is no balance."""
+        """The largest weight of a document without relevance; None if classes are not balanced."""
         if not self.balanced:
             return None
         grades = bool((labels <= _LARGEST_GRADE).all() and (labels == np.rint(labels)).all())
@@ -117,10 +141,9 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         held: Queries,
         factor: Vector,
     ) -> Vector:
-        """The measure of every alpha on lists that were held out."""
-        measure, paths = self._measure(), problem.ridge(alphas, most)
-        scores = (linear_scores(held.X, w * factor, self.n_jobs) for w in paths)
-        return np.array([mean_measure(held, own, measure, self.n_jobs) for own in scores])
+        """The measure of every alpha on queries that were held out."""
+        paths, measure = problem.ridge(alphas, most), self._measure()
+        return np.array([measure_of_weights(held, w * factor, measure, self.n_jobs) for w in paths])
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         judged = self.path_[self.path_.columns[1]]
@@ -134,7 +157,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
 
 
 def read_coef(store: Store, features: int) -> Vector:
-    """The weights in a file, one finite number a feature."""
+    """The weights in a file, one finite number per feature."""
     coef: Vector = store.array("coef", np.float64, (features,))
     if not np.isfinite(coef).all():
         raise RankwiseError("its weights are not finite")

@@ -1,4 +1,4 @@
-"""The classification perceptron, the textbook case that the perceptrons for ranking grew out of."""
+"""BinaryPerceptron: the perceptron for classification, from which the perceptrons for ranking are derived."""
 
 import math
 from typing import Any, Self
@@ -16,17 +16,34 @@ Vector = NDArray[np.float64]
 
 
 class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    r"""On a mistake, y (w . x) <= 0, w <- w + y x, for labels y of -1 and +1; no ranker, and no step to choose.
+    r"""On a mistake, y (w . x) <= 0, w <- w + y x, for labels y of -1 and +1.
 
-    For any u, with F(u) = sum over mistakes of [1 - y (u . x)]_+ and R the longest row of a mistake, the number of
-    mistakes is at most F + norm(u) R sqrt(F) + norm(u)^2 R^2; rows that a unit vector separates by gamma cost at most
-    R^2 / gamma^2.
+    This is a classifier and no ranker. It has no parameters, because the size of a step would change no prediction.
 
     Attributes
     ----------
-    coef_ : one weight a feature
-    classes_ : the two labels, the smaller one is -1
-    mistakes_, rounds_, radius_ : mistakes, rows seen, and the longest row of a mistake
+    coef_ : ndarray of shape (n_features,)
+        The weights w.
+    classes_ : ndarray of shape (2,)
+        The two labels; the smaller one is y = -1.
+    n_features_in_ : int
+        Number of features.
+    mistakes_ : int
+        Number of mistakes.
+    rounds_ : int
+        Number of rows seen.
+    radius_ : float
+        R, the largest norm of a row with a mistake.
+
+    Notes
+    -----
+    For any u, with F(u) = sum over mistakes of [1 - y (u . x)]_+, the number of mistakes is at most
+    F + norm(u) R sqrt(F) + norm(u)^2 R^2. On rows that a unit vector separates by gamma it is at most R^2 / gamma^2.
+
+    References
+    ----------
+    .. [1] F. Rosenblatt (1958). The perceptron: a probabilistic model for information storage and organization in the
+       brain. Psychological Review 65. doi:10.1037/h0042519
 
     Examples
     --------
@@ -42,31 +59,63 @@ class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     radius_: float
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
-        """One pass over the rows in their order, from w = 0."""
+        """Learn from w = 0 on, in one pass over the rows in their order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,)
+            Their labels, of two different values.
+
+        Returns
+        -------
+        BinaryPerceptron
+            The classifier itself.
+
+        Raises
+        ------
+        DataError
+            If the labels have more or fewer than two values, or a feature is not finite.
+        """
         return self._learn(X, y, None, fresh=True)
 
     def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Go on with more rows; ``classes`` names both labels if the first rows might have one of them alone."""
+        """Continue with more rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,)
+            Their labels.
+        classes : array-like of shape (2,), default=None
+            Both labels, needed in the first call if its rows have only one of them.
+
+        Returns
+        -------
+        BinaryPerceptron
+            The classifier itself.
+        """
         return self._learn(X, y, classes, fresh=not hasattr(self, "classes_"))
 
     @one_blas_thread()
     def _learn(self, X: Any, y: ArrayLike, classes: ArrayLike | None, *, fresh: bool) -> Self:
         rows, labels = self._rows(X), np.asarray(y)
         if labels.shape != (len(rows),):
-            raise DataError(f"y holds one label a row: found shape {labels.shape} for {len(rows):,} rows")
+            raise DataError(f"y holds one label per row: found shape {labels.shape} for {len(rows):,} rows")
         if fresh:
             known = np.unique(labels if classes is None else np.asarray(classes))
             w, mistakes, rounds, radius = np.zeros(rows.shape[1]), 0, 0, 0.0
             if len(known) != 2:
-                raise DataError(
-                    f"a binary perceptron tells two classes apart: found {len(known)}, {known.tolist()!r:.60}"
-                )
+                raise DataError(f"a binary perceptron needs two classes: found {len(known)}, {known.tolist()!r:.60}")
         else:
             known, w = self.classes_, self.coef_
             mistakes, rounds, radius = self.mistakes_, self.rounds_, self.radius_
             self._check_width(rows)
         if not np.isin(labels, known).all():
             raise DataError(f"the classes are {known.tolist()}: found another label in y")
+        # everything is checked before, and set after the loop: a call that fails leaves the classifier as it was
         for x, sign in zip(rows, np.where(labels == known[1], 1.0, -1.0), strict=True):
             if sign * float(x @ w) <= 0:
                 w = w + sign * x
@@ -78,20 +127,59 @@ class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @one_blas_thread()
     def decision_function(self, X: Any) -> Vector:
-        """w . x of every row."""
+        """The scores w . x.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            One score per row.
+        """
         self._check_fitted()
         rows = self._rows(X)
         self._check_width(rows)
         return np.asarray(rows @ self.coef_)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of every row; the smaller one where w . x is 0."""
+        """The class of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            One of ``classes_`` per row; the smaller one if w . x is 0.
+        """
         above = self.decision_function(X) > 0
         return np.asarray(self.classes_[above.astype(int)])
 
     @one_blas_thread()
     def mistake_bound(self, X: Any, y: ArrayLike, u: ArrayLike) -> float:
-        """F + norm(u) R sqrt(F) + norm(u)^2 R^2 over all these rows, which is at least that over the mistakes alone."""
+        """F + norm(u) R sqrt(F) + norm(u)^2 R^2, with F summed over all these rows.
+
+        This is at least the bound with F summed over the mistakes alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows that were learned from.
+        y : array-like of shape (n_rows,)
+            Their labels.
+        u : array-like of shape (n_features,)
+            The weights to compare with.
+
+        Returns
+        -------
+        float
+            An upper bound on the number of mistakes.
+        """
         self._check_fitted()
         signs = np.where(np.asarray(y) == self.classes_[1], 1.0, -1.0)
         vector = np.asarray(u, dtype=np.float64)

@@ -1,1 +1,1 @@
-"""Rankers that compare orders of the documents of a query."""
+"""Rankers that compare whole orders of documents: PermuRank, and TwoStage with its convex second stage."""

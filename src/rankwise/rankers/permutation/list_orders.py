@@ -1,135 +1,119 @@
-"""The orders of judged lists that PermuRank compares: the worst perfect and the best imperfect ones under scores."""
+"""The orders of documents that PermuRank compares: of each query the worst perfect and the best imperfect order.
 
-import math
+A measure calls an order perfect if it reaches the largest value that any order of the query reaches.
+:func:`position_edges` says how such orders look: an edge after position t means that the first t documents must have
+the t largest row values. A measure that does not distinguish two neighbouring positions (P@k within the first k, a
+discount that stays the same) has no edge between them. :class:`ListOrders` finds the two extreme orders of every query
+under given scores, and adds them, as vectors of features, to the working sets.
+"""
+
 from dataclasses import dataclass
-from typing import Literal, Self
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import MeasureError, RankwiseError
 from rankwise._kernels import drive
+from rankwise._kernels.orders import extreme_orders, order_features
 from rankwise.data.queries import Queries
 from rankwise.measures import AP, ERR, NDCG, RBP, RR, WTA, MeanNDCG, P, Pairs, R, Success
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.rankers._model_selection import normalised_weight
 from rankwise.solvers.batch.working_sets import WorkingSets
 
 Vector = NDArray[np.float64]
-
-
-# ----------------------------------------------------------------------------------------------------- position edges
-# Which orders a measure calls perfect: those that put the best values above every edge between positions.
-#
-# An edge after position t says that the measure is at its best only if the first t documents have the t largest row
-# values. Where a measure cannot tell two neighbouring positions apart (P@k inside the first k, a discount that stays
-# the
-# same), there is no edge between them.
-
-
-Edges = NDArray[np.bool_]
-
-
-def position_edges(measure: Measure, longest: int) -> Edges:
-    """Whether there is an edge after positions 1, 2, ..., longest, for lists of any length up to that.
-
-    Measures with values in [0, 1] whose best orders can be told this way; others are refused.
-    """
-    position = np.arange(1, longest + 1)
-    cut = np.inf if measure.cutoff is None else measure.cutoff
-    if isinstance(measure, (AP, ERR, RBP)):
-        return np.asarray(position <= cut)  # an earlier place always counts more
-    if isinstance(measure, Pairs):
-        return np.ones(longest, dtype=bool)
-    if isinstance(measure, (P, R)):
-        measure.all_params()  # which asks for the cut-off
-        return np.asarray(position == cut)
-    if isinstance(measure, (RR, WTA)) or (isinstance(measure, Success) and cut == 1):
-        return np.asarray(position == 1)
-    if isinstance(measure, NDCG):
-        discount = np.where(np.arange(1, longest + 2) <= cut, measure.table(longest + 1), 0.0)
-        return np.asarray(np.diff(discount) < 0)
-    if isinstance(measure, MeanNDCG):
-        return np.asarray(measure.table(longest) > 0)  # NDCG@1, NDCG@2, ... are all at their best
-    raise MeasureError(
-        f"permutations can be compared for nDCG, MeanNDCG, AP, P, R, RR, WTA, ERR, RBP and Pairs: found {measure.title}"
-    )
-
-
-def compares_classes(edges: Edges, values: NDArray[np.float64]) -> bool:
-    """Whether all that counts is which documents with a value stand above which without: one value, all positions."""
-    return bool(edges.all() and len(np.unique(np.append(values, 0.0))) <= 2)
-
-
 Numbers = NDArray[np.int64]
+Edges = NDArray[np.bool_]
 Map = Literal["pairs", "relevant"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ListOrders:
-    """Judged lists with what their orders are worth.
+    """Judged queries, and the values of orders of their documents.
 
-    Attributes
+    Parameters
     ----------
-    value : what the measure makes of the label of every row
-    edges : between which positions the measure can tell
-    best : E*, the measure of a perfect order of every list; NaN where the measure says nothing
-    weight : what every list counts, 0 for those without an E*; adds up to 1
-    centre, factor : features are (x - centre) factor
-    by_class : whether orders are scored by the pairs of a relevant and another document alone
+    queries : Queries
+        Judged queries.
+    measure : Measure
+        The measure E, one that :func:`position_edges` knows.
+    map : {"pairs", "relevant"}
+        The features of an order, as for :class:`~rankwise.PermuRank`.
+    centre, factor : ndarray of shape (n_features,)
+        Features are (x - centre) factor.
+    n_jobs : int or None
+        Number of threads.
+
+    Raises
+    ------
+    RankwiseError
+        If the map is unknown, or does not suit the measure and the labels.
     """
 
     queries: Queries
     measure: Measure
-    value: Vector
-    edges: Edges
-    best: Vector
-    weight: Vector
+    map: Map
     centre: Vector
     factor: Vector
-    by_class: bool
     n_jobs: int | None
 
-    @classmethod
-    def of(
-        cls, queries: Queries, measure: Measure, map: Map, centre: Vector, factor: Vector, n_jobs: int | None
-    ) -> Self:
-        """``map``: "pairs" or "relevant"."""
-        labels = queries.labels()
-        value = np.ascontiguousarray(measure.row_values(labels), dtype=np.float64)
-        edges = position_edges(measure, int(queries.sizes.max(initial=1)))
-        if map not in ("pairs", "relevant"):
-            raise RankwiseError(f"map is 'pairs' or 'relevant': found {map!r}")
-        if map == "relevant" and not compares_classes(edges, value):
+    def __post_init__(self) -> None:
+        if self.map not in ("pairs", "relevant"):
+            raise RankwiseError(f"map is 'pairs' or 'relevant': found {self.map!r}")
+        # the map "relevant" needs a measure that looks at all positions, and at one kind of relevant documents
+        if self.by_class and not (self.edges.all() and len(np.unique(np.append(self.value, 0.0))) <= 2):
             raise RankwiseError(
-                f"map='relevant' compares relevant with other documents on whole lists, as AP does: found {measure} "
-                "on these labels; map='pairs' takes it"
+                "map='relevant' compares relevant with other documents on whole lists, as AP does: found "
+                f"{self.measure} on these labels; map='pairs' takes it"
             )
-        rows = queries.scattered_rows
-        best = measure_lists([measure], ScoredLists(value, labels, queries.start, rows), n_jobs=n_jobs)[0]
-        query_weight = queries.query_weight
-        query_weight = np.where(np.isnan(best), 0.0, query_weight)
-        total = math.fsum(query_weight)
-        weight = query_weight / total if total else query_weight
-        return cls(
-            queries=queries,
-            measure=measure,
-            value=value,
-            edges=edges,
-            best=best,
-            weight=weight,
-            centre=centre,
-            factor=factor,
-            by_class=map == "relevant",
-            n_jobs=n_jobs,
-        )
+
+    @cached_property
+    def value(self) -> Vector:
+        """What the measure makes of the label of every row."""
+        return np.ascontiguousarray(self.measure.row_values(self.queries.labels()), dtype=np.float64)
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The positions after which the measure has an edge."""
+        return position_edges(self.measure, int(self.queries.sizes.max(initial=1)))
+
+    @cached_property
+    def best(self) -> Vector:
+        """E*, the measure of a perfect order of every query; NaN where the measure is undefined."""
+        return self._measured(self.value)
+
+    @cached_property
+    def weight(self) -> Vector:
+        """The weights of the queries, divided by their sum; 0 for queries without an E*."""
+        return normalised_weight(self.queries, ~np.isnan(self.best))
+
+    @property
+    def by_class(self) -> bool:
+        """Whether orders are compared by the pairs of a relevant and another document alone."""
+        return self.map == "relevant"
 
     def working_sets(self, largest: bool) -> WorkingSets:
-        """Sets without orders; ``largest`` as there."""
+        """Empty working sets; ``largest`` is that of :class:`WorkingSets`."""
         return WorkingSets(self.weight, self.queries.n_features, largest)
 
     def extend(self, sets: WorkingSets, scores: Vector) -> tuple[int, int]:
-        """Add the worst perfect and the best imperfect order of every list; how many of either were new."""
+        """Add the worst perfect and the best imperfect order of every query to the sets.
+
+        Parameters
+        ----------
+        sets : WorkingSets
+            The sets.
+        scores : ndarray of shape (n_documents,)
+            The scores that say which orders are extreme.
+
+        Returns
+        -------
+        perfect, imperfect : int
+            How many orders of either kind were new.
+        """
         worst, best, exists = self._extremes(scores)
         missed = self.best - self._reached(best)
         chosen = np.flatnonzero(exists & (self.weight > 0) & (missed > 0))
@@ -137,8 +121,7 @@ class ListOrders:
         return perfect, self._add(sets, True, chosen, best, missed[chosen])
 
     def _extremes(self, scores: Vector) -> tuple[Numbers, Numbers, NDArray[np.bool_]]:
-        from rankwise._kernels.orders import extreme_orders
-
+        """(worst perfect orders, best imperfect orders, whether a query has an imperfect order)."""
         queries = self.queries
         worst, best = np.empty(queries.n_documents, dtype=np.int64), np.empty(queries.n_documents, dtype=np.int64)
         exists = np.empty(len(queries), dtype=bool)
@@ -151,38 +134,37 @@ class ListOrders:
         return worst, best, exists
 
     def _reached(self, orders: Numbers) -> Vector:
-        """The measure of every list in this order."""
-        start, position = self.queries.start, np.arange(self.queries.n_documents)
-        owner = np.repeat(start[:-1], self.queries.sizes)
-        at = owner + orders
-        scores = np.empty(len(at))
-        scores[at if self.queries.is_grouped else self.queries.rows[at]] = -position.astype(np.float64)
-        lists = ScoredLists(scores, self.queries.labels(), start, self.queries.scattered_rows)
+        """The measure of every query in this order."""
+        scores = np.empty(len(orders))
+        scores[self._ordered_rows(orders)] = -np.arange(len(orders), dtype=np.float64)
+        return self._measured(scores)
+
+    def _measured(self, scores: Vector) -> Vector:
+        """The measure of every query under scores."""
+        lists = ScoredLists(scores, self.queries.labels(), self.queries.start, self.queries.scattered_rows)
         return np.asarray(measure_lists([self.measure], lists, n_jobs=self.n_jobs)[0])
 
     def _add(self, sets: WorkingSets, imperfect: bool, chosen: Numbers, orders: Numbers, missed: Vector) -> int:
+        """Add the orders of the chosen queries that are new, and count them."""
         start, longest = self.queries.start, int(self.queries.sizes.max(initial=1))
-        names = self._told_apart(orders).astype(np.min_scalar_type(longest))  # they are kept: small ones
+        names = self._canonical(orders).astype(np.min_scalar_type(longest))  # small, because the sets keep them
         own = [names[start[q] : start[q + 1]].tobytes() for q in chosen.tolist()]
         fresh = sets.unknown(imperfect, chosen.tolist(), own)
         lists = chosen[fresh]
         sets.add(imperfect, lists, self._vectors(lists, orders), missed[fresh])
         return len(fresh)
 
-    def _told_apart(self, orders: Numbers) -> Numbers:
-        """Orders in which what makes no difference is put by index: by class, neighbours of one class."""
+    def _canonical(self, orders: Numbers) -> Numbers:
+        """One order for all with the same vector: by class, neighbours of one class are sorted by index."""
         if not self.by_class:
             return orders
-        start, sizes = self.queries.start, self.queries.sizes
-        at = np.repeat(start[:-1], sizes) + orders
-        value = self.value[at if self.queries.is_grouped else self.queries.rows[at]]
-        owner = np.repeat(np.arange(len(sizes)), sizes)
+        value = self.value[self._ordered_rows(orders)]
+        owner = np.repeat(np.arange(len(self.queries)), self.queries.sizes)
         run = np.cumsum((np.diff(value, prepend=value[:1]) != 0) | (np.diff(owner, prepend=0) != 0))
         return orders[np.lexsort((orders, run))]
 
     def _vectors(self, lists: Numbers, orders: Numbers) -> Vector:
-        from rankwise._kernels.orders import order_features
-
+        """The features of the orders of some queries."""
         queries, vectors = self.queries, np.empty((len(lists), self.queries.n_features))
         given = (queries.start, self._rows, self.value, orders, self.by_class, self.centre, self.factor)
         X = np.asarray(queries.X)
@@ -196,6 +178,53 @@ class ListOrders:
             raise RankwiseError("features are so large that orders of documents have no finite scores: scale them")
         return vectors
 
+    def _ordered_rows(self, orders: Numbers) -> Numbers:
+        """The rows of X, query after query, in these orders."""
+        queries = self.queries
+        return np.asarray(queries.rows[np.repeat(queries.start[:-1], queries.sizes) + orders])
+
     @property
     def _rows(self) -> Numbers:
+        """The rows of the queries as kernels take them: empty if they are grouped."""
         return np.empty(0, dtype=np.int64) if self.queries.is_grouped else self.queries.rows
+
+
+def position_edges(measure: Measure, longest: int) -> Edges:
+    """Whether a measure has an edge after positions 1, 2, ..., longest, for queries of any length up to that.
+
+    Parameters
+    ----------
+    measure : Measure
+        A measure with values in [0, 1] whose perfect orders are described by edges.
+    longest : int
+        The largest number of documents of a query.
+
+    Returns
+    -------
+    ndarray of bool, shape (longest,)
+        The edges.
+
+    Raises
+    ------
+    MeasureError
+        If the perfect orders of the measure are not known.
+    """
+    position = np.arange(1, longest + 1)
+    cut = np.inf if measure.cutoff is None else measure.cutoff
+    if isinstance(measure, (AP, ERR, RBP)):
+        return np.asarray(position <= cut)  # an earlier position always counts more
+    if isinstance(measure, Pairs):
+        return np.ones(longest, dtype=bool)
+    if isinstance(measure, (P, R)):
+        measure.all_params()  # which raises an error without a cut-off
+        return np.asarray(position == cut)
+    if isinstance(measure, (RR, WTA)) or (isinstance(measure, Success) and cut == 1):
+        return np.asarray(position == 1)
+    if isinstance(measure, NDCG):
+        discount = np.where(np.arange(1, longest + 2) <= cut, measure.table(longest + 1), 0.0)
+        return np.asarray(np.diff(discount) < 0)
+    if isinstance(measure, MeanNDCG):
+        return np.asarray(measure.table(longest) > 0)  # NDCG@1, NDCG@2, ... are all at their best
+    raise MeasureError(
+        f"permutations can be compared for nDCG, MeanNDCG, AP, P, R, RR, WTA, ERR, RBP and Pairs: found {measure.title}"
+    )
