@@ -229,10 +229,10 @@ def how_the_grid_came_about() -> Iterator[str]:
 
 # ------------------------------------------------------------------------------------------- limits
 
-stated("not_there.md", "versions, and a proof that nobody has", "Python 3.11", "Version 0.1.", "about a better one")
+stated("limitations.md", "versions, and a proof that nobody has", "Python 3.11", "Version 0.1.", "about a better one")
 
 
-@claims("not_there.md")
+@claims("limitations.md")
 def what_rankers_cost() -> Iterator[str]:
     seconds = {(data, name): line["seconds"] for data in ("ohsumed", "mq2008") for name, line in direct(data).items()}
     yield (
@@ -244,7 +244,7 @@ def what_rankers_cost() -> Iterator[str]:
     yield f"with its ten alphas takes {smooth[0]:.0f} to {smooth[1]:.0f}."
 
 
-@claims("not_there.md")
+@claims("limitations.md")
 def limits_of_labels() -> Iterator[str]:
     import pytest
 

@@ -37,7 +37,7 @@ def ranking_against_reading() -> Iterator[str]:
 @claims("command_line.md")
 def rankers_of_the_demo() -> Iterator[str]:
     assert len(USUAL) == 8
-    yield f"learns {EIGHT} rankers on lists made for it"
+    yield f"trains {EIGHT} rankers on synthetic queries"
 
 
 @claims("compare.md")
