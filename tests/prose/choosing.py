@@ -248,7 +248,7 @@ stated(
     "questions and advice",
     '"B is better than A, if by 0.02"',
     '"it is at least 0.5"',
-    "their mean hardly surer",
+    "their mean hardly more certain",
 )
 
 
@@ -275,7 +275,7 @@ def two_intervals() -> Iterator[str]:
     yield "the one that is guaranteed at every n is wider"
     low, high = map(float, re.findall(r"[-+]\d\.\d+", printed("plan.md", "{better.low")))
     assert low < 0 < high
-    yield "0 is inside the last interval: which of the two is better on queries to come has not been shown"
+    yield "0 is inside the last interval: neither ranker has been shown to be better on future queries"
 
 
 @claims("plan.md")

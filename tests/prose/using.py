@@ -49,8 +49,8 @@ def rankers_without_names() -> Iterator[str]:
 stated(
     "compare.md",
     "what signs mean",
-    "Behind an interval stands `+` where a ranker is better than the baseline",
-    "`-` where it is worse",
+    "`+` if the ranker is better than the baseline",
+    "`-` if it is worse",
 )
 
 
