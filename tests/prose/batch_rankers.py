@@ -236,7 +236,7 @@ stated("limitations.md", "versions, and a proof that nobody has", "Python 3.11",
 def what_rankers_cost() -> Iterator[str]:
     seconds = {(data, name): line["seconds"] for data in ("ohsumed", "mq2008") for name, line in direct(data).items()}
     yield (
-        f"took {seconds['mq2008', 'PermuRank']:.0f} seconds a fold on MQ2008, "
+        f"took {seconds['mq2008', 'PermuRank']:.0f} seconds per fold on MQ2008, "
         f"and {seconds['ohsumed', 'PermuRank']:.0f} on OHSUMED, where RankSVM takes one or two"
     )
     assert 1 <= round(seconds["ohsumed", "RankSVM"]) <= 2

@@ -97,7 +97,6 @@ stated(
     "what engines do",
     "Solr adds 1e-6 to every threshold",
     "since 8.12",
-    "behind a normaliser that counts",
 )
 
 
