@@ -241,7 +241,7 @@ def what_rankers_cost() -> Iterator[str]:
     )
     assert 1 <= round(seconds["ohsumed", "RankSVM"]) <= 2
     smooth = sorted(seconds[data, "SmoothRank"] for data in ("ohsumed", "mq2008"))
-    yield f"with its ten alphas takes {smooth[0]:.0f} to {smooth[1]:.0f}."
+    yield f"with its ten alphas takes {smooth[0]:.0f} to {smooth[1]:.0f} seconds."
 
 
 @claims("limitations.md")
