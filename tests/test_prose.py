@@ -229,4 +229,4 @@ def test_n9_what_csv_needs_is_said_on_one_page_and_is_so(tmp_path, monkeypatch):
             action()
     assert "| parquet, Arrow | `rw.read_table(path)` (extra `frames`) |" in text_of("data.md")
     assert "`rw.write_table` writes parquet and CSV, and needs the extra `frames` for both" in text_of("data.md")
-    assert "[Judged lists] says which of them need the extra `frames`" in text_of("command_line.md")
+    assert "[Judged queries] lists which formats need the extra `frames`" in text_of("command_line.md")

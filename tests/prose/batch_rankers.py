@@ -229,22 +229,22 @@ def how_the_grid_came_about() -> Iterator[str]:
 
 # ------------------------------------------------------------------------------------------- limits
 
-stated("not_there.md", "versions, and a proof that nobody has", "Python 3.11", "Version 0.1.", "about a better one")
+stated("limitations.md", "versions, and a proof that nobody has", "Python 3.11", "Version 0.1.", "about a better one")
 
 
-@claims("not_there.md")
+@claims("limitations.md")
 def what_rankers_cost() -> Iterator[str]:
     seconds = {(data, name): line["seconds"] for data in ("ohsumed", "mq2008") for name, line in direct(data).items()}
     yield (
-        f"took {seconds['mq2008', 'PermuRank']:.0f} seconds a fold on MQ2008, "
+        f"took {seconds['mq2008', 'PermuRank']:.0f} seconds per fold on MQ2008, "
         f"and {seconds['ohsumed', 'PermuRank']:.0f} on OHSUMED, where RankSVM takes one or two"
     )
     assert 1 <= round(seconds["ohsumed", "RankSVM"]) <= 2
     smooth = sorted(seconds[data, "SmoothRank"] for data in ("ohsumed", "mq2008"))
-    yield f"with its ten alphas takes {smooth[0]:.0f} to {smooth[1]:.0f}."
+    yield f"with its ten alphas takes {smooth[0]:.0f} to {smooth[1]:.0f} seconds."
 
 
-@claims("not_there.md")
+@claims("limitations.md")
 def limits_of_labels() -> Iterator[str]:
     import pytest
 

@@ -42,7 +42,6 @@ def megabytes_a_second() -> list[float]:
 stated("README.md", "versions and how long one reads", "Python 3.11 or newer", "A tour in two minutes")
 stated("index.md", "a version", "Python 3.11 or newer")
 stated("tour.md", "how long one reads", "A tour in ten minutes")
-stated("tour.md", "a way of speaking", "the rows behind the headline")
 
 
 @claims("README.md")
@@ -87,15 +86,15 @@ def three_rankers_of_the_tour() -> Iterator[str]:
     marks = literal_eval(printed("tour.md", 'comparison.mark(name, "nDCG@10")'))
     assert list(marks.values()) == ["base", "=", "="]
     yield (
-        "`+` would say better than the first one after correction, `-` worse, and `=` that no difference was shown: "
-        "400 queries do not tell these three apart"
+        "`+` means better than the first ranker after correction for the number of tests, `-` means worse, and `=` "
+        "means that no difference was shown. 400 queries are not enough to separate these three"
     )
 
 
 @claims("first_model.md")
 def what_the_certificate_comes_to() -> Iterator[str]:
     bound = re.search(r"<= ([\d.]+) with probability", path_of("first_model.md").read_text(encoding="utf-8"))
-    yield f"nDCG@10 is at least {1 - float(bound[1]):.3f}, and such a sentence is wrong at most once in twenty times"
+    yield f"nDCG@10 is at least {1 - float(bound[1]):.3f}, and such a bound is wrong at most once in twenty times"
 
 
 @claims("first_model.md")
@@ -111,7 +110,7 @@ stated("first_model.md", "a name", "UTF-16")
 @claims("first_model.md")
 def how_many_are_compared() -> Iterator[str]:
     assert len(USUAL) == 8
-    yield f"to try {EIGHT} of them"
+    yield f"To try {EIGHT} of them"
 
 
 # ------------------------------------------------------------------------------------------- which ranker
@@ -145,7 +144,7 @@ def ridge_regression_first() -> Iterator[str]:
         assert batch(data)[best]["seconds"] < 4
     yield "takes less than a second and stays within 0.015 of the best NDCG on both sets"
     yield "in NDCG nothing here is more than 0.015 above ridge regression"
-    yield "the best ranker takes less than 4 seconds a fold"
+    yield "the best ranker takes less than 4 seconds per fold"
 
 
 @claims("choose_ranker.md")
@@ -226,11 +225,12 @@ def widths_by_cut_off() -> Iterator[str]:
 
 @claims("choose_measure.md")
 def tools_of_the_example() -> Iterator[str]:
-    assert len(printed("choose_measure.md", "for tool in (None, *tools)").splitlines()) == 8
-    yield f"{EIGHT} tools, one name"
+    lines = printed("choose_measure.md", "for tool in (None, *tools)").splitlines()
+    assert (len(lines), len({line.split()[1] for line in lines})) == (8, 7)
+    yield f"these {EIGHT} give seven values"
 
 
-stated("tune.md", "advice", "A alpha at the end of the grid asks for a wider one", "the choice hardly matters")
+stated("tune.md", "advice", "extend the grid. A flat path means that the choice hardly matters")
 
 
 @claims("tune.md")
@@ -248,7 +248,7 @@ stated(
     "questions and advice",
     '"B is better than A, if by 0.02"',
     '"it is at least 0.5"',
-    "their mean hardly surer",
+    "their mean hardly more certain",
 )
 
 
@@ -275,7 +275,7 @@ def two_intervals() -> Iterator[str]:
     yield "the one that is guaranteed at every n is wider"
     low, high = map(float, re.findall(r"[-+]\d\.\d+", printed("plan.md", "{better.low")))
     assert low < 0 < high
-    yield "0 is inside the last interval: which of the two is better on queries to come has not been shown"
+    yield "0 is inside the last interval: neither ranker has been shown to be better on future queries"
 
 
 @claims("plan.md")

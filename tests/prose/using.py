@@ -37,7 +37,7 @@ def ranking_against_reading() -> Iterator[str]:
 @claims("command_line.md")
 def rankers_of_the_demo() -> Iterator[str]:
     assert len(USUAL) == 8
-    yield f"learns {EIGHT} rankers on lists made for it"
+    yield f"trains {EIGHT} rankers on synthetic queries"
 
 
 @claims("compare.md")
@@ -49,8 +49,8 @@ def rankers_without_names() -> Iterator[str]:
 stated(
     "compare.md",
     "what signs mean",
-    "Behind an interval stands `+` where a ranker is better than the baseline",
-    "`-` where it is worse",
+    "`+` if the ranker is better than the baseline",
+    "`-` if it is worse",
 )
 
 
@@ -97,7 +97,6 @@ stated(
     "what engines do",
     "Solr adds 1e-6 to every threshold",
     "since 8.12",
-    "behind a normaliser that counts",
 )
 
 
