@@ -109,10 +109,11 @@ class AdaRank(LinearRanker):
 
     References
     ----------
-    .. [1] J. Xu, H. Li (2007). AdaRank: a boosting algorithm for information retrieval. SIGIR.
-       doi:10.1145/1277741.1277809
-    .. [2] J. Xu, H. Li, T.-Y. Liu, Y. Peng, M. Lu, W.-Y. Ma (2010). Direct optimization of evaluation measures in
-       learning to rank. Microsoft Research technical report MSR-TR-2010-171. Figure 6 and Theorem 4.
+    J. Xu, H. Li (2007). AdaRank: a boosting algorithm for information retrieval. SIGIR.
+    doi:10.1145/1277741.1277809
+
+    J. Xu, H. Li, T.-Y. Liu, Y. Peng, M. Lu, W.-Y. Ma (2010). Direct optimization of evaluation measures in
+    learning to rank. Microsoft Research technical report MSR-TR-2010-171. Figure 6 and Theorem 4.
 
     Examples
     --------

@@ -87,8 +87,8 @@ class FRank(ThresholdRanker):
 
     References
     ----------
-    .. [1] M.-F. Tsai, T.-Y. Liu, T. Qin, H.-H. Chen, W.-Y. Ma (2007). FRank: a ranking method with fidelity loss.
-       SIGIR. doi:10.1145/1277741.1277808
+    M.-F. Tsai, T.-Y. Liu, T. Qin, H.-H. Chen, W.-Y. Ma (2007). FRank: a ranking method with fidelity loss.
+    SIGIR. doi:10.1145/1277741.1277808
     """
 
     name = "FRank"

@@ -69,9 +69,9 @@ class RankBoost(ThresholdRanker):
 
     References
     ----------
-    .. [1] Y. Freund, R. Iyer, R. E. Schapire, Y. Singer (2003). An efficient boosting algorithm for combining
-       preferences. Journal of Machine Learning Research 4, 933-969. Theorem 1, and the alpha for weak rankings between
-       0 and 1.
+    Y. Freund, R. Iyer, R. E. Schapire, Y. Singer (2003). An efficient boosting algorithm for combining
+    preferences. Journal of Machine Learning Research 4, 933-969. Theorem 1, and the alpha for weak rankings between
+    0 and 1.
     """
 
     name = "RankBoost"

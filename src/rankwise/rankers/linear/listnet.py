@@ -125,8 +125,8 @@ class ListNet(OnlineLearner):
 
     References
     ----------
-    .. [1] Z. Cao, T. Qin, T.-Y. Liu, M.-F. Tsai, H. Li (2007). Learning to rank: from pairwise approach to listwise
-       approach. ICML. doi:10.1145/1273496.1273513
+    Z. Cao, T. Qin, T.-Y. Liu, M.-F. Tsai, H. Li (2007). Learning to rank: from pairwise approach to listwise
+    approach. ICML. doi:10.1145/1273496.1273513
     """
 
     name = "ListNet"

@@ -80,7 +80,7 @@ class RankSVM(RegularisedRanker):
     A pass costs O(m log m) per query of m documents, however many pairs it has, and reads X once. The history of the
     squared hinge has one row per Newton step: step, objective, lower bound, gap, products.
 
-    SVM-rank [2]_ minimises (1/2) norm(w)^2 + (C/n) sum over n queries of the sum over pairs: ``per_pair=False`` and
+    SVM-rank minimises (1/2) norm(w)^2 + (C/n) sum over n queries of the sum over pairs: ``per_pair=False`` and
     alpha = 1/C. With one C for the sum over all pairs, alpha = 1/(n C). G1 is 2 for the mean over pairs and
     2 floor(m^2/4) for their sum; the squared hinge has no finite G1, so that it has no ``alpha="theory"``.
 
@@ -92,10 +92,12 @@ class RankSVM(RegularisedRanker):
 
     References
     ----------
-    .. [1] T. Joachims (2002). Optimizing search engines using clickthrough data. KDD. doi:10.1145/775047.775067
-    .. [2] T. Joachims (2006). Training linear SVMs in linear time. KDD. doi:10.1145/1150402.1150429
-    .. [3] O. Chapelle, S. S. Keerthi (2010). Efficient algorithms for ranking with SVMs. Information Retrieval 13.
-       doi:10.1007/s10791-009-9109-9
+    T. Joachims (2002). Optimizing search engines using clickthrough data. KDD. doi:10.1145/775047.775067
+
+    T. Joachims (2006). Training linear SVMs in linear time. KDD. doi:10.1145/1150402.1150429
+
+    O. Chapelle, S. S. Keerthi (2010). Efficient algorithms for ranking with SVMs. Information Retrieval 13.
+    doi:10.1007/s10791-009-9109-9
 
     Examples
     --------
@@ -206,8 +208,8 @@ class SLAMRanker(RegularisedRanker):
 
     References
     ----------
-    .. [1] S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
-       arXiv:1405.0591, section 5; the alpha printed there is corrected here.
+    S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
+    arXiv:1405.0591, section 5; the alpha printed there is corrected here.
     """
 
     name = "SLAMRanker"
@@ -280,8 +282,8 @@ class MaxPairRanker(RegularisedRanker):
 
     References
     ----------
-    .. [1] S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
-       arXiv:1405.0591.
+    S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
+    arXiv:1405.0591.
     """
 
     name = "MaxPairRanker"
@@ -348,15 +350,15 @@ class SVMMap(RegularisedRanker):
 
     Notes
     -----
-    The paper [1]_ writes (1/2) norm(w)^2 + (C/n) sum of the losses of n queries: alpha = 1/C. A pass finds the most
+    The paper writes (1/2) norm(w)^2 + (C/n) sum of the losses of n queries: alpha = 1/C. A pass finds the most
     violated ranking of every query of m documents in O(m log m) and reads X once; some dozen passes per alpha are
     usual. The loss upper-bounds 1 - AP, so that ``objective_`` bounds its mean over the training queries, ties in the
     worst order. G1 = 4.
 
     References
     ----------
-    .. [1] Y. Yue, T. Finley, F. Radlinski, T. Joachims (2007). A support vector method for optimizing average
-       precision. SIGIR. doi:10.1145/1277741.1277790
+    Y. Yue, T. Finley, F. Radlinski, T. Joachims (2007). A support vector method for optimizing average
+    precision. SIGIR. doi:10.1145/1277741.1277790
     """
 
     name = "SVMMap"
@@ -435,10 +437,11 @@ class StructuredNDCG(RegularisedRanker):
 
     References
     ----------
-    .. [1] O. Chapelle, Q. Le, A. Smola (2007). Large margin optimization of ranking measures. NIPS workshop on machine
-       learning for web search.
-    .. [2] S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
-       arXiv:1405.0591, section 6.1, whose form this is.
+    O. Chapelle, Q. Le, A. Smola (2007). Large margin optimization of ranking measures. NIPS workshop on machine
+    learning for web search.
+
+    S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
+    arXiv:1405.0591, section 6.1, whose form this is.
     """
 
     name = "StructuredNDCG"

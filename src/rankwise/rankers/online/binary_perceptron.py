@@ -42,8 +42,8 @@ class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     References
     ----------
-    .. [1] F. Rosenblatt (1958). The perceptron: a probabilistic model for information storage and organization in the
-       brain. Psychological Review 65. doi:10.1037/h0042519
+    F. Rosenblatt (1958). The perceptron: a probabilistic model for information storage and organization in the
+    brain. Psychological Review 65. doi:10.1037/h0042519
 
     Examples
     --------

@@ -74,9 +74,10 @@ class SLAMPerceptron(OnlineLearner):
 
     References
     ----------
-    .. [1] S. Chaudhuri, A. Tewari (2015). Perceptron like algorithms for online learning to rank. arXiv:1508.00842.
-    .. [2] S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
-       arXiv:1405.0591.
+    S. Chaudhuri, A. Tewari (2015). Perceptron like algorithms for online learning to rank. arXiv:1508.00842.
+
+    S. Chaudhuri, A. Tewari (2014). Perceptron-like algorithms and generalization bounds for learning to rank.
+    arXiv:1405.0591.
 
     Examples
     --------
@@ -163,7 +164,7 @@ class MaxPairPerceptron(OnlineLearner):
 
     References
     ----------
-    .. [1] S. Chaudhuri, A. Tewari (2015). Perceptron like algorithms for online learning to rank. arXiv:1508.00842.
+    S. Chaudhuri, A. Tewari (2015). Perceptron like algorithms for online learning to rank. arXiv:1508.00842.
     """
 
     name = "MaxPairPerceptron"

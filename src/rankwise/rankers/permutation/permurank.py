@@ -133,10 +133,11 @@ class PermuRank(SelectionParameters, LinearRanker):
 
     References
     ----------
-    .. [1] J. Xu, T.-Y. Liu, M. Lu, H. Li, W.-Y. Ma (2008). Directly optimizing evaluation measures in learning to rank.
-       SIGIR. doi:10.1145/1390334.1390355
-    .. [2] J. Xu, H. Li, T.-Y. Liu, Y. Peng, M. Lu, W.-Y. Ma (2010). Direct optimization of evaluation measures in
-       learning to rank. Microsoft Research technical report MSR-TR-2010-171. Figure 7 and equations (2), (6) and (7).
+    J. Xu, T.-Y. Liu, M. Lu, H. Li, W.-Y. Ma (2008). Directly optimizing evaluation measures in learning to rank.
+    SIGIR. doi:10.1145/1390334.1390355
+
+    J. Xu, H. Li, T.-Y. Liu, Y. Peng, M. Lu, W.-Y. Ma (2010). Direct optimization of evaluation measures in
+    learning to rank. Microsoft Research technical report MSR-TR-2010-171. Figure 7 and equations (2), (6) and (7).
     """
 
     name = "PermuRank"

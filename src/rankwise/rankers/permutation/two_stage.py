@@ -117,8 +117,8 @@ class TwoStage(SelectionParameters, LinearRanker):
 
     References
     ----------
-    .. [1] J. Xu, H. Li, T.-Y. Liu, Y. Peng, M. Lu, W.-Y. Ma (2010). Direct optimization of evaluation measures in
-       learning to rank. Microsoft Research technical report MSR-TR-2010-171. Section 8 names the idea.
+    J. Xu, H. Li, T.-Y. Liu, Y. Peng, M. Lu, W.-Y. Ma (2010). Direct optimization of evaluation measures in
+    learning to rank. Microsoft Research technical report MSR-TR-2010-171. Section 8 names the idea.
     """
 
     name = "TwoStage"

@@ -97,8 +97,8 @@ class SmoothRank(SelectionParameters, LinearRanker):
 
     References
     ----------
-    .. [1] O. Chapelle, M. Wu (2010). Gradient descent optimization of smoothed information retrieval metrics.
-       Information Retrieval 13, 216-235. doi:10.1007/s10791-009-9110-3. Algorithm 1.
+    O. Chapelle, M. Wu (2010). Gradient descent optimization of smoothed information retrieval metrics.
+    Information Retrieval 13, 216-235. doi:10.1007/s10791-009-9110-3. Algorithm 1.
     """
 
     name = "SmoothRank"
