@@ -37,7 +37,7 @@ def fold() -> tuple[Any, Any, str]:
 def on_fold() -> list[dict[str, Any]]:
     """300 rounds, the train and validation measure after each, and 100 rounds of FRank beside."""
     from rankwise.rankers.boosting.frank import FRank
-    from rankwise.rankers.boosting.rankboost import RankBoost
+    from rankwise.rankers.boosting.steps import RankBoost
 
     train, held, name = fold()
     boosts, franks = RankBoost(rounds=ROUNDS), FRank(rounds=100)
@@ -54,7 +54,7 @@ def on_fold() -> list[dict[str, Any]]:
 
 def larger() -> dict[str, Any]:
     """33,000 documents of 136 features."""
-    from rankwise.rankers.boosting.rankboost import RankBoost
+    from rankwise.rankers.boosting.steps import RankBoost
 
     queries = synthetic(33_000)
     RankBoost(rounds=2).fit(queries)
@@ -67,7 +67,7 @@ def against_definitions() -> list[dict[str, Any]]:
     """A few rounds on a few lists, with every pair and every threshold looked at in plain Python."""
     import rankwise as rw
     from rankwise.rankers.boosting.frank import FRank
-    from rankwise.rankers.boosting.rankboost import RankBoost
+    from rankwise.rankers.boosting.steps import RankBoost
     from tests.oracles import boosting
 
     rng = np.random.default_rng(1)

@@ -11,11 +11,11 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
-from rankwise.losses._base import SmoothedMeasure
+from rankwise.losses._base import SmoothedMeasure, smoothed
 from rankwise.measures._base import Measure
 from rankwise.rankers._model_selection import mean_measure
 from rankwise.rankers.smooth.annealing import at_sigma
-from rankwise.rankers.smooth.smoothing import largest_gain, list_weights, smoothed_for, within_lists
+from rankwise.rankers.smooth.smoothing import largest_gain, list_weights, within_lists
 from rankwise.rankers.smooth.smoothrank import SmoothRank
 from rankwise.solvers.batch.objective import LossOverLists
 
@@ -44,7 +44,7 @@ def landscape(
         places = [0, len(fitted) // 2, 3 * len(fitted) // 4, -1]
         sigmas = [*dict.fromkeys(fitted[places].tolist()), float(fitted[-1]) / 16]
     measure, queries = model._measure(), model._aligned(queries)
-    loss = smoothed_for(measure, model.smoothing)
+    loss = smoothed(measure, model.smoothing)
     return Landscape.of(queries, model.coef_, measure, loss, list(sigmas), points, random_state, model.n_jobs)
 
 

@@ -10,7 +10,7 @@ import typer
 import rankwise as rw
 from rankwise import cli
 from rankwise.cli.compare import compare as compare_command
-from rankwise.cli.report import report
+from rankwise.cli.compare import report
 
 QUICK = ("-r", "RidgeRanker", "-r", "ada-rank", "--folds", 3)
 

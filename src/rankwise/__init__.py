@@ -129,7 +129,7 @@ _HOMES = {
     "rankers.online.online_ranker": ["OnlineRanker"],
     "rankers.online.perceptron": ["MaxPairPerceptron", "SLAMPerceptron"],
     "rankers.permutation.permurank": ["PermuRank"],
-    "rankers.boosting.rankboost": ["RankBoost"],
+    "rankers.boosting.steps": ["RankBoost"],
     "rankers.linear.loss_ranker": ["LossRanker"],
     "rankers.linear.presets": ["MaxPairRanker", "RankSVM", "SLAMRanker", "SVMMap", "StructuredNDCG"],
     "rankers.linear.ridge": ["RidgeRanker"],

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from rankwise.data.queries import Queries
 from rankwise.exports.formula import StepSum, WeightedSum
 from rankwise.rankers._base import registered
-from rankwise.rankers.boosting.rankboost import RankBoost
+from rankwise.rankers.boosting.steps import RankBoost
 from rankwise.rankers.linear.linear_model import LinearModel
 
 KINDS = sorted(registered())

@@ -13,7 +13,7 @@ from rankwise._kernels.pairs import exponential_potentials
 from rankwise.data.queries import Queries
 from rankwise.rankers.boosting import steps as _watched
 from rankwise.rankers.boosting.candidates import Candidates, GradedLists
-from rankwise.rankers.boosting.rankboost import RankBoost
+from rankwise.rankers.boosting.steps import RankBoost
 from tests.oracles import boosting
 from tests.strategies import few
 

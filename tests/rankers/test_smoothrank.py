@@ -8,9 +8,10 @@ import rankwise as rw
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
+from rankwise.losses._base import smoothed
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.annealing import Annealing
-from rankwise.rankers.smooth.smoothing import SIGMAS, smoothed_for
+from rankwise.rankers.smooth.smoothing import SIGMAS
 from rankwise.rankers.smooth.smoothrank import ALPHAS, SmoothRank
 from rankwise.solvers.batch.objective import LossOverLists
 
@@ -57,7 +58,7 @@ def test_every_stage_is_a_descent_of_the_objective_that_the_docstring_states(mea
     queries = lists(2)
     model = SmoothRank(measure, alpha=0.3, **QUICK).fit(queries)
     factor, _ = scale_factors(queries, "auto")
-    loss = smoothed_for(model._measure(), "sigmoid")
+    loss = smoothed(model._measure(), "sigmoid")
     weight = None
     if measure == "DCG@5":  # a sum of DCG: of nDCG, times ideals
         gain = 2.0**queries.y - 1
@@ -275,7 +276,7 @@ def test_signs_hold_and_the_slope_shows_that_no_allowed_direction_helps(by_name)
     free = SmoothRank("nDCG", solver="lbfgs", **options).fit(queries)
     assert free.coef_[0] > 0 > free.coef_[3]
     assert model.coef_[0] <= 0 <= model.coef_[3]
-    lists_of = LossOverLists.of(smoothed_for(model._measure(), "sigmoid"), queries)
+    lists_of = LossOverLists.of(smoothed(model._measure(), "sigmoid"), queries)
     task = Annealing(lists=lists_of, factor=np.ones(4), centre=model.start_, alpha=0.5)
     _, slope = task.objective(2.0)(model.coef_)
     outward = np.array([-1, 0, 0, 1])

@@ -21,8 +21,8 @@ from rankwise._kernels import drive
 from rankwise.data.concat import concat
 from rankwise.data.queries import Queries
 from rankwise.rankers._base import LinearRanker, registered
+from rankwise.rankers.linear import ridge as least_squares
 from rankwise.rankers.online.learner import OnlineLearner
-from rankwise.solvers.batch import least_squares
 
 ROOT = Path(__file__).parents[2]
 THREADS = (1, 2, 4)

@@ -9,7 +9,7 @@ from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import row_blocks, scale_factors
 from rankwise.data.scaling import Scaler
-from rankwise.solvers.batch.least_squares import Moments, WeightedRows, class_shares, ridge_problem
+from rankwise.rankers.linear.ridge import Moments, WeightedRows, class_shares, ridge_problem
 
 
 def lists(seed=0, count=20, features=4, weighted=False, dtype=np.float64):
@@ -41,7 +41,7 @@ NO_LIMIT = np.inf  # on how often a document without relevance counts
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alpha", [1e-6, 1.0, 1e4])
 def test_the_weights_are_those_of_a_regression_on_all_rows(problem, balanced, weighted, alpha, monkeypatch):
-    monkeypatch.setattr("rankwise.solvers.batch.least_squares._CHUNK", 1)
+    monkeypatch.setattr("rankwise.rankers.linear.ridge._CHUNK", 1)
     queries = lists(weighted=weighted)
     target = 2.0**queries.y - 1
     query_weight = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row]
@@ -75,12 +75,12 @@ def test_moments_are_sums_of_products_of_rows(features, weighted, dtype):
 
 
 def test_threads_change_no_bit_of_moments_and_neither_does_what_waits_to_be_added(monkeypatch):
-    monkeypatch.setattr("rankwise.solvers.batch.least_squares._CHUNK", 1)  # four rows a column
+    monkeypatch.setattr("rankwise.rankers.linear.ridge._CHUNK", 1)  # four rows a column
     queries = lists(12, count=200)
     one, two, four = (Moments.of(queries, queries.y, *plain(queries), n_jobs=jobs).sums for jobs in (1, 2, 4))
     np.testing.assert_array_equal(two, one)
     np.testing.assert_array_equal(four, one)
-    monkeypatch.setattr("rankwise.solvers.batch.least_squares._WAITING", 1)
+    monkeypatch.setattr("rankwise.rankers.linear.ridge._WAITING", 1)
     np.testing.assert_array_equal(Moments.of(queries, queries.y, *plain(queries), n_jobs=2).sums, one)
 
 
@@ -159,7 +159,7 @@ def test_moments_of_parts_add_up():
 @pytest.mark.parametrize("block", [7, 40, 10_000])
 def test_scattered_rows_and_lists_of_weight_zero_change_no_bit(block, monkeypatch):
     monkeypatch.setattr("rankwise.data.checks.BLOCK_VALUES", block)
-    monkeypatch.setattr("rankwise.solvers.batch.least_squares._CHUNK", block)
+    monkeypatch.setattr("rankwise.rankers.linear.ridge._CHUNK", block)
     queries = lists(2)
     moments = Moments.of(queries, queries.y, *plain(queries))
     factor, centre = scale_factors(queries, "auto")

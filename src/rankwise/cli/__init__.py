@@ -35,17 +35,18 @@ def _reflowed(text: str | None) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text or "").split("\n\n"))
 
 
-# panel of the help -> names of its commands; each is a module of this package with a function of the same name
+# panel of the help -> names of its commands; each is a function of a module of this package with the same name
 _COMMANDS = {
     "A first look": ("demo", "inspect", "convert"),
     "One ranker": ("train", "rank", "evaluate", "export"),
     "Several rankers": ("compare", "report"),
     "Guarantees": ("certify", "simulate"),
 }
+_MODULES = {"report": "compare"}  # a command in the module of another one
 # typer shows paragraphs as they are, so line breaks of the sources would remain
 for _panel, _commands in _COMMANDS.items():
     for _name in _commands:
-        _command = getattr(import_module(f"{__name__}.{_name}"), _name)
+        _command = getattr(import_module(f"{__name__}.{_MODULES.get(_name, _name)}"), _name)
         app.command(_name, help=_reflowed(_command.__doc__), rich_help_panel=_panel)(_command)
 
 

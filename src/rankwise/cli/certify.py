@@ -13,7 +13,7 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
-from rankwise.cli.wording import in_shell
+from rankwise.cli.wording import in_shell, show_certificate
 
 
 @reading.with_options
@@ -87,7 +87,7 @@ def certify(
         print(found.to_json())
         return
     print(in_shell(f"{found.about}\n{found.summary()}"))
-    show(found)
+    show_certificate(found)
     if details:
         print(in_shell(found.details()))
 
@@ -105,23 +105,11 @@ def _of_scores(path: Path, holdout: Path, measure: str, delta: float, seed: int,
 
 def _plan(asked: dict[str, Any], as_json: bool) -> None:
     """Print how many queries a planned guarantee needs."""
-    from rankwise.guarantees.holdout.planning import queries_needed
+    from rankwise import guarantees
 
-    plans = queries_needed(**asked)
+    plans = guarantees.queries_needed(**asked)
     if as_json:
         print(json.dumps([plan.to_dict() for plan in plans]))
         return
     for plan in plans:
         print(plan)
-
-
-def show(certificate: Any) -> None:
-    """Print the table of a certificate and its notes."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    table = certificate.table(vacuous=False)
-    if len(table):
-        console.print(table.rich())
-    for note in (*filter(None, [certificate.folded()]), *certificate.notes):
-        console.print(f"- {in_shell(note)}", markup=False)

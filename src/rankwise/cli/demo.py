@@ -19,8 +19,7 @@ import typer
 
 from rankwise._errors import MissingExtraError, RankwiseError
 from rankwise.cli import reading
-from rankwise.cli.certify import show as show_certificate
-from rankwise.cli.wording import in_shell
+from rankwise.cli.wording import in_shell, show_certificate
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
@@ -49,8 +48,8 @@ def demo(
 
     Example: rankwise demo --queries 100 --out demo
     """
+    from rankwise import make_lists
     from rankwise._api import compare
-    from rankwise.data.synthetic.lists import make_lists
 
     if out.exists() and not out.is_dir():
         raise RankwiseError(f"{out} is a file: --out names a folder")
@@ -221,9 +220,9 @@ def compile_for(names: Sequence[str]) -> None:
 
 def learn_tiny(names: Sequence[str]) -> None:
     """Run every step of a comparison on data that take no time."""
+    from rankwise import make_lists
     from rankwise._api import compare
     from rankwise.data.folds import split
-    from rankwise.data.synthetic.lists import make_lists
 
     parts = split(make_lists(15, documents=(2, 6)), (0.6, 0.2, 0.2), random_state=0)
     compare({name: name for name in names}, [tuple(parts)], ("nDCG@10", "AP"), grids={}, n_jobs=1)

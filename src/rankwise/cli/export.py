@@ -56,7 +56,7 @@ def export(
     if to.lower() == "rankwise":
         _save(ranker, output)
         return
-    from rankwise.exports import export as export_model
+    from rankwise import export as export_model
 
     queries = None if sample is None else reading.read_queries(sample, reads)
     done = export_model(
@@ -81,7 +81,7 @@ def _opened(path: Path, names: list[str] | None) -> Any:
         raise RankwiseError(f"{path} is not there: expected a saved ranker, or a model of another tool")
     if reading.is_saved(path):
         return reading.load_ranker(path)
-    from rankwise.exports import read_model
+    from rankwise import read_model
 
     return read_model(path, feature_names=names)
 
@@ -115,7 +115,7 @@ def _option(text: str) -> tuple[str, Any]:
 
 def _list_targets(as_json: bool) -> None:
     """Print the targets."""
-    from rankwise.exports import targets
+    from rankwise.exports._base import targets
 
     found = {**{name: kind.title for name, kind in targets().items()}, "rankwise": "a file for the other commands"}
     if as_json:

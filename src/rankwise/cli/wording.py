@@ -8,6 +8,7 @@ line, who type ``--missing zero``. :func:`rankers` and :func:`measures` are the 
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 # argument -> option, where the option is not the same word with hyphens
 _OPTIONS = {"grades": "labels", "n_features": "features"}
@@ -68,3 +69,15 @@ def rankers(incomplete: str) -> list[str]:
 def measures(incomplete: str) -> list[str]:
     """List the common measures whose names begin so."""
     return [name for name in _MEASURES if name.lower().startswith(incomplete.lower())]
+
+
+def show_certificate(certificate: Any) -> None:
+    """Print the table of a certificate and its notes."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    table = certificate.table(vacuous=False)
+    if len(table):
+        console.print(table.rich())
+    for note in (*filter(None, [certificate.folded()]), *certificate.notes):
+        console.print(f"- {in_shell(note)}", markup=False)

@@ -20,6 +20,9 @@ from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import center_and_scale
 
+Vector = NDArray[np.float64]
+Scale = Literal["auto", "none"]
+
 
 def row_blocks(queries: Queries, chosen: NDArray[np.int64] | None = None) -> Iterator[slice | NDArray[np.int64]]:
     """Rows of some queries in blocks, each small enough for a copy in float64.
@@ -94,9 +97,6 @@ def largest_radius(queries: Queries, factor: NDArray[np.float64] | None = None) 
 
 # -------------------------------------------------------------------------------------------------------------- scale
 
-
-Vector = NDArray[np.float64]
-Scale = Literal["auto", "none"]
 
 # Features that are all smaller than this are scaled even though they lie in [-1, 1].
 _TINY = 1e-8

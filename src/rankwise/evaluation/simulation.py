@@ -56,13 +56,18 @@ def simulate(
     >>> list(found["rankers"])
     ['SLAMPerceptron', 'MaxPairPerceptron', 'ListNet']
     """
-    from rankwise.rankers.linear.listnet import ListNet
-    from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron
+    from rankwise.rankers._base import registered
+
+    kinds: Any = registered()
 
     tuning = _tune(stream, measure, on_rounds)
     # equal steps of the logarithm, because early rounds show how fast a ranker learns
     at = reading_rounds(stream.n_queries)
-    rankers = (SLAMPerceptron(measure), MaxPairPerceptron(measure), ListNet(measure, eta=tuning["eta"]))
+    rankers = (
+        kinds["SLAMPerceptron"](measure),
+        kinds["MaxPairPerceptron"](measure),
+        kinds["ListNet"](measure, eta=tuning["eta"]),
+    )
     return {
         "stream": asdict(stream),
         "measure": measure,
@@ -91,13 +96,15 @@ def _tuning_stream(stream: Stream) -> Stream:
 
 def _tune(stream: Stream, measure: str, on_rounds: Callable[[int], object]) -> dict[str, Any]:
     """The step size of ListNet with the best time-averaged measure on another stream."""
-    from rankwise.rankers.linear.listnet import ListNet
+    from rankwise.rankers._base import registered
+
+    kind: Any = registered()["ListNet"]
 
     own = _tuning_stream(stream)
     queries = own.queries()
     means = {}
     for eta in GRID:
-        means[eta] = ListNet(measure, eta=eta).fit(queries).ledger_.mean
+        means[eta] = kind(measure, eta=eta).fit(queries).ledger_.mean
         on_rounds(len(queries))
     # tuning on another stream keeps the reported one unseen
     best = max(means, key=lambda eta: means[eta])

@@ -152,7 +152,7 @@ def _rankboost(
 ) -> Ranker:
     """RankLib's RankBoost as a fitted ranker."""
     from rankwise.data.checks import as_names
-    from rankwise.rankers.boosting.rankboost import RankBoost
+    from rankwise.rankers.boosting.steps import RankBoost
 
     feature, threshold, alpha = (np.array([step[place] for step in steps]) for place in range(3))
     ranker = RankBoost(measure, rounds=max(1, len(steps)))

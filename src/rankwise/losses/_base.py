@@ -297,6 +297,24 @@ class SmoothedMeasure(Loss):
         """The measure that A tends to as sigma goes to 0, if no scores tie; None if it is not declared."""
         return None
 
+    @classmethod
+    def smoothing(cls, measure: Measure, form: str = "sigmoid") -> "SmoothedMeasure | None":
+        """The loss of this class that smooths a measure.
+
+        Parameters
+        ----------
+        measure : Measure
+            The measure.
+        form : str, default="sigmoid"
+            The form of the smoothing, for classes that have several.
+
+        Returns
+        -------
+        loss : SmoothedMeasure or None
+            None if the class does not smooth this measure.
+        """
+        return None
+
     def discounted_gains(self, labels: Vector, longest: int) -> tuple[Vector, Vector] | None:
         """The gains of labels and the discounts of positions whose products A adds up.
 
@@ -492,3 +510,29 @@ def upper_bound_of(measure: Measure) -> Loss | None:
     """
     offered = (kind.bounding(measure) for kind in registered().values())
     return next((loss for loss in offered if loss is not None), None)
+
+
+def smoothed(measure: Measure, form: str = "sigmoid") -> SmoothedMeasure:
+    """The loss 1 - A whose A tends to the measure as sigma tends to 0, from any class that offers one.
+
+    Parameters
+    ----------
+    measure : Measure
+        The measure.
+    form : str, default="sigmoid"
+        The form of the smoothing, for measures that have several.
+
+    Returns
+    -------
+    loss : SmoothedMeasure
+        The first that :meth:`SmoothedMeasure.smoothing` of a registered class gives.
+
+    Raises
+    ------
+    RankwiseError
+        If no loss smooths the measure.
+    """
+    for kind in registered().values():
+        if issubclass(kind, SmoothedMeasure) and (loss := kind.smoothing(measure, form)) is not None:
+            return loss
+    raise RankwiseError(f"nDCG, nDCG@k, DCG@k, AP, P@k and RR can be smoothed: found {measure!r}")

@@ -215,6 +215,12 @@ class SmoothAP(SmoothedMeasure):
         """True for the sigmoid form; A of the indicator form can exceed 1."""
         return self.form == "sigmoid"
 
+    @classmethod
+    def smoothing(cls, measure: Measure, form: str = "sigmoid") -> "SmoothAP | None":
+        """For AP over the whole list, in one of two forms."""
+        matches = isinstance(measure, AP) and measure.cutoff is None
+        return cls(form=form, rel=measure.rel) if matches else None  # type: ignore[attr-defined]
+
     @property
     def smooths(self) -> Measure | None:
         """Average precision."""

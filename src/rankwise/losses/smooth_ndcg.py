@@ -23,7 +23,7 @@ from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Rows, SmoothedMeasure, Vector
 from rankwise.measures import NDCG, RR, P
 from rankwise.measures._base import Measure
-from rankwise.measures.ndcg import ANY_RELEVANCE, as_gain, discounts, gains, relevance, settle_gains
+from rankwise.measures.ndcg import ANY_RELEVANCE, DCG, as_gain, discounts, gains, relevance, settle_gains
 
 # Below the smallest normal number 1/sigma overflows.
 _LEAST_SIGMA = float(np.finfo(np.float64).smallest_normal)
@@ -236,6 +236,13 @@ class SmoothNDCG(SmoothMeasure):
             raise RankwiseError(f"a cut-off is 1 or more: found {self.k!r}")
         settle_gains(self)
 
+    @classmethod
+    def smoothing(cls, measure: Measure, form: str = "sigmoid") -> "SmoothNDCG | None":
+        """For NDCG, and for DCG, whose queries then count by their ideal DCG."""
+        if not isinstance(measure, (NDCG, DCG)):
+            return None
+        return cls(k=measure.cutoff, gain=measure.gain, discount=measure.discount)
+
     @property
     def smooths(self) -> Measure | None:
         """NDCG@k with this gain and discount."""
@@ -318,6 +325,11 @@ class SmoothPrecision(SmoothMeasure):
             raise RankwiseError(f"a cut-off is 1 or more: found {self.k!r}")
         refuse_unless_level(self.rel)
 
+    @classmethod
+    def smoothing(cls, measure: Measure, form: str = "sigmoid") -> "SmoothPrecision | None":
+        """For P@k."""
+        return cls(k=measure.cutoff, rel=measure.rel) if isinstance(measure, P) and measure.cutoff is not None else None
+
     @property
     def smooths(self) -> Measure | None:
         """Precision at k."""
@@ -366,6 +378,11 @@ class SmoothRR(SmoothMeasure):
     def __post_init__(self) -> None:
         super().__post_init__()
         refuse_unless_level(self.rel)
+
+    @classmethod
+    def smoothing(cls, measure: Measure, form: str = "sigmoid") -> "SmoothRR | None":
+        """For RR over the whole list."""
+        return cls(rel=measure.rel) if isinstance(measure, RR) and measure.cutoff is None else None
 
     @property
     def smooths(self) -> Measure | None:

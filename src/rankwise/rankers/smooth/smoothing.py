@@ -8,7 +8,7 @@ make one of gain, and the widths are multiplied accordingly.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,9 @@ from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels.rows import linear_scores
 from rankwise.data.queries import Queries
 from rankwise.losses._base import SmoothedMeasure
-from rankwise.losses.smooth_ap import SmoothAP
-from rankwise.losses.smooth_ndcg import SmoothNDCG, SmoothPrecision, SmoothRR
 from rankwise.measures._base import Measure
-from rankwise.measures.ap import AP
 from rankwise.measures.compute import ScoredLists, measure_lists
-from rankwise.measures.ndcg import DCG, NDCG, discounts, gains
-from rankwise.measures.precision import RR, P
+from rankwise.measures.ndcg import DCG, discounts, gains
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._parameters import as_numbers, raw_weights
 from rankwise.solvers.batch.descent import Bounds, within
@@ -136,23 +132,11 @@ def _something_to_learn(queries: Queries) -> bool:
     return False
 
 
-def smoothed_for(measure: Measure, form: Literal["sigmoid", "indicator"]) -> SmoothedMeasure:
-    """The loss 1 - A whose A tends to the measure as sigma tends to 0."""
-    if isinstance(measure, (NDCG, DCG)):
-        return SmoothNDCG(k=measure.cutoff, gain=measure.gain, discount=measure.discount)
-    if isinstance(measure, AP) and measure.cutoff is None:
-        return SmoothAP(form=form, rel=measure.rel)
-    if isinstance(measure, P) and measure.cutoff is not None:
-        return SmoothPrecision(k=measure.cutoff, rel=measure.rel)
-    if isinstance(measure, RR) and measure.cutoff is None:
-        return SmoothRR(rel=measure.rel)
-    raise RankwiseError(f"nDCG, nDCG@k, DCG@k, AP, P@k and RR can be smoothed: found {measure!r}")
-
-
 def list_weights(measure: Measure, queries: Queries) -> Vector | None:
     """The weight of each query; for DCG times its ideal DCG, which the smoothed nDCG was divided by."""
-    if not isinstance(measure, DCG):
+    if measure.at_most_one:
         return queries.weight
+    assert isinstance(measure, DCG)  # the only measure with a smoothed form that is not normalised
     longest = int(queries.sizes.max(initial=0))
     discount = discounts(longest, measure.discount)[: measure.cutoff]
     gain = gains(queries.labels(), measure.gain)

@@ -13,14 +13,14 @@ from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
-from rankwise.rankers._base import LinearRanker
+from rankwise.losses._base import smoothed
+from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers._model_selection import held_out, mean_over_parts, parts_of
 from rankwise.rankers._parameters import SelectionParameters, as_grid
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.rankers.linear.presets import RankSVM
-from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
+from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.smooth.annealing import COLUMNS, AnnealedRun, AnnealingHistory, AnnealingPlan, AnnealingTrials
-from rankwise.rankers.smooth.smoothing import SIGMAS, Beginnings, as_bounds, as_sigmas, as_starts, smoothed_for
+from rankwise.rankers.smooth.smoothing import SIGMAS, Beginnings, as_bounds, as_sigmas, as_starts
 from rankwise.solvers.batch.descent import Solver
 
 Vector = NDArray[np.float64]
@@ -175,8 +175,9 @@ class SmoothRank(SelectionParameters, LinearRanker):
         measure, bounds = self._measure(), as_bounds(self.sign, queries)
         alike: dict[str, Any] = {"scale": self.scale, "folds": self.folds, "random_state": self.random_state}
         alike["n_jobs"] = self.n_jobs
-        named = {"ridge": RidgeRanker(measure, **alike), "ranksvm": RankSVM(measure, **alike)}
-        loss = smoothed_for(measure, self.smoothing)
+        kinds: Any = registered()
+        named = {"ridge": kinds["RidgeRanker"](measure, **alike), "ranksvm": kinds["RankSVM"](measure, **alike)}
+        loss = smoothed(measure, self.smoothing)
         factor, _ = scale_factors(queries, self.scale)
         return AnnealingTrials(
             given=given,
@@ -214,7 +215,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
             return None
         place = int(np.argmax((self.history_.coefs == self.coef_).all(axis=1)))
         kept = self.sigmas is not None and (self.stop == "last" or len(self.history_) == 1)
-        loss: Any = smoothed_for(self._measure(), self.smoothing)
+        loss: Any = smoothed(self._measure(), self.smoothing)
         return TrainingObjective(
             loss=replace(loss, sigma=float(self.history_["sigma"][place])), loss_fixed=None if kept else False
         )
