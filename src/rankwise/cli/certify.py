@@ -105,9 +105,9 @@ def _of_scores(path: Path, holdout: Path, measure: str, delta: float, seed: int,
 
 def _plan(asked: dict[str, Any], as_json: bool) -> None:
     """Print how many queries a planned guarantee needs."""
-    from rankwise import guarantees
+    import rankwise as rw
 
-    plans = guarantees.queries_needed(**asked)
+    plans = rw.guarantees.queries_needed(**asked)
     if as_json:
         print(json.dumps([plan.to_dict() for plan in plans]))
         return
