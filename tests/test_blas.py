@@ -126,14 +126,14 @@ INSIDE = {
     "rankers/certificate/sample.py",
     "rankers/linear/listnet.py",
     "rankers/linear/loss_ranker.py",
-    "rankers/linear/ranksvm.py",
+    "rankers/linear/presets.py",
     "rankers/permutation/two_stage.py",
-    "rankers/smooth/smoothed.py",
-    "solvers/batch/anneal.py",
+    "rankers/smooth/annealing.py",
+    "rankers/smooth/smoothing.py",
     "solvers/batch/penalties.py",
 }
 # "@" between a measure and a cut-off, and a product of rows written out in float32.
-NO_BLAS = {"measures/conventions.py", "exports/solr.py", "exports/elasticsearch.py"}
+NO_BLAS = {"measures/conventions.py", "exports/solr.py", "exports/ranklib.py"}
 
 
 def uses_blas(text):

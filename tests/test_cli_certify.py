@@ -26,7 +26,7 @@ def test_a_ranker_is_certified_with_its_lists(files, run):
         "certify", files / "model.rankwise", "--train", files / "train.rankwise", "--holdout", files / "test.rankwise"
     )
     assert code == 0
-    assert out.startswith("RidgeRanker, AP, 20 hold-out lists, 40 training lists")
+    assert out.startswith("RidgeRanker, AP, 20 hold-out queries, 40 training queries")
     assert "Betting" in out
     assert "declare --row-radius and --longest" in " ".join(out.split())
 

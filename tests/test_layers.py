@@ -1,4 +1,4 @@
-"""Imports point downwards: a room of the house sees only the rooms below it."""
+"""Imports point downwards: a subpackage imports only from those below it."""
 
 from pathlib import Path
 
@@ -19,24 +19,17 @@ def test_an_upward_import_breaks_the_contract(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (contract,) = read_configuration(str(PYPROJECT))["contracts_options"]
-    house = tmp_path / "house"
-    for buffer, sees in {
-        "_errors": "",
-        "_version": "",
-        "_extras": "",
-        "_kernels": "",
-        "data": "import house.cli",
-    }.items():
-        (house / buffer).mkdir(parents=True)
-        (house / buffer / "__init__.py").write_text(sees)
-    (house / "cli").mkdir()
-    (house / "cli" / "__init__.py").write_text("")
-    (house / "__init__.py").write_text("")
+    package = tmp_path / "sample"
+    for layer in contract["layers"]:
+        for name in layer.split(" : "):
+            (package / name).mkdir(parents=True)
+            (package / name / "__init__.py").write_text("import sample.cli" if name == "data" else "")
+    (package / "__init__.py").write_text("")
     layers = "\n    ".join(contract["layers"])
     (tmp_path / ".importlinter").write_text(
-        "[importlinter]\nroot_package = house\n"
-        f"[importlinter:contract:layers]\nname = layers\ntype = layers\ncontainers = house\nlayers =\n    {layers}\n"
+        "[importlinter]\nroot_package = sample\n"
+        f"[importlinter:contract:layers]\nname = layers\ntype = layers\ncontainers = sample\nlayers =\n    {layers}\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     assert lint_imports(config_filename=str(tmp_path / ".importlinter"), no_cache=True, no_logo=True)
-    assert "house.data -> house.cli" in capsys.readouterr().out
+    assert "sample.data -> sample.cli" in capsys.readouterr().out

@@ -34,7 +34,7 @@ def test_a_range_that_depends_on_labels_says_which_labels():
     """The KL form of ListNet can be as large as the spread of the labels, which no sample knows of future queries."""
     model = ListNet(solver="lbfgs", alpha=0.1)
     row = next(row for row in named(fitted(model).certificate(TRAIN, **KNOWN), "Uniform, l2") if "ListNet" in row.name)
-    assert settled(row)[f"no label to come is above 3, so that {SPAN.sentence}"] is None
+    assert settled(row)[f"no future label is above 3, so that {SPAN.sentence}"] is None
     assert SPAN.sentence not in settled(row)
 
 

@@ -174,7 +174,7 @@ def test_numbers_that_no_run_has_are_refused(name, tmp_path):
     first = 8 + length + json.loads(whole[8 : 8 + length])[name]["data_offsets"][0]
     whole[first : first + 8] = struct.pack("<q", -5) if name == "state.counts" else struct.pack("<d", np.nan)
     path.write_bytes(bytes(whole))
-    with pytest.raises(FileFormatError, match="not one that a run can be in"):
+    with pytest.raises(FileFormatError, match="the state of its run is impossible"):
         rw.load(path)
 
 

@@ -264,7 +264,7 @@ def test_a_saved_model_has_the_same_bits_and_path(first, tmp_path):
         ({"first": "listnet"}, r"first is one of 'adarank', 'smoothrank', 'ridge', or weights: found 'listnet'"),
         ({"first": RidgeRanker()}, "RidgeRanker without coef_"),
         ({"first": [1.0, 2.0]}, "first has one weight per feature, 3"),
-        ({"first": [1.0, 2.0, np.nan]}, "a first has finite weights: found nan"),
+        ({"first": [1.0, 2.0, np.nan]}, "first has finite weights: found nan"),
         ({"measure": "P@3"}, "the second stage knows bounds for AP and nDCG: found P@3"),
         ({"measure": "AP@3"}, "the second stage knows bounds for AP and nDCG: found AP@3"),
         ({"second": SmoothNDCG()}, "second is a convex loss"),

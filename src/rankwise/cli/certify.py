@@ -70,7 +70,7 @@ def certify(
     if subject is None:
         raise RankwiseError("certify takes a saved ranker, or scores with --holdout, or --half-width or --difference")
     if not subject.exists():
-        raise RankwiseError(f"{subject} is not there: expected a saved ranker, or scores")
+        raise RankwiseError(f"{subject} does not exist: expected a saved ranker, or scores")
     if reading.is_saved(subject):
         if measure is not None:
             raise RankwiseError("a ranker is certified for its own measure: leave out --measure")

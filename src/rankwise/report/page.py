@@ -83,7 +83,7 @@ def check_report(path: str | os.PathLike[str]) -> None:
     _plotly_script()
     target = Path(os.path.realpath(path_of(path)))
     if not target.parent.is_dir():
-        raise RankwiseError(f"{os.fspath(path)} cannot be written: the folder {target.parent} is not there")
+        raise RankwiseError(f"{os.fspath(path)} cannot be written: the folder {target.parent} does not exist")
     if target.is_dir():
         raise RankwiseError(f"{os.fspath(path)} cannot be written: it is a folder")
     with refusing(path), TemporaryFile(dir=target.parent):
@@ -134,7 +134,7 @@ def _plotly_script() -> Path:
     """The file plotly.js as the package plotly ships it: one bundle of 4.8 MB; there is no smaller one."""
     path = Path(str(require("plotly").__file__)).parent / "package_data" / "plotly.min.js"
     if not path.is_file():
-        raise RankwiseError(f"{path} is not there: install plotly anew, pip install --force-reinstall plotly")
+        raise RankwiseError(f"{path} does not exist: install plotly anew, pip install --force-reinstall plotly")
     return path
 
 
