@@ -54,9 +54,9 @@ def letor_table() -> str:
         low, high = line["interval"]["nDCG@10"]
         cells = [
             name,
-            atomic_write(line["mean"]["nDCG@10"], ndcg),
+            with_published(line["mean"]["nDCG@10"], ndcg),
             f"{low:.3f} to {high:.3f}",
-            atomic_write(line["mean"]["AP"], ap),
+            with_published(line["mean"]["AP"], ap),
         ]
         test = numbers["tests"].get(name)
         against = [f"{test['difference']:+.4f}", f"{test['p']:.2f}, {test['p_corrected']:.2f}"] if test else ["", ""]
@@ -71,7 +71,7 @@ def cut_table() -> str:
         [
             f"k = {k}",
             *(
-                atomic_write(means[f"SmoothRank k={k}"][f"nDCG@{at}"], value, 4)
+                with_published(means[f"SmoothRank k={k}"][f"nDCG@{at}"], value, 4)
                 for at, value in zip((1, 5, 10), printed, strict=True)
             ),
         ]
@@ -128,7 +128,7 @@ def map_table() -> str:
     for name, line in read(direct_on_map.NUMBERS)["rankers"].items():
         (ap, ndcg), mean = DIRECT_TABLES_2_AND_3[name], line["mean"]
         others = [f"{mean[title]:.4f}" for title in ("nDCG@1", "nDCG@5", "nDCG@10")]
-        rows.append([name, atomic_write(mean["AP"], ap, 4), atomic_write(mean["nDCG@3"], ndcg, 4), *others])
+        rows.append([name, with_published(mean["AP"], ap, 4), with_published(mean["nDCG@3"], ndcg, 4), *others])
     titles = ["ranker", "MAP (published)", "NDCG@3 (published)", "NDCG@1", "NDCG@5", "NDCG@10"]
     return markdown_table(titles, rows)
 
@@ -232,7 +232,7 @@ def online_table() -> str:
     return markdown_table(titles, rows)
 
 
-def atomic_write(ours: float, theirs: float, digits: int = 3) -> str:
+def with_published(ours: float, theirs: float, digits: int = 3) -> str:
     """Our value, and in brackets the printed one, in the digits of the print."""
     return f"{ours:.4f} ({theirs:.{digits}f})"
 
