@@ -179,11 +179,13 @@ def save(numbers: dict[str, Any]) -> None:
         part.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
-def with_case(stored: dict[str, Any], case: str, jobs: int) -> dict[str, Any]:
+def with_case(
+    stored: dict[str, Any], case: str, jobs: int = 1, every: Sequence[Cell] = ALL_CELLS
+) -> dict[str, Any]:
     """The stored counts and those of one more case, with the same seed and as many repetitions."""
-    cells = [cell for cell in ALL_CELLS if cell.case == case]
+    cells = [cell for cell in every if cell.case == case]
     added = collect(cells, (), repetitions=stored["repetitions"], seed=stored["seed"], jobs=jobs, exact=())
-    place = {cell: number for number, cell in enumerate(ALL_CELLS)}
+    place = {cell: number for number, cell in enumerate(every)}
     by_bound = dict(stored["headline by"])
     for name, count in added["headline by"].items():
         by_bound[name] = by_bound.get(name, 0) + count

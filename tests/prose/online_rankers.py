@@ -162,7 +162,7 @@ def the_figure_of_one_pass() -> Iterator[str]:
         f"The SLAM perceptron with margin 1 and the papers' weights ends at {ends(MARGIN)}, SLAMPerceptron at "
         f"{ends('SLAMPerceptron')}, MaxPairPerceptron at {ends('MaxPairPerceptron')}"
     )
-    yield f"Random orders give {nothing[0]:.2f} and {nothing[1]:.2f}"
+    yield f"Equal scores give {nothing[0]:.2f} and {nothing[1]:.2f}"
 
 
 @claims("online.md")

@@ -124,9 +124,8 @@ def lengths_of_the_figure() -> Iterator[str]:
 
 stated(
     "coverage.md",
-    "settings of the experiment, and what verdicts mean; the figure's text is checked by test_coverage.py",
-    "The interval behind a rate",
-    "with probability 0.9 may be wrong once in ten samples",
+    "settings of the experiment, and the meaning of verdicts; the text of the figure is checked by test_coverage.py",
+    "with probability 0.9 may be wrong for one sample in ten",
     "at delta = 0.1",
     "with 99 % intervals",
     "the bar at 10 %",
