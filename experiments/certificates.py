@@ -1,8 +1,9 @@
 """Certificates of all rankers on OHSUMED, and bounds by size: ``python3 run.py python -m experiments.certificates``.
 
 Every ranker is fitted on the training part of Fold1, with settings that take seconds. The validation part selects
-among its settings, and the test part, 22 queries, is the hold-out of its certificate. Reads the folder that RANKWISE_DATA names; writes
-docs/certificates.json, docs/figures/bounds_by_size.png, and the tables of docs/guarantees.md.
+among its settings, and the test part, 22 queries, is the hold-out of its certificate. Reads the folder that
+RANKWISE_DATA names; writes docs/certificates.json, docs/figures/bounds_by_size.png, and the tables of
+docs/guarantees.md.
 """
 
 import json

@@ -179,9 +179,7 @@ def save(numbers: dict[str, Any]) -> None:
         part.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
-def with_case(
-    stored: dict[str, Any], case: str, jobs: int = 1, every: Sequence[Cell] = ALL_CELLS
-) -> dict[str, Any]:
+def with_case(stored: dict[str, Any], case: str, jobs: int = 1, every: Sequence[Cell] = ALL_CELLS) -> dict[str, Any]:
     """The stored counts and those of one more case, with the same seed and as many repetitions."""
     cells = [cell for cell in every if cell.case == case]
     added = collect(cells, (), repetitions=stored["repetitions"], seed=stored["seed"], jobs=jobs, exact=())
