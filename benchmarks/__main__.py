@@ -49,8 +49,8 @@ def as_markdown(results: dict[str, list[dict[str, Any]]], where: dict[str, Any])
         "# Benchmarks",
         "",
         "Each row compares rankwise with a peer on the same task, measured in one run on one machine. The ratio is "
-        "that of the peer to rankwise: above 1, rankwise needs less. `python3 run.py bench` repeats the measurements and "
-        "writes this page.",
+        "that of the peer to rankwise: above 1, rankwise needs less. `python3 run.py bench` repeats the measurements "
+        "and writes this page.",
         "",
         "Measured on: " + ", ".join(f"{name} {value}" for name, value in where.items()) + ".",
         "",
