@@ -48,12 +48,13 @@ def as_markdown(results: dict[str, list[dict[str, Any]]], where: dict[str, Any])
     lines = [
         "# Benchmarks",
         "",
-        "Ratios measured in one run on one machine: the same work by a peer and by rankwise. "
-        "`python3 run.py bench` measures them anew and writes this page.",
+        "Each row compares rankwise with a peer on the same task, measured in one run on one machine. The ratio is "
+        "that of the peer to rankwise: above 1, rankwise needs less. `python3 run.py bench` repeats the measurements "
+        "and writes this page.",
         "",
         "Measured on: " + ", ".join(f"{name} {value}" for name, value in where.items()) + ".",
         "",
-        "| work | rankwise | peer | peer takes | rankwise takes | ratio | aim |",
+        "| task | rankwise | peer | peer needs | rankwise needs | ratio | target |",
         "|---|---|---|---|---|---|---|",
     ]
     for rows in results.values():

@@ -50,12 +50,12 @@ def draw_lambdas() -> None:
                 "lambda of the proof": [theorem_6_lambda(**one) for one in known],
                 "best lambda": [best_lambda(**one) for one in known],
             }
-            panel.plot(sizes, promised, color=INK, linestyle="--", label="what the theorem promises")
+            panel.plot(sizes, promised, color=INK, linestyle="--", label="printed bound")
             panel.plot(sizes, [rerm_best(**one).value for one in known], color=FAINT, linestyle="--", label="our bound")
             for colour, (name, each) in zip(COLOURS[1:], lambdas.items(), strict=False):
                 style = ":" if name == "best lambda" else "-"  # for the first ball it is that of 2014
                 panel.plot(sizes, [worst_excess(one, W) for one in each], color=colour, linestyle=style, label=name)
-            panel.set(xscale="log", yscale="log", xlabel="lists n", title=f"ball of radius {W:g}")
+            panel.set(xscale="log", yscale="log", xlabel="queries n", title=f"ball of radius {W:g}")
             panel.set_ylim(3e-4 * W, 3 * W)
         figure.axes[0].set_ylabel("excess risk")
         figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
@@ -87,13 +87,13 @@ def _smoothing(panel: "Axes", sigmas: Sequence[float]) -> None:
     bounds = [smoothing_error(SCORES, gains, sigma=sigma) for sigma in sigmas]
     off = [abs(SmoothNDCG(sigma=sigma).measure_value(SCORES, LABELS) - exact) for sigma in sigmas]
     panel.plot(sigmas, [bound.value for bound in bounds], color=COLOURS[0], label="bound")
-    panel.plot(sigmas, off, color=COLOURS[2], label="smooth NDCG - NDCG, as it is")
+    panel.plot(sigmas, off, color=COLOURS[2], label="smooth NDCG - NDCG, actual")
     panel.axvline(bounds[0].terms["mu"], color=FAINT, linewidth=0.8)
     panel.text(
         bounds[0].terms["mu"] * 1.1, 4e-5, "the smallest squared gap\nbetween two scores", color=FAINT, fontsize=6
     )
     panel.set(
-        xscale="log", yscale="log", ylim=(1e-6, 5), title="Smoothing one list", xlabel="sigma", ylabel="difference"
+        xscale="log", yscale="log", ylim=(1e-6, 5), title="Smoothing on one query", xlabel="sigma", ylabel="difference"
     )
     panel.legend(loc="lower right")
 

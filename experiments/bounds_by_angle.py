@@ -30,7 +30,7 @@ def title_of(variance: tuple[float, float]) -> str:
 
 
 def row(found: AngleBounds) -> dict[str, Any]:
-    """What one list shows, as plain numbers."""
+    """The bounds of one query, as plain numbers."""
     at_45 = {
         "type one": found.type_one,
         **{f"type two, {name}": values for name, values in found.type_two.items()},
@@ -43,7 +43,7 @@ def row(found: AngleBounds) -> dict[str, Any]:
 
 
 def collect() -> dict[str, Any]:
-    """By variances, the five lists."""
+    """The five queries of each pair of variances."""
     return {
         "angles": ANGLES,
         "seeds": list(SEEDS),
@@ -57,7 +57,7 @@ def collect() -> dict[str, Any]:
 
 
 def table(numbers: dict[str, Any]) -> str:
-    """A row for each kind of list and each bound, smallest to largest over its lists."""
+    """One row for each kind of query and each bound, smallest to largest over its queries."""
     rows = []
     for title, lists in numbers["lists"].items():
         for place, bound in enumerate(each["bound"] for each in lists[0]["bounds"]):
@@ -68,7 +68,7 @@ def table(numbers: dict[str, Any]) -> str:
             at_45 = span([each["at 45 degrees"][bound] for each in lists], "{:.2f}")
             smallest = span([each["smallest"] for each in found], "{:.2f}")
             rows.append([title, bound, at_45, smallest, degrees, tighter, condition])
-    titles = ["list", "bound", "at 45 degrees", "smallest", "at degrees", "tighter than type one", "condition (9)"]
+    titles = ["query", "bound", "at 45 degrees", "smallest", "at degrees", "tighter than type one", "condition (9)"]
     return markdown_table(titles, rows)
 
 

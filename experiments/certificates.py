@@ -1,8 +1,9 @@
 """Certificates of all rankers on OHSUMED, and bounds by size: ``python3 run.py python -m experiments.certificates``.
 
-Every ranker is fitted on the training part of Fold1, its choices made by the validation part, with settings that take
-seconds, and certified by the test part, 22 queries. Reads the folder that RANKWISE_DATA names; writes
-docs/certificates.json, docs/figures/bounds_by_size.png, and the tables of docs/guarantees.md.
+Every ranker is fitted on the training part of Fold1, with settings that take seconds. The validation part selects
+among its settings, and the test part, 22 queries, is the hold-out of its certificate. Reads the folder that
+RANKWISE_DATA names; writes docs/certificates.json, docs/figures/bounds_by_size.png, and the tables of
+docs/guarantees.md.
 """
 
 import json
@@ -21,19 +22,21 @@ from rankwise._progress import track
 from rankwise.data.folds import read_folds
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.certificate import Certificate
+from rankwise.losses.pair_logistic import PairLogistic
 from rankwise.rankers._base import registered
 
 RESULTS, FIGURE, PAGE = DOCS / "certificates.json", DOCS / "figures" / "bounds_by_size.png", DOCS / "guarantees.md"
 FEATURES, LONGEST = 45, 500
-# LETOR scaled every feature of every list to [0, 1] within the list: rows lie in a cube, around whose middle they have
-# this radius. That no list is longer is a claim, made before looking.
+# LETOR scaled every feature to [0, 1] within each query: rows lie in a cube, and within this radius of its centre. That
+# no query has more documents was declared before looking at the data.
 DECLARED: dict[str, Any] = {"row_radius": math.sqrt(FEATURES) / 2, "longest": LONGEST}
 
-# what makes a fit quick, or the ranker its usual self; every other ranker has its defaults
+# Settings that make a fit quick, or that its paper uses; every other ranker has its defaults.
 SETTINGS: dict[str, dict[str, Any]] = {
     "AdaRank": {"rounds": 50},
     "FRank": {"rounds": 30},
     "ListNet": {"solver": "lbfgs"},
+    "LossRanker": {"loss": PairLogistic(), "alpha": 0.01},
     "OnlineRanker": {"step": "constant", "eta": 0.01},
     "PermuRank": {"alpha": 0.1, "map": "relevant", "hinge": "max", "rounds": 10, "stop": "last"},
     "RankBoost": {"rounds": 50},
@@ -50,31 +53,31 @@ def certified(data: Path) -> dict[str, Certificate]:
     for name, kind in track(sorted(registered().items()), "certifying"):
         ranker: Any = kind(**SETTINGS.get(name, {}))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # some learn nothing here, and say so
+            warnings.simplefilter("ignore")  # some learn nothing here, and warn
             ranker.fit(fold.train, validation=fold.validation if ranker.takes_validation else None)
         found[name] = ranker.certificate(fold.train, fold.test, **DECLARED)
     return found
 
 
 def table(found: dict[str, Certificate]) -> str:
-    """Lists to come, a line a ranker: what was measured, and what each kind of bound came to."""
+    """Future queries, one row per ranker: what was measured, and the strongest bound of each kind."""
     titles = ("ranker", "measure", "measured", "headline", "betting alone", "best uniform", "expected")
-    return markdown_table(titles, ([f"`{name}`", *to_come(one)] for name, one in found.items()))
+    return markdown_table(titles, ([f"`{name}`", *on_future(one)] for name, one in found.items()))
 
 
 def table_of_fits(found: dict[str, Certificate]) -> str:
-    """What is certain about the fit itself, for the rankers that have such bounds."""
-    titles = ("ranker", "on the training lists", "optimality gap", "online", "iterates")
+    """The bounds on the fit itself, for the rankers that have some."""
+    titles = ("ranker", "on the training queries", "optimality gap", "online", "iterates")
     rows = {f"`{name}`": about_fit(one) for name, one in found.items()}
     return markdown_table(titles, ([name, *cells] for name, cells in rows.items() if any(cells)))
 
 
-def to_come(certificate: Certificate) -> list[str]:
-    """The measure's title, 1 - its mean on the hold-out, the headline, and the strongest row of every kind."""
+def on_future(certificate: Certificate) -> list[str]:
+    """The title of the measure, 1 - its mean on the hold-out, the headline, and the strongest row of every kind."""
     assert certificate.headline is not None
     about_measure = [row for row in certificate.rows if row.bounds == certificate.headline.bounds]
     return [
-        certificate.headline.bounds.removeprefix("1 - ").removesuffix(" on lists to come"),
+        certificate.headline.bounds.removeprefix("1 - ").removesuffix(" on future queries"),
         f"{certificate.headline.terms['mean']:.3f}",
         f"**{certificate.headline.value:.3f}**",
         shown([row for row in about_measure if row.name == "Betting"]),
@@ -84,7 +87,7 @@ def to_come(certificate: Certificate) -> list[str]:
 
 
 def about_fit(certificate: Certificate) -> list[str]:
-    """The strongest row about the training lists, the solver, the run, and the weights on its way."""
+    """The strongest row on the training queries, the solver, the online run, and its iterates."""
     rows = certificate.rows
     return [
         shown([row for row in rows if row.kind == "training" and "abs(" not in row.bounds]),
@@ -95,7 +98,7 @@ def about_fit(certificate: Certificate) -> list[str]:
 
 
 def shown(rows: list[Bound], form: str = ".3g") -> str:
-    """The first, which is the strongest: its number, and what is wrong with it."""
+    """The value of the first row, which is the strongest, and whether it is vacuous or a precondition is not met."""
     if not rows:
         return ""
     best = rows[0]

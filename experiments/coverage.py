@@ -5,7 +5,8 @@ headline are wrong, with exact binomial intervals; then intervals, confidence se
 is the number of certificates per cell (a ranker, a population, a number of queries), and 25 times as many samples are
 drawn for intervals; ``--seed 0`` is where all random numbers come from, and ``--jobs`` the number of processes, which
 changes no digit. Writes docs/coverage.json, docs/figures/coverage.png and the tables of docs/coverage.md; ``--redraw``
-makes figure and tables from the numbers that are there. About ten minutes on two cores.
+makes figure and tables from the stored numbers, and ``--add LossRanker`` counts the cells of a new ranker alone and
+adds them to the stored ones. About ten minutes on two cores.
 """
 
 import argparse
@@ -138,8 +139,8 @@ def collect(
             by_cell.append(Job(what, found))
             certain |= found.certain
             unchecked |= found.unchecked
-            for name, query_weight in found.headline_by.items():
-                headline_by[name] = headline_by.get(name, 0) + query_weight
+            for name, count in found.headline_by.items():
+                headline_by[name] = headline_by.get(name, 0) + count
     settled = in_order(settle, by_cell, jobs, "comparing averages")
     return {
         "delta": DELTA,
@@ -178,6 +179,24 @@ def save(numbers: dict[str, Any]) -> None:
         part.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
+def with_case(stored: dict[str, Any], case: str, jobs: int = 1, every: Sequence[Cell] = ALL_CELLS) -> dict[str, Any]:
+    """The stored counts and those of one more case, with the same seed and as many repetitions."""
+    cells = [cell for cell in every if cell.case == case]
+    added = collect(cells, (), repetitions=stored["repetitions"], seed=stored["seed"], jobs=jobs, exact=())
+    place = {cell: number for number, cell in enumerate(every)}
+    by_bound = dict(stored["headline by"])
+    for name, count in added["headline by"].items():
+        by_bound[name] = by_bound.get(name, 0) + count
+    return stored | {
+        "cells": sorted(
+            stored["cells"] + added["cells"], key=lambda one: place[Cell(one["case"], one["population"], one["n"])]
+        ),
+        "certain": " | ".join(sorted({*stored["certain"].split(" | "), *filter(None, added["certain"].split(" | "))})),
+        "unchecked": sorted(stored["unchecked"] + added["unchecked"]),
+        "headline by": dict(sorted(by_bound.items())),
+    }
+
+
 def redraw() -> int:
     """Tables and figure from the stored numbers; 1 if a promise is false."""
     numbers = json.loads(RESULTS.read_text(encoding="utf-8"))
@@ -196,15 +215,22 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="where all random numbers come from")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; they change no digit")
     parser.add_argument("--redraw", action="store_true", help="only figure and tables, from the stored numbers")
+    parser.add_argument("--add", metavar="CASE", help="count one new case, and add it to the stored numbers")
     given = parser.parse_args(arguments)
     if given.repetitions < 1 or given.jobs < 1 or given.seed < 0:
         parser.error("--repetitions and --jobs are 1 or more, --seed is 0 or more")
     if given.redraw:
         return redraw()
+    stored = json.loads(RESULTS.read_text(encoding="utf-8")) if given.add else {"cells": []}
+    if given.add and (given.add not in CASES or given.add in {one["case"] for one in stored["cells"]}):
+        parser.error(f"--add takes a case that has no counts yet: found {given.add!r}")
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # processes use the cores already
         os.environ.setdefault(name, "1")
     try:
-        save(collect(repetitions=given.repetitions, seed=given.seed, jobs=given.jobs))
+        if given.add:
+            save(with_case(stored, given.add, given.jobs))
+        else:
+            save(collect(repetitions=given.repetitions, seed=given.seed, jobs=given.jobs))
     except KeyboardInterrupt:
         print("stopped: nothing was written", file=sys.stderr)
         return 130

@@ -55,8 +55,8 @@ class Found:
             self.counts.setdefault(label, Count()).add(count)
         for label, average in other.averages.items():
             self.averages.setdefault(label, Average()).add(average)
-        for name, query_weight in other.headline_by.items():
-            self.headline_by[name] = self.headline_by.get(name, 0) + query_weight
+        for name, count in other.headline_by.items():
+            self.headline_by[name] = self.headline_by.get(name, 0) + count
         self.certain |= other.certain
         self.unchecked |= other.unchecked
 

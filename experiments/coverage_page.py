@@ -87,9 +87,9 @@ def verdicts(numbers: Numbers) -> dict[str, Verdict]:
         # an average has been compared with all errors allowed for: one that is above its bound is one too many
         failed = Count.total(cells.values()).failed
         found[f"{label} (on average)"] = "FALSE" if failed else "kept"
-    for (part, what, query_weight), counts in intervals_of(numbers).items():
-        if query_weight is not None:
-            found[f"{part}: {what}"] = verdict((count for _, count in counts), query_weight)
+    for (part, what, may_fail), counts in intervals_of(numbers).items():
+        if may_fail is not None:
+            found[f"{part}: {what}"] = verdict((count for _, count in counts), may_fail)
     return found
 
 
@@ -210,13 +210,13 @@ def sizes_table(numbers: Numbers) -> str:
 def intervals_table(numbers: Numbers, *, promised: bool) -> str:
     titles = ["part", "what", "checked", "failed", "rate, 99 % interval", "worst", "may fail", "verdict"]
     lines = []
-    for (part, what, query_weight), counts in intervals_of(numbers).items():
-        if (query_weight is not None) is not promised:
+    for (part, what, may_fail), counts in intervals_of(numbers).items():
+        if (may_fail is not None) is not promised:
             continue
         whole = Count.total(count for _, count in counts)
         line = [part, what, f"{whole.checked:,}", f"{whole.failed:,}", _rate(whole), _worst(counts)]
-        if query_weight is not None:
-            line += [_percent(query_weight), _bold(verdict((count for _, count in counts), query_weight))]
+        if may_fail is not None:
+            line += [_percent(may_fail), _bold(verdict((count for _, count in counts), may_fail))]
         lines.append(line)
     return markdown_table(titles if promised else titles[:-2], lines)
 
@@ -300,9 +300,9 @@ def draw(numbers: Numbers) -> "Figure":
         if whole.checked > whole.vacuous:
             rows.append((label, whole, allowed(label, numbers)))
     others: list[Line] = []
-    for (part, what, query_weight), counts in intervals_of(numbers).items():
+    for (part, what, may_fail), counts in intervals_of(numbers).items():
         start = {"interval for a difference": "difference: ", "confidence sequence, at any time": "sequence: "}
-        others.append((start.get(part, "") + what, Count.total(count for _, count in counts), query_weight))
+        others.append((start.get(part, "") + what, Count.total(count for _, count in counts), may_fail))
     with house_style():
         figure = new_figure(10.5, 5.6)
         left, right = figure.subplots(1, 2)
@@ -312,14 +312,14 @@ def draw(numbers: Numbers) -> "Figure":
 
 
 def _draw_panel(panel: Any, lines: list[Line], title: str) -> None:
-    for place, (_, count, query_weight) in enumerate(reversed(lines)):
+    for place, (_, count, may_fail) in enumerate(reversed(lines)):
         low, high = count.interval()
-        colour = FAINT if query_weight is None else COLOURS[1] if low > query_weight else COLOURS[0]
+        colour = FAINT if may_fail is None else COLOURS[1] if low > may_fail else COLOURS[0]
         panel.plot([100 * low, 100 * high], [place, place], color=colour, linewidth=2.2, solid_capstyle="butt")
-        face = "none" if query_weight is None else colour
+        face = "none" if may_fail is None else colour
         panel.plot(100 * count.rate, place, "o", color=colour, markerfacecolor=face, markersize=4)
-        if query_weight is not None:
-            panel.plot([100 * query_weight] * 2, [place - 0.4, place + 0.4], color=INK, linewidth=1.0)
+        if may_fail is not None:
+            panel.plot([100 * may_fail] * 2, [place - 0.4, place + 0.4], color=INK, linewidth=1.0)
     panel.set_yticks(range(len(lines)), [label for label, _, _ in reversed(lines)])
     ends = [100 * count.interval()[1] for _, count, _ in lines]
     panel.set(xlim=(-0.5, max(12.0, math.ceil(max(ends)))), title=title, xlabel="% of the checks that failed")

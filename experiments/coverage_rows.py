@@ -191,13 +191,13 @@ class Truths:
     def risk_of_iterates(self, row: Bound) -> Mean:
         """The mean risk of the weights before each round that the measure is defined for."""
         reference = reference_of(self.population, FEW)
-        kept, query_weight = np.unique(self.iterates[~np.isnan(self.lost)], axis=0, return_counts=True)
+        kept, times = np.unique(self.iterates[~np.isnan(self.lost)], axis=0, return_counts=True)
         X = np.asarray(reference.queries.X)
         each = [
             reference.one_minus(self.model.measure, X @ w, "pessimistic")  # ties in the worst order, as in the run
             for w in kept
         ]
-        return reference.mean(np.average(each, axis=0, weights=query_weight))
+        return reference.mean(np.average(each, axis=0, weights=times))
 
 
 Rule = Callable[..., Mean | str]

@@ -96,10 +96,10 @@ def draw(found: dict[str, Any]) -> None:
                 share = curve[str(n)]["betting wider"]["hoeffding"]
                 if share > 0.005:
                     panel.text(n, 0.013, f"{100 * share:.0f}", color=COLOUR["betting"], fontsize=6, ha="center")
-            query_weight = any(curve[str(n)]["betting wider"]["hoeffding"] for n in sizes)
+            ever_wider = any(curve[str(n)]["betting wider"]["hoeffding"] for n in sizes)
             note = (
                 "% of samples on which betting is wider than Hoeffding"
-                if query_weight
+                if ever_wider
                 else "betting is never the wider one"
             )
             panel.text(5, 0.018, note, color=FAINT, fontsize=6)

@@ -1,7 +1,7 @@
-"""Every table and every figure of the papers: what makes it here, from which data, or why nothing does.
+"""Every table and figure of the papers: the experiment that reproduces it and its data, or why none does.
 
-The keys are what ``python3 run.py python -m experiments.reproduction`` takes: ``smoothrank-figure-3`` runs the
-experiment of that figure and writes the page anew.
+The keys are arguments of ``python3 run.py python -m experiments.reproduction``: ``smoothrank-figure-3`` runs the
+experiment of that figure and writes the page again.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ class Item:
     Attributes
     ----------
     shows : what the paper shows in it
-    module : the module of ``experiments`` that makes it, with its arguments; empty where there is none
-    data : what that needs
-    result : what came of it, with a link to where it stands; or why there is nothing
+    module : the module of ``experiments`` that reproduces it, with its arguments; empty if there is none
+    data : the data that it needs
+    result : the result, with a link to it; or why there is none
     """
 
     shows: str
@@ -25,7 +25,7 @@ class Item:
     result: str
 
 
-_GOV = "the .GOV sets (TREC 2003 and 2004) are not at hand"
+_GOV = "the .GOV sets (TREC 2003 and 2004) are not available"
 _NONE = "nothing to run"
 
 ITEMS: dict[str, Item] = {
@@ -49,7 +49,7 @@ ITEMS: dict[str, Item] = {
     ),
     "smoothrank-figure-4": Item("means over the seven sets of LETOR 3.0", "", "", _GOV),
     "smoothrank-figure-5": Item(
-        "SmoothNDCG and FITC-Rank on the OHSUMED of LETOR 2.0", "", "", "neither that set nor FITC-Rank is at hand"
+        "SmoothNDCG and FITC-Rank on the OHSUMED of LETOR 2.0", "", "", "neither that set nor FITC-Rank is available"
     ),
     "smoothrank-table-1": Item("sizes of the sets", "set_facts", "OHSUMED", "the OHSUMED row: [below](#the-set)"),
     "smoothrank-table-2": Item(
@@ -72,7 +72,7 @@ ITEMS: dict[str, Item] = {
         "type two bounds against the margin", "bound_forms", "none", "same: [below](#two-types-of-bounds)"
     ),
     "direct-figure-3": Item(
-        "both bounds as w turns, equal variances",
+        "both bounds against the angle of w, equal variances",
         "bounds_by_angle",
         "simulated",
         "only with SVMmap's pairs: [below](#two-types-of-bounds)",
@@ -100,8 +100,8 @@ ITEMS: dict[str, Item] = {
         "OHSUMED of LETOR 3.0 for 2.0, fold 1",
         "not as printed: [below](#learning-curves)",
     ),
-    "direct-figure-12": Item("five rankers on WSJ", "", "", "WSJ is not at hand"),
-    "direct-figure-13": Item("five rankers on AP", "", "", "AP is not at hand"),
+    "direct-figure-12": Item("five rankers on WSJ", "", "", "WSJ is not available"),
+    "direct-figure-13": Item("five rankers on AP", "", "", "AP is not available"),
     "direct-figure-14": Item(
         "inverted pairs by label, AdaRank and RankBoost",
         "direct_on_map",
@@ -112,7 +112,7 @@ ITEMS: dict[str, Item] = {
         "queries by their number of pairs",
         "ranking_errors errors",
         "OHSUMED",
-        "as uneven: [queries by size](direct.md)",
+        "equally uneven: [queries by size](direct.md)",
     ),
     "direct-figure-16": Item(
         "MAP of AdaRank and RankBoost by number of pairs",
@@ -124,39 +124,39 @@ ITEMS: dict[str, Item] = {
         "MAP of five rankers on five sets",
         "direct_on_map",
         "OHSUMED of LETOR 3.0 for 2.0",
-        "the OHSUMED column: [below](#five-rankers-for-map); the other four sets are not at hand",
+        "the OHSUMED column: [below](#five-rankers-for-map); the other four sets are not available",
     ),
     "direct-table-3": Item(
         "NDCG@3 of five rankers on five sets",
         "direct_on_map",
         "OHSUMED of LETOR 3.0 for 2.0",
-        "the OHSUMED column: [below](#five-rankers-for-map); the other four sets are not at hand",
+        "the OHSUMED column: [below](#five-rankers-for-map); the other four sets are not available",
     ),
     "direct-table-4": Item(
-        "AdaRank, PermuRank and SVMmap in words",
+        "AdaRank, PermuRank and SVMmap compared in words",
         "direct",
         "OHSUMED",
         "seconds of a fit: [below](#five-rankers-for-map)",
     ),
     "online-figure-1": Item(
-        "running NDCG@10 on separable lists",
+        "running NDCG@10 on separable queries",
         "online simulation",
         "simulated",
-        "perceptrons as printed, ListNet by its step: [below](#the-online-perceptron)",
+        "perceptrons as printed, ListNet depends on its step: [below](#the-online-perceptron)",
     ),
     "online-figure-2": Item(
         "running AP on MSLR-WEB10K, Yahoo and Yandex",
         "online data",
         "OHSUMED and MQ2008 for these",
-        "not comparable: the three sets are not at hand; [below](#the-online-perceptron)",
+        "not comparable: the three sets are not available; [below](#the-online-perceptron)",
     ),
     "online-figure-3": Item(
         "running NDCG@10 on the same",
         "online data",
         "OHSUMED and MQ2008 for these",
-        "not comparable: the three sets are not at hand; [below](#the-online-perceptron)",
+        "not comparable: the three sets are not available; [below](#the-online-perceptron)",
     ),
     "lengths-table-1": Item(
-        "which bound is for which ranker", "", "", "in words; [the bounds](bounds_uniform.md) themselves"
+        "which bound is for which ranker", "", "", "described in words; [the bounds](bounds_uniform.md) themselves"
     ),
 }

@@ -90,11 +90,11 @@ class Landscape(Table):
             found: dict[str, Any] = {"step": steps}
             found[measure.title] = [mean_measure(lists, linear_scores(lists.X, w, n_jobs), measure) for w in walk]
             over = LossOverLists.of(loss, lists, list_weights(measure, lists))
-            most, query_weight = largest_gain(measure, over)
+            most, total = largest_gain(measure, over)
             for sigma in sigmas:
                 at = at_sigma(over, sigma)
                 losses = np.array([at(w, n_jobs=n_jobs)[0] for w in walk])
-                found[f"sigma {sigma:g}"] = (most - losses) / query_weight if query_weight else np.full(points, np.nan)
+                found[f"sigma {sigma:g}"] = (most - losses) / total if total else np.full(points, np.nan)
             return found
 
         longest = int(np.argmax(queries.sizes)) if len(queries) else 0

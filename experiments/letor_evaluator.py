@@ -1,4 +1,4 @@
-"""The official LETOR evaluator's numbers, and ours: ``python3 run.py python -m experiments.letor_evaluator``.
+"""Agreement with the official LETOR evaluator: ``python3 run.py python -m experiments.letor_evaluator``.
 
 Reads the OHSUMED parts, RankSVM's scores for the five test folds and what the evaluator printed for them from the
 folder that RANKWISE_DATA names, and writes docs/letor_evaluator.md.
@@ -41,19 +41,19 @@ def measured(data: Path, fold: int) -> dict[str, str]:
 def page(theirs: dict[int, dict[str, str]], ours: dict[int, dict[str, str]]) -> str:
     equal = sum(theirs[fold][measure] == ours[fold][measure] for fold in theirs for measure in MEASURES)
     lines = [
-        "# The LETOR evaluator, to four decimals",
+        "# Agreement with the LETOR evaluator",
         "",
-        "RankSVM's scores for the five test folds of OHSUMED, measured by the official LETOR evaluator and by "
-        '`evaluate(..., like="letor")`. '
+        'This page compares the official LETOR evaluator with `evaluate(..., like="letor")` on RankSVM\'s scores for the '
+        "five test folds of OHSUMED. "
         f"Of {len(theirs) * len(MEASURES)} printed values (NDCG@1 to 10, MeanNDCG, P@1 to 10, MAP; five folds) "
-        f"{equal} are the same to all four decimals. "
+        f"{equal} agree to all four decimals. "
         "Script: `python3 run.py python -m experiments.letor_evaluator` (with `RANKWISE_DATA` set).",
         "",
-        "| fold | by | " + " | ".join(SHOWN) + " |",
+        "| fold | evaluator | " + " | ".join(SHOWN) + " |",
         "|---|---|" + "---|" * len(SHOWN),
     ]
     for fold in theirs:
-        for name, values in (("the evaluator", theirs[fold]), ("rankwise", ours[fold])):
+        for name, values in (("LETOR", theirs[fold]), ("rankwise", ours[fold])):
             lines.append(f"| {fold} | {name} | " + " | ".join(values[measure] for measure in SHOWN) + " |")
     return "\n".join(lines) + "\n"
 

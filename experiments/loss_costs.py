@@ -197,7 +197,7 @@ def measure_all(known: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def draw(numbers: dict[str, Any]) -> Any:
-    """One panel a family, all on the same axes, the slope of every curve in the legend."""
+    """One panel per family, all on the same axes, the slope of every curve in the legend."""
     with house_style():
         figure = new_figure(8.0, 9.4)
         panels = figure.subplots(3, 2, sharex=True, sharey=True)
@@ -214,9 +214,9 @@ def draw(numbers: dict[str, Any]) -> Any:
             corner = "lower right" if slow else "upper left"  # where no curve runs
             panel.legend(loc=corner, title="slope", alignment="left", title_fontsize=7, borderaxespad=0.2)
         for panel in panels[:, 0]:
-            panel.set_ylabel("seconds for one list")
+            panel.set_ylabel("seconds for one query")
         for panel in panels[-1]:
-            panel.set_xlabel("documents in the list, m")
+            panel.set_xlabel("documents, m")
     return figure
 
 

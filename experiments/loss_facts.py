@@ -1,8 +1,8 @@
 """The table of facts of every loss: ``python3 run.py python -m experiments.loss_facts``.
 
-Writes two parts of docs/losses.md. Whether a loss is convex or smooth and what it bounds is read from the code;
-constants are written as people write them, each beside the same in Python, and a test holds both to the code. A loss
-without a row of its own gets one from its docstring and its declared constants, so a new loss needs no edit here.
+Writes two parts of docs/losses.md. Convexity, smoothness and bounds are read from the code. Constants are written as
+formulas, each with the same formula in Python, and a test compares both with the code. A loss without a row here gets
+one from its docstring and its declared constants, so that a new loss needs no edit.
 """
 
 import math
@@ -22,6 +22,7 @@ from rankwise.losses import (
     MaxPair,
     NDCGHinge,
     PairHinge,
+    PairLogistic,
     SmoothAP,
     SmoothDCG1,
     SmoothedMeasure,
@@ -40,7 +41,7 @@ PAGE = DOCS / "losses.md"
 
 @dataclass(frozen=True)
 class Stated:
-    """A constant in words, and as a number: of the loss and m, or of the loss, b and m."""
+    """A constant as text, and as a function of the loss and m, or of the loss, b and m."""
 
     words: str
     number: Callable[..., Any]
@@ -48,7 +49,7 @@ class Stated:
 
 @dataclass(frozen=True)
 class Facts:
-    """One row: a loss, what it does, the measure that it is about if it bounds none, and its constants."""
+    """One row: a loss, what it computes, the measure that it smooths if it bounds none, and its constants."""
 
     loss: Loss
     does: str
@@ -82,7 +83,7 @@ BELOW_LAST = Stated("0 to 1 - D(m) / D(1)", lambda loss, b, m: (0.0, 1 - last_di
 WRITTEN = (
     Facts(
         SLAM(),
-        "sum over documents of a weight times the hinge against the best-scored less relevant one",
+        "sum over documents of a weight times the hinge against the highest-scored less relevant one",
         TWO,
         MARGIN,
     ),
@@ -107,6 +108,13 @@ WRITTEN = (
         Stated("0 to (1 + 2 b) m (m - 1) / 2", lambda loss, b, m: (0.0, (1 + 2 * b) * m * (m - 1) / 2)),
     ),
     Facts(
+        PairLogistic(),
+        "mean logistic loss over these pairs, the loss of RankNet",
+        TWO,
+        Stated("0 to log(1 + e^(2 b))", lambda loss, b, m: (0.0, math.log1p(math.exp(2 * b)))),
+        curvature=Stated("1", lambda loss, m: 1.0),
+    ),
+    Facts(
         ListNet(),
         "Kullback-Leibler divergence of softmax(scores) from softmax(labels)",
         TWO,
@@ -115,13 +123,13 @@ WRITTEN = (
     ),
     Facts(
         SVMMapHinge(),
-        "the most, over all rankings, of 1 - AP plus how far the scores prefer it to a perfect one",
+        "maximum over all rankings of 1 - AP plus the amount by which the scores prefer it to a perfect one",
         Stated("4", lambda loss, m: 4.0),
         Stated("0 to 1 + 4 b", lambda loss, b, m: (0.0, 1 + 4 * b)),
     ),
     Facts(
         NDCGHinge(),
-        "the same for NDCG, a preference counting positions",
+        "the same for NDCG, with preferences weighted by positions",
         Stated("floor(m^2 / 2)", lambda loss, m: m * m // 2),
         Stated("0 to 1 + b floor(m^2 / 2)", lambda loss, b, m: (0.0, 1 + b * (m * m // 2))),
     ),
@@ -133,7 +141,7 @@ WRITTEN = (
     ),
     Facts(
         SmoothNDCG(),
-        "NDCG with a soft indicator of which document is at which position",
+        "NDCG with a soft indicator of the document at each position",
         Stated(
             "2 sum D / D(1) sqrt(W / sigma)",
             lambda loss, m: 2 * discounted(loss, m) * math.sqrt(lambert(m) / loss.sigma),
@@ -163,7 +171,7 @@ WRITTEN = (
     ),
     Facts(
         SmoothDCG1(),
-        "gain of a softmax choice of the first document, of the best gain",
+        "expected gain of a first document drawn by softmax, over the largest gain",
         Stated("1 / (2 sigma)", lambda loss, m: 0.5 / loss.sigma),
         UNIT,
         about="NDCG@1",
@@ -171,7 +179,7 @@ WRITTEN = (
     ),
     Facts(
         SmoothAP(),
-        "average precision with every comparison of two scores a sigmoid",
+        "average precision with a sigmoid for every comparison of two scores",
         Stated("(m - 1) / (2 m sigma)", lambda loss, m: (m - 1) / (2 * m * loss.sigma)),
         Stated("0 to 1 - 1/m", lambda loss, b, m: (0.0, 1 - 1 / m)),
         about="AP",
@@ -255,35 +263,35 @@ FACTS = (*WRITTEN, *map(from_code, unwritten(type(row.loss) for row in WRITTEN))
 
 
 def aim(row: Facts) -> str:
-    """What the loss is never below, or what it is a soft form of."""
+    """The measure whose loss it bounds, or which it smooths."""
     if isinstance(row.loss, SmoothedMeasure):
         return f"soft 1 - {row.about}"
     if row.loss.upper_bounds is None:
-        return "bounds nothing"
+        return "bounds no measure"
     names = {AP: "1 - AP", NDCG: "1 - NDCG@k", WTA: "1 - WTA, NDCG, AP ..."}
     return "bounds " + names.get(type(row.loss.upper_bounds), f"1 - {row.loss.upper_bounds}")
 
 
 def shape(loss: Loss) -> str:
-    """Convex or not; smooth, or at least with a continuous gradient, or not."""
-    smooth = "smooth" if loss.smooth else "once smooth" if np.isfinite(loss.smoothness(100)) else ""
+    """Convex or not; smooth, with a Lipschitz gradient, or neither."""
+    smooth = "smooth" if loss.smooth else "continuous gradient" if np.isfinite(loss.smoothness(100)) else ""
     return ", ".join(filter(None, ("convex" if loss.convex else "", smooth))) or "neither"
 
 
 def cost(loss: Loss) -> str:
-    """What the timed cases state for this variant, or else for its class."""
+    """The stated cost of this variant among the timed cases, or else of its class."""
     own = [case for case in cases() if type(case.work) is type(loss)]
     return next((case.stated for case in own if case.work == loss), own[0].stated)
 
 
 def words_table() -> str:
-    """What every loss is."""
+    """One row per loss: definition, aim, shape and cost."""
     rows = [[code_pieces(repr(row.loss)), row.does, aim(row), shape(row.loss), cost(row.loss)] for row in FACTS]
     return markdown_table(["loss", "what it is", "aim", "shape", "cost"], rows)
 
 
 def constants_table() -> str:
-    """How steep, how curved, how large, with the steepness of lists of 100 documents in numbers."""
+    """One row per loss: G1, its value for 100 documents, H1 and range."""
     rows = []
     for row in FACTS:
         steep = row.loss.lipschitz_l1(100)

@@ -37,7 +37,7 @@ def draw_simulation(numbers: dict[str, Any]) -> None:
         left, right = figure.subplots(1, 2)
         for name, look in looks.items():
             curve = numbers["curves"][name]
-            label = "ListNet, step chosen" if name == "ListNet" else name
+            label = "ListNet, step selected" if name == "ListNet" else name
             thin_and_mean(left, numbers["rounds"], curve["mean"], **look)
             thin_and_mean(right, numbers["rounds"], curve["loss"], label=label, **look)
         left.set(xscale="log", xlabel="round", ylim=(0.55, 1.005), title="NDCG@10, mean of the rounds so far")
@@ -62,9 +62,9 @@ def simulation_table(numbers: dict[str, Any]) -> str:
     rows = []
     for name, curve in numbers["curves"].items():
         mean, loss, mistakes = (np.mean(curve[what], axis=0) for what in ("mean", "loss", "mistakes"))
-        title = f"ListNet, step chosen ({_all(numbers['eta'])})" if name == "ListNet" else name
+        title = f"ListNet, step selected ({_all(numbers['eta'])})" if name == "ListNet" else name
         rows.append([title, *(f"{mean[place]:.4f}" for place in at), f"{loss[-1]:.1f}", f"{mistakes[-1]:.0f}"])
-    return markdown_table(["ranker", *(f"NDCG@10 to round {t:,}" for t in shown), "loss in all", "mistakes"], rows)
+    return markdown_table(["ranker", *(f"NDCG@10 to round {t:,}" for t in shown), "total loss", "mistakes"], rows)
 
 
 def margins_table(numbers: dict[str, Any]) -> str:
@@ -72,8 +72,8 @@ def margins_table(numbers: dict[str, Any]) -> str:
     rows = []
     for margin, found in numbers["by_margin"].items():
         rows.append([margin, *(f"{np.mean(found['loss'][name]):.1f}" for name in names), _all(found["eta"])])
-    titles = ["ListNet, step chosen" if name == "ListNet" else name for name in names]
-    return markdown_table(["margin", *titles, "the chosen step"], rows)
+    titles = ["ListNet, step selected" if name == "ListNet" else name for name in names]
+    return markdown_table(["margin", *titles, "selected step"], rows)
 
 
 def _all(values: Sequence[float]) -> str:
@@ -103,7 +103,7 @@ def draw_length(panel: Any, found: dict[str, Any]) -> None:
     }
     for name, look in looks.items():
         panel.plot(m, np.mean(found[name], axis=1), **look)
-    panel.set(xscale="log", yscale="log", xlabel="documents in a list, m", ylim=(0.2, 1e11))
+    panel.set(xscale="log", yscale="log", xlabel="documents per query, m", ylim=(0.2, 1e11))
     panel.set_title("cumulative loss of NDCG")
     panel.set_xticks(m, [str(each) for each in m])
     panel.minorticks_off()
@@ -118,7 +118,7 @@ def draw_margin(panel: Any, found: dict[str, Any]) -> None:
         color=INK,
         linewidth=0.9,
         linestyle=DASHED,
-        label="$4 R^2/\\gamma^2$: nobody can promise less",
+        label="$4 R^2/\\gamma^2$: the lower bound",
     )
     games = gamma[: len(found["forced"]["ListNet"])]
     panel.plot(
@@ -184,7 +184,7 @@ def draw_data(numbers: dict[str, Any]) -> None:
             nothing = found["plain"]["no order"]["nDCG@10"]
             panel.axhline(nothing, color=FAINT, linewidth=0.9, linestyle=DASHED)
             panel.annotate(
-                "lists in no order",
+                "equal scores",
                 (found["rounds"][-1], nothing),
                 xytext=(0, 2),
                 textcoords="offset points",
@@ -197,15 +197,18 @@ def draw_data(numbers: dict[str, Any]) -> None:
         save_png(figure, FOLDER / "online_data.png")
 
 
+PLAIN = {"no order": "equal scores"}  # stored name -> its name in tables
+
+
 def data_rows(found: dict[str, Any]) -> list[list[str]]:
-    """The table of one set of judged lists: a row a ranker."""
+    """The table of one set of judged queries: one row per ranker."""
     rows = []
     for name, row in found["rows"].items():
         held = [spread(row[f"held out, {averaging}"]) for averaging in ("none", "uniform")]
         steps = ", ".join(_power(eta) for eta in row["eta"].values()) if "eta" in row else ""
         rows.append([name, steps, spread(row["nDCG@10"]), spread(row["AP"]), *held])
     for name, values in found["plain"].items():
-        rows.append([f"({name})", "", f"{values['nDCG@10']:.3f}", f"{values['AP']:.3f}", "", ""])
+        rows.append([f"({PLAIN.get(name, name)})", "", f"{values['nDCG@10']:.3f}", f"{values['AP']:.3f}", "", ""])
     return rows
 
 

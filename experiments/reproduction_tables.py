@@ -43,7 +43,7 @@ def set_table() -> str:
     rows += [
         [f"{name.upper()}, here", *(forms[key].format(facts[key]) for key in forms)] for name, facts in found.items()
     ]
-    return markdown_table(["", "queries", "levels", "features", "documents a query", "relevant"], rows)
+    return markdown_table(["", "queries", "levels", "features", "documents per query", "relevant"], rows)
 
 
 def letor_table() -> str:
@@ -54,14 +54,14 @@ def letor_table() -> str:
         low, high = line["interval"]["nDCG@10"]
         cells = [
             name,
-            atomic_write(line["mean"]["nDCG@10"], ndcg),
+            with_published(line["mean"]["nDCG@10"], ndcg),
             f"{low:.3f} to {high:.3f}",
-            atomic_write(line["mean"]["AP"], ap),
+            with_published(line["mean"]["AP"], ap),
         ]
         test = numbers["tests"].get(name)
         against = [f"{test['difference']:+.4f}", f"{test['p']:.2f}, {test['p_corrected']:.2f}"] if test else ["", ""]
         rows.append(cells + against)
-    titles = ["ranker", "NDCG@10 (published)", "95 %", "MAP (published)", "NDCG@10 less SmoothRank's", "p, corrected"]
+    titles = ["ranker", "NDCG@10 (published)", "95 %", "MAP (published)", "NDCG@10 minus SmoothRank's", "p, corrected"]
     return markdown_table(titles, rows)
 
 
@@ -71,7 +71,7 @@ def cut_table() -> str:
         [
             f"k = {k}",
             *(
-                atomic_write(means[f"SmoothRank k={k}"][f"nDCG@{at}"], value, 4)
+                with_published(means[f"SmoothRank k={k}"][f"nDCG@{at}"], value, 4)
                 for at, value in zip((1, 5, 10), printed, strict=True)
             ),
         ]
@@ -113,7 +113,7 @@ def angle_table() -> str:
                 ]
             )
     titles = [
-        "list",
+        "query",
         "F compares",
         "type one at 45 degrees",
         "type two at 45",
@@ -128,7 +128,7 @@ def map_table() -> str:
     for name, line in read(direct_on_map.NUMBERS)["rankers"].items():
         (ap, ndcg), mean = DIRECT_TABLES_2_AND_3[name], line["mean"]
         others = [f"{mean[title]:.4f}" for title in ("nDCG@1", "nDCG@5", "nDCG@10")]
-        rows.append([name, atomic_write(mean["AP"], ap, 4), atomic_write(mean["nDCG@3"], ndcg, 4), *others])
+        rows.append([name, with_published(mean["AP"], ap, 4), with_published(mean["nDCG@3"], ndcg, 4), *others])
     titles = ["ranker", "MAP (published)", "NDCG@3 (published)", "NDCG@1", "NDCG@5", "NDCG@10"]
     return markdown_table(titles, rows)
 
@@ -146,7 +146,7 @@ def first_table() -> str:
             sign = 1 if one["ranker"] == name else -1
             cells.append(f"{sign * one['difference']:+.3f} (p = {one['p']:.2f}, {one['p_corrected']:.2f})")
         rows.append(cells)
-    return markdown_table(["NDCG@1 of", *(f"less {name}'s" for name in BASELINES)], rows)
+    return markdown_table(["NDCG@1 of", *(f"minus {name}'s" for name in BASELINES)], rows)
 
 
 def cost_table() -> str:
@@ -154,7 +154,7 @@ def cost_table() -> str:
     found = read(direct.RESULTS)["ohsumed"]
     words = {"AdaRank, AP": "low", "PermuRank": "high", "SVMMap": "high"}
     rows = [[name, said, f"{found[name]['seconds']:.1f}"] for name, said in words.items()]
-    return markdown_table(["ranker", "time, published", "seconds a fold"], rows)
+    return markdown_table(["ranker", "time, published", "seconds per fold"], rows)
 
 
 def rounds_table() -> str:
@@ -167,7 +167,7 @@ def rounds_table() -> str:
                 f"features: {found['features'][-1]}; factor below 1 in {int((np.diff(pi) < 0).sum())} of {len(train)}"
             )
         else:
-            said = f"orders a list: {found['largest'][-1]} at most; {'' if found['converged'] else 'not '}converged"
+            said = f"orders per query: {found['largest'][-1]} at most; {'' if found['converged'] else 'not '}converged"
         rows.append(
             [
                 name,
@@ -204,7 +204,7 @@ def gains_table() -> str:
         [group, str(queries), f"{second:.4f}", f"{first:.4f}", with_interval(gain, (low, high))]
         for group, queries, first, second, gain, low, high in zip(*(found[key] for key in keys), strict=True)
     ]
-    return markdown_table(["pairs a query", "queries", "AdaRank", "RankBoost", "AdaRank's gain in MAP (95 %)"], rows)
+    return markdown_table(["pairs per query", "queries", "AdaRank", "RankBoost", "AdaRank's gain in MAP (95 %)"], rows)
 
 
 def separable_table() -> str:
@@ -232,7 +232,7 @@ def online_table() -> str:
     return markdown_table(titles, rows)
 
 
-def atomic_write(ours: float, theirs: float, digits: int = 3) -> str:
+def with_published(ours: float, theirs: float, digits: int = 3) -> str:
     """Our value, and in brackets the printed one, in the digits of the print."""
     return f"{ours:.4f} ({theirs:.{digits}f})"
 

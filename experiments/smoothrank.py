@@ -166,7 +166,7 @@ def choices_on_halves(data: Path) -> dict[str, float]:
 def grid_table(worth: dict[str, float]) -> str:
     """What each grid was worth."""
     rows = [[name, f"{mean:.4f}"] for name, mean in worth.items()]
-    return markdown_table(["powers of 10 to choose from", "nDCG@50 on the other half"], rows)
+    return markdown_table(["candidate powers of 10", "nDCG@50 on the other half"], rows)
 
 
 def with_the_papers_grid(data: Path) -> dict[str, float]:

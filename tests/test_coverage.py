@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from experiments.coverage import collect, split
+from experiments.coverage import collect, split, with_case
 from experiments.coverage_cases import CASES
 from experiments.coverage_certificates import HEADLINE, Cell, run_cell, settle_averages
 from experiments.coverage_counts import Average, Count, check, clopper_pearson, is_false, verdict
@@ -231,6 +231,12 @@ def test_a_small_run_gives_tables_and_a_figure():
     assert "Headline" in tables(numbers)["rows"]
     assert len(draw(numbers).axes) == 2
     assert sum(task.last - task.first for task in split(SOME, trials, 12, 0)) == 3 * 12 + 2 * 12 * 25
+
+
+def test_a_case_that_is_added_later_has_the_counts_of_a_full_run():
+    whole = collect(SOME, (), repetitions=2, seed=3, exact=())
+    part = collect([cell for cell in SOME if cell.case != "RankSVM"], (), repetitions=2, seed=3, exact=())
+    assert with_case(part, "RankSVM", every=SOME) == whole
 
 
 @pytest.mark.thorough

@@ -20,9 +20,6 @@ def direct(data: str) -> dict[str, dict]:
 
 stated("direct.md", "the number of the version", "(LETOR 2.0)")
 stated("direct.md", "measured by others", "reaches a standard NDCG@10 of 0.4952 and MAP of 0.4700")
-stated("direct.md", "opens a list", "What stands out:")
-
-
 stated("direct.md", "an exit code: tests/test_cli.py", "exits with 130")
 
 
@@ -55,7 +52,7 @@ def ridge_regression_on_ohsumed() -> Iterator[str]:
 @claims("direct.md")
 def validation_queries() -> Iterator[str]:
     queries = stored("set_facts")["ohsumed"]["queries"]
-    yield f"the choice of the alpha on {queries // 5} queries"
+    yield f"the selection of the alpha on {queries // 5} queries"
 
 
 @claims("direct.md")
@@ -93,10 +90,10 @@ def over_lists(bound: str, column: str) -> list[tuple[float, float]]:
 def where_bounds_are_tight() -> Iterator[str]:
     angles = stored("bounds_by_angle")["angles"]
     (one, most), (other, rest) = over_lists("type two, relevant", "tighter")
-    yield f"Five lists of each kind, {angles} angles"
+    yield f"Five queries of each kind, {angles} angles"
     yield f"type two is tighter at {one} to {most} and {other} to {rest} of the {angles} angles"
     assert over_lists("type two, pairs", "tighter") == [(0, 0), (0, 0)]
-    yield "Over all pairs, type two is looser than type one at every angle of every list"
+    yield "Over all pairs, type two is looser than type one at every angle of every query"
     yield f"Type one never falls below exp(-1) = {np.exp(-1):.2f}"
     _, (low, high) = over_lists("type two, relevant", "degrees")
     yield f"the minimum is at {low:.0f} to {high:.0f} degrees, not at 45"
@@ -207,7 +204,7 @@ stated(
     "smoothrank.md",
     "settings of the figures, and what they show",
     "against sigma from 64 to 1/64",
-    "where narrower smoothing stops to pay",
+    "where a smaller sigma no longer helps",
     "sigma 1 and 64 are nearly straight",
 )
 
@@ -218,13 +215,13 @@ def how_the_grid_came_about() -> Iterator[str]:
     halves, queries = found["grid"]["halves"], stored("set_facts")["ohsumed"]["queries"]
     yield f"on {queries // 5} validation queries"
     assert min(halves[power] for power in ("-3", "-1", "1")) > halves["-6 to 3"]
-    yield "Any single lambda in the middle is better than the one that is chosen from the whole grid"
+    yield "Any single lambda in the middle is better than the one that is selected from the whole grid"
     first = found["grid"]["protocol with the paper's"]
     for title, mean in first.items():
         low, high = found["ohsumed"]["interval"]["SmoothRank k=50"][title]
         assert low < mean < high
     yield f"NDCG@10 is {first['nDCG@10']:.4f} and MAP {first['AP']:.4f}. Both lie in the interval above"
-    yield f"differences of 0.01 cannot be told apart on {queries} queries"
+    yield f"differences of 0.01 cannot be resolved with {queries} queries"
 
 
 # ------------------------------------------------------------------------------------------- limits

@@ -53,7 +53,7 @@ def every_core() -> Iterator[str]:
 @claims("direct.md")
 def mean_over_pairs() -> Iterator[str]:
     assert default(rw.RankSVM, "per_pair") is default(PairHinge, "per_pair") is True
-    yield "the mean over pairs of each list, its default here"
+    yield "the mean over pairs of each query, its default here"
 
 
 @claims("migrate.md")

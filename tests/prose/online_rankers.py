@@ -32,7 +32,7 @@ stated(
     "settings of the simulations",
     "here 0.02 and 10,000",
     "1/16 to 1,024",
-    "Right: 20,000 lists of 20 documents",
+    "Right: 20,000 queries of 20 documents",
     "Right, mistakes against the margin from 0.01 to 0.5",
     "with rows of length 0.01 at most",
     "from 1/1,024 to 16",
@@ -100,7 +100,7 @@ def mistakes_of_both_perceptrons() -> Iterator[str]:
     forced = np.array(margins["forced"]["MaxPairPerceptron"])
     assert (pair[: len(forced)] < forced).all()
     assert pair[-1] / pair[0] < line[-1] / line[0]
-    yield "random streams are kinder than an adversary, and the mistakes grow more slowly"
+    yield "mistakes on random streams are far fewer than the adversary forces, and grow more slowly"
 
 
 @claims("online.md")
@@ -110,7 +110,7 @@ def bounds_by_length() -> Iterator[str]:
         np.mean(found[name], axis=1) for name in ("bound", "paper_bound", "loss", "paper_loss")
     )
     lengths, most = found["m"], int(ours.argmax())
-    yield f"against list lengths from {lengths[0]} to {lengths[-1]}"
+    yield f"against the number of documents per query, from {lengths[0]} to {lengths[-1]}"
     rising = f"{round(printed[0], -3):,.0f} to {printed[-1] / 1e6:.0f} million"
     yield f"The printed bound rises from {rising}, Theorem S stays between"
     yield f"{round(ours.min(), -1):.0f} and {round(ours.max(), -1):.0f}, and"
@@ -136,14 +136,14 @@ def the_printed_bound_that_fails() -> Iterator[str]:
     assert zero["mistakes"] == 3
     assert zero["loss"][2] == zero["loss"][-1]
     yield f"it stops at {zero['loss'][-1]:.2f} after three rounds, below its bound of {zero['theorem_s']:.0f}"
-    yield f"{one['mistakes']:,} mistakes are made before the list is ranked well"
+    yield f"{one['mistakes']:,} mistakes are made before the query is ranked well"
     yield "the bound is passed before round 2,810"
 
 
 @claims("online.md")
 def sizes_of_the_sets() -> Iterator[str]:
     for data in SETS:
-        yield f"{data.upper()}, {stored('online_results')['data'][data]['queries']} lists:"
+        yield f"{data.upper()}, {stored('online_results')['data'][data]['queries']} queries:"
 
 
 @claims("online.md")
@@ -162,7 +162,7 @@ def the_figure_of_one_pass() -> Iterator[str]:
         f"The SLAM perceptron with margin 1 and the papers' weights ends at {ends(MARGIN)}, SLAMPerceptron at "
         f"{ends('SLAMPerceptron')}, MaxPairPerceptron at {ends('MaxPairPerceptron')}"
     )
-    yield f"Lists in no order give {nothing[0]:.2f} and {nothing[1]:.2f}"
+    yield f"Equal scores give {nothing[0]:.2f} and {nothing[1]:.2f}"
 
 
 @claims("online.md")
@@ -174,7 +174,7 @@ def mistakes_on_ohsumed() -> Iterator[str]:
         lists = rw.Queries.concat([fold.test for fold in rw.read_folds(Path(folder) / "ohsumed")])
         assert rw.SLAMPerceptron("nDCG@10").fit(lists).ledger_.mistakes == 105
         assert len(lists) == 106
-    yield "105 of the 106 lists of OHSUMED are mistakes"
+    yield "105 of the 106 queries of OHSUMED are mistakes"
 
 
 @claims("online.md")
@@ -186,8 +186,8 @@ def listnet_and_the_perceptrons_on_data() -> Iterator[str]:
         for measure in ("nDCG@10", "AP"):
             assert mean(data, "ListNet", measure) - max(mean(data, name, measure) for name in perceptrons) > 0.05
             assert abs(mean(data, "ListNet", measure) - best[measure]) < 0.015
-    yield "is far ahead of all of them, about as good as the best single feature would have been"
-    yield "about level with ListNet on three larger sets that are not here; on these two small ones it is not"
+    yield "is far ahead of all of them, about as good as the best single feature"
+    yield "about level with ListNet on three larger sets that are not available here; on these two small ones it is not"
 
 
 @claims("online.md")
@@ -199,11 +199,11 @@ def what_averaging_does() -> Iterator[str]:
         if name != "ListNet":
             gained = mean("mq2008", name, averaged) - mean("mq2008", name, last)
             assert gained > (mean("mq2008", "ListNet", last) - mean("mq2008", name, last)) / 2
-    yield "Averaging makes up most of the distance on MQ2008"
+    yield "Averaging makes up most of the difference on MQ2008"
     helped = [name for name in rows if mean("ohsumed", name, averaged) > mean("ohsumed", name, last)]
     assert set(rows) - set(helped) == {"SLAMPerceptron"}
     assert mean("ohsumed", "SLAMPerceptron") < mean("ohsumed", PAPERS)
     yield "On OHSUMED it helps the papers' weights, and not the default ones"
-    yield "the tighter bound and yet the worse teacher there"
-    yield "Tighter is not always better to learn from"
-    yield "the mean is most often better to take away"
+    yield "give the tighter bound but the worse ranker there"
+    yield "A tighter bound does not always give a better ranker"
+    yield "averaged weights are most often better"

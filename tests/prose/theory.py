@@ -14,24 +14,23 @@ from tests.prose.pages import printed, stored, written_part
 
 stated(
     "guarantees.md",
-    "questions, an example of a sentence, and ways of speaking",
-    "the functions behind it",
+    "questions, an example of a row, and comparisons that the tables show or that define a gap",
+    "The functions behind it",
     "Is it better than that one?",
     '"at most 4.3"',
-    "With quick settings",
-    "That one ranker is better than another is not in these tables",
+    "Settings are quick ones",
     "although the measure itself is far better",
-    "nobody who solves the same problem better",
+    "no solution of the same problem is better by more than the gap",
 )
 stated(
     "guarantees.md",
     "the setting of the figure",
-    "at lists of 100 documents and against the length of lists at 10,000 queries",
+    "at 100 documents per query and against the number of documents per query at 10,000 queries",
     "a training loss of 0.2, 45 features, delta = 0.05",
 )
 stated(
     "guarantees.md",
-    "the size of a hash, and what rounding leaves alone",
+    "the size of a hash, and when two documents are the same",
     "a 64-bit hash",
     "with fewer than 16 features",
     "half of another's",
@@ -40,16 +39,16 @@ stated("guarantees.md", "a level of confidence", "with probability 0.95")
 
 
 @claims("guarantees.md")
-def lists_without_a_relevant_document() -> Iterator[str]:
+def queries_without_a_relevant_document() -> Iterator[str]:
     counted = int(re.search(r"on the (\d+) ", printed("guarantees.md", "print(certificate.summary())"))[1])
-    yield f"({150 - counted} of the 150 lists have no relevant document"
+    yield f"({150 - counted} of the 150 queries have no relevant document"
 
 
 @claims("guarantees.md")
 def what_fingerprints_read_and_keep() -> Iterator[str]:
     assert SKETCHED == 4
     yield "sketches of four documents"
-    yield f"{FINGERPRINT.itemsize} bytes a query"
+    yield f"{FINGERPRINT.itemsize} bytes per query"
     yield f"the first {MOST:,} queries ({FINGERPRINT.itemsize * MOST / 2**20:.0f} MB)"
 
 
@@ -57,12 +56,12 @@ def what_fingerprints_read_and_keep() -> Iterator[str]:
 def parts_of_the_fold() -> Iterator[str]:
     unseen, learned = re.findall(r"(\d+) (?:hold-out|training)\b", stored("certificates")["RidgeRanker"]["about"])
     queries = stored("set_facts")["ohsumed"]["queries"]
-    yield f"{learned} lists to learn from, {queries - int(unseen) - int(learned)} to choose by, {unseen} unseen"
-    yield f"(a radius of {DECLARED['row_radius']:.2f}), and no list is longer than {LONGEST}"
-    yield f"1 - measure on the {unseen},"
-    yield f"of the run over {learned} lists"
-    yield f"and {learned} lists of up to {LONGEST} documents cannot pay for that"
-    yield f"One pass over {learned} lists is where"
+    yield f"{learned} training, {queries - int(unseen) - int(learned)} validation and {unseen} hold-out queries"
+    yield f"(a radius of {DECLARED['row_radius']:.2f}), and no query has more than {LONGEST} documents"
+    yield f"1 - measure on the {unseen} hold-out queries,"
+    yield f"of the run over {learned} queries"
+    yield f"and {learned} queries of up to {LONGEST} documents are too few"
+    yield f"One pass over {learned} queries is very short"
 
 
 @claims("guarantees.md")
@@ -72,7 +71,7 @@ def headlines() -> Iterator[str]:
     assert 2 * len(small) > len(rows)
     worst = max(float(row[3].strip("*")) for row in small)
     measured = [1 - float(row[2]) for row in small]
-    yield "From 22 unseen queries"
+    yield "From 22 hold-out queries"
     yield f"is {1 - worst:.2f} or more** (a headline of {worst:.2f} or less), for most rankers here"
     yield f"on these 22 it is {min(measured):.2f} to {max(measured):.2f}"
 
@@ -82,7 +81,7 @@ def uniform_bounds() -> Iterator[str]:
     cells = [row[5] for row in written_part("guarantees.md", "certificates") if len(row) > 5 and row[5]]
     assert all("vacuous" in cell for cell in cells)
     least = min(float(cell.split()[0]) for cell in cells)
-    yield f"Every uniform bound is vacuous, {math.floor(least)} times over at least"
+    yield f"Every uniform bound is vacuous, by a factor of {math.floor(least)} or more"
     learned = 63
     slope = math.sqrt(2 * math.pi) * 2 * math.sqrt(round(LONGEST / learned) / 2)
     yield f"which with m/n = {round(LONGEST / learned)} and G = 2 is below 1 for W R < {1 / slope:.1f} only"
@@ -125,9 +124,8 @@ def lengths_of_the_figure() -> Iterator[str]:
 
 stated(
     "coverage.md",
-    "settings of the experiment, and what verdicts mean; the figure's text is checked by test_coverage.py",
-    "The interval behind a rate",
-    "with probability 0.9 may be wrong once in ten samples",
+    "settings of the experiment, and the meaning of verdicts; the text of the figure is checked by test_coverage.py",
+    "with probability 0.9 may be wrong for one sample in ten",
     "at delta = 0.1",
     "with 99 % intervals",
     "the bar at 10 %",
