@@ -90,7 +90,7 @@ def compare(
     from rankwise.report.page import check_report, write_report
 
     if out is not None and not out.absolute().parent.is_dir():
-        raise RankwiseError(f"{out} cannot be written: the folder {out.absolute().parent} is not there")
+        raise RankwiseError(f"{out} cannot be written: the folder {out.absolute().parent} does not exist")
     if report is not None:
         check_report(report)
     try:

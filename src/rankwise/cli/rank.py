@@ -83,7 +83,7 @@ def rank(
 
     form = form_of(out, to, as_json)
     if not reading.is_saved(model):
-        found = "is no saved ranker" if model.is_file() else "is not there"
+        found = "is no saved ranker" if model.is_file() else "does not exist"
         raise DataError(f"{model} {found}: the model comes first, then the queries")
     ranker = reading.load_ranker(model)
     if top is not None and form == "scores":

@@ -197,7 +197,7 @@ def _target(out: Path | None, resume: Path | None) -> Path:
         raise RankwiseError(f"{target} is there already: name the model by --out, or continue it by --resume")
     folder = Path(os.path.realpath(target)).parent
     if not folder.is_dir():
-        raise RankwiseError(f"{target} cannot be written: the folder {folder} is not there")
+        raise RankwiseError(f"{target} cannot be written: the folder {folder} does not exist")
     if target.is_dir() or not os.access(folder, os.W_OK):
         raise RankwiseError(f"{target} cannot be written: {'it is a folder' if target.is_dir() else 'no permission'}")
     return target

@@ -54,7 +54,7 @@ class Cells:
         if self.folder.exists() and not self.folder.is_dir():
             raise RankwiseError(f"{folder} is not a folder: resume= names the folder of finished parts")
         if not self.folder.parent.is_dir():
-            raise RankwiseError(f"{folder} cannot be made: the folder {self.folder.parent} is not there")
+            raise RankwiseError(f"{folder} cannot be made: the folder {self.folder.parent} does not exist")
         with refusing(folder):
             self.folder.mkdir(exist_ok=True)
         remove_parts(self.folder, ending=".rankwise")  # of a run that was killed
