@@ -15,7 +15,7 @@ LENGTHS = (1_000, 10_000, 100_000)
 
 
 def seconds(loss: Any, lists: int, documents: int, times: int = 5) -> float:
-    from rankwise.losses._base import PreparedLists, loss_lists
+    from rankwise.losses.compute import PreparedLists, loss_lists
 
     rng = np.random.default_rng(0)
     labels = np.clip(rng.geometric(0.5, lists * documents) - 1, 0, 4).astype(float)

@@ -29,7 +29,7 @@ def plain(scores: np.ndarray, labels: np.ndarray, sigma: float) -> tuple[float, 
 
 
 def against_numpy(documents: int, lists: int) -> dict[str, Any]:
-    from rankwise.losses._base import PreparedLists, loss_lists
+    from rankwise.losses.compute import PreparedLists, loss_lists
     from rankwise.losses.smooth_ndcg import SmoothNDCG
 
     rng = np.random.default_rng(0)

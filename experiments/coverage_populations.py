@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rankwise as rw
-from rankwise.losses._base import PreparedLists, loss_lists
+from rankwise.losses.compute import PreparedLists, loss_lists
 
 Floats = NDArray[np.float64]
 Draw = Callable[[int, np.random.Generator], rw.Queries]

@@ -155,7 +155,7 @@ def seconds_of_one_list(work: Any, m: int) -> float:
 
 
 def time_lists(work: Any, m: int, lists: int) -> float:
-    from rankwise.losses._base import PreparedLists, loss_lists
+    from rankwise.losses.compute import PreparedLists, loss_lists
 
     rng = np.random.default_rng(0)
     labels = np.clip(rng.geometric(0.5, lists * m) - 1, 0, 4).astype(float)

@@ -14,7 +14,7 @@ import pytest
 
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.losses import registered
-from rankwise.losses._base import PreparedLists, loss_lists
+from rankwise.losses.compute import PreparedLists, loss_lists
 
 MEASURES = ["nDCG@10", "AP", "ERR@5", "Pairs"]
 LOSSES = [loss for kind in registered().values() for loss in kind.examples()]

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from rankwise.losses import Loss
-from rankwise.losses._base import PreparedLists, loss_lists
+from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
 

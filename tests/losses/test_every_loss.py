@@ -12,7 +12,7 @@ from hypothesis import given
 
 from rankwise._errors import RankwiseError
 from rankwise.losses import registered
-from rankwise.losses._base import PreparedLists, loss_lists
+from rankwise.losses.compute import PreparedLists, loss_lists
 from tests.losses.lists import on_lists
 from tests.oracles.losses import DEFINITIONS, plain
 from tests.strategies import few, judged_lists

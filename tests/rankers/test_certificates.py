@@ -274,7 +274,9 @@ def test_features_that_were_scaled_by_the_lists_make_it_not_met():
     wide = TRAIN.map_features(lambda X: 100 * X)
     (row,) = named(RankSVM(alpha=0.1).fit(wide).certificate(wide), "Regularised minimisation")
     assert row.applies is False
-    assert any("not scaled by statistics of these queries" in one.sentence and one.met is False for one in row.preconditions)
+    assert any(
+        "not scaled by statistics of these queries" in one.sentence and one.met is False for one in row.preconditions
+    )
 
 
 def test_the_lambda_that_is_not_declared_for_a_norm_is_the_best_for_its_own():

@@ -8,7 +8,7 @@ import rankwise as rw
 from rankwise._errors import DataError, Interrupted, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.losses import NDCGHinge, PairHinge, SmoothNDCG, SVMMapHinge
-from rankwise.losses._base import PreparedLists, loss_lists
+from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures._base import parse
 from rankwise.rankers import _model_selection
 from rankwise.rankers.boosting.adarank import AdaRank

@@ -11,7 +11,7 @@ from scipy.optimize import linprog, minimize
 
 from rankwise._errors import RankwiseError
 from rankwise.losses import SLAM, MaxPair, PairHinge, SVMMapHinge
-from rankwise.losses._base import PreparedLists, loss_lists
+from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.solvers.batch import penalties as simplex_qp
 from rankwise.solvers.batch.bundle import Bundle
 from rankwise.solvers.batch.penalties import maximise_on_simplex, shortfall

@@ -10,7 +10,7 @@ from scipy.optimize import brentq, linprog
 
 from rankwise._errors import RankwiseError
 from rankwise.losses import SLAM
-from rankwise.losses._base import PreparedLists, loss_lists
+from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.solvers.online.comparator import best_comparator, larger_root
 from tests.strategies import few
 

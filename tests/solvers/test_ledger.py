@@ -13,7 +13,7 @@ from rankwise.data.row_blocks import largest_radius
 from rankwise.data.synthetic.streams import separable_stream
 from rankwise.guarantees import WeightFacts
 from rankwise.losses import SLAM, PairHinge
-from rankwise.losses._base import PreparedLists
+from rankwise.losses.compute import PreparedLists
 from rankwise.rankers.linear.listnet import ListNet
 from rankwise.rankers.online.online_ranker import OnlineRanker
 from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron

@@ -5,7 +5,7 @@ import pytest
 
 from rankwise.data.queries import Queries
 from rankwise.losses import registered
-from rankwise.losses._base import PreparedLists, loss_lists
+from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.solvers.batch.objective import LossOverLists
 from tests.oracles.losses import DEFINITIONS, plain
 

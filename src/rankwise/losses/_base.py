@@ -1,28 +1,24 @@
-"""The contract of a loss, and the one loop that runs any loss over many queries.
+"""The contract of a loss, and how losses are found.
 
 A loss is one small frozen class: its equation, its facts, and a compiled kernel for the scores of one query.
 :class:`Loss` is the base class of all of them and :class:`SmoothedMeasure` that of the losses 1 - A, where A smooths a
 measure. A loss is a function of the scores s and the labels of one query, and is minimised. Adding a constant to all
-scores changes nothing, so the gradient sums to 0.
+scores changes nothing, so the gradient sums to 0. :mod:`rankwise.losses.compute` runs a loss over many queries.
 
 Solvers and guarantees read the facts and never name a class: they branch on ``convex``, ``smooth`` and
-``perceptron_bound``, and take constants from ``lipschitz_l1``, ``smoothness`` and ``range``. The common tests search
-for scores that break any of the facts.
-
-:class:`PreparedLists` holds what a loss can compute from the labels alone; :func:`loss_lists` then runs the kernel over
-the queries, in chunks, on threads. numba is imported by the first call and not by this module.
+``perceptron_bound``, and take constants from ``lipschitz_l1``, ``smoothness`` and ``range``. :func:`upper_bound_of` and
+:func:`smoothed` ask all registered classes for a loss of a measure. The common tests search for scores that break any
+of the facts.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache, partial
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise._kernels import drive
 from rankwise._registry import discover
 from rankwise.data import checks
 from rankwise.measures._base import Measure
@@ -268,6 +264,8 @@ class Loss:
         RankwiseError
             If scores or labels are not valid.
         """
+        from rankwise.losses.compute import PreparedLists, loss_lists
+
         y = checks.as_one_list(labels, "labels")
         y = checks.as_labels(y, len(y))
         s = checks.as_vector(checks.as_one_list(scores, "scores"), len(y), "scores")
@@ -370,129 +368,6 @@ class SmoothedMeasure(Loss):
 def registered() -> dict[str, type[Loss]]:
     """Every loss by name: those of this package and those that installed packages declare."""
     return cast("dict[str, type[Loss]]", discover("rankwise.losses", Loss, "rankwise.losses"))
-
-
-# ------------------------------------------------------------------------------------------------------- many queries
-
-
-@dataclass(frozen=True)
-class PreparedLists:
-    """Queries with everything that a loss can compute before it sees scores.
-
-    Attributes
-    ----------
-    loss : Loss
-        The loss.
-    label, value : ndarray, shape (n_documents,)
-        What :meth:`Loss.prepare` returned.
-    start : ndarray of int64, shape (n_queries + 1,)
-        Query q owns ``rows[start[q]:start[q+1]]``.
-    rows : ndarray of int64 or None
-        None: rows are grouped by query.
-    table : ndarray
-        What :meth:`Loss.table` returned for the longest query.
-    """
-
-    loss: Loss
-    label: Vector
-    value: Vector
-    start: Rows
-    rows: Rows | None
-    table: Vector
-
-    @classmethod
-    def of(cls, loss: Loss, labels: Vector, start: Rows, rows: Rows | None = None) -> "PreparedLists":
-        """Prepare queries for a loss.
-
-        Parameters
-        ----------
-        loss : Loss
-            The loss.
-        labels : ndarray, shape (n_documents,)
-            Labels in input order.
-        start : ndarray of int64, shape (n_queries + 1,)
-            Query q owns ``rows[start[q]:start[q+1]]``.
-        rows : ndarray of int64, default=None
-            None: rows are grouped by query.
-
-        Returns
-        -------
-        PreparedLists
-            Ready for :func:`loss_lists`.
-        """
-        longest = int(np.diff(start).max(initial=0))
-        label, value = loss.prepare(labels, start, rows)
-        return cls(loss, label, value, start, rows, np.ascontiguousarray(loss.table(longest)))
-
-
-def loss_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = None) -> tuple[Vector, Vector]:
-    """Compute a loss and its gradient on every query.
-
-    Each query is computed independently of the others, so neither chunks nor threads change a bit.
-
-    Parameters
-    ----------
-    lists : PreparedLists
-        The loss and the queries.
-    scores : ndarray, shape (n_documents,)
-        Scores in input order.
-    n_jobs : int, default=None
-        Number of threads; None uses every core.
-
-    Returns
-    -------
-    values : ndarray, shape (n_queries,)
-        The loss of every query; 0 for a query without documents.
-    gradient : ndarray, shape (n_documents,)
-        The gradient with respect to every score, in input order.
-    """
-    from rankwise._kernels.jit import typed_function
-
-    rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
-    params = np.array(lists.loss.params(), dtype=np.float64)
-    values, gradient = np.zeros(len(lists.start) - 1), np.zeros(len(scores))
-    given = (lists.start, rows, scores, lists.label, lists.value, lists.table, params, values, gradient)
-    work = partial(_driver(), typed_function(type(lists.loss).kernel, kernel_type()), *given)
-    drive.run(work, list(drive.query_chunks(lists.start)), n_jobs)
-    return values, gradient
-
-
-def _loss_range(kernel, start, rows, score, label, value, table, params, out, gradient, first, last):
-    """Fill ``out`` and ``gradient``, which holds zeros, for queries first..last-1; no ``rows``: they are grouped."""
-    if len(rows) == 0:
-        for q in range(first, last):
-            own = slice(start[q], start[q + 1])
-            if start[q] < start[q + 1]:
-                out[q] = kernel(score[own], label[own], value[own], gradient[own], table, params)
-        return
-    for q in range(first, last):
-        mine = rows[start[q] : start[q + 1]]
-        if len(mine) > 0:
-            part = np.zeros(len(mine))
-            out[q] = kernel(score[mine], label[mine], value[mine], part, table, params)
-            gradient[mine] = part
-
-
-@cache
-def kernel_type() -> Any:
-    """The numba signature of a kernel: (score, label, value, grad, table, params) -> loss."""
-    from numba import types
-
-    read = types.Array(types.float64, 1, "C", readonly=True)
-    return types.float64(read, read, read, types.Array(types.float64, 1, "C"), read, read)
-
-
-@cache
-def _driver() -> Any:
-    """The loop over queries; it takes the kernel as a typed argument, so one compiled loop serves all losses."""
-    from numba import types
-
-    from rankwise._kernels.jit import compiled, kernel
-
-    ints = types.Array(types.int64, 1, "C", readonly=True)
-    read, floats = types.Array(types.float64, 1, "C", readonly=True), types.Array(types.float64, 1, "C")
-    given = (types.FunctionType(kernel_type()), ints, ints, *(read,) * 5, floats, floats, types.int64, types.int64)
-    return compiled(kernel(_loss_range), types.void(*given))
 
 
 def upper_bound_of(measure: Measure) -> Loss | None:

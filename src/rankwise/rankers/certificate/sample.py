@@ -16,7 +16,8 @@ from rankwise.data.fingerprints import same_content
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import largest_radius
 from rankwise.guarantees._bound import Precondition, refuse_unless
-from rankwise.losses._base import Loss, PreparedLists, loss_lists
+from rankwise.losses._base import Loss
+from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures._base import Measure, Ties
 from rankwise.measures.compute import ScoredLists, measure_lists
 

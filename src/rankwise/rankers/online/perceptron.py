@@ -10,7 +10,7 @@ from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import largest_radius
 from rankwise.guarantees.bounds.online import WeightFacts
-from rankwise.losses._base import PreparedLists
+from rankwise.losses.compute import PreparedLists
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.slam import SLAM
 from rankwise.rankers.online.learner import OnlineLearner

@@ -17,7 +17,8 @@ from rankwise._kernels import drive
 from rankwise._kernels.jit import compiled, kernel, typed_function
 from rankwise._kernels.rows import add_rows, dot
 from rankwise.data.queries import Queries
-from rankwise.losses._base import Loss, PreparedLists, kernel_type
+from rankwise.losses._base import Loss
+from rankwise.losses.compute import PreparedLists, kernel_type
 
 Vector = NDArray[np.float64]
 

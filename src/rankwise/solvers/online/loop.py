@@ -44,7 +44,7 @@ from rankwise._kernels.rows import (
 from rankwise.data.fingerprints import FINGERPRINT, Marks, packed
 from rankwise.data.queries import Queries
 from rankwise.guarantees.bounds.online import WeightFacts
-from rankwise.losses._base import PreparedLists, kernel_type
+from rankwise.losses.compute import PreparedLists, kernel_type
 from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.solvers.online.config import OnlineConfig, RoundLog, State
 
