@@ -56,7 +56,7 @@ def adarank(fold: rw.Fold, settings: dict[str, Any]) -> dict[str, Any]:
 def permurank(fold: rw.Fold, settings: dict[str, Any]) -> dict[str, Any]:
     """The same MAPs, mean and largest size of the working sets, and whether the loss is a bound."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a alpha at which nothing is learned says so
+        warnings.simplefilter("ignore")  # an alpha at which nothing is learned warns
         chosen = rw.PermuRank("AP", **settings, **RAW).fit(fold.train, validation=fold.validation)
     model = rw.PermuRank("AP", alpha=chosen.alpha_, rounds=ROUNDS, stop="last", **settings, **RAW)
     history = model.fit(fold.train, validation=fold.validation).history_

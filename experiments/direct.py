@@ -97,7 +97,7 @@ def run(data: Path, name: str, ranker: Any) -> dict[str, Any]:
 
 
 def svm_rank(data: Path) -> dict[str, Any]:
-    """RankSVM with a alpha of the usual grid beside SVM-rank's own scores of the test parts, fold by fold.
+    """RankSVM with an alpha of the default grid beside SVM-rank's own scores of the test parts, fold by fold.
 
     SVM-rank's C is not told, so the alpha is that of the nearest scores: this asks whether the two are the same
     ranker, and no figure of the other tables comes from it.

@@ -125,7 +125,7 @@ def test_a_start_that_is_stopped_leaves_the_ranker_around_it_as_it_was(monkeypat
     model = rw.SmoothRank("nDCG@5", start="ranksvm", alpha=1.0, sigmas=(1.0,))
     with pytest.raises(KeyboardInterrupt) as stopped:
         model.fit(lists(20), validation=lists(20, seed=1))
-    assert not isinstance(stopped.value, Interrupted), "RankSVM held a alpha, SmoothRank holds nothing"
+    assert not isinstance(stopped.value, Interrupted), "RankSVM held an alpha, SmoothRank holds nothing"
     assert not hasattr(model, "coef_")
     assert not hasattr(model, "n_features_in_")
 

@@ -1,1 +1,7 @@
-"""Rankers: one file an algorithm, all of them scikit-learn estimators on judged lists."""
+"""Rankers: scikit-learn estimators that learn from judged queries.
+
+``_base`` has what all of them share, ``_parameters`` the parameters that they declare once, ``_persist`` the file, and
+``_model_selection`` the choice among candidates. ``linear``, ``smooth``, ``boosting``, ``permutation`` and ``online``
+hold the algorithms, ``certificate`` what can be claimed about a fit. The registry finds every class below
+:class:`~rankwise.rankers._base.Ranker` by its ``name``.
+"""

@@ -1,1 +1,1 @@
-"""Boosting: AdaRank adds features as they are; RankBoost and FRank add steps on single features."""
+"""Boosting: AdaRank over features, RankBoost and FRank over thresholds of features."""

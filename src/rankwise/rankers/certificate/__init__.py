@@ -1,1 +1,1 @@
-"""The certificate of a fitted ranker: what was learned, on what, and which bounds hold."""
+"""The certificate of a fitted ranker: which bounds hold for it, and why."""

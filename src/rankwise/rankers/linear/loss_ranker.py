@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -31,7 +30,14 @@ from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_checks import NothingLearnedWarning
 from rankwise.rankers._history import History, history_arrays, read_history
-from rankwise.rankers._model_selection import held_out, mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._model_selection import (
+    held_out,
+    mean_over_parts,
+    measure_of_weights,
+    parts_of,
+    path_arrays,
+    read_path,
+)
 from rankwise.rankers._parameters import SelectionParameters, as_numbers, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
@@ -123,7 +129,8 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
                 levels_left = [levels[self._best(levels, judged)]]
             else:
                 levels_left = self._easiest_first(levels)
-            self._walk(attempts, levels_left, queries, validation, factor, bar)
+            prior = self._prior(queries, validation, factor)
+            self._walk(attempts, levels_left, queries, validation, prior, factor, bar)
             keep()
         self._warn_if_nothing_was_learned(queries)
 
@@ -133,16 +140,17 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         levels: Sequence[float],
         train: Queries,
         held: Queries | None,
+        prior: Vector,
         factor: Vector,
         bar: progress,
     ) -> None:
         """Solve level after level with the same planes, and judge each once it is solved."""
-        risk = self._risk(train, factor, self._prior(train, held, factor))
+        risk = self._risk(train, factor, prior)
         for level in levels:
             attempt = Attempt(level)
             attempts.append(attempt)
             attempt.run(risk, self.tolerance, self.max_calls, bar)
-            attempt.worth.append(self._worth(held, attempt.rounds[-1].w * factor))
+            attempt.worth.append(measure_of_weights(held, attempt.rounds[-1].w * factor, self._measure(), self.n_jobs))
 
     def _judged_on(
         self, part: NDArray[np.int64], queries: Queries, levels: Sequence[float], factor: Vector, bar: progress
@@ -151,17 +159,10 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         train, held = held_out(queries, part)
         attempts: list[Attempt] = []
         # the held-out queries judge: a prior that was selected by them would have seen them
-        risk = self._risk(train, factor, self._prior(train, None, factor))
-        for level in self._easiest_first(levels):
-            attempts.append(Attempt(level))
-            attempts[-1].run(risk, self.tolerance, self.max_calls, bar)
-        found = {attempt.level: self._worth(held, attempt.rounds[-1].w * factor) for attempt in attempts}
+        prior = self._prior(train, None, factor)
+        self._walk(attempts, self._easiest_first(levels), train, held, prior, factor, bar)
+        found = {attempt.level: attempt.worth[0] for attempt in attempts}
         return [found[level] for level in levels]
-
-    def _worth(self, held: Queries | None, coef: Vector) -> float:
-        if held is None:
-            return math.nan
-        return mean_measure(held, linear_scores(held.X, coef, self.n_jobs), self._measure(), self.n_jobs)
 
     def _set(
         self,
@@ -270,15 +271,13 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         numbers = np.array([self.alpha_, self.max_norm_, self.objective_, self.gap_])
-        path = {f"path.{number}": self.path_[name] for number, name in enumerate(self.path_.columns)}
-        return {}, {"coef": self.coef_, "numbers": numbers, **path, **history_arrays(self.history_)}
+        return {}, {"coef": self.coef_, "numbers": numbers, **path_arrays(self.path_), **history_arrays(self.history_)}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self.coef_ = read_coef(store, self.n_features_in_)
         numbers = store.array("numbers", np.float64, (4,))
         self.alpha_, self.max_norm_, self.objective_, self.gap_ = numbers.tolist()
-        levels, judged = (store.array(f"path.{number}", np.float64, (None,)) for number in range(2))
-        self.path_ = Table({self._level_name: levels, self._measure().title: judged})
+        self.path_ = read_path(store, (self._level_name, self._measure().title))
         self.history_ = self._drawn(read_history(store, self._columns()))
 
 

@@ -1,1 +1,1 @@
-"""Online rankers: perceptrons and online gradient descent."""
+"""Online rankers: perceptrons, online gradient descent with any loss, and the classification perceptron."""

@@ -291,7 +291,7 @@ def theory_step(ranker: Any, loss: Loss, queries: Queries | None) -> float:
         rounds = ranker.epochs * len(queries) if rounds is None else rounds
         longest = int(queries.sizes.max(initial=2))
     if radius is None or rounds is None:
-        raise RankwiseError("eta='theory' in a stream needs row_radius= and horizon=, for nobody can look ahead")
+        raise RankwiseError("eta='theory' in a stream needs row_radius= and horizon=, which are not known in advance")
     steepest = loss.lipschitz_l1(longest)
     if not (radius > 0 and rounds > 0 and 0 < steepest < math.inf):
         raise RankwiseError(

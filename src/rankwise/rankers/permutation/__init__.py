@@ -1,1 +1,1 @@
-"""Rankers that compare whole orders of documents: PermuRank, and TwoStage with its convex second stage."""
+"""Rankers that compare orders of the documents of a query: PermuRank and TwoStage."""

@@ -1,1 +1,1 @@
-"""SmoothRank: a smoothed measure, annealed."""
+"""SmoothRank: a smoothed measure, maximised from a coarse to a fine width."""

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from rankwise._figures import COLOURS, PlottedTable
 from rankwise._kernels import drive
-from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise.data.queries import Queries
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.measures._base import Measure
-from rankwise.rankers._model_selection import mean_measure
+from rankwise.rankers._model_selection import measure_of_weights
 from rankwise.rankers.smooth.smoothing import Beginnings, Start, largest_gain, list_weights
 from rankwise.solvers.batch.descent import Bounds, Function, Solver, descend
 from rankwise.solvers.batch.objective import LossOverLists
@@ -187,7 +186,7 @@ class AnnealingHistory(PlottedTable):
         history : AnnealingHistory
             A new table, which also draws the column.
         """
-        values = [mean_measure(queries, linear_scores(queries.X, w, None), self.measure) for w in self.coefs]
+        values = [measure_of_weights(queries, w, self.measure, None) for w in self.coefs]
         return AnnealingHistory({**self.to_dict(), "test": values}, self.measure, self.coefs)
 
     def _draw(self, axes: Any) -> None:
@@ -307,7 +306,10 @@ class AnnealingTrials:
             self.begun.append(running)
 
             def after(stage: Stage) -> None:
-                running.rows.append((stage, self._worth(train, stage.w, inside), self._worth(held, stage.w, inside)))
+                on_train, on_held = (
+                    measure_of_weights(one, stage.w * self.factor, self.measure, inside) for one in (train, held)
+                )
+                running.rows.append((stage, on_train, on_held))
                 self.bar.advance(1)
 
             annealing = _Stoppable(
@@ -326,11 +328,6 @@ class AnnealingTrials:
             # a line search without progress ends a stage, and its best point counts: no reason to warn
             warnings.filterwarnings("ignore", message="The line search algorithm did not converge")
             return _side_by_side(anneal, plans, min(drive.threads(self.n_jobs), len(plans)), stopped)
-
-    def _worth(self, queries: Queries | None, w: Vector, n_jobs: int | None) -> float:
-        if queries is None:
-            return math.nan
-        return mean_measure(queries, linear_scores(queries.X, w * self.factor, n_jobs), self.measure, n_jobs)
 
 
 def _side_by_side(

@@ -197,7 +197,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
 
     @staticmethod
     def _judged_on(part: NDArray[np.int64], queries: Queries, trials: AnnealingTrials) -> list[Vector]:
-        """What every plan is worth, stage by stage, on lists that neither it nor its start has seen."""
+        """The measure of every plan, stage by stage, on queries that neither it nor its start has seen."""
         train, held = held_out(queries, part)
         return [run.held for run in trials.run(trials.plans(train, None), train, held)]
 

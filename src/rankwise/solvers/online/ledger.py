@@ -340,7 +340,7 @@ class Ledger:
                 self.loss,
                 "1 - measure, pessimistic ties",
             ),
-            ("largest radius", self.radius, "of a list that was learned from"),
+            ("largest radius", self.radius, "of a query that was learned from"),
         ]
         if facts.V:
             lines += [
