@@ -43,8 +43,8 @@ def page(theirs: dict[int, dict[str, str]], ours: dict[int, dict[str, str]]) -> 
     lines = [
         "# Agreement with the LETOR evaluator",
         "",
-        'This page compares the official LETOR evaluator with `evaluate(..., like="letor")` on RankSVM\'s scores for the '
-        "five test folds of OHSUMED. "
+        'This page compares the official LETOR evaluator with `evaluate(..., like="letor")` '
+        "on RankSVM's scores for the five test folds of OHSUMED. "
         f"Of {len(theirs) * len(MEASURES)} printed values (NDCG@1 to 10, MeanNDCG, P@1 to 10, MAP; five folds) "
         f"{equal} agree to all four decimals. "
         "Script: `python3 run.py python -m experiments.letor_evaluator` (with `RANKWISE_DATA` set).",

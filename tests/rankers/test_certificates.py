@@ -274,7 +274,7 @@ def test_features_that_were_scaled_by_the_lists_make_it_not_met():
     wide = TRAIN.map_features(lambda X: 100 * X)
     (row,) = named(RankSVM(alpha=0.1).fit(wide).certificate(wide), "Regularised minimisation")
     assert row.applies is False
-    assert any("not scaled by what these lists say" in one.sentence and one.met is False for one in row.preconditions)
+    assert any("not scaled by statistics of these queries" in one.sentence and one.met is False for one in row.preconditions)
 
 
 def test_the_lambda_that_is_not_declared_for_a_norm_is_the_best_for_its_own():
@@ -287,9 +287,9 @@ def test_the_lambda_that_is_not_declared_for_a_norm_is_the_best_for_its_own():
 
 def test_a_declared_constant_that_the_lists_contradict_is_refused():
     model = fitted(RidgeRanker(alpha=1.0))
-    with pytest.raises(RankwiseError, match=r"row_radius=0\.1 holds for every list"):
+    with pytest.raises(RankwiseError, match=r"row_radius=0\.1 holds for every query"):
         model.certificate(TRAIN, row_radius=0.1)
-    with pytest.raises(RankwiseError, match="longest=3 holds for every list"):
+    with pytest.raises(RankwiseError, match="longest=3 holds for every query"):
         model.certificate(TRAIN, longest=3)
     with pytest.raises(RankwiseError, match="row_radius is finite and above 0"):
         model.certificate(TRAIN, row_radius=-1.0)
