@@ -241,7 +241,7 @@ class Ledger:
         """(F(u), norm of u), for the given u or for the best one."""
         self._refuse_unless_perceptron()
         if queries is None:
-            raise RankwiseError("the loss of a comparator is that on the lists with a mistake: give queries= as well")
+            raise RankwiseError("the loss of a comparator is that on the queries with a mistake: give queries= as well")
         if self.config.scale != "none":
             raise RankwiseError(
                 f"features were scaled as they came (scale={self.config.scale!r}), so no comparator on the raw ones "
@@ -299,7 +299,7 @@ class Ledger:
         """Refuse weighted queries."""
         if self.rounds and not self.lightest == self.heaviest == 1:
             raise RankwiseError(
-                f"{what} is bounded where all lists count the same: these had weights from {self.lightest:g} to "
+                f"{what} is bounded if all queries have the same weight: these had weights from {self.lightest:g} to "
                 f"{self.heaviest:g}"
             )
 
@@ -308,8 +308,8 @@ class Ledger:
         self._refuse_weights("the risk of online weights")
         if self.tally.length != self.rounds:
             raise RankwiseError(
-                "the risk of online weights follows from one pass over the lists: this run showed "
-                f"{self.tally.length:,} lists in {self.rounds:,} rounds"
+                "the risk of online weights follows from one pass over the queries: this run showed "
+                f"{self.tally.length:,} queries in {self.rounds:,} rounds"
             )
         if not self.counted > 0:
             raise RankwiseError("the measure was undefined in every round so far: there is nothing to generalise from")
@@ -344,9 +344,9 @@ class Ledger:
         ]
         if facts.V:
             lines += [
-                ("largest sum of weights", facts.V, "V, over lists with a mistake"),
+                ("largest sum of weights", facts.V, "V, over queries with a mistake"),
                 ("smallest positive weight", facts.smallest, ""),
-                ("kappa", facts.kappa, "largest (sum v)^2 / smallest v, or longest list times ratio"),
+                ("kappa", facts.kappa, "largest (sum v)^2 / smallest v, or longest query times ratio"),
             ]
         for bound in bounds:
             doubt = "" if bound.applies is not False else " (does not apply: a precondition is not met)"
