@@ -226,7 +226,7 @@ WORLD = separable_stream(20, documents=4, features=3).queries()
         (SLAMPerceptron(), {"gamma": 0}, "gamma is finite and above 0"),
         (SLAMPerceptron(), {"gamma": -1}, "gamma is finite and above 0"),
         (SLAMPerceptron(), {"delta": 0}, "delta is between 0 and 1"),
-        (SLAMPerceptron(epochs=2), {"delta": 0.1}, "one pass over the lists"),
+        (SLAMPerceptron(epochs=2), {"delta": 0.1}, "one pass over the queries"),
         (ListNet(), {"gamma": 0.1}, "bounds on the loss of a run are for perceptrons"),
         (OnlineRanker(), {"gamma": 0.1}, "bounds on the loss of a run are for perceptrons"),
         (OnlineRanker(PairHinge(), update="mistakes", step="constant"), {"gamma": 0.1}, "SLAM or MaxPair"),

@@ -3,8 +3,7 @@
 :func:`kernel` is the decorator of every compiled function, :func:`compiled` fixes the signature of a driver, and
 :func:`typed_function` makes a kernel an argument of such a driver. numba's own cache looks only at the file of the
 cached function: a helper that is edited in another file would leave the old code running. The name of the cache folder
-is therefore a hash of every source that kernels are made of and of numba's version. :mod:`rankwise._kernels.jit`
-says which folder may be used and how files are kept in it.
+is therefore a hash of every source that kernels are made of and of numba's version.
 
 Compiled code is read back by ``pickle``, which executes what a file contains. :func:`private_folder` therefore accepts
 a folder only if it belongs to the user and no other user can write to it, or to a folder above it. Otherwise nothing is

@@ -27,14 +27,16 @@ from rankwise.data.queries import Queries
 from rankwise.data.sources import ByteStream, peeked
 from rankwise.data.stored import plain_ids
 from rankwise.data.string_column import StringColumn
-from rankwise.data.tabular import rows as arrow_files
 from rankwise.data.tabular.csv import CsvText
 from rankwise.data.tabular.rows import (
+    ARROW_ENDINGS,
     Columns,
     Roles,
     TableRows,
     Unjudged,
     as_queries,
+    open_arrow,
+    read_arrow,
     side_by_side,
     text_as_feature,
     whole_lists,
@@ -171,7 +173,7 @@ def _not_utf8(queries: Queries) -> str:
 
 def is_table(path: File) -> bool:
     """Whether a file is a table, by its name; ``-`` is not."""
-    return suffix_of(path) in (*arrow_files.ENDINGS, *CSV)
+    return suffix_of(path) in (*ARROW_ENDINGS, *CSV)
 
 
 def read_table(path: File | ByteStream, **columns: Any) -> Queries:
@@ -200,7 +202,7 @@ def read_table(path: File | ByteStream, **columns: Any) -> Queries:
         with peeked(path) as source:
             return _read_text(source, columns)
     name = path_of(path)
-    table, facts = arrow_files.read(name, suffix)
+    table, facts = read_arrow(name, suffix)
     if facts.get("labels", "") is None and columns.get("label", "label") not in table.column_names:
         columns["label"] = None
     if "weight" not in columns and facts.get("weighted") is True:
@@ -249,7 +251,7 @@ def iter_table(
         with peeked(path, on_read) as source:
             yield from _iter_csv(source, roles, rows, missing)
         return
-    table = arrow_files.opened(name, suffix)
+    table = open_arrow(name, suffix)
     with _about(name):
         if table.facts.get("weighted") is True:
             roles = replace(roles, ignore=(*roles.ignore, "weight"))
@@ -312,7 +314,7 @@ def _known_suffix(path: File) -> str:
     if suffix in (".xlsx", ".xls", ".ods"):
         raise RankwiseError(f"{os.fspath(path)} is a workbook: save its sheet as CSV, and give that file")
     if not is_table(path):
-        known = ", ".join((*arrow_files.ENDINGS, *CSV))
+        known = ", ".join((*ARROW_ENDINGS, *CSV))
         raise RankwiseError(f"{os.fspath(path)} is not a known table: its name must end in one of {known}")
     return suffix
 

@@ -308,14 +308,14 @@ def _query_weights(queries: Queries, values: NDArray[np.float64], name: str) -> 
 # -------------------------------------------------------------------------------------------- parquet and Arrow files
 
 
-ENDINGS = (".parquet", ".arrow", ".feather")
+ARROW_ENDINGS = (".parquet", ".arrow", ".feather")
 _BATCH = 100_000
 
 
-def read(name: str, suffix: str) -> tuple[Any, dict[str, Any]]:
+def read_arrow(name: str, suffix: str) -> tuple[Any, dict[str, Any]]:
     """The whole table, and the facts that rankwise noted in the file."""
-    file = opened(name, suffix)
-    with refusing(name):
+    file = open_arrow(name, suffix)
+    with _with_file_name(name):
         return file.whole(), file.facts
 
 
@@ -346,20 +346,20 @@ class ArrowFile:
         each.
         """
         needed = [*columns.features, *(name for name in columns[:4] if name is not None)]
-        with refusing(self.name):
+        with _with_file_name(self.name):
             for table, share in self._pieces(list(dict.fromkeys(needed)), rows or _BATCH):
                 yield table
                 if on_read is not None:
                     on_read(int(share * os.path.getsize(self.name)))
 
 
-def opened(name: str, suffix: str) -> ArrowFile:
-    """Open a file with one of the :data:`ENDINGS`."""
+def open_arrow(name: str, suffix: str) -> ArrowFile:
+    """Open a file with one of the :data:`ARROW_ENDINGS`."""
     require("pyarrow")
     if os.path.isdir(name) or not os.path.exists(name):
         found = "it is a folder" if os.path.isdir(name) else "there is no such file"
         raise FileFormatError(f"{name} cannot be read: {found}")
-    with refusing(name):
+    with _with_file_name(name):
         return (_parquet if suffix == ".parquet" else _arrow)(name)
 
 
@@ -410,7 +410,7 @@ def _facts(schema: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def refusing(name: str) -> Iterator[None]:
+def _with_file_name(name: str) -> Iterator[None]:
     """Turn what pyarrow cannot read into an error that names the file."""
     arrow = require("pyarrow")
     try:
