@@ -37,46 +37,11 @@ class RankSVM(RegularisedRanker):
     per_pair : bool, default=True
         Whether a query counts by the mean over its pairs. False takes their sum, so that long queries outweigh short
         ones; the default alphas are then multiplied by the mean number of pairs per query.
-    alpha : float, sequence of float or "theory", default=None
-        The penalty; see :class:`LossRanker`.
-    penalty : {"l2", "l1"}, default="l2"
-        The norm that is penalised; see :class:`LossRanker`.
-    max_norm : float or sequence of float, default=None
-        The largest l1 norm, in place of a penalty; see :class:`LossRanker`.
-    prior_coef : "ridge", ranker or array of shape (n_features,), default=None
-        w0, the weights that the penalty pulls towards; see :class:`LossRanker`.
-    row_radius : float, default=None
-        R of ``alpha="theory"`` and of certificates; see :class:`LossRanker`.
-    norm : float, default=None
-        W of ``alpha="theory"``; see :class:`LossRanker`.
-    tolerance : float, default=1e-3
-        The relative gap at which a solution is accepted.
-    max_calls : int, default=1000
-        The largest number of passes over X for one alpha.
-    scale : {"auto", "none"}, default="auto"
-        "auto" divides features by their standard deviation unless all of them lie in [-1, 1].
-    folds : int, default=5
-        Number of parts of the training queries that select alpha if there is no validation set.
-    random_state : int or numpy.random.Generator, default=0
-        Seed of the division into parts.
-    n_jobs : int, default=None
-        Number of threads; None uses all cores. The result does not depend on it.
-    verbose : bool, default=False
-        Whether to show a progress bar on a terminal.
-    missing : {"error", "zero", "min"}, default="error"
-        What to do with NaN in arrays.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        Weights on raw features.
-    alpha_, max_norm_, objective_, gap_ : float
-        As for :class:`LossRanker`.
-    history_, path_ : Table
-        As for :class:`LossRanker`.
 
     Notes
     -----
+    All other parameters, and the attributes, are those of :class:`~rankwise.LossRanker`.
+
     A pass costs O(m log m) per query of m documents, however many pairs it has, and reads X once. The history of the
     squared hinge has one row per Newton step: step, objective, lower bound, gap, products.
 
@@ -152,46 +117,12 @@ class SLAMRanker(RegularisedRanker):
         The rule for v; None is "ndcg_tight_sym" for NDCG and "ap_sym" for AP.
     margin : float, default=1.0
         The margin, above 0; the loss is an upper bound for a margin of 1.
-    alpha : float, sequence of float or "theory", default=None
-        The penalty; see :class:`LossRanker`.
-    penalty : {"l2", "l1"}, default="l2"
-        The norm that is penalised; see :class:`LossRanker`.
-    max_norm : float or sequence of float, default=None
-        The largest l1 norm, in place of a penalty; see :class:`LossRanker`.
-    prior_coef : "ridge", ranker or array of shape (n_features,), default="ridge"
-        w0, the weights that the penalty pulls towards; see :class:`LossRanker`.
-    row_radius : float, default=None
-        R of ``alpha="theory"`` and of certificates; see :class:`LossRanker`.
-    norm : float, default=None
-        W of ``alpha="theory"``; see :class:`LossRanker`.
-    tolerance : float, default=1e-3
-        The relative gap at which a solution is accepted.
-    max_calls : int, default=1000
-        The largest number of passes over X for one alpha.
-    scale : {"auto", "none"}, default="auto"
-        "auto" divides features by their standard deviation unless all of them lie in [-1, 1].
-    folds : int, default=5
-        Number of parts of the training queries that select alpha if there is no validation set.
-    random_state : int or numpy.random.Generator, default=0
-        Seed of the division into parts.
-    n_jobs : int, default=None
-        Number of threads; None uses all cores. The result does not depend on it.
-    verbose : bool, default=False
-        Whether to show a progress bar on a terminal.
-    missing : {"error", "zero", "min"}, default="error"
-        What to do with NaN in arrays.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        Weights on raw features.
-    alpha_, max_norm_, objective_, gap_ : float
-        As for :class:`LossRanker`.
-    history_, path_ : Table
-        As for :class:`LossRanker`.
 
     Notes
     -----
+    All other parameters, and the attributes, are those of :class:`~rankwise.LossRanker`. Here ``prior_coef`` is "ridge"
+    by default.
+
     On noisy queries **w = 0 minimises the mean loss**, and ranks nothing: along every direction, the best of many less
     relevant documents is on average so far above the relevant ones that any step away from 0 costs more than it gains.
     This is the case on OHSUMED and MQ2008, for NDCG, NDCG@10 and AP alike: a mean of subgradients equal to 0 proves it.
@@ -236,46 +167,12 @@ class MaxPairRanker(RegularisedRanker):
     ----------
     measure : str or Measure, default="nDCG@10"
         The measure used for model selection, which ``score`` reports; the loss does not depend on it.
-    alpha : float, sequence of float or "theory", default=None
-        The penalty; see :class:`LossRanker`.
-    penalty : {"l2", "l1"}, default="l2"
-        The norm that is penalised; see :class:`LossRanker`.
-    max_norm : float or sequence of float, default=None
-        The largest l1 norm, in place of a penalty; see :class:`LossRanker`.
-    prior_coef : "ridge", ranker or array of shape (n_features,), default="ridge"
-        w0, the weights that the penalty pulls towards; see :class:`LossRanker`.
-    row_radius : float, default=None
-        R of ``alpha="theory"`` and of certificates; see :class:`LossRanker`.
-    norm : float, default=None
-        W of ``alpha="theory"``; see :class:`LossRanker`.
-    tolerance : float, default=1e-3
-        The relative gap at which a solution is accepted.
-    max_calls : int, default=1000
-        The largest number of passes over X for one alpha.
-    scale : {"auto", "none"}, default="auto"
-        "auto" divides features by their standard deviation unless all of them lie in [-1, 1].
-    folds : int, default=5
-        Number of parts of the training queries that select alpha if there is no validation set.
-    random_state : int or numpy.random.Generator, default=0
-        Seed of the division into parts.
-    n_jobs : int, default=None
-        Number of threads; None uses all cores. The result does not depend on it.
-    verbose : bool, default=False
-        Whether to show a progress bar on a terminal.
-    missing : {"error", "zero", "min"}, default="error"
-        What to do with NaN in arrays.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        Weights on raw features.
-    alpha_, max_norm_, objective_, gap_ : float
-        As for :class:`LossRanker`.
-    history_, path_ : Table
-        As for :class:`LossRanker`.
 
     Notes
     -----
+    All other parameters, and the attributes, are those of :class:`~rankwise.LossRanker`. Here ``prior_coef`` is "ridge"
+    by default.
+
     The loss depends on one pair per query, the worst one, so that w = 0 minimises its mean on all but nearly separable
     queries, also on OHSUMED and MQ2008; :class:`SLAMRanker` describes the consequences. G1 = 2, and ``objective_``
     bounds the share of training queries that are not ranked perfectly, ties in the worst order.
@@ -310,46 +207,11 @@ class SVMMap(RegularisedRanker):
     measure : str or Measure, default="AP"
         The measure used for model selection, which ``score`` reports. The ``rel`` of an AP also says which labels are
         relevant; with another measure those above 0 are.
-    alpha : float, sequence of float or "theory", default=None
-        The penalty; see :class:`LossRanker`.
-    penalty : {"l2", "l1"}, default="l2"
-        The norm that is penalised; see :class:`LossRanker`.
-    max_norm : float or sequence of float, default=None
-        The largest l1 norm, in place of a penalty; see :class:`LossRanker`.
-    prior_coef : "ridge", ranker or array of shape (n_features,), default=None
-        w0, the weights that the penalty pulls towards; see :class:`LossRanker`.
-    row_radius : float, default=None
-        R of ``alpha="theory"`` and of certificates; see :class:`LossRanker`.
-    norm : float, default=None
-        W of ``alpha="theory"``; see :class:`LossRanker`.
-    tolerance : float, default=1e-3
-        The relative gap at which a solution is accepted.
-    max_calls : int, default=1000
-        The largest number of passes over X for one alpha.
-    scale : {"auto", "none"}, default="auto"
-        "auto" divides features by their standard deviation unless all of them lie in [-1, 1].
-    folds : int, default=5
-        Number of parts of the training queries that select alpha if there is no validation set.
-    random_state : int or numpy.random.Generator, default=0
-        Seed of the division into parts.
-    n_jobs : int, default=None
-        Number of threads; None uses all cores. The result does not depend on it.
-    verbose : bool, default=False
-        Whether to show a progress bar on a terminal.
-    missing : {"error", "zero", "min"}, default="error"
-        What to do with NaN in arrays.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        Weights on raw features.
-    alpha_, max_norm_, objective_, gap_ : float
-        As for :class:`LossRanker`.
-    history_, path_ : Table
-        As for :class:`LossRanker`.
 
     Notes
     -----
+    All other parameters, and the attributes, are those of :class:`~rankwise.LossRanker`.
+
     The paper writes (1/2) norm(w)^2 + (C/n) sum of the losses of n queries: alpha = 1/C. A pass finds the most
     violated ranking of every query of m documents in O(m log m) and reads X once; some dozen passes per alpha are
     usual. The loss upper-bounds 1 - AP, so that ``objective_`` bounds its mean over the training queries, ties in the
@@ -388,46 +250,12 @@ class StructuredNDCG(RegularisedRanker):
         model selection only; the loss is then that of nDCG over all documents of a query.
     normalised : bool, default=True
         Whether a is divided by a constant of the query's length, so that G1 = 2; False is the printed form.
-    alpha : float, sequence of float or "theory", default=None
-        The penalty; see :class:`LossRanker`.
-    penalty : {"l2", "l1"}, default="l2"
-        The norm that is penalised; see :class:`LossRanker`.
-    max_norm : float or sequence of float, default=None
-        The largest l1 norm, in place of a penalty; see :class:`LossRanker`.
-    prior_coef : "ridge", ranker or array of shape (n_features,), default="ridge"
-        w0, the weights that the penalty pulls towards; see :class:`LossRanker`.
-    row_radius : float, default=None
-        R of ``alpha="theory"`` and of certificates; see :class:`LossRanker`.
-    norm : float, default=None
-        W of ``alpha="theory"``; see :class:`LossRanker`.
-    tolerance : float, default=1e-3
-        The relative gap at which a solution is accepted.
-    max_calls : int, default=1000
-        The largest number of passes over X for one alpha.
-    scale : {"auto", "none"}, default="auto"
-        "auto" divides features by their standard deviation unless all of them lie in [-1, 1].
-    folds : int, default=5
-        Number of parts of the training queries that select alpha if there is no validation set.
-    random_state : int or numpy.random.Generator, default=0
-        Seed of the division into parts.
-    n_jobs : int, default=None
-        Number of threads; None uses all cores. The result does not depend on it.
-    verbose : bool, default=False
-        Whether to show a progress bar on a terminal.
-    missing : {"error", "zero", "min"}, default="error"
-        What to do with NaN in arrays.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        Weights on raw features.
-    alpha_, max_norm_, objective_, gap_ : float
-        As for :class:`LossRanker`.
-    history_, path_ : Table
-        As for :class:`LossRanker`.
 
     Notes
     -----
+    All other parameters, and the attributes, are those of :class:`~rankwise.LossRanker`. Here ``prior_coef`` is "ridge"
+    by default.
+
     The most violated ranking is an assignment of documents to positions. With a cut-off its cost is proportional to the
     number of documents. Without one, and normalised, it grows with the cube: 0.7 ms for 100 documents, 730 ms for 1,000
     (measured by ``experiments/loss_costs.py``). Prefer a cut-off there.
