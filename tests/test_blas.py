@@ -132,8 +132,8 @@ INSIDE = {
     "rankers/smooth/smoothing.py",
     "solvers/batch/penalties.py",
 }
-# "@" between a measure and a cut-off, and a product of rows written out in float32.
-NO_BLAS = {"measures/conventions.py", "exports/solr.py", "exports/ranklib.py"}
+# A product of rows written out in float32.
+NO_BLAS = {"exports/solr.py", "exports/ranklib.py"}
 
 
 def uses_blas(text):

@@ -148,6 +148,9 @@ def test_the_loss_file_of_a_user_works_in_batch_and_online_without_another_line(
     np.testing.assert_allclose(batch.coef_, reference.coef_, rtol=1e-3, atol=1e-4)
     online, reference = (rw.OnlineRanker(loss).fit(queries) for loss in (own, known))
     np.testing.assert_allclose(online.coef_, reference.coef_, rtol=1e-9, atol=1e-12)
+    batch.save(tmp_path / "model.rankwise")
+    with pytest.raises(RankwiseError, match="it needs a loss 'MyPairLogistic', which is not installed here"):
+        rw.load(tmp_path / "model.rankwise")
     for model in (batch, online):
         assert any("MyPairLogistic" in row.name for row in model.certificate(queries, row_radius=1e3, longest=50).rows)
 

@@ -35,7 +35,7 @@ IDLE = ("n_jobs", "verbose", "missing")
 
 
 class Opaque(NamedTuple):
-    """A parameter that JSON cannot hold, such as a random generator; no guarantee depends on one."""
+    """A parameter that cannot be made again from JSON: a random generator, or a loss that is not registered."""
 
     value: Any
 
@@ -78,10 +78,13 @@ class Frozen:
 
     def written(self, today: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters for a file: those of the fit, except those in ``IDLE`` and those that JSON cannot hold."""
-        return {
-            name: today[name] if name in IDLE or isinstance(value, Opaque) else value
-            for name, value in self.parameters.items()
-        }
+        found = {}
+        for name, value in self.parameters.items():
+            if isinstance(value, Opaque) and isinstance(value.value, Loss):
+                found[name] = plain(value.value, name)
+            else:
+                found[name] = today[name] if name in IDLE or isinstance(value, Opaque) else value
+        return found
 
 
 def digest_of(ranker: Ranker) -> str:
@@ -101,7 +104,9 @@ def _copies(ranker: Ranker) -> dict[str, Any]:
     found = {}
     for name, value in ranker.get_params(deep=False).items():
         try:
-            found[name] = plain(value, name)
+            # a loss of the user's own is immutable, but cannot be made again from its name
+            foreign = isinstance(value, Loss) and known_losses().get(value.name) is not type(value)
+            found[name] = Opaque(value) if foreign else plain(value, name)
         except RankwiseError:
             found[name] = Opaque(value)
     return found

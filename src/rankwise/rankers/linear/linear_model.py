@@ -110,7 +110,7 @@ class LinearModel(LinearRanker):
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         self._measure()
         if validation is not None:
-            raise DataError("LinearModel selects nothing by a validation set: leave it out")
+            raise DataError("LinearModel does no model selection: leave out the validation set")
         self._set()
 
     def _set(self) -> None:
