@@ -80,9 +80,9 @@ def test_every_ranker_is_a_name(run, lists, name):
 STOPPED = """
 import sys
 from rankwise.cli import main
-from rankwise.rankers import _model_selection
+from rankwise.rankers.smooth import annealing
 
-measure, calls, last = _model_selection.mean_measure, [0], int(sys.argv[1])
+measure, calls, last = annealing.measure_of_weights, [0], int(sys.argv[1])
 
 def stopping(*arguments):
     calls[0] += 1
@@ -90,7 +90,7 @@ def stopping(*arguments):
         raise KeyboardInterrupt
     return measure(*arguments)
 
-_model_selection.mean_measure = stopping
+annealing.measure_of_weights = stopping
 sys.argv = ["rankwise", "train", "lists.txt", "--set", "alpha=1.0", "--set", "n_jobs=1"]
 sys.exit(main())
 """

@@ -10,7 +10,7 @@ from sklearn.base import clone
 import rankwise
 import rankwise as rw
 from rankwise._errors import Interrupted
-from rankwise.rankers import _model_selection
+from rankwise.rankers.smooth import annealing
 from rankwise.rankers.online import learner as _online
 from rankwise.solvers.batch.risk import BundleRisk
 from tests.rankers.test_every_ranker import learned, lists, over_all_rankers
@@ -100,7 +100,7 @@ def test_a_stopped_annealing_holds_the_stage_that_was_worth_most(monkeypatch):
     whole = rw.SmoothRank("nDCG@5", alpha=1.0, sigmas=(4.0, 1.0, 0.25), n_jobs=1).fit(train, validation=held)
     model = rw.SmoothRank("nDCG@5", alpha=1.0, sigmas=(4.0, 1.0, 0.25), n_jobs=1)
     monkeypatch.setattr(
-        _model_selection, "mean_measure", Count(_model_selection.mean_measure, 5)
+        annealing, "measure_of_weights", Count(annealing.measure_of_weights, 5)
     )  # two a stage: in the third one
     with pytest.raises(Interrupted):
         model.fit(train, validation=held)
@@ -112,7 +112,7 @@ def test_a_stopped_annealing_holds_the_stage_that_was_worth_most(monkeypatch):
 
 def test_folds_that_are_stopped_leave_the_best_weights_that_they_had_found(monkeypatch):
     train = lists(30)
-    monkeypatch.setattr(_model_selection, "mean_measure", Count(_model_selection.mean_measure, 20))
+    monkeypatch.setattr(annealing, "measure_of_weights", Count(annealing.measure_of_weights, 20))
     model = rw.SmoothRank("nDCG@5", alpha=(0.1, 1.0), sigmas=(4.0, 0.25), folds=5, n_jobs=1)
     with pytest.raises(Interrupted):
         model.fit(train)
