@@ -18,6 +18,7 @@ import ast
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -326,7 +327,8 @@ def parse(
     return kind.from_spelling(cutoff, {**given, **parameters})
 
 
-def _read(spelling: str) -> tuple[str, dict[str, Any], int | None]:
+@lru_cache(maxsize=256)  # rankers parse their measure in every round; Python's parser takes 30 us
+def _read(spelling: str) -> tuple[str, Mapping[str, Any], int | None]:
     """Split a text into name, parameters and cut-off."""
     problem = MeasureError(f"a measure is spelled name(parameter=value,...)@cutoff: found {spelling!r}")
     try:
