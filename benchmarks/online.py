@@ -40,7 +40,7 @@ def rounds(dtype: str, labels: str, threads: int | None) -> list[dict[str, Any]]
 
     from rankwise import ListNet, MaxPairPerceptron, Queries, SLAMPerceptron
     from rankwise.solvers.online.config import State
-    from rankwise.solvers.online.loop import Stage
+    from rankwise.solvers.online.loop import RoundRunner
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(LISTS * DOCUMENTS, FEATURES)).astype(dtype)
@@ -54,11 +54,11 @@ def rounds(dtype: str, labels: str, threads: int | None) -> list[dict[str, Any]]
         ranker.fit(queries)
         assert ranker.ledger_.rounds == LISTS
         assert (ranker.ledger_.mistakes == LISTS) == (labels == "random")
-    stage = Stage(rankers[0].ledger_.config, queries, State.fresh(FEATURES))
-    part = stage.prepare(np.arange(LISTS))
+    runner = RoundRunner(rankers[0].ledger_.config, queries, State.fresh(FEATURES))
+    part = runner.prepare(np.arange(LISTS))
     works: list[Callable[[], Any]] = [
         lambda: X @ w,
-        lambda: stage.present(part),
+        lambda: runner.present(part),
         *(lambda ranker=ranker: ranker.fit(queries) for ranker in rankers),
     ]
     with threadpool_limits(threads):
