@@ -2,6 +2,7 @@
 
 import ast
 import importlib.metadata
+import importlib.util
 import os
 import re
 import shutil
@@ -194,3 +195,18 @@ def test_run_py_lists_its_tasks_and_refuses_others() -> None:
     assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1
     assert "'dance'" in refused.stderr
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "experiments"])
+def test_what_benchmarks_and_experiments_import_is_there(folder):
+    """Most of it is imported inside of functions, which the normal run does not call."""
+    lacking = []
+    for path in sorted((ROOT / folder).glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "rankwise":
+                for name in (alias.name for alias in node.names):
+                    inner = f"{node.module}.{name}"
+                    there = hasattr(importlib.import_module(str(node.module)), name)
+                    if not there and importlib.util.find_spec(inner) is None:
+                        lacking.append(f"{path.name}: {inner}")
+    assert lacking == []
