@@ -10,8 +10,8 @@ from sklearn.base import clone
 import rankwise
 import rankwise as rw
 from rankwise._errors import Interrupted
-from rankwise.rankers.smooth import annealing
 from rankwise.rankers.online import learner as _online
+from rankwise.rankers.smooth import annealing
 from rankwise.solvers.batch.risk import BundleRisk
 from tests.rankers.test_every_ranker import learned, lists, over_all_rankers
 
