@@ -2,7 +2,7 @@
 
 ``python3 run.py python -m experiments.walk`` prints a table. A file counts when a function of it is called (imports do
 not count), a kernel by the Python function that it is compiled from. A change of folder is a call from a function in
-one folder to a function in another one.
+one folder to a function in another one; the deepest call is counted from the public function, which is 0.
 """
 
 import sys
@@ -17,6 +17,8 @@ import rankwise as rw
 from rankwise._tables import Table
 
 SOURCES = Path(rw.__file__).parent
+# frames of Python 3.11 that are not calls of functions
+_COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 
 
 @dataclass
@@ -29,10 +31,13 @@ class Walk:
         Files are relative to the package.
     jumps : int
         Calls from one folder of the package into another.
+    depth : int
+        The largest number of calls inside each other below the first one.
     """
 
     functions: set[tuple[str, str]] = field(default_factory=set)
     jumps: int = 0
+    depth: int = 0
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         if event != "call":
@@ -41,10 +46,14 @@ class Walk:
         if here is None or frame.f_code.co_name == "<module>":
             return
         self.functions.add((here, frame.f_code.co_qualname))
-        caller: FrameType | None = frame.f_back
-        while caller is not None and _in_package(caller) is None:
-            caller = caller.f_back
-        if caller is not None and str(Path(_in_package(caller) or "").parent) != str(Path(here).parent):
+        callers = []
+        above = frame.f_back
+        while above is not None:
+            if (place := _in_package(above)) is not None and above.f_code.co_name not in _COMPREHENSIONS:
+                callers.append(place)
+            above = above.f_back
+        self.depth = max(self.depth, len(callers))
+        if callers and Path(callers[0]).parent != Path(here).parent:
             self.jumps += 1
 
     @property
@@ -103,6 +112,7 @@ def table(found: dict[str, Walk]) -> Table:
             "files": [len(one.files) for one in rows],
             "above kernels": [sum(not name.startswith("_kernels") for name in one.files) for one in rows],
             "functions": [len(one.functions) for one in rows],
+            "deepest": [one.depth for one in rows],
             "changes of folder": [one.jumps for one in rows],
         }
     )
