@@ -279,7 +279,7 @@ def hold(file: TextIO, exclusive: bool) -> None:
 
 
 def demo(environment: Environment, arguments: list[str]) -> int:
-    """show what rankwise does, on lists made on the spot"""
+    """show what rankwise does, on generated queries"""
     again = f"python3 {sys.argv[0]} python -m rankwise"  # how a caller without rankwise on the path goes on
     return environment.run("python", "-m", "rankwise", "demo", "--called", again, *arguments)
 
@@ -291,7 +291,9 @@ CHECKED_TESTS = ["kernels", "measures", "losses", "solvers", "data", "rankers"]
 CHECKED_OPTIONS = ["-W", "error::pytest.PytestUnraisableExceptionWarning"]
 # Facts, files and Ctrl-C take long, on kernels that the others have run.
 UNCHECKED_TESTS = ["losses/test_every_fact.py"]
-UNCHECKED_TESTS += [f"rankers/test_{name}.py" for name in ("saved", "certificates", "interrupted")]
+UNCHECKED_TESTS += [
+    f"rankers/{name}.py" for name in ("test_saved", "certificate/test_certificates", "test_interrupted")
+]
 
 
 def test(environment: Environment, arguments: list[str]) -> int:

@@ -115,7 +115,7 @@ RENDERED = {
 RENDERED_ELSEWHERE = {
     "coverage.md": "test_coverage.py",
     "bounds_holdout.md": "guarantees/test_holdout_widths.py",
-    "guarantees.md": "rankers/test_certificates.py",
+    "guarantees.md": "rankers/certificate/test_certificates.py",
     "licences.md": "test_docs.py",
     "losses.md": "test_figures.py",
     "online.md": "test_online_results.py",

@@ -20,7 +20,7 @@ def direct(data: str) -> dict[str, dict]:
 
 stated("direct.md", "the number of the version", "(LETOR 2.0)")
 stated("direct.md", "measured by others", "reaches a standard NDCG@10 of 0.4952 and MAP of 0.4700")
-stated("direct.md", "an exit code: tests/test_cli.py", "exits with 130")
+stated("direct.md", "an exit code: tests/cli/test_commands.py", "exits with 130")
 
 
 @claims("direct.md")

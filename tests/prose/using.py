@@ -24,7 +24,7 @@ def reading_speed() -> Iterator[str]:
     yield "Two threads read a dense file at several hundred megabytes a second"
 
 
-stated("command_line.md", "exit codes: tests/test_cli*.py", "or 130 after Ctrl-C")
+stated("command_line.md", "exit codes: tests/cli", "or 130 after Ctrl-C")
 
 
 @claims("command_line.md")

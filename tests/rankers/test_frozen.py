@@ -15,7 +15,17 @@ from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Precondition
 from rankwise.guarantees.certificate import certify, holdout_claims
 from rankwise.rankers._persist import IDLE, Frozen
-from tests.rankers.test_certificates import KNOWN, RANKERS, TRAIN, UNSEEN, fitted, lists, named, over, over_all_rankers
+from tests.rankers.certificate.test_certificates import (
+    KNOWN,
+    RANKERS,
+    TRAIN,
+    UNSEEN,
+    fitted,
+    lists,
+    named,
+    over,
+    over_all_rankers,
+)
 from tests.rankers.test_saved import rewritten
 
 # A value for every parameter that a certificate might read, most of them harmless to a fitted ranker.

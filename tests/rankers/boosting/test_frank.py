@@ -25,7 +25,7 @@ from rankwise.rankers.boosting.frank import (
 )
 from rankwise.rankers.boosting.steps import GRAIN, StepScorer, on_grain
 from tests.oracles import boosting
-from tests.rankers.test_rankboost import assert_same, lists, paired_rows, small_lists, steps_of
+from tests.rankers.boosting.test_rankboost import assert_same, lists, paired_rows, small_lists, steps_of
 from tests.strategies import few
 
 # ------------------------------------------------------------------------------------------- the algorithm

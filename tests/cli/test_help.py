@@ -68,7 +68,7 @@ def test_an_example_runs_as_it_stands(example, files, tmp_path, monkeypatch, cap
     run_example(example, files, tmp_path, monkeypatch, capsys)
 
 
-PAGE = Path(__file__).parents[1] / "docs" / "command_line.md"
+PAGE = Path(__file__).parents[2] / "docs" / "command_line.md"
 ON_PAGE = [line for line in re.findall(r"`(rankwise [^`]*)`", PAGE.read_text()) if line.split()[1] in COMMANDS]
 NO_EXAMPLE = ("--help", "MODEL")
 

@@ -10,7 +10,7 @@ from rankwise.rankers.linear.listnet import ListNet
 from rankwise.rankers.linear.presets import RankSVM
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.smoothrank import SmoothRank
-from tests.rankers.test_certificates import KNOWN, TRAIN, UNSEEN, fitted, named
+from tests.rankers.certificate.test_certificates import KNOWN, TRAIN, UNSEEN, fitted, named
 
 
 def settled(row):

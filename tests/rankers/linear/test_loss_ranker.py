@@ -12,8 +12,8 @@ from sklearn.base import clone
 import rankwise as rw
 from rankwise import LossRanker, RankwiseError, losses
 from rankwise.losses._base import registered
-from tests.rankers.test_regularised import risk, small, terms
-from tests.solvers.test_bundle import least_by_slacks
+from tests.rankers.linear.test_regularised import risk, small, terms
+from tests.solvers.batch.test_bundle import least_by_slacks
 
 TIGHT = {"scale": "none", "tolerance": 1e-6, "max_calls": 5000}
 CONVEX = [loss for kind in registered().values() if kind.convex for loss in kind.examples()]
@@ -132,7 +132,7 @@ def test_what_it_cannot_mean_is_an_error_that_names_both_sides(ranker, sentence)
 
 def test_the_loss_file_of_a_user_works_in_batch_and_online_without_another_line(tmp_path):
     """The file is the one that CONTRIBUTING shows; the package's own logistic pair loss is the oracle."""
-    pages = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    pages = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     file = tmp_path / "my_loss.py"
     file.write_text(
         next(block for block in pages.split("```python\n")[1:] if "MyPairLogistic" in block).split("```")[0]

@@ -13,7 +13,7 @@ from rankwise.data.queries import Queries
 from rankwise.measures._base import parse
 from rankwise.rankers.boosting.adarank import AdaRank, Boosting
 from rankwise.rankers.boosting.feature_rankings import RankedLists
-from tests.rankers.test_adarank import lists, same
+from tests.rankers.boosting.test_adarank import lists, same
 
 # ------------------------------------------------------------------------------------------- same bits, or nothing
 

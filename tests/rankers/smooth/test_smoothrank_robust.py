@@ -16,7 +16,7 @@ from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.smoothing import SIGMAS, score_unit
 from rankwise.rankers.smooth.smoothrank import SmoothRank
 from rankwise.solvers.batch.objective import LossOverLists
-from tests.rankers.test_smoothrank import QUICK, lists, mean, same
+from tests.rankers.smooth.test_smoothrank import QUICK, lists, mean, same
 
 
 def raw_like(seed=0, count=20):

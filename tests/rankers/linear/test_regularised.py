@@ -21,7 +21,7 @@ from rankwise.solvers.batch.objective import LossOverLists
 from rankwise.solvers.batch.risk import BundleRisk
 from tests.oracles.losses import plain
 from tests.oracles.losses_structured import ndcg_hinge_costs
-from tests.solvers.test_bundle import least_by_slacks, least_in_ball, written_out
+from tests.solvers.batch.test_bundle import least_by_slacks, least_in_ball, written_out
 from tests.strategies import few
 
 TIGHT = {"tolerance": 1e-7, "scale": "none"}
