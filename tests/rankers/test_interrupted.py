@@ -10,7 +10,7 @@ from sklearn.base import clone
 import rankwise
 import rankwise as rw
 from rankwise._errors import Interrupted
-from rankwise.rankers.online import learner as _online
+from rankwise.rankers.online import learner
 from rankwise.rankers.smooth import annealing
 from rankwise.solvers.batch.risk import BundleRisk
 from tests.rankers.test_every_ranker import learned, lists, over_all_rankers
@@ -83,9 +83,9 @@ class Count:
 @pytest.mark.parametrize("parts", [1, 3])
 def test_a_stopped_perceptron_holds_the_rounds_that_were_played(monkeypatch, parts):
     queries = lists(40)
-    monkeypatch.setattr(_online, "_PRESENTED", int(queries.start[8]))
+    monkeypatch.setattr(learner, "_PRESENTED", int(queries.start[8]))
     played = rw.SLAMPerceptron().fit(queries)
-    monkeypatch.setattr(_online, "run_rounds", Count(_online.run_rounds, parts + 1))
+    monkeypatch.setattr(learner, "run_rounds", Count(learner.run_rounds, parts + 1))
     model = rw.SLAMPerceptron()
     with pytest.raises(KeyboardInterrupt, match="was stopped, and holds what it had learned by then"):
         model.fit(queries)

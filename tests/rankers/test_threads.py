@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from rankwise._kernels import drive
 from rankwise.data.concat import concat
 from rankwise.data.queries import Queries
 from rankwise.rankers._base import LinearRanker, registered
-from rankwise.rankers.linear import ridge as least_squares
+from rankwise.rankers.linear import ridge
 from rankwise.rankers.online.learner import OnlineLearner
 
 ROOT = Path(__file__).parents[2]
@@ -128,7 +129,7 @@ def child(folder, threads):
         if folder:
             found = of_ohsumed(folder, threads)
         else:  # few rows make several chunks
-            drive.query_chunks.__defaults__, drive.CHUNK, least_squares._CHUNK = (256,), 256, 256
+            drive.query_chunks.__defaults__, drive.CHUNK, ridge._CHUNK = (256,), 256, 256
             found = {kind: bits_of_all(kind, threads) | bits_of_the_rest(kind, threads) for kind in ("long", "wide")}
             found = {f"{kind}: {name}": bits for kind, own in found.items() for name, bits in own.items()}
         after = blas_threads()
@@ -148,7 +149,8 @@ def from_child(threads, folder=""):
 
 
 def assert_the_same_bits(folder=""):
-    one, *others = (from_child(threads, folder) for threads in THREADS)
+    with ThreadPoolExecutor(len(THREADS)) as pool:  # side by side: this is the longest test of all
+        one, *others = pool.map(lambda threads: from_child(threads, folder), THREADS)
     for threads, other in zip(THREADS[1:], others, strict=True):
         assert one.keys() == other.keys()
         differ = {name: sorted(part for part in one[name] if one[name][part] != other[name].get(part)) for name in one}

@@ -11,7 +11,7 @@ import rankwise as rw
 from rankwise._errors import DataError, Interrupted, RankwiseError
 from rankwise._kernels.pairs import exponential_potentials
 from rankwise.data.queries import Queries
-from rankwise.rankers.boosting import steps as _watched
+from rankwise.rankers.boosting import steps
 from rankwise.rankers.boosting.candidates import Candidates, GradedLists
 from rankwise.rankers.boosting.steps import RankBoost
 from tests.oracles import boosting
@@ -277,7 +277,7 @@ def test_patience_ends_the_rounds_and_needs_a_validation_set():
 @pytest.mark.parametrize("call", [1, 2, 3, 6])
 def test_ctrl_c_keeps_the_rounds_that_had_finished(call, monkeypatch):
     train, held = lists(16), lists(17)
-    measure, calls = _watched.measure_lists, []
+    measure, calls = steps.measure_lists, []
 
     def interrupted(*arguments, **options):
         calls.append(1)
@@ -287,7 +287,7 @@ def test_ctrl_c_keeps_the_rounds_that_had_finished(call, monkeypatch):
 
     finished = call - 1
     expected = RankBoost(rounds=max(finished, 1)).fit(train, validation=held)
-    monkeypatch.setattr(_watched, "measure_lists", interrupted)
+    monkeypatch.setattr(steps, "measure_lists", interrupted)
     model = RankBoost(rounds=20)
     with pytest.raises(KeyboardInterrupt) as stop:
         model.fit(train, validation=held)

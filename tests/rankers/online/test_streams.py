@@ -15,7 +15,7 @@ from rankwise.data.synthetic.streams import separable_stream
 from rankwise.losses import registered as losses
 from rankwise.rankers._base import registered
 from rankwise.rankers.linear.listnet import ListNet
-from rankwise.rankers.online import learner as _online
+from rankwise.rankers.online import learner
 from rankwise.rankers.online.learner import OnlineLearner
 from rankwise.rankers.online.online_ranker import OnlineRanker
 from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron
@@ -113,7 +113,7 @@ def test_gathering_changes_nothing(ranker, monkeypatch):
     queries = lists()
     whole = run(new(ranker).fit(queries))
     for gathered in (1, 10, 1000):
-        monkeypatch.setattr(_online, "_GATHERED", gathered)
+        monkeypatch.setattr(learner, "_GATHERED", gathered)
         monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (gathered,))
         assert run(new(ranker).partial_fit(iter(queries))) == whole
         assert run(new(ranker).fit(queries)) == whole
@@ -245,8 +245,8 @@ def test_a_step_that_was_worked_out_from_data_is_kept(ranker, tmp_path):
 
 def interrupted(ranker, monkeypatch, chunk, part=3):
     """Ctrl-C arrives while a part of a call is played."""
-    monkeypatch.setattr(_online, "_PRESENTED", chunk)
-    original, calls = _online.run_rounds, []
+    monkeypatch.setattr(learner, "_PRESENTED", chunk)
+    original, calls = learner.run_rounds, []
 
     def stopped(*arguments, **options):
         calls.append(arguments)
@@ -254,7 +254,7 @@ def interrupted(ranker, monkeypatch, chunk, part=3):
             raise KeyboardInterrupt
         return original(*arguments, **options)
 
-    monkeypatch.setattr(_online, "run_rounds", stopped)
+    monkeypatch.setattr(learner, "run_rounds", stopped)
     return original
 
 
@@ -268,7 +268,7 @@ def test_after_ctrl_c_the_last_finished_call_stands_and_the_run_goes_on(ranker, 
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(queries[20:])
     assert run(model) == before
-    monkeypatch.setattr(_online, "run_rounds", original)
+    monkeypatch.setattr(learner, "run_rounds", original)
     assert run(model.partial_fit(queries[20:])) == whole
 
 
@@ -280,7 +280,7 @@ def test_ctrl_c_before_the_first_rounds_of_a_fit_leaves_what_was_learned_before(
         original = interrupted(one, monkeypatch, 20, part=1)
         with pytest.raises(KeyboardInterrupt):
             one.fit(lists(features=5))
-        monkeypatch.setattr(_online, "run_rounds", original)
+        monkeypatch.setattr(learner, "run_rounds", original)
     assert run(model) == before
     assert model.n_features_in_ == 3
     assert not hasattr(fresh, "coef_")
@@ -288,7 +288,7 @@ def test_ctrl_c_before_the_first_rounds_of_a_fit_leaves_what_was_learned_before(
 
 
 def test_after_ctrl_c_in_a_stream_whole_blocks_have_been_learned(monkeypatch):
-    monkeypatch.setattr(_online, "_GATHERED", 10)
+    monkeypatch.setattr(learner, "_GATHERED", 10)
     queries = lists()
 
     def until_stopped():
