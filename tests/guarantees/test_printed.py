@@ -223,7 +223,7 @@ def test_corollary_11_refuses_a_logarithm_below_0():
 # ------------------------------------------------------------------------------------------ the page of all of them
 
 PAGE = (Path(__file__).parents[2] / "docs" / "bounds_printed.md").read_text(encoding="utf-8")
-NAMED = re.findall(r"`(\w+/test_\w+\.py)::(test_\w+)`", PAGE)
+NAMED = re.findall(r"`([\w/]+/test_\w+\.py)::(test_\w+)`", PAGE)
 
 
 def test_the_page_of_printed_statements_names_a_test_for_each():
