@@ -73,8 +73,8 @@ def main(wanted: Sequence[str]) -> int:
             save_png(table.plot(), FIGURES / f"{name}.png")
             kept[name] = {"title": table.title, **table.to_dict()}
             print(table.title, table, sep="\n")
-    with writing(NUMBERS) as atomic_write:
-        atomic_write.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    with writing(NUMBERS) as part:
+        part.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

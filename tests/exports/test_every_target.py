@@ -48,13 +48,13 @@ def test_an_exported_ranker_orders_as_the_ranker_does(kind, target):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_function_of_python_runs_in_an_empty_namespace(kind):
     model, lists = fitted(kind), sample()
-    buffer = {}
-    exec(export(model, "python", called="score").text, buffer)
-    assert buffer["FEATURES"] == NAMES
-    scores = [buffer["score"](row) for row in lists.X.tolist()]
+    namespace = {}
+    exec(export(model, "python", called="score").text, namespace)
+    assert namespace["FEATURES"] == NAMES
+    scores = [namespace["score"](row) for row in lists.X.tolist()]
     np.testing.assert_allclose(scores, model.predict(lists), rtol=1e-12, atol=1e-12)
     with pytest.raises(ValueError, match="expected 5 features, found 2"):
-        buffer["score"]([1.0, 2.0])
+        namespace["score"]([1.0, 2.0])
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +100,10 @@ def test_the_function_of_c_gives_the_bits_that_parity_saw(kind, compiled):
 def test_missing_values_are_zero_in_python_and_c_where_the_ranker_has_it_so(compiled):
     X = np.array([[1.0, np.nan], [np.inf, 2.0], [0.5, 0.25]])
     model = LinearModel.of([2.0, 3.0], missing="zero")
-    buffer = {}
-    exec(export(model, "python").text, buffer)
+    namespace = {}
+    exec(export(model, "python").text, namespace)
     expected = model.predict(X)
-    np.testing.assert_array_equal([buffer["rankwise"](row) for row in X.tolist()], expected)
+    np.testing.assert_array_equal([namespace["rankwise"](row) for row in X.tolist()], expected)
     np.testing.assert_array_equal(compiled(export(model, "c").text)[0](X), expected)
     sql = targets()["sql"]()
     found = sql.score(export(model, "sql").files, np.where(np.isfinite(X), X, np.nan), ("f1", "f2"))

@@ -89,9 +89,9 @@ def test_a_pipeline_of_a_scaler_and_a_ranker_is_one_model():
     pipeline = make_pipeline(rw.Scaler(), rw.RidgeRanker(alpha=1.0)).fit(raw)
     done = export(pipeline, "python", sample=raw_lists(1))
     assert done.parity.inverted == 0
-    buffer = {}
-    exec(done.text, buffer)
-    np.testing.assert_allclose([buffer["rankwise"](row) for row in raw.X.tolist()], pipeline.predict(raw), atol=1e-9)
+    namespace = {}
+    exec(done.text, namespace)
+    np.testing.assert_allclose([namespace["rankwise"](row) for row in raw.X.tolist()], pipeline.predict(raw), atol=1e-9)
     with pytest.raises(RankwiseError, match="a Scaler and then a ranker"):
         export(make_pipeline(rw.Scaler(), rw.Scaler(), rw.RidgeRanker()), "python")
 

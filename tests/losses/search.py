@@ -32,8 +32,8 @@ def changed(scores: np.ndarray, labels: np.ndarray, rng: np.random.Generator) ->
     step = size * rng.normal(size=scores.shape)
     scores += step * (move == 0)[:, None]
     scores[row, here] += step[row, here] * (move == 1)
-    atomic_write = scores[row, there] + rng.choice([0.0, 1.0, -1.0], n)
-    scores[row, here] = np.where(move == 2, atomic_write, scores[row, here])
+    beside = scores[row, there] + rng.choice([0.0, 1.0, -1.0], n)
+    scores[row, here] = np.where(move == 2, beside, scores[row, here])
     scores *= np.where(move == 3, np.exp(rng.normal(size=n)), 1.0)[:, None]
     document = rng.integers(0, labels.shape[1], n)
     relabelled = rng.integers(0, GRADES, n)

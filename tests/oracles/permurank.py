@@ -64,11 +64,11 @@ def minimum(lists, alpha, largest=False):
             costs.append(weight)
         for b in perfect:
             for c, m in zip(imperfect, missed, strict=True):
-                query_weight = m if largest else 1.0
+                margin = m if largest else 1.0
                 if not largest:
                     costs.append(weight * m / len(perfect))
-                rows.append(query_weight * (b - c))
-                bounds.append(query_weight)
+                rows.append(margin * (b - c))
+                bounds.append(margin)
                 owner.append(len(costs) - 1)
     return programme(np.array(rows), np.array(bounds), np.array(owner), np.array(costs), alpha)
 

@@ -284,21 +284,21 @@ def test_d5_what_is_met_and_what_is_assumed_about_a_hold_out():
 
 def test_d6_copies_of_a_hold_out_do_not_make_it_larger():
     model, few = fitted(rw.RidgeRanker(alpha=1.0)), UNSEEN[np.flatnonzero(UNSEEN.sizes > 2)[:5]]
-    once, query_weight = model.certificate(None, few), model.certificate(None, Queries.concat([few] * 60, rename=True))
-    assert query_weight.headline.value >= once.headline.value
-    assert query_weight.headline.terms["distinct"] == query_weight.headline.terms["n"] == 5
-    assert any("295 of the 300 hold-out queries repeat others" in note for note in query_weight.notes)
-    assert once.notes[0] != query_weight.notes[0]
+    once, repeated = model.certificate(None, few), model.certificate(None, Queries.concat([few] * 60, rename=True))
+    assert repeated.headline.value >= once.headline.value
+    assert repeated.headline.terms["distinct"] == repeated.headline.terms["n"] == 5
+    assert any("295 of the 300 hold-out queries repeat others" in note for note in repeated.notes)
+    assert once.notes[0] != repeated.notes[0]
 
 
 def test_d6_copies_of_training_queries_do_not_make_uniform_bounds_smaller():
     train = Queries.concat([TRAIN] * 40, rename=True)
     model = rw.RidgeRanker(alpha=1.0).fit(TRAIN)
-    query_weight = rw.RidgeRanker(alpha=1.0).fit(train)
-    query_weight.coef_ = model.coef_
+    changed = rw.RidgeRanker(alpha=1.0).fit(train)
+    changed.coef_ = model.coef_
     for name in ("l2-Lipschitz", "largest score", "sparse weights"):
         (alone,), (copied,) = (
-            named(one.certificate(data, **KNOWN), name) for one, data in ((model, TRAIN), (query_weight, train))
+            named(one.certificate(data, **KNOWN), name) for one, data in ((model, TRAIN), (changed, train))
         )
         assert copied.value >= alone.value * (1 - 1e-9)
 

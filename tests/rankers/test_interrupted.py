@@ -15,7 +15,7 @@ from rankwise.rankers.smooth import annealing
 from rankwise.solvers.batch.risk import BundleRisk
 from tests.rankers.test_every_ranker import learned, lists, over_all_rankers
 
-ROOMS = tuple(str(Path(rankwise.__file__).parent / buffer) for buffer in ("rankers", "solvers"))
+FOLDERS = tuple(str(Path(rankwise.__file__).parent / folder) for folder in ("rankers", "solvers"))
 SHARED = str(Path(rankwise.__file__).parent / "rankers" / "_base.py")
 
 
@@ -31,7 +31,7 @@ class AtLine:
 
     def _enter(self, frame, event, argument):
         name = frame.f_code.co_filename
-        return self._line if name.startswith(ROOMS) and name != SHARED else None
+        return self._line if name.startswith(FOLDERS) and name != SHARED else None
 
     def _line(self, frame, event, argument):
         self.count += event == "line"

@@ -95,11 +95,11 @@ def test_queries_that_change_most_come_first_and_others_are_counted(comparison):
 
 
 def test_features_are_kept_for_the_top_of_lists_only_where_room_is_scarce(comparison):
-    for buffer in (0, 50, 200, 400, 10**6):
-        said = query_lists(comparison, Limits(features=buffer))
+    for limit in (0, 50, 200, 400, 10**6):
+        said = query_lists(comparison, Limits(features=limit))
         count = sum(len(x) for query in said["queries"] for x in [query["mean"], *query["x"]] if x is not None)
         count += sum(len(w) for folds in said["weights"].values() for w in folds)
-        assert count <= buffer
+        assert count <= limit
         for query in said["queries"]:
             for x, *ranks in zip(query["x"], *query["rank"], strict=True):
                 assert (x is not None) == (min(ranks) <= said["explained"])

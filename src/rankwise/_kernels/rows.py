@@ -188,14 +188,14 @@ _TALL, _WIDE = 32, 512
 
 
 @kernel(fastmath={"contract"})
-def _add_eight(z, query_weight, k, top, bottom, left, right, out):
+def _add_eight(z, row_weight, k, top, bottom, left, right, out):
     """Add the products of rows k..k+7 to rows top..bottom-1 and columns left..right-1 of the upper triangle."""
     for a in range(top, bottom):
         low = max(a, left)
-        f0, f1 = z[k, a] * query_weight[k], z[k + 1, a] * query_weight[k + 1]
-        f2, f3 = z[k + 2, a] * query_weight[k + 2], z[k + 3, a] * query_weight[k + 3]
-        f4, f5 = z[k + 4, a] * query_weight[k + 4], z[k + 5, a] * query_weight[k + 5]
-        f6, f7 = z[k + 6, a] * query_weight[k + 6], z[k + 7, a] * query_weight[k + 7]
+        f0, f1 = z[k, a] * row_weight[k], z[k + 1, a] * row_weight[k + 1]
+        f2, f3 = z[k + 2, a] * row_weight[k + 2], z[k + 3, a] * row_weight[k + 3]
+        f4, f5 = z[k + 4, a] * row_weight[k + 4], z[k + 5, a] * row_weight[k + 5]
+        f6, f7 = z[k + 6, a] * row_weight[k + 6], z[k + 7, a] * row_weight[k + 7]
         z0, z1, z2, z3 = z[k, low:right], z[k + 1, low:right], z[k + 2, low:right], z[k + 3, low:right]
         z4, z5, z6, z7 = z[k + 4, low:right], z[k + 5, low:right], z[k + 6, low:right], z[k + 7, low:right]
         own = out[a, low:right]
@@ -206,15 +206,15 @@ def _add_eight(z, query_weight, k, top, bottom, left, right, out):
 
 
 @kernel
-def _add_gathered(z, query_weight, count, out):
+def _add_gathered(z, row_weight, count, out):
     """Add the products of the first ``count`` rows; rows that fill up the last eight have weight 0."""
-    z[count:], query_weight[count:] = 0.0, 0.0
+    z[count:], row_weight[count:] = 0.0, 0.0
     width = out.shape[1]
     for left in range(0, width, _WIDE):
         right = min(left + _WIDE, width)
         for top in range(0, right, _TALL):
             for k in range(0, count, 8):
-                _add_eight(z, query_weight, k, top, min(top + _TALL, right), left, right, out)
+                _add_eight(z, row_weight, k, top, min(top + _TALL, right), left, right, out)
 
 
 def _moments(first, last, rows, X, label, target, weight, shift, factor, out):
@@ -224,7 +224,7 @@ def _moments(first, last, rows, X, label, target, weight, shift, factor, out):
     every row has weight 1. Only the upper triangles are written.
     """
     width = X.shape[1] + 2
-    z, query_weight, count = np.zeros((2, _GATHERED, width)), np.zeros((2, _GATHERED)), np.zeros(2, np.int64)
+    z, row_weight, count = np.zeros((2, _GATHERED, width)), np.zeros((2, _GATHERED)), np.zeros(2, np.int64)
     for place in range(first, last):
         row = place if len(rows) == 0 else rows[place]
         part = 1 if label[row] > 0 else 0
@@ -233,13 +233,13 @@ def _moments(first, last, rows, X, label, target, weight, shift, factor, out):
         for j in range(width - 2):
             own[j + 1] = (X[row, j] - shift[j]) * factor[j]
         own[width - 1] = target[row]
-        query_weight[part, count[part]] = 1.0 if len(weight) == 0 else weight[row]
+        row_weight[part, count[part]] = 1.0 if len(weight) == 0 else weight[row]
         count[part] += 1
         if count[part] == _GATHERED:
-            _add_gathered(z[part], query_weight[part], _GATHERED, out[part])
+            _add_gathered(z[part], row_weight[part], _GATHERED, out[part])
             count[part] = 0
     for part in range(2):
-        _add_gathered(z[part], query_weight[part], count[part], out[part])
+        _add_gathered(z[part], row_weight[part], count[part], out[part])
 
 
 @cache

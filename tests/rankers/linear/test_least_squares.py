@@ -44,15 +44,15 @@ def test_the_weights_are_those_of_a_regression_on_all_rows(problem, balanced, we
     monkeypatch.setattr("rankwise.rankers.linear.ridge._CHUNK", 1)
     queries = lists(weighted=weighted)
     target = 2.0**queries.y - 1
-    query_weight = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row]
+    weight = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row]
     if balanced:
         relevant = queries.y > 0
-        query_weight = query_weight * np.where(
+        weight = weight * np.where(
             relevant,
-            query_weight.sum() / 2 / query_weight[relevant].sum(),
-            query_weight.sum() / 2 / query_weight[~relevant].sum(),
+            weight.sum() / 2 / weight[relevant].sum(),
+            weight.sum() / 2 / weight[~relevant].sum(),
         )
-    expected = Ridge(alpha=alpha, solver="cholesky").fit(queries.X, target, sample_weight=query_weight).coef_
+    expected = Ridge(alpha=alpha, solver="cholesky").fit(queries.X, target, sample_weight=weight).coef_
     (found,) = problem.of(queries, target, *plain(queries)).ridge([alpha], NO_LIMIT if balanced else None)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
@@ -66,11 +66,11 @@ def test_moments_are_sums_of_products_of_rows(features, weighted, dtype):
     rng = np.random.default_rng(1)
     factor, shift, target = rng.uniform(1, 2, features), rng.normal(size=features), rng.normal(size=len(queries.X))
     z = np.column_stack([np.ones(len(target)), (queries.X - shift) * factor, target])
-    query_weight = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row]
+    weight = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row]
     found = Moments.of(queries, target, factor, shift).sums
     for part in (0, 1):
         own = (queries.y > 0) == part
-        np.testing.assert_allclose(found[part], (z[own] * query_weight[own, None]).T @ z[own], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found[part], (z[own] * weight[own, None]).T @ z[own], rtol=1e-9, atol=1e-9)
         np.testing.assert_array_equal(found[part], found[part].T)
 
 

@@ -22,13 +22,11 @@ def lists(seed=0, count=20, features=4, weighted=False, spread=1.0):
 
 
 def sample_weights(queries, balanced):
-    query_weight = np.ones(queries.n_documents) if queries.weight is None else queries.weight[queries.query_of_row]
+    weight = np.ones(queries.n_documents) if queries.weight is None else queries.weight[queries.query_of_row]
     if balanced:
-        relevant, half = queries.y > 0, query_weight.sum() / 2
-        query_weight = query_weight * np.where(
-            relevant, half / query_weight[relevant].sum(), half / query_weight[~relevant].sum()
-        )
-    return query_weight
+        relevant, half = queries.y > 0, weight.sum() / 2
+        weight = weight * np.where(relevant, half / weight[relevant].sum(), half / weight[~relevant].sum())
+    return weight
 
 
 def reference(queries, alpha, balanced=True, target="gains", scaled=True):
@@ -81,28 +79,26 @@ def graded(zeros, seed=20, documents=400, highest=4.0):
     return Queries.from_arrays(rng.normal(size=(documents, 3)) + y[:, None] / 5, y, group=[documents])
 
 
-def regressed(queries, query_weight):
+def regressed(queries, times):
     """scikit-learn, every document without relevance counting so often."""
-    weights = np.where(queries.y == 0, query_weight, 1.0)
+    weights = np.where(queries.y == 0, times, 1.0)
     weights[queries.y > 0] *= (len(weights) - weights[queries.y == 0].sum()) / (queries.y > 0).sum()
     model = Ridge(alpha=1.0, solver="cholesky").fit(queries.X, 2.0**queries.y - 1, sample_weight=weights)
     return model.coef_
 
 
-@pytest.mark.parametrize(
-    ("zeros", "query_weight"), [(200, 1.0), (40, 5.0), (20, 10.0), (19, 10.0), (2, 10.0), (1, 10.0)]
-)
-def test_d9_few_documents_without_relevance_count_at_most_ten_times(zeros, query_weight):
+@pytest.mark.parametrize(("zeros", "times"), [(200, 1.0), (40, 5.0), (20, 10.0), (19, 10.0), (2, 10.0), (1, 10.0)])
+def test_d9_few_documents_without_relevance_count_at_most_ten_times(zeros, times):
     queries = graded(zeros)
     model = RidgeRanker(alpha=1.0, scale="none").fit(queries)
-    np.testing.assert_allclose(model.coef_, regressed(queries, query_weight), rtol=1e-9)
+    np.testing.assert_allclose(model.coef_, regressed(queries, times), rtol=1e-9)
 
 
-@pytest.mark.parametrize(("highest", "query_weight"), [(30.0, 10.0), (31.0, 1.0), (3.5, 1.0)])
-def test_d9_labels_are_grades_where_they_are_whole_numbers_up_to_thirty(highest, query_weight):
+@pytest.mark.parametrize(("highest", "times"), [(30.0, 10.0), (31.0, 1.0), (3.5, 1.0)])
+def test_d9_labels_are_grades_where_they_are_whole_numbers_up_to_thirty(highest, times):
     queries = graded(5, highest=highest)
     model = RidgeRanker(alpha=1.0, scale="none").fit(queries)
-    np.testing.assert_allclose(model.coef_, regressed(queries, query_weight), rtol=1e-9)
+    np.testing.assert_allclose(model.coef_, regressed(queries, times), rtol=1e-9)
 
 
 def continuous(seed, lists=100, features=2):

@@ -126,7 +126,7 @@ def test_ctrl_c_leaves_the_model_as_it_was_and_no_thread_behind(n_jobs, monkeypa
 
     def interrupted(self, w, *, n_jobs=None):
         calls.append(1)
-        if len(calls) == 8:
+        if len(calls) == 3:  # whichever thread runs first, no plan has finished a stage by then
             raise KeyboardInterrupt
         return evaluate(self, w, n_jobs=n_jobs)
 
@@ -135,7 +135,7 @@ def test_ctrl_c_leaves_the_model_as_it_was_and_no_thread_behind(n_jobs, monkeypa
         model.set_params(measure="AP").fit(lists(29), validation=queries)
     assert same(model, before)
     assert threading.active_count() == threads
-    assert len(calls) <= 8 + n_jobs, "plans that were under way have stopped"
+    assert len(calls) <= 3 + n_jobs, "plans that were under way have stopped"
 
 
 def test_a_generator_for_random_state_gives_the_folds_their_chance():

@@ -135,7 +135,7 @@ def test_bounds_carry_the_constants_of_the_run():
     assert set(bounds) == {"Theorem S", "Theorem S, mistakes", "Fixed step", "Theorem 5"}
     terms = bounds["Theorem S"].terms
     loss = SLAM(k=3)
-    wrong = [one for one, query_weight in zip(queries, account.tally.counts, strict=True) if query_weight]
+    wrong = [one for one, times in zip(queries, account.tally.counts, strict=True) if times]
     assert len(wrong) == account.mistakes
     assert terms["F"] == pytest.approx(sum(loss(one.X @ u, one.y)[0] for one in wrong), rel=1e-10)
     assert terms["norm_u"] == pytest.approx(np.linalg.norm(u))
@@ -167,8 +167,8 @@ def test_lists_may_be_given_again_in_blocks_and_over_epochs():
     other = account.bounds((queries[i : i + 9] for i in range(0, 40, 9)), comparator=u)
     for a, b in zip(one, other, strict=True):
         assert a.value == pytest.approx(b.value, rel=1e-12)
-    loss, query_weight = SLAM(), account.tally.counts
-    expected = sum(n * loss(q.X @ np.array(u), q.y)[0] for q, n in zip(queries, query_weight, strict=True) if n)
+    loss, times = SLAM(), account.tally.counts
+    expected = sum(n * loss(q.X @ np.array(u), q.y)[0] for q, n in zip(queries, times, strict=True) if n)
     assert one[0].terms["F"] == pytest.approx(expected, rel=1e-10)
 
 

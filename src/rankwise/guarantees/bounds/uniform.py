@@ -354,8 +354,7 @@ def _refuse(where: str, n: int, delta: float, *, b: float, m: int, **constants: 
     refuse_unless_chance(where, delta=delta)
 
 
-# ---------------------------------------------------------------------------------- paying for choices after seeing
-# data
+# ------------------------------------------------------------------------------------------- choices after the data
 
 FIRST_BALL = Precondition("W_0 was fixed before the data were seen")
 

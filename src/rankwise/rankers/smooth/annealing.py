@@ -242,9 +242,9 @@ class _Running:
 
     def run(self) -> AnnealedRun:
         """The stages so far."""
-        most, query_weight = self.largest
+        most, total_weight = self.largest
         stages, train, held = zip(*self.rows, strict=True)
-        smoothed = [(most - stage.loss) / query_weight if query_weight else math.nan for stage in stages]
+        smoothed = [(most - stage.loss) / total_weight if total_weight else math.nan for stage in stages]
         return AnnealedRun(list(stages), np.array(train), np.array(held), np.array(smoothed))
 
 

@@ -278,15 +278,15 @@ class Ledger:
         loss = self.config.loss.at_margin(1.0)
         counts, first, record = self.tally.counts, 0, TrainingRecord()
         for block in [queries] if isinstance(queries, Queries) else queries:
-            query_weight = counts[first : first + len(block)].astype(np.float64)
+            times = counts[first : first + len(block)].astype(np.float64)
             first += len(block)
-            if len(query_weight) < len(block):
+            if len(times) < len(block):
                 break
             if self.record is not None:
                 record = record.added(fingerprints(block), block.weight)
-            chosen = block if len(query_weight) and query_weight.all() else block[np.flatnonzero(query_weight)]
-            query_weight = query_weight[query_weight > 0]
-            yield LossOverLists.of(loss, chosen, query_weight * chosen.query_weight)
+            chosen = block if len(times) and times.all() else block[np.flatnonzero(times)]
+            times = times[times > 0]
+            yield LossOverLists.of(loss, chosen, times * chosen.query_weight)
         found = "other" if first != self.tally.length else self.record and self.record.compared(record)
         if found and found != "same":
             what = "others" if found == "other" else f"the same {found}"

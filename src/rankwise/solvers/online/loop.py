@@ -247,8 +247,7 @@ def rounds_on(dtype: np.dtype[Any]) -> Any:
     return compiled(kernel(_play_rounds), _signature(real))
 
 
-# ------------------------------------------------------------------------------------------------------- blocks of
-# rounds
+# --------------------------------------------------------------------------------------------------- blocks of rounds
 
 # Documents that are prepared, shown and measured together: enough that the cost of the calls does not matter, and on
 # several threads few enough that the first and the last block, which nothing runs alongside, do not matter either.
