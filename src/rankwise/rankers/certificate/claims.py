@@ -40,7 +40,6 @@ from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures._base import Measure, Ties
 from rankwise.measures.compute import ScoredLists, measure_lists
-from rankwise.rankers.certificate.objective import label_span
 from rankwise.solvers.online.ledger import Ledger
 
 Vector = NDArray[np.float64]
@@ -104,21 +103,22 @@ class ScoredSample:
         return Precondition("no query repeats another one", len(set(self.group.tolist())) == len(self.group))
 
     @property
-    def query_weight(self) -> Vector:
-        """The weight of each list."""
-        return self.queries.query_weight
+    def label_span(self) -> tuple[float, float]:
+        """0 and the largest label."""
+        return 0.0, float(self.queries.labels().max(initial=0.0))
 
     @property
     def count_the_same(self) -> Precondition:
         """Precondition of bounds on means: all queries have the same weight."""
-        kept = self.query_weight[self.query_weight > 0]
+        weight = self.queries.query_weight
+        kept = weight[weight > 0]
         return Precondition("all queries have the same weight", not len(kept) or bool((kept == kept[0]).all()))
 
     def measured(self, measure: Measure, ties: Ties) -> Vector:
         """The measure of every query; NaN where it is undefined or the query has weight 0."""
         lists = ScoredLists(self.scores, self.queries.labels(), self.queries.start, self.queries.scattered_rows)
         values = measure_lists([measure], lists, ties=ties, n_jobs=self.n_jobs)[0]
-        return np.where(self.query_weight > 0, values, math.nan)
+        return np.where(self.queries.query_weight > 0, values, math.nan)
 
     def losses(self, loss: Loss) -> Vector:
         """The loss of every query."""
@@ -285,7 +285,7 @@ class LossOnSample:
             loss=loss,
             fixed=fixed,
             values=values,
-            labels=label_span(sample.queries),
+            labels=sample.label_span,
             count_the_same=sample.count_the_same,
             distinct=values[distinct] if len(distinct) < len(values) else None,
             drawn=len(sample.queries),

@@ -37,7 +37,6 @@ from rankwise.rankers.certificate.objective import (
     TrainingObjective,
     expected_excess,
     gap_bound,
-    label_span,
     smoothing_gap,
     surrogate_on_sample,
 )
@@ -262,8 +261,8 @@ class _Collected:
             if not claims:
                 self.notes.append(f"no uniform bound: {loss!r} has no finite slope on these queries")
         if training is not None:
-            excess = expected_excess(training, queries, constants, sample.count_the_same)
-            facts = facts_of(training.loss, label_span(queries), first_ball_known=ball_known)
+            excess = expected_excess(training, sample, constants)
+            facts = facts_of(training.loss, sample.label_span, first_ball_known=ball_known)
             if excess is not None:
                 rests = (sample.no_repeats, learned, *self._as_fitted)
                 self.add([Claim.certain(with_known_preconditions(excess, facts))], *rests)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from rankwise._kernels.rows import largest_radius
-from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds.batch import rerm
@@ -73,14 +72,12 @@ def gap_bound(objective: float, gap: float, of: str = "objective") -> Bound:
     )
 
 
-def expected_excess(
-    training: TrainingObjective, queries: Queries, constants: "Constants", count_the_same: Precondition
-) -> Bound | None:
+def expected_excess(training: TrainingObjective, sample: "ScoredSample", constants: "Constants") -> Bound | None:
     """The excess of regularised minimisation in expectation over samples; None without a convex loss and an alpha.
 
     W is the declared norm, or else the norm for which this alpha gives the smallest bound.
     """
-    loss, alpha = training.loss, training.alpha
+    loss, alpha, queries = training.loss, training.alpha, sample.queries
     n = int((queries.query_weight > 0).sum())
     factor, _ = scale_factors(queries, training.scale)  # type: ignore[arg-type]
     as_they_are = bool((factor == 1).all())
@@ -93,9 +90,8 @@ def expected_excess(
     gap = max(0.0, training.gap)  # rounding may take it below
     bound = rerm(G=G, W=W, radius=R, n=n, lambda_=alpha, gap=gap, fixed=training.alpha_fixed)
     # weights with an objective not above that of w0 are at most this far from it
-    labels = label_span(queries)
-    at_centre = loss.range(0.0, constants.m, labels)[1]
-    worst = float(loss.range(R * math.sqrt(2 * at_centre / alpha), constants.m, labels)[1])
+    at_centre = loss.range(0.0, constants.m, sample.label_span)[1]
+    worst = float(loss.range(R * math.sqrt(2 * at_centre / alpha), constants.m, sample.label_span)[1])
     return replace(
         bound,
         name=f"{bound.name}, {loss.name}" + (f", assumes {constants.assumed}" if constants.assumed else ""),
@@ -104,7 +100,7 @@ def expected_excess(
             *bound.preconditions,
             Precondition("features are raw, not scaled by statistics of these queries", as_they_are),
             Precondition("w0 does not depend on these queries", training.centre_fixed),
-            count_the_same,
+            sample.count_the_same,
             *constants.conditions,
         ),
         ceiling=worst if loss.nonnegative and training.centre_fixed else math.inf,
@@ -163,8 +159,3 @@ def smoothing_gap(sample: "ScoredSample", loss: Loss, measure: Measure) -> Bound
         ceiling=float(np.maximum(np.abs(smooth), np.abs(1 - smooth)).mean()),  # NDCG is between 0 and 1 anyway
         kind="training",
     )
-
-
-def label_span(queries: Queries) -> tuple[float, float]:
-    """0 and the largest label."""
-    return 0.0, float(queries.labels().max(initial=0.0))
