@@ -171,7 +171,7 @@ def largest_radius(
     radius : float
         The maximum over all queries with documents; 0 where there are none.
     """
-    X, center = np.asarray(X), np.empty(X.shape[1])  # kernels take no memory map
+    X, center = np.asarray(X), np.empty(X.shape[1])  # a plain array even of a memory map
     factor = np.ones(X.shape[1]) if scale is None else scale
     owned = (rows[first:last] for first, last in pairwise(start) if first < last)
     return max((float(list_radius(X, mine, factor, center)) for mine in owned), default=0.0)
