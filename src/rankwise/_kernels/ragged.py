@@ -1,4 +1,4 @@
-"""Order every query of a ragged array, find its blocks of ties, and measure queries by many columns of keys.
+"""Order every query of a ragged array, find its ties, number its grades, and measure it by many columns of keys.
 
 The order of a query is given by row numbers, its ties by ``end``: positions t .. end[t]-1 hold equal keys, for every t
 at which a block begins. A query without ties has ``end[t] = t + 1``.
@@ -128,6 +128,65 @@ def largest(value, top):
             top[j] = top[j - 1]
             j -= 1
         top[j] = v
+
+
+# ------------------------------------------------------------------------------------------------------------- grades
+
+_GRADES = 64  # integers below this are counted
+
+
+@kernel
+def _number_grades(key, number):
+    """The levels of integers below 64, as grades are, by counting; 0 where another key is found."""
+    level = np.zeros(_GRADES, np.int64)
+    for x in key:
+        if not (0.0 <= x < _GRADES and x == np.floor(x)):
+            return 0
+        level[int(x)] = 1
+    found = 0
+    for grade in range(_GRADES):
+        found += level[grade]
+        level[grade] = found - 1
+    for p in range(len(key)):
+        number[p] = level[int(key[p])]
+    return found
+
+
+@kernel
+def number_levels(key, number):
+    """Fill ``number`` with the level of every key, 0 for the lowest; returns the number of levels.
+
+    Grades are counted, other keys are sorted.
+    """
+    found = _number_grades(key, number)
+    if found > 0:
+        return found
+    size = len(key)
+    ordered = key.copy()
+    place = np.arange(size)
+    sort_carrying(ordered, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
+    level = 0
+    number[place[0]] = 0
+    for p in range(1, size):
+        level += ordered[p] != ordered[p - 1]
+        number[place[p]] = level
+    return level + 1
+
+
+@kernel
+def number_lists(start, rows, label, level, n_levels, pairs):
+    """The levels of the labels of every query, in query order, their number, and the number of pairs that differ."""
+    for q in range(len(start) - 1):
+        size = start[q + 1] - start[q]
+        if size == 0:
+            continue
+        own = label[start[q] : start[q + 1]] if len(rows) == 0 else label[rows[start[q] : start[q + 1]]]
+        numbers = level[start[q] : start[q + 1]]
+        n_levels[q] = number_levels(own, numbers)
+        members = np.zeros(n_levels[q])
+        for p in range(size):
+            members[numbers[p]] += 1.0
+        pairs[q] = (size * size - (members * members).sum()) / 2.0
 
 
 # ------------------------------------------------------------------------------------------------------------ columns

@@ -7,6 +7,7 @@ float64; sums are in float64.
 
 import math
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,33 @@ def raised_radius(X, rows, scale, center, radius, mean_first):
 def list_radius(X, rows, scale, center):
     """The radius of these rows alone; see :func:`raised_radius`."""
     return raised_radius(X, rows, scale, center, 0.0, False)[0]
+
+
+def largest_radius(
+    X: NDArray[Any], start: NDArray[np.int64], rows: NDArray[np.int64], scale: NDArray[np.float64] | None = None
+) -> float:
+    """The largest radius of a query's feature vectors, which every bound on a linear ranker needs.
+
+    The radius of one query is min over c in {0, mean row} of max_i norm(x_i - c).
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_documents, n_features)
+        The features.
+    start, rows : ndarray of int64
+        Query q owns ``rows[start[q]:start[q+1]]``.
+    scale : ndarray of shape (n_features,), default=None
+        Factor of each feature; None is 1.
+
+    Returns
+    -------
+    radius : float
+        The maximum over all queries with documents; 0 where there are none.
+    """
+    X, center = np.asarray(X), np.empty(X.shape[1])  # a plain array even of a memory map
+    factor = np.ones(X.shape[1]) if scale is None else scale
+    owned = (rows[first:last] for first, last in pairwise(start) if first < last)
+    return max((float(list_radius(X, mine, factor, center)) for mine in owned), default=0.0)
 
 
 @kernel

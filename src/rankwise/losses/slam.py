@@ -41,7 +41,7 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.jit import kernel
-from rankwise._kernels.pairs import number_levels
+from rankwise._kernels.ragged import number_levels
 from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.measures import AP, NDCG

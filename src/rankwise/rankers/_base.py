@@ -32,7 +32,8 @@ from rankwise.data.folds import Unsliced
 from rankwise.data.queries import Queries
 from rankwise.data.selection import Query
 from rankwise.measures._base import Measure, parse
-from rankwise.rankers._fit_checks import (
+from rankwise.rankers._fit_frame import (
+    Frozen,
     is_outermost_fit,
     refuse_unknown,
     refuse_without_documents,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from rankwise.data.scaling import Scaler
     from rankwise.guarantees._bound import Bound
     from rankwise.guarantees.certificate import Certificate
-    from rankwise.rankers._persist import Frozen
     from rankwise.rankers.certificate.objective import TrainingObjective
 
 Vector = NDArray[np.float64]
@@ -86,7 +86,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     feature_names_in_: NDArray[np.object_]
     scaling_: "Scaler"
     seen_: Seen
-    frozen_: "Frozen"
+    frozen_: Frozen
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -300,8 +300,6 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _freeze(self, begins: bool = True) -> None:
         """Freeze what a certificate rests on; a continued run keeps the parameters that it began with."""
-        from rankwise.rankers._persist import Frozen
-
         before = getattr(self, "frozen_", None)
         if begins:
             self.frozen_ = Frozen.of(self)

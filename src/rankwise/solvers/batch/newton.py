@@ -354,7 +354,7 @@ class SquaredPairsOverLists:
     @cached_property
     def levels(self) -> tuple[Integers, Integers, Vector]:
         """(level of each label in its query, number of levels per query, weight of a pair of the query)."""
-        from rankwise._kernels.pairs import number_lists
+        from rankwise._kernels.ragged import number_lists
 
         queries, weight = self.lists.queries, self.lists.weight
         level, many = np.zeros(queries.start[-1], np.int64), np.zeros(len(queries), np.int64)

@@ -31,7 +31,7 @@ from rankwise._kernels.fingerprint import (
     sketch_query,
 )
 from rankwise._kernels.jit import compiled, kernel, typed_function
-from rankwise._kernels.pairs import number_lists
+from rankwise._kernels.ragged import number_lists
 from rankwise._kernels.rows import (
     add_moments,
     add_rows,
