@@ -263,31 +263,25 @@ class KernelCache:
 UNUSED_DAYS = 30
 _FOLDERS = re.compile(r"kernels-[0-9a-f]{16}(-checked)?")
 _FILES = re.compile(r"\w+-[0-9a-f]{20}\.kernel(\.[0-9a-f]{12}\.part)?")
-_MARK = "pruned"  # the file whose time says when a folder was last looked through
 
 
+@cache
 def prune(folder: Path) -> None:
     """Remove compiled code that nobody has read for a month, from the folder in use and from those beside it.
 
-    Called after something was compiled, it looks at most once a day. Only files that :class:`KernelCache` could have
-    written are removed, only in real folders of the user whose names are of its pattern, and a folder only when it is
-    empty.
+    It is done once in a process that compiles something. Only files that :class:`KernelCache` could have written are
+    removed, only in real folders of the user whose names are of its pattern, and a folder only when it is empty.
 
     Parameters
     ----------
     folder : Path
         The folder in use.
     """
-    now, mark = time.time(), folder / _MARK
+    before = time.time() - UNUSED_DAYS * _DAY
     with suppress(OSError):
-        if now - mark.stat().st_mtime < _DAY:
-            return
-    with suppress(OSError):
-        mark.touch(mode=0o600)
-        os.utime(mark)
         for beside in os.scandir(folder.parent):
             if _FOLDERS.fullmatch(beside.name) and beside.is_dir(follow_symlinks=False) and _is_own(beside):
-                _prune_one(beside.path, now - UNUSED_DAYS * _DAY, keep=beside.name == folder.name)
+                _prune_one(beside.path, before, keep=beside.name == folder.name)
 
 
 def _prune_one(folder: str, before: float, keep: bool) -> None:
@@ -298,11 +292,9 @@ def _prune_one(folder: str, before: float, keep: bool) -> None:
             status = file.stat(follow_symlinks=False)
             if _FILES.fullmatch(file.name) and max(status.st_atime, status.st_mtime) < before:
                 os.unlink(file.path)
-            elif file.name != _MARK:
+            else:
                 left = True
         if not left:
-            with suppress(FileNotFoundError):
-                os.unlink(os.path.join(folder, _MARK))
             os.rmdir(folder)
 
 
