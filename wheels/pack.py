@@ -105,6 +105,27 @@ def build(out: Path, cache: Path = CACHE, names: list[str] | None = None, proces
         part.unlink(missing_ok=True)
 
 
+def build_wheels(folder: Path) -> None:
+    """Build the wheel of this platform, which carries the packs in the source tree, and the pure one.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they are written.
+
+    Raises
+    ------
+    Unbuildable
+        If the build backend fails.
+    """
+    level()
+    for carries in ("packs", "nothing"):
+        command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+        environment = {**os.environ, "RANKWISE_WHEEL": carries}
+        if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
+            raise Unbuildable("the wheel was not built")
+
+
 # ------------------------------------------------------------------------------------------------- inside the processes
 
 
@@ -188,6 +209,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="run.py pack", description=build.__doc__.splitlines()[0])
     parser.add_argument("--compile", help=argparse.SUPPRESS)
     parser.add_argument("--collect", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--wheel", action="store_true", help="then build wheels with and without packs into dist/")
     parser.add_argument("names", nargs="*", help="workloads to cover, for a try; all of them by default")
     given = parser.parse_args(arguments)
     try:
@@ -204,6 +226,8 @@ def main(arguments: list[str]) -> int:
             FOLDER.mkdir(exist_ok=True)
             build(FOLDER / pack_name(), names=given.names)
             print(FOLDER / pack_name())
+            if given.wheel:
+                build_wheels(ROOT / "dist")
     except Unbuildable as reason:
         print(f"pack: {reason}", file=sys.stderr)
         return 1
