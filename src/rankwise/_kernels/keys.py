@@ -99,6 +99,11 @@ def kernel_digest(function: Callable[..., Any], options: Mapping[str, Any]) -> K
     return KernelDigest(digest.hexdigest(), exact)
 
 
+def named_functions(function: Callable[..., Any]) -> list[Callable[..., Any]]:
+    """The plain functions of the kernels, intrinsics and functions that a function names."""
+    return [named for named, _ in _own(function).named]
+
+
 _known: "WeakKeyDictionary[Any, _Own]" = WeakKeyDictionary()
 
 
