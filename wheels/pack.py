@@ -24,43 +24,35 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from rankwise._kernels.level import LEVELS, Level
+
 ROOT = Path(__file__).parents[1]
 CACHE = ROOT / "build" / "pack-cache"
 
-# The level of processors by platform: LLVM's name, and the features that code may use.
-# x86-64-v3: Intel since Haswell (2013), AMD since Excavator (2015); v2 lacks FMA, and its sums have other last bits.
-LEVELS = {
-    ("linux", "x86_64"): (
-        "x86-64-v3",
-        ("avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sahf")
-        + ("sse3", "sse4.1", "sse4.2", "ssse3", "xsave"),
-    ),
-    ("linux", "aarch64"): ("generic", ("fp-armv8", "neon")),
-}
-_IMPLIED = {"x86-64-v3": ("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2")}  # of every 64-bit processor
+PLATFORMS = (("linux", "x86_64"), ("linux", "aarch64"))
 
 
 class Unbuildable(Exception):
     """Why there is no pack for this platform."""
 
 
-def level() -> tuple[str, tuple[str, ...]]:
-    """The level of processors that packs for this platform are made for: LLVM's name, and features."""
+def level() -> Level:
+    """The level of processors that packs for this platform are made for."""
     here = (sys.platform, platform.machine())
-    if here not in LEVELS:
-        known = ", ".join(" ".join(one) for one in LEVELS)
+    if here not in PLATFORMS:
+        known = ", ".join(" ".join(one) for one in PLATFORMS)
         raise Unbuildable(f"there are no packs for {' '.join(here)}, only for {known}: kernels are compiled at first use")
-    return LEVELS[here]
+    return LEVELS[here[1]]
 
 
 def target_environment(cache: Path) -> dict[str, str]:
     """The variables under which numba compiles for the level, into a cache of its own, and uses no pack."""
-    name, features = level()
+    meant = level()
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_", "RANKWISE_"))}
     return {
         **inherited,
-        "NUMBA_CPU_NAME": name,
-        "NUMBA_CPU_FEATURES": ",".join(f"+{feature}" for feature in (*_IMPLIED.get(name, ()), *features)),
+        "NUMBA_CPU_NAME": meant.name,
+        "NUMBA_CPU_FEATURES": meant.text,
         "RANKWISE_CACHE_DIR": str(cache),
         "RANKWISE_PACK": "0",
     }
@@ -198,8 +190,7 @@ def collect(names: list[str], out: Path) -> None:
     compiled = sorted({one.kernel for one in origins.record if one.source == "compiler"})
     if compiled:
         raise Unbuildable(f"these kernels cannot be kept, or are not compiled alike every time: {', '.join(compiled)}")
-    _, features = level()
-    header = {"rankwise": rankwise.__version__, "conditions": conditions(), "features": list(features)}
+    header = {"rankwise": rankwise.__version__, "conditions": conditions(), "features": list(level().features)}
     out.write_bytes(pack_bytes(header, found))
     print(f"{len(found)} kernels, {out.stat().st_size / 1e6:.1f} MB")
 

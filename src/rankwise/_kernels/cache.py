@@ -32,6 +32,8 @@ import numba
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from rankwise._kernels.level import level
+
 # --------------------------------------------------------------------------------------------------------- the folder
 
 
@@ -166,7 +168,8 @@ def versions() -> dict[str, str]:
 @cache
 def cache_folder() -> str | None:
     """The folder for these versions and settings, made if needed; None where nothing can be kept."""
-    made_by = hashlib.sha256(repr((1, versions(), settings())).encode()).hexdigest()[:16]
+    meant = level()
+    made_by = hashlib.sha256(repr((versions(), settings(), meant and meant.name)).encode()).hexdigest()[:16]
     checked = "-checked" if numba.config.BOUNDSCHECK else ""  # type: ignore[attr-defined]
     try:
         return private_folder(_user_cache() / f"kernels-{made_by}{checked}")
