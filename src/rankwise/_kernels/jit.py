@@ -131,7 +131,7 @@ def _shown(args: Any) -> str:
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """``numba.njit`` that releases the GIL, divides as NumPy does, and is loaded from the pack or the cache where it can be.
+    """``numba.njit`` that releases the GIL and divides as NumPy does; code comes from the pack or the cache if it can.
 
     Nothing is compiled at import: a kernel is compiled (or loaded) at its first call, or by :func:`compiled`.
 

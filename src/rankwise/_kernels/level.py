@@ -44,8 +44,8 @@ class Level(NamedTuple):
 
 _V3 = "avx avx2 bmi bmi2 cx16 f16c fma lzcnt movbe popcnt sahf sse3 sse4.1 sse4.2 ssse3 xsave"
 
-# By the architecture of LLVM's triple. x86-64-v3: Intel since Haswell (2013), AMD since Excavator (2015). Below it there
-# is no fused multiplication and addition, and sums have other last bits.
+# By the architecture of LLVM's triple. x86-64-v3: Intel since Haswell (2013), AMD since Excavator (2015). Below it
+# there is no fused multiplication and addition, and sums have other last bits.
 LEVELS = {
     "x86_64": Level("x86-64-v3", tuple(_V3.split()), ("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2")),
     "aarch64": Level("generic", ("fp-armv8", "neon")),

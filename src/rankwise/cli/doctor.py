@@ -112,7 +112,9 @@ def _lines(found: dict[str, Any]) -> list[str]:
         lines.append(f"             {cache['kernels']} compiled kernels")
     lines.append(f"pack         {pack['file'] if pack['used'] else 'not used: ' + pack['reason']}")
     if pack["used"]:
-        lines.append(f"             {pack['kernels']} compiled kernels, for processors with {', '.join(pack['features'])}")
+        lines.append(
+            f"             {pack['kernels']} compiled kernels, for processors with {', '.join(pack['features'])}"
+        )
     if "kernels" in found:
         kernels = found["kernels"]
         lines += ["", "kernels      " + ", ".join(f"{kernels[key]} {text}" for key, text in _SOURCES.items())]
