@@ -1,0 +1,337 @@
+"""Small uses of everything public that runs compiled code, by name.
+
+One list serves three purposes: ``python3 run.py pack`` compiles what these calls reach, ``rankwise warm`` makes them so
+that a later process finds everything compiled, and a test counts that a process with a pack compiles nothing in any of
+them. A workload calls the public interface alone, on a few generated queries: what it reaches is what users reach.
+
+A kernel is compiled for the types that it is called with. The workloads of rankers therefore run on features of float64
+and of float32, on queries whose rows are grouped or scattered, and on data that came from arrays and from a file.
+"""
+
+import tempfile
+import warnings
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rankwise.data.queries import Queries
+
+
+def workloads() -> dict[str, Callable[[], None]]:
+    """Every declared workload.
+
+    Returns
+    -------
+    workloads : dict of str to callable
+        Functions without arguments by name: the name of a public function or ranker, or of a family such as
+        ``"losses"``. Each runs alone, in any order, and writes only to a temporary folder.
+    """
+    from rankwise.rankers._base import registered
+
+    own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
+    found: dict[str, Callable[[], None]] = {
+        "evaluate": _evaluate,
+        "read_letor": _read_letor,
+        "write_letor": _write_letor,
+        "read_table": _read_table,
+        **{kind.name: partial(_fit_and_use, kind) for kind in own},
+        "losses": _losses,
+        "permutation losses": _permutation_losses,
+        "Scorer": _scorer,
+        "rank": _rank,
+        "diagnose": _diagnose,
+        "compare": _compare,
+        "analysis": _analysis,
+        "export": _export,
+        "streams": _streams,
+    }
+    return {name: partial(_quietly, work) for name, work in found.items()}
+
+
+def _quietly(work: Callable[[], None]) -> None:
+    """Run a workload without the warnings that its tiny data cause."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        work()
+
+
+# ---------------------------------------------------------------------------------------------------------------- data
+
+
+@cache
+def _queries(dtype: str = "float64", scattered: bool = False, weighted: bool = False) -> "Queries":
+    """A dozen judged queries; ``scattered`` rows are not grouped by query."""
+    from rankwise.data.queries import Queries
+
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(2, 9, 12)
+    X = rng.uniform(-1.0, 1.0, size=(int(sizes.sum()), 3)).astype(dtype)
+    X[:, 2] *= 20.0  # outside of [-1, 1], so that features are scaled
+    y = np.clip(np.rint(X[:, 0] * 2.0 + rng.normal(size=len(X))), 0.0, 3.0)
+    qid = np.repeat(np.arange(len(sizes)), sizes)
+    order = rng.permutation(len(X)) if scattered else np.arange(len(X))
+    weight = rng.integers(1, 4, len(sizes)).astype(np.float64) if weighted else None
+    return Queries.from_arrays(X[order], y[order], qid=qid[order], weight=weight)
+
+
+def _forms() -> "list[Queries]":
+    """Queries of every form that reaches other compiled code."""
+    return [_queries(), _queries("float32"), _queries(scattered=True), _queries("float32", True, True)]
+
+
+# ------------------------------------------------------------------------------------------------------------ measures
+
+
+def _evaluate() -> None:
+    """Every measure under every rule for ties, with intervals, ranges over ties and other tools' conventions."""
+    import rankwise as rw
+    from rankwise.measures._base import Ties, registered
+    from rankwise.measures.conventions import CONVENTIONS
+
+    own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
+    measures = [kind() @ 3 if kind.needs_cutoff else kind() for kind in own]
+    for queries in (_queries(), _queries(scattered=True)):
+        scores = np.round(queries.X[:, 0], 1)
+        for ties in get_args(Ties):
+            rw.evaluate(queries, scores, [*measures, "nDCG@3", "ERR@2"], ties=ties).interval()
+        _ = rw.evaluate(queries, scores, "AP").tie_range
+    labels = np.array([1.0, 0.0, 0.0, 1.0])
+    named = rw.Queries.from_arrays(np.zeros((4, 1)), labels, qid=[0, 0, 1, 1], docid=["a", "b", "c", "d"])
+    for like in CONVENTIONS:
+        rw.evaluate(named, np.ones(4), "nDCG@3", like=like)
+    rw.evaluate(labels, labels, "AP", group=[2, 2])
+    for measure in measures:
+        measure([0.5, 0.5, 0.1], [1, 0, 1])
+
+
+# --------------------------------------------------------------------------------------------------------------- files
+
+_LETOR = (
+    b"2 qid:7 1:0.5 2:1e-3 3:3 # docid = a1\n0 qid:7 1:123456789.123456789 3:.25 # docid = b\n\n1 qid:x 2:NULL # c\n"
+)
+
+
+def _in_folder(work: Callable[[Path], None]) -> None:
+    """Run what writes files in a temporary folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        work(Path(folder))
+
+
+def _read_letor() -> None:
+    """Text as a whole and as a stream, as float64 and float32, from a file and from memory, with and without qids."""
+    import io
+
+    import rankwise as rw
+
+    def work(folder: Path) -> None:
+        (folder / "text").write_bytes(_LETOR)
+        for dtype in ("float64", "float32"):
+            for source in (lambda: folder / "text", lambda: io.BytesIO(_LETOR)):
+                rw.read_letor(source(), dtype=dtype, missing="min", unjudged="drop")
+                list(rw.iter_letor(source(), dtype=dtype, missing="zero", unjudged="drop"))
+        plain = _LETOR.replace(b" qid:7", b"").replace(b" qid:x", b"")
+        rw.read_letor(io.BytesIO(plain), missing="zero", query_file=io.BytesIO(b"2\n1\n"))
+        rw.read_letor(io.BytesIO(_LETOR.replace(b"qid:x", b"qid:8")), missing="zero")
+        for broken in (b"1 qid:1 1:a\n", b"1 qid:1 1:1 1:2\n", b"1 qid:1 1:1\r2 qid:1 1:1\n"):
+            try:
+                rw.read_letor(io.BytesIO(broken))
+            except rw.FileFormatError:
+                continue
+
+    _in_folder(work)
+
+
+def _write_letor() -> None:
+    """Every form of queries as text, dense and sparse."""
+    import rankwise as rw
+
+    def work(folder: Path) -> None:
+        (folder / "text").write_bytes(_LETOR)
+        read = rw.read_letor(folder / "text", missing="zero")
+        for queries in (*_forms(), read, read.map_features(lambda X: X.astype("float32"))):
+            for sparse in (False, True):
+                rw.write_letor(queries, folder / "written", sparse=sparse)
+
+    _in_folder(work)
+
+
+def _read_table() -> None:
+    """A CSV file of judged queries, converted to the package's own format and to text."""
+    import rankwise as rw
+    from rankwise.data.anyfile import convert_any
+
+    def work(folder: Path) -> None:
+        rw.write_table(_queries(), folder / "a.csv")
+        rw.read_table(folder / "a.csv")
+        for dtype in ("float64", "float32"):
+            convert_any(folder / "a.csv", folder / "b.rankwise", dtype=dtype)
+            convert_any(folder / "b.rankwise", folder / "b.txt", dtype=dtype)
+            convert_any(folder / "b.txt", folder / "c.rankwise", dtype=dtype)
+        rw.load(folder / "c.rankwise")
+
+    _in_folder(work)
+
+
+# ------------------------------------------------------------------------------------------------------------- rankers
+
+
+# Settings that reach other code than the examples that a ranker declares.
+_MORE: dict[str, list[dict[str, Any]]] = {
+    "ListNet": [{"solver": "lbfgs", "alpha": 0.1, "steps": 3}, {"target": "gains", "averaging": "uniform"}],
+    "RankSVM": [{"alpha": 0.1, "loss": "squared", "penalty": "l1"}],
+    "SmoothRank": [
+        {"measure": measure, "alpha": 1.0, "sigmas": (1.0,), "steps": 2} for measure in ("P@3", "RR", "nDCG")
+    ],
+}
+
+
+def _fit_and_use(kind: Any) -> None:
+    """Fit the declared examples of a ranker on every form of queries; predict, rank, certify, save and load."""
+    import rankwise as rw
+
+    def work(folder: Path) -> None:
+        _queries().save(folder / "q.rankwise")
+        stored = rw.load(folder / "q.rankwise")
+        held = _queries(scattered=True)[:6]
+        for number, example in enumerate([*kind.examples(), *(kind(**more) for more in _MORE.get(kind.name, ()))]):
+            forms = [*_forms(), stored] if number == 0 else _forms()[::3]
+            for queries in forms:
+                model = _fresh(example).fit(queries)
+                for X in (queries, queries.X, np.asfortranarray(queries.X), queries[0]):
+                    model.predict(X)
+                model.rank(queries)
+                model.score(queries)
+            model.certificate(queries, held)
+            if model.takes_validation:
+                _fresh(example).fit(_queries(), validation=held)
+            if hasattr(model, "state_"):
+                model.partial_fit(queries)
+                model.certificate()
+            model.save(folder / "m.rankwise")
+            rw.load(folder / "m.rankwise").predict(stored)
+
+    _in_folder(work)
+
+
+def _fresh(ranker: Any) -> Any:
+    """An unfitted copy."""
+    from sklearn.base import clone
+
+    return clone(ranker)
+
+
+# -------------------------------------------------------------------------------------------------------------- losses
+
+
+def _losses() -> None:
+    """Every loss in every declared variant: alone on one query, in batch learning and online."""
+    import rankwise as rw
+    from rankwise.losses import registered
+
+    own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
+    for loss in (loss for kind in own for loss in kind.examples()):
+        loss([0.3, 0.1, 0.1, -0.5], [2, 0, 1, 0])
+        loss(np.linspace(0.0, 9.0, 400), np.arange(400) % 3)  # long lists take other ways
+    for kind in own:
+        for queries in _forms():
+            rw.OnlineRanker(kind.examples()[0], averaging="uniform").fit(queries)
+            if kind.convex:
+                rw.LossRanker(kind.examples()[0], alpha=0.1).fit(queries)
+
+
+def _permutation_losses() -> None:
+    """The losses over permutations, and the orders that attain them."""
+    from rankwise.losses import TypeOne, TypeTwo, best_imperfect, worst_perfect
+
+    scores, labels = np.array([0.3, 0.1, 0.2, -0.5]), np.array([2.0, 0.0, 1.0, 0.0])
+    for loss in (TypeOne("nDCG@3"), TypeTwo("AP")):
+        loss(scores, labels)
+    for find in (best_imperfect, worst_perfect):
+        find(scores, labels)
+
+
+# ------------------------------------------------------------------------------------------------- what rankers are for
+
+
+def _scorer() -> None:
+    """One query at a time, by a linear ranker and by a sum of steps."""
+    import rankwise as rw
+
+    queries = _queries()
+    for model in (rw.RidgeRanker(alpha=1.0).fit(queries), rw.RankBoost(rounds=3).fit(queries)):
+        scorer = rw.Scorer(model)
+        for dtype in ("float64", "float32"):
+            X = np.zeros((5, queries.n_features), dtype)
+            scorer.rank(X)
+            X.flags.writeable = False
+            scorer.rank(X)
+
+
+def _rank() -> None:
+    """Ranked documents in every text format, with and without document ids."""
+    import io
+
+    import rankwise as rw
+    from rankwise.cli.rank_output import Ranked, lines, score_lines
+
+    with_ids = rw.read_letor(io.BytesIO(_LETOR), missing="zero")
+    for queries in (*_forms(), with_ids):
+        scores = np.linspace(-1e-9, 1e9, queries.n_documents)
+        block = Ranked(queries, scores, 0)
+        for top in (None, 1):
+            lines(block, top, (",", ",", ",", "\n"))
+        score_lines(scores)
+
+
+def _diagnose() -> None:
+    """Problems of a set, and queries that two sets share."""
+    import rankwise as rw
+
+    for queries in _forms():
+        rw.diagnose(queries, queries[:5])
+
+
+def _compare() -> None:
+    """Rankers over folds."""
+    import rankwise as rw
+
+    rankers = {"ridge": rw.RidgeRanker(alpha=1.0), "perceptron": rw.SLAMPerceptron()}
+    rw.compare(rankers, _queries(), ["nDCG@3", "AP"], folds=3)
+
+
+def _analysis() -> None:
+    """Where rankers differ: pairs of labels, groups of queries, features."""
+    import rankwise as rw
+
+    for queries in _forms():
+        scores = np.asarray(queries.X[:, 0], np.float64)
+        rw.label_pairs(queries, scores)
+        rw.label_pair_errors(queries, {"a": scores, "b": -scores})
+        rw.queries_by_size(queries)
+    model = rw.RidgeRanker(alpha=1.0).fit(_queries())
+    rw.permutation_importance(model, _queries(), repeats=2)
+
+
+def _export() -> None:
+    """A linear ranker and a sum of steps for an engine, with the parity check."""
+    import rankwise as rw
+
+    queries = _queries()
+    for model in (rw.RidgeRanker(alpha=1.0).fit(queries), rw.RankBoost(rounds=3).fit(queries)):
+        rw.export(model, "python", sample=queries)
+
+
+def _streams() -> None:
+    """Synthetic streams, and the three online learners over them."""
+    import rankwise as rw
+    from rankwise.evaluation.simulation import simulate
+
+    simulate(rw.separable_stream(20, documents=5, features=3))
+    for stream in (rw.noisy_stream(20, documents=5, features=3), rw.drifting_stream(20, documents=5, features=3)):
+        for learner in (rw.SLAMPerceptron(), rw.ListNet()):
+            for queries in stream.blocks():
+                learner.partial_fit(queries)
