@@ -60,3 +60,13 @@ def compilation_ended(kernel: str, signature: str) -> None:
             break
     for listener in listeners:
         listener(kernel, False)
+
+
+def compiling() -> bool:
+    """Whether a compilation has begun that has not ended."""
+    return bool(_open)
+
+
+def abandoned() -> None:
+    """The compiler has stopped without an end: an error or Ctrl-C."""
+    _open.clear()
