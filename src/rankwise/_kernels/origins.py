@@ -62,9 +62,9 @@ def compilation_ended(kernel: str, signature: str) -> None:
         listener(kernel, False)
 
 
-def compiling() -> bool:
-    """Whether a compilation has begun that has not ended."""
-    return bool(_open)
+def being_compiled() -> list[tuple[str, str]]:
+    """Kernels and signatures that the compiler is busy with: the one that was asked for, and what it needs."""
+    return [(kernel, signature) for kernel, signature, _, _ in _open]
 
 
 def abandoned() -> None:

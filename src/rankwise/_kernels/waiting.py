@@ -112,7 +112,7 @@ class Waiting:
                 if self._watch is None or not self._watch.is_alive():
                     self._watch = threading.Thread(target=self._run, name="rankwise-waiting", daemon=True)
                     self._watch.start()
-            elif not begins and not origins.compiling() and self._since is not None:
+            elif not begins and not origins.being_compiled() and self._since is not None:
                 self._spent += time.monotonic() - self._since
                 self._since = None
                 self._clear()

@@ -1,9 +1,9 @@
 """Compile in several processes, with progress: what ``rankwise warm`` and ``rankwise demo`` do before anything else.
 
 numba compiles one function at a time in a process. :func:`compile_in_processes` therefore makes calls in processes of
-their own; machine code goes to the cache on the disk, where every other process finds it. A process gets a new call
-when it has finished one, and among those that are left the one that shares fewest kernels with what the others are
-doing, so that little is compiled twice. :func:`without_compiler` finds out whether a call would compile anything.
+their own; machine code goes to the cache on the disk, where every other process finds it. Calls share kernels: a
+process that comes to one that another process is compiling breaks its call off and makes a different one meanwhile.
+:func:`without_compiler` finds out whether a call would compile anything.
 """
 
 import importlib
@@ -15,7 +15,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,10 @@ _BEST = ("compiler", "cache", "pack")  # a kernel that one process compiled and 
 
 class WouldCompileError(BaseException):
     """A kernel is neither in the pack nor in the cache; no handler of ordinary errors can catch this."""
+
+
+class _LeftError(BaseException):
+    """A kernel is being compiled by another process."""
 
 
 @contextmanager
@@ -139,7 +143,8 @@ def compile_in_processes(
     needed: Counter[str] = Counter()
     for call in calls:
         needed |= call.kernels
-    result, ready, doing, open_ = Compiled(), Counter[str](), Counter[str](), len(calls)
+    result, ready, open_ = Compiled(), Counter[str](), len(calls)
+    doing: dict[str, str] = {}  # call -> what it compiles
     try:
         with progress(what, needed.total() or None) as bar:
             for thread in threads:
@@ -148,12 +153,16 @@ def compile_in_processes(
                 kind, call, *told = crew.told.get()
                 before = (needed & ready).total()
                 if kind == "starts":
-                    doing[call.name] += 1
+                    doing[call.name] = call.name
+                elif kind == "begins":
+                    doing[call.name] = f"{call.name}: {told[0].rpartition('.')[2].lstrip('_')}"
                 elif kind == "compiled":
                     ready[told[0]] += 1
+                elif kind == "left":
+                    del doing[call.name]
                 else:
                     open_ -= 1
-                    doing -= Counter([call.name])
+                    del doing[call.name]
                     if kind == "failed":
                         raise RankwiseError(f"{call.name}: {told[0]}")
                     ready |= call.kernels
@@ -162,7 +171,7 @@ def compile_in_processes(
                     if kind == "lacks":
                         result.lacking[call.name] = told[1]
                 bar.advance((needed & ready).total() - before)
-                bar.remark(", ".join(doing))
+                bar.remark(", ".join(doing.values()))
     finally:
         crew.stop()
     return result
@@ -176,62 +185,90 @@ class _Crew:
         self._check = check
         self._left = list(calls)
         self._running: list[Call] = []
+        self._compiling: set[tuple[str, str]] = set()  # kernels and signatures
+        self._waits_for: dict[str, tuple[str, str]] = {}  # call -> the kernel that made it break off
         self._processes: list[subprocess.Popen[str]] = []
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._stopped = False
 
     def serve(self) -> None:
         """Start a process and give it calls until none is left."""
-        with self._lock:
+        command = [sys.executable, "-c", _WORKER]
+        with self._changed:
             process = subprocess.Popen(
-                [sys.executable, "-c", _WORKER],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )
             self._processes.append(process)
-        assert process.stdin is not None
-        assert process.stdout is not None
         while call := self._next():
             self.told.put(("starts", call))
-            finished = False
             try:
-                print(json.dumps([call.function, call.arguments, self._check]), file=process.stdin, flush=True)
-                for line in process.stdout:
-                    kind, *told = json.loads(line)
-                    self.told.put((kind, call, *told))
-                    finished = kind != "compiled"
-                    if finished:
-                        break
-            except OSError:  # the process has ended
-                pass
-            if not finished:
-                self.told.put(("failed", call, "the process that compiled it has ended"))
-                return
-            with self._lock:
+                last = self._make(call, process)
+            except (OSError, ValueError):  # it has ended
+                last = ("failed", "the process that compiled it has ended")
+            with self._changed:
                 self._running.remove(call)
+                if last[0] == "left":
+                    self._left.append(call)
+                    self._waits_for[call.name] = (last[1], last[2])
+                self._changed.notify_all()
+            self.told.put((last[0], call, *last[1:]))
+            if last[0] == "failed":
+                return
+        assert process.stdin is not None
         process.stdin.close()
 
+    def _make(self, call: Call, process: "subprocess.Popen[str]") -> tuple[Any, ...]:
+        """Have a call made, and answer which kernels the process may compile: its last message."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        print(json.dumps([call.function, call.arguments, self._check]), file=process.stdin, flush=True)
+        mine: tuple[str, str] | None = None
+        try:
+            for line in process.stdout:
+                kind, *told = json.loads(line)
+                if kind not in ("asks", "begins", "compiled"):
+                    return kind, *told
+                if kind == "asks":
+                    with self._changed:
+                        wanted = (told[0], told[1])
+                        allowed = wanted not in self._compiling
+                        if allowed:
+                            mine = wanted
+                            self._compiling.add(mine)
+                    print(json.dumps(allowed), file=process.stdin, flush=True)
+                else:
+                    self.told.put((kind, call, told[0]))
+                    if kind == "compiled" and mine is not None and told == list(mine):
+                        self._has_compiled(mine)
+                        mine = None
+        finally:
+            if mine is not None:
+                self._has_compiled(mine)
+        raise ValueError("no last message")
+
+    def _has_compiled(self, kernel: tuple[str, str]) -> None:
+        """Let the calls go on that wait for this kernel."""
+        with self._changed:
+            self._compiling.discard(kernel)
+            self._changed.notify_all()
+
     def _next(self) -> Call | None:
-        """The call that shares fewest kernels with those that are running; the largest of several."""
-        with self._lock:
-            busy: Counter[str] = Counter()
-            for call in self._running:
-                busy |= call.kernels
-            best = min(
-                self._left,
-                key=lambda call: ((call.kernels & busy).total(), -call.kernels.total()),
-                default=None,
-            )
-            if best is not None:
-                self._left.remove(best)
-                self._running.append(best)
-            return best
+        """The first call that waits for no other process, if need be after a while; None if there is nothing to do."""
+        with self._changed:
+            while not self._stopped and (self._left or self._running):
+                for call in self._left:
+                    if self._waits_for.get(call.name) not in self._compiling:
+                        self._left.remove(call)
+                        self._running.append(call)
+                        return call
+                self._changed.wait()
+            return None
 
     def stop(self) -> None:
         """End all processes."""
-        with self._lock:
-            self._left.clear()
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
             for process in self._processes:
                 process.kill()
         for process in self._processes:
@@ -246,23 +283,33 @@ def work() -> None:
         def tell(*message: Any) -> None:
             print(json.dumps(message), file=out, flush=True)
 
-        origins.listeners.append(lambda kernel, begins: None if begins else tell("compiled", kernel))
-        for line in sys.stdin:
+        def listen(kernel: str, begins: bool) -> None:
+            if not begins:
+                tell("compiled", *origins.record[-1][:2])
+                return
+            (first, *inner) = origins.being_compiled()
+            if not inner:  # a kernel that another one needs is compiled at once: to break off would lose that one
+                tell("asks", *first)
+                if not json.loads(sys.stdin.readline()):
+                    origins.abandoned()
+                    raise _LeftError(*first)
+            tell("begins", kernel)
+
+        origins.listeners.append(listen)
+        for line in iter(sys.stdin.readline, ""):
             tell(*_made(*json.loads(line)))
 
 
 def _made(function: str, arguments: Sequence[Any], check: bool) -> Sequence[Any]:
     """Make one call: the message about its end."""
     module, _, name = function.partition(":")
-    origins.record.clear()
     try:
-        if check:
-            with without_compiler():
-                getattr(importlib.import_module(module), name)(*arguments)
-        else:
+        with without_compiler() if check else nullcontext():
             getattr(importlib.import_module(module), name)(*arguments)
     except WouldCompileError as lacking:
         return "lacks", origins.record, str(lacking)
+    except _LeftError as left:
+        return "left", *left.args
     except Exception as error:
         return "failed", f"{type(error).__name__}: {error}"
     return "done", origins.record

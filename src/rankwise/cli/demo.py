@@ -202,37 +202,66 @@ def _show(demonstration: Demonstration, found: "Comparison") -> None:
 def compile_for(names: Sequence[str]) -> None:
     """Compile what the demonstration needs with these rankers, if it is not compiled yet."""
     from rankwise._kernels.waiting import needed_by
+    from rankwise._progress import progress
     from rankwise.cli.compiling import Call, WouldCompileError, compile_in_processes, processes, without_compiler
 
     try:
-        with without_compiler():
+        with progress("looking for compiled kernels"), without_compiler():
             rehearse(names)
     except WouldCompileError:
-        report = needed_by("first calls", ["demo"])
-        for name in names:
-            report -= needed_by("first calls", [name])
+        steps = {"evaluate": "measure_tiny", **dict.fromkeys(reversed(names), "fit_tiny")}
         calls = [
-            *(Call(name, "rankwise.cli.demo:rehearse", ([name],), needed_by("first calls", [name])) for name in names),
-            Call("report", "rankwise.cli.demo:rehearse", (names,), report),
+            Call(name, f"rankwise.cli.demo:{step}", (name,), needed_by("first calls", [name]))
+            for name, step in steps.items()
         ]
+        # the whole needs what all others need, and therefore comes last
+        calls.append(Call("report", "rankwise.cli.demo:rehearse", (names,), needed_by("first calls", ["demo"])))
         compile_in_processes(calls, processes(None, calls), "compiling, once on this machine")
 
 
+def _tiny() -> tuple["Queries", "Queries", "Queries"]:
+    """Data that take no time."""
+    from rankwise import make_lists
+
+    return _parts(make_lists(15, documents=(2, 6)), 0)
+
+
+def measure_tiny(name: str) -> None:
+    """Measure a few queries."""
+    from rankwise.evaluation.evaluate import evaluate
+
+    queries = _tiny()[0]
+    evaluate(queries, queries.X[:, 0], _MEASURES)
+
+
+def fit_tiny(name: str) -> None:
+    """Fit one ranker to a few queries.
+
+    Parameters
+    ----------
+    name : str
+        The ranker; those of other packages are passed over.
+    """
+    from rankwise.rankers._base import registered
+
+    train, validation, test = _tiny()
+    if name in registered():
+        ranker = registered()[name]()
+        ranker.fit(train, validation=validation if ranker.takes_validation else None).predict(test)
+
+
 def rehearse(names: Sequence[str] = _RANKERS) -> None:
-    """Run every step of the demonstration on data that take no time.
+    """Run every step of the demonstration on a few queries.
 
     Parameters
     ----------
     names : sequence of str
-        The rankers; with a single one, there is no report.
+        The rankers.
     """
-    from rankwise import make_lists
     from rankwise._api import compare
 
-    train, validation, test = _parts(make_lists(15, documents=(2, 6)), 0)
+    train, validation, test = _tiny()
     found = compare({name: name for name in names}, [(train, validation, test)], _MEASURES, grids={}, n_jobs=1)
-    if len(names) == 1:
-        return
     with tempfile.TemporaryDirectory() as folder:
         demonstration = Demonstration(train, validation, test, Path(folder))
         demonstration.write(found)
