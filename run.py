@@ -329,6 +329,11 @@ def bench(environment: Environment, arguments: list[str]) -> int:
     return environment.run("python", "-m", "benchmarks", *arguments, cwd=ROOT)
 
 
+def pack(environment: Environment, arguments: list[str]) -> int:
+    """compile the kernels for the wheel of this platform; --wheel builds wheels with and without them into dist/"""
+    return environment.run("python", "-m", "wheels.pack", *arguments, cwd=ROOT)
+
+
 def lint(environment: Environment, arguments: list[str]) -> int:
     """check format, style, types and layers; --fix first mends what can be mended"""
     if arguments not in ([], ["--fix"]):
@@ -389,7 +394,7 @@ def lock(environment: Environment, arguments: list[str]) -> int:
     return 0
 
 
-TASKS = {task.__name__: task for task in (demo, test, bench, lint, docs, python, lock)}
+TASKS = {task.__name__: task for task in (demo, test, bench, pack, lint, docs, python, lock)}
 CONTENT_WITH_CORE = ("demo", "lock")
 
 

@@ -92,15 +92,18 @@ def _evaluate() -> None:
     from rankwise.measures._base import TIES, registered
     from rankwise.measures.conventions import CONVENTIONS
 
-    measures = [kind() for kind in registered().values() if kind.__module__.startswith("rankwise.")]
+    own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
+    measures = [kind() @ 3 if kind.needs_cutoff else kind() for kind in own]
     for queries in (_queries(), _queries(scattered=True)):
         scores = np.round(queries.X[:, 0], 1)
         for ties in TIES:
             rw.evaluate(queries, scores, [*measures, "nDCG@3", "ERR@2"], ties=ties).interval()
         _ = rw.evaluate(queries, scores, "AP").tie_range
-    labels, sizes = queries.labels(), queries.sizes
+    labels = np.array([1.0, 0.0, 0.0, 1.0])
+    named = rw.Queries.from_arrays(np.zeros((4, 1)), labels, qid=[0, 0, 1, 1], docid=["a", "b", "c", "d"])
     for like in CONVENTIONS:
-        rw.evaluate(np.minimum(labels, 1.0), labels, "nDCG@3", group=sizes, like=like)
+        rw.evaluate(named, np.ones(4), "nDCG@3", like=like)
+    rw.evaluate(labels, labels, "AP", group=[2, 2])
     for measure in measures:
         measure([0.5, 0.5, 0.1], [1, 0, 1])
 
@@ -174,6 +177,16 @@ def _read_table() -> None:
 # ------------------------------------------------------------------------------------------------------------- rankers
 
 
+# Settings that reach other code than the examples that a ranker declares.
+_MORE: dict[str, list[dict[str, Any]]] = {
+    "ListNet": [{"solver": "lbfgs", "alpha": 0.1, "steps": 3}, {"target": "gains", "averaging": "uniform"}],
+    "RankSVM": [{"alpha": 0.1, "loss": "squared", "penalty": "l1"}],
+    "SmoothRank": [
+        {"measure": measure, "alpha": 1.0, "sigmas": (1.0,), "steps": 2} for measure in ("P@3", "RR", "nDCG")
+    ],
+}
+
+
 def _fit_and_use(kind: Any) -> None:
     """Fit the declared examples of a ranker on every form of queries; predict, rank, certify, save and load."""
     import rankwise as rw
@@ -182,7 +195,7 @@ def _fit_and_use(kind: Any) -> None:
         _queries().save(folder / "q.rankwise")
         stored = rw.load(folder / "q.rankwise")
         held = _queries(scattered=True)[:6]
-        for number, example in enumerate(kind.examples()):
+        for number, example in enumerate([*kind.examples(), *(kind(**more) for more in _MORE.get(kind.name, ()))]):
             forms = [*_forms(), stored] if number == 0 else _forms()[::3]
             for queries in forms:
                 model = _fresh(example).fit(queries)
@@ -191,9 +204,9 @@ def _fit_and_use(kind: Any) -> None:
                 model.rank(queries)
                 model.score(queries)
             model.certificate(queries, held)
-            if kind.takes_validation:
+            if model.takes_validation:
                 _fresh(example).fit(_queries(), validation=held)
-            if hasattr(model, "partial_fit"):
+            if hasattr(model, "state_"):
                 model.partial_fit(queries)
                 model.certificate()
             model.save(folder / "m.rankwise")

@@ -281,10 +281,11 @@ def test_r4_the_command_line_prints_ids_that_are_no_utf8(tmp_path):
     (tmp_path / "scores").write_text("".join(f"{i}\n" for i in range(8)))
     command = [sys.executable, "-X", "utf8=0", "-m", "rankwise", "evaluate", "judged", "scores", "--per-query"]
     environment = {"PATH": "", "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8:strict", "HOME": str(tmp_path)}
-    from rankwise._kernels.jit import _FOLDER
+    from rankwise._kernels.cache import cache_folder
 
-    if _FOLDER is not None:
-        environment["RANKWISE_CACHE_DIR"] = os.path.dirname(_FOLDER)
+    folder = cache_folder()
+    if folder is not None:
+        environment["RANKWISE_CACHE_DIR"] = os.path.dirname(folder)
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert b"gr\\udcf6\\udcdfe1" in done.stdout

@@ -7,14 +7,18 @@ import pickle
 import stat
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
+from unittest import mock
 
 import numba
 import pytest
 
-from rankwise._kernels import jit as kernel_cache
-from rankwise._kernels.jit import KernelCache, private_folder
+from rankwise._kernels import cache as kernel_cache
+from rankwise._kernels import jit
+from rankwise._kernels.cache import private_folder, prune
+from rankwise._kernels.jit import KernelLoader
 
 posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes of POSIX")
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
@@ -53,8 +57,9 @@ def tripled(x):
 def is_cached(folder, form="Python"):
     """Compile a function as a new process would: whether its code was in the folder."""
     function = numba.njit(tripled)
-    function._cache = KernelCache(tripled, str(folder), form)
-    assert function(14.0) == 42.0
+    function._cache = KernelLoader(tripled, {}, form)
+    with mock.patch.object(jit, "cache_folder", lambda: str(folder)):
+        assert function(14.0) == 42.0
     return sum(function.stats.cache_hits.values()) == 1
 
 
@@ -247,3 +252,90 @@ def test_a_file_in_the_way_means_no_cache_without_a_word(tmp_path):
         warnings.simplefilter("error")
         assert private_folder(tmp_path / "file" / "kernels") is None
         assert private_folder(tmp_path / "file") is None
+
+
+# ------------------------------------------------------------------------------------------- pruning
+
+DAY = 24 * 3600
+
+
+def write(path, days, content=b"x"):
+    """A file that was last read so many days ago, and its folder."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    then = time.time() - days * DAY
+    os.utime(path, (then, then))
+    os.utime(path.parent, (then, then))
+    return path
+
+
+@pytest.fixture
+def pruned(tmp_path):
+    """Prune beside the folder in use: the names that are left."""
+
+    def call():
+        prune.cache_clear()
+        prune(tmp_path / IN_USE)
+        return {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
+
+    return call
+
+
+IN_USE = "kernels-" + "0" * 16
+OTHER = "kernels-" + "1" * 16
+FILE = "dot-" + "a" * 20 + ".kernel"
+
+
+def test_code_that_nobody_has_read_for_a_month_is_removed(tmp_path, pruned):
+    write(tmp_path / IN_USE / FILE, 31)
+    recent = write(tmp_path / IN_USE / FILE.replace("dot", "exp"), 1)
+    write(tmp_path / OTHER / FILE, 31)
+    write(tmp_path / OTHER / (FILE + "." + "b" * 12 + ".part"), 31)
+    write(tmp_path / f"{OTHER}-checked" / FILE, 29)
+    left = pruned()
+    assert left == {IN_USE, f"{IN_USE}/{recent.name}", f"{OTHER}-checked", f"{OTHER}-checked/{FILE}"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["kernels-0123", f"{OTHER}x", f"my-{OTHER}", f"{OTHER}-other", "models", OTHER.upper()],
+)
+def test_folders_of_other_names_are_left_alone(tmp_path, pruned, name):
+    write(tmp_path / name / FILE, 400)
+    assert f"{name}/{FILE}" in pruned()
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "dot-abc.kernel", FILE + ".bak", "." + FILE, "model.rankwise"])
+def test_other_files_in_an_old_folder_are_left_alone(tmp_path, pruned, name):
+    write(tmp_path / OTHER / name, 400)
+    write(tmp_path / OTHER / FILE, 400)
+    assert pruned() == {OTHER, f"{OTHER}/{name}"}
+
+
+@posix
+def test_links_are_not_followed(tmp_path, pruned):
+    target = write(tmp_path / "elsewhere" / FILE, 400)
+    (tmp_path / OTHER).symlink_to(target.parent)
+    pruned()
+    assert target.exists()
+
+
+@posix
+@as_root
+def test_folders_of_other_users_are_left_alone(tmp_path, pruned):
+    write(tmp_path / OTHER / FILE, 400)
+    os.chown(tmp_path / OTHER, 12345, -1)
+    assert f"{OTHER}/{FILE}" in pruned()
+
+
+def test_a_new_folder_of_another_process_is_left_alone(tmp_path, pruned):
+    (tmp_path / OTHER).mkdir()
+    assert OTHER in pruned()
+
+
+def test_code_that_is_loaded_is_not_old(tmp_path):
+    is_cached(tmp_path)
+    (file,) = kept(tmp_path)
+    write(file, 40, file.read_bytes())
+    assert is_cached(tmp_path)
+    assert time.time() - file.stat().st_mtime < DAY

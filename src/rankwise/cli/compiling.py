@@ -280,12 +280,16 @@ def work() -> None:
     with os.fdopen(os.dup(1), "w") as out:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a call prints is nobody's
 
+        compiled: list[tuple[str, str]] = []  # told with the next message: code is on the disk by then
+
         def tell(*message: Any) -> None:
+            while compiled:
+                print(json.dumps(("compiled", *compiled.pop())), file=out)
             print(json.dumps(message), file=out, flush=True)
 
         def listen(kernel: str, begins: bool) -> None:
             if not begins:
-                tell("compiled", *origins.record[-1][:2])
+                compiled.append(origins.record[-1][:2])
                 return
             (first, *inner) = origins.being_compiled()
             if not inner:  # a kernel that another one needs is compiled at once: to break off would lose that one

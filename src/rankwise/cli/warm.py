@@ -35,7 +35,7 @@ def warm(
 
     Example: rankwise warm --check --json
     """
-    from rankwise._kernels import jit
+    from rankwise._kernels.cache import cache_folder
     from rankwise._progress import in_lines
     from rankwise.cli.compiling import compile_in_processes, processes
 
@@ -44,7 +44,7 @@ def warm(
     with in_lines():
         what = "checking kernels" if check else "compiling kernels"
         done = compile_in_processes(calls, processes(jobs, calls), what, check)
-    seconds, folder = time.monotonic() - began, jit._FOLDER
+    seconds, folder = time.monotonic() - began, cache_folder()
     numbers = {source: done.count(source) for source in ("pack", "cache", "compiler")}
     if as_json:
         lacking = {"lacking": done.lacking} if check else {}

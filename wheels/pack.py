@@ -1,0 +1,238 @@
+"""Build the pack of compiled kernels for this Python, numba and platform, into the source tree.
+
+``python3 run.py pack`` runs the declared workloads (:mod:`rankwise._workloads`) in processes of their own, in which
+numba compiles for a level of processors in place of this one:
+
+1. Processes, one per core, share the workloads and leave what they compile in a cache.
+2. Another process runs all of them again and finds everything there. What it loads is what Python calls; what was only
+   compiled as a part of something else is not needed. These kernels, without numba's type annotations, are the pack.
+
+The cache is kept, so that a second build compiles only what was edited since.
+
+numba takes a compiled form whose types can be converted to, so that the order of calls decides for which types a kernel
+is compiled. Here every kernel is compiled for exactly the types of every call: whatever a user calls first is found.
+"""
+
+import argparse
+import itertools
+import os
+import pickle
+import platform
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+CACHE = ROOT / "build" / "pack-cache"
+
+# The level of processors by platform: LLVM's name, and the features that code may use.
+# x86-64-v3: Intel since Haswell (2013), AMD since Excavator (2015); v2 lacks FMA, and its sums have other last bits.
+LEVELS = {
+    ("linux", "x86_64"): (
+        "x86-64-v3",
+        ("avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sahf")
+        + ("sse3", "sse4.1", "sse4.2", "ssse3", "xsave"),
+    ),
+    ("linux", "aarch64"): ("generic", ("fp-armv8", "neon")),
+}
+_IMPLIED = {"x86-64-v3": ("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2")}  # of every 64-bit processor
+
+
+class Unbuildable(Exception):
+    """Why there is no pack for this platform."""
+
+
+def level() -> tuple[str, tuple[str, ...]]:
+    """The level of processors that packs for this platform are made for: LLVM's name, and features."""
+    here = (sys.platform, platform.machine())
+    if here not in LEVELS:
+        known = ", ".join(" ".join(one) for one in LEVELS)
+        raise Unbuildable(f"there are no packs for {' '.join(here)}, only for {known}: kernels are compiled at first use")
+    return LEVELS[here]
+
+
+def target_environment(cache: Path) -> dict[str, str]:
+    """The variables under which numba compiles for the level, into a cache of its own, and uses no pack."""
+    name, features = level()
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_", "RANKWISE_"))}
+    return {
+        **inherited,
+        "NUMBA_CPU_NAME": name,
+        "NUMBA_CPU_FEATURES": ",".join(f"+{feature}" for feature in (*_IMPLIED.get(name, ()), *features)),
+        "RANKWISE_CACHE_DIR": str(cache),
+        "RANKWISE_PACK": "0",
+    }
+
+
+def build(out: Path, cache: Path = CACHE, names: list[str] | None = None, processes: int | None = None) -> None:
+    """Build a pack.
+
+    Parameters
+    ----------
+    out : Path
+        The file to write.
+    cache : Path, default=CACHE
+        The folder in which compiled kernels are kept for the next build.
+    names : list of str, default=None
+        The workloads to cover; None takes all.
+    processes : int, default=None
+        How many processes compile; None takes one per core.
+
+    Raises
+    ------
+    Unbuildable
+        If there are no packs for this platform, or a workload failed.
+    """
+    environment = target_environment(cache)
+    count = processes or len(os.sched_getaffinity(0))
+    command = [sys.executable, "-m", "wheels.pack"]
+    chosen = names or []
+    compiling = [
+        subprocess.Popen([*command, "--compile", f"{part}/{count}", *chosen], env=environment, cwd=ROOT)
+        for part in range(count)
+    ]
+    if any([process.wait() for process in compiling]):
+        raise Unbuildable("a workload failed, so that nothing was written")
+    part = out.with_name(f"{out.name}.{secrets.token_hex(4)}.part")
+    try:
+        done = subprocess.run([*command, "--collect", str(part), *chosen], env=environment, cwd=ROOT, check=False)
+        if done.returncode:
+            raise Unbuildable("a workload failed, so that nothing was written")
+        os.replace(part, out)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def build_wheels(folder: Path) -> None:
+    """Build the wheel of this platform, which carries the packs in the source tree, and the pure one.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they are written.
+
+    Raises
+    ------
+    Unbuildable
+        If the build backend fails.
+    """
+    level()
+    for carries in ("packs", "nothing"):
+        command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+        environment = {**os.environ, "RANKWISE_WHEEL": carries}
+        if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
+            raise Unbuildable("the wheel was not built")
+
+
+# ------------------------------------------------------------------------------------------------- inside the processes
+
+
+def compile_for_exact_types() -> None:
+    """Make numba compile every kernel for exactly the types of every call; to be called before kernels are imported."""
+    from numba.core import dispatcher
+
+    from rankwise._kernels import jit
+
+    original, compiled = dispatcher._DispatcherBase.__init__, jit.compiled
+    exact = True
+
+    def begin(self: Any, arg_count: Any, py_func: Any, pysig: Any, can_fallback: Any, exact_match_required: Any) -> None:
+        original(self, arg_count, py_func, pysig, can_fallback, exact)
+
+    def compiled_for_one_signature(function: Any, signature: Any) -> Any:
+        nonlocal exact
+        exact = False  # the driver has this signature alone, and converts what it is given
+        try:
+            driver = jit.kernel(function.py_func, **function._cache._options)
+        finally:
+            exact = True
+        return compiled(driver, signature)
+
+    dispatcher._DispatcherBase.__init__ = begin
+    jit.compiled = compiled_for_one_signature
+
+
+def number_functions_apart() -> None:
+    """Let numba's numbers of functions, which are parts of symbols, begin where no other process begins."""
+    from numba.core.bytecode import FunctionIdentity
+
+    # a user's process begins at 1; code of several builds may meet in one pack
+    FunctionIdentity._unique_ids = itertools.count(10**12 + secrets.randbelow(10**9) * 10**6)
+
+
+def run_workloads(names: list[str], part: int, count: int) -> None:
+    """Run every ``count``-th of the named workloads, or of all."""
+    from rankwise._workloads import workloads
+
+    for number, (name, work) in enumerate(workloads().items()):
+        if number % count == part and (not names or name in names):
+            work()
+
+
+def collect(names: list[str], out: Path) -> None:
+    """Run the workloads, and write what they load from the cache as a pack."""
+    import rankwise
+    from numba.core.serialize import dumps
+    from rankwise._kernels import origins
+    from rankwise._kernels.cache import KernelCache, cache_folder
+    from rankwise._kernels.jit import KernelLoader
+    from rankwise._kernels.pack import conditions, pack_bytes
+
+    found: dict[str, bytes] = {}
+    original = KernelLoader._from_cache
+
+    def from_cache(self: Any, entry: Any, target_context: Any) -> Any:
+        code, reason = original(self, entry, target_context)
+        if code is not None and self._digest.exact and not self._function.__closure__:
+            key = (*entry, target_context.codegen().magic_tuple())
+            content = Path(KernelCache(cache_folder()).path(key)).read_bytes()
+            reduced = list(pickle.loads(content[32:])[1])
+            reduced[6] = ""  # type annotations, a text that only inspect_types() prints
+            found["|".join(entry)] = dumps(("|".join(entry), tuple(reduced)))
+        return code, reason
+
+    KernelLoader._from_cache = from_cache
+    run_workloads(names, 0, 1)
+    compiled = sorted({one.kernel for one in origins.record if one.source == "compiler"})
+    if compiled:
+        raise Unbuildable(f"these kernels cannot be kept, or are not compiled alike every time: {', '.join(compiled)}")
+    _, features = level()
+    header = {"rankwise": rankwise.__version__, "conditions": conditions(), "features": list(features)}
+    out.write_bytes(pack_bytes(header, found))
+    print(f"{len(found)} kernels, {out.stat().st_size / 1e6:.1f} MB")
+
+
+def main(arguments: list[str]) -> int:
+    """Build the pack into the source tree; the options are for the processes that it starts."""
+    parser = argparse.ArgumentParser(prog="run.py pack", description=build.__doc__.splitlines()[0])
+    parser.add_argument("--compile", help=argparse.SUPPRESS)
+    parser.add_argument("--collect", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--wheel", action="store_true", help="then build wheels with and without packs into dist/")
+    parser.add_argument("names", nargs="*", help="workloads to cover, for a try; all of them by default")
+    given = parser.parse_args(arguments)
+    try:
+        if given.compile or given.collect:
+            number_functions_apart()
+            compile_for_exact_types()
+        if given.compile:
+            run_workloads(given.names, *map(int, given.compile.split("/")))
+        elif given.collect:
+            collect(given.names, given.collect)
+        else:
+            from rankwise._kernels.pack import FOLDER, pack_name
+
+            FOLDER.mkdir(exist_ok=True)
+            build(FOLDER / pack_name(), names=given.names)
+            print(FOLDER / pack_name())
+            if given.wheel:
+                build_wheels(ROOT / "dist")
+    except Unbuildable as reason:
+        print(f"pack: {reason}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
