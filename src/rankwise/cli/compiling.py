@@ -15,7 +15,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,7 +139,6 @@ def compile_in_processes(
         If a call failed.
     """
     crew = _Crew(calls, check)
-    threads = [threading.Thread(target=crew.serve, daemon=True) for _ in range(min(jobs, len(calls)))]
     needed: Counter[str] = Counter()
     for call in calls:
         needed |= call.kernels
@@ -147,8 +146,7 @@ def compile_in_processes(
     doing: dict[str, str] = {}  # call -> what it compiles
     try:
         with progress(what, needed.total() or None) as bar:
-            for thread in threads:
-                thread.start()
+            crew.start(min(jobs, len(calls)))
             while open_:
                 kind, call, *told = crew.told.get()
                 before = (needed & ready).total()
@@ -188,17 +186,23 @@ class _Crew:
         self._compiling: set[tuple[str, str]] = set()  # kernels and signatures
         self._waits_for: dict[str, tuple[str, str]] = {}  # call -> the kernel that made it break off
         self._processes: list[subprocess.Popen[str]] = []
+        self._threads: list[threading.Thread] = []
         self._changed = threading.Condition()
         self._stopped = False
 
-    def serve(self) -> None:
-        """Start a process and give it calls until none is left."""
+    def start(self, count: int) -> None:
+        """Start the processes."""
         command = [sys.executable, "-c", _WORKER]
-        with self._changed:
+        for _ in range(count):
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )
             self._processes.append(process)
+            self._threads.append(threading.Thread(target=self._serve, args=[process], daemon=True))
+            self._threads[-1].start()
+
+    def _serve(self, process: "subprocess.Popen[str]") -> None:
+        """Give calls to a process until none is left."""
         while call := self._next():
             self.told.put(("starts", call))
             try:
@@ -214,8 +218,6 @@ class _Crew:
             self.told.put((last[0], call, *last[1:]))
             if last[0] == "failed":
                 return
-        assert process.stdin is not None
-        process.stdin.close()
 
     def _make(self, call: Call, process: "subprocess.Popen[str]") -> tuple[Any, ...]:
         """Have a call made, and answer which kernels the process may compile: its last message."""
@@ -265,14 +267,17 @@ class _Crew:
             return None
 
     def stop(self) -> None:
-        """End all processes."""
+        """End all processes, and whoever waits for them."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
-            for process in self._processes:
-                process.kill()
         for process in self._processes:
-            process.wait()
+            process.kill()
+        for thread in self._threads:
+            thread.join()
+        for process in self._processes:
+            with process, suppress(OSError):  # waits, and closes the pipes; one may hold what nobody will read
+                pass
 
 
 def work() -> None:

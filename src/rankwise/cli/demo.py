@@ -210,12 +210,12 @@ def compile_for(names: Sequence[str]) -> None:
             rehearse(names)
     except WouldCompileError:
         steps = {"evaluate": "measure_tiny", **dict.fromkeys(reversed(names), "fit_tiny")}
+        whole = needed_by("first calls", ["demo"])
         calls = [
-            Call(name, f"rankwise.cli.demo:{step}", (name,), needed_by("first calls", [name]))
+            Call(name, f"rankwise.cli.demo:{step}", (name,), needed_by("first calls", [name]) & whole)
             for name, step in steps.items()
         ]
-        # the whole needs what all others need, and therefore comes last
-        calls.append(Call("report", "rankwise.cli.demo:rehearse", (names,), needed_by("first calls", ["demo"])))
+        calls.append(Call("report", "rankwise.cli.demo:rehearse", (names,), whole))
         compile_in_processes(calls, processes(None, calls), "compiling, once on this machine")
 
 
@@ -242,11 +242,13 @@ def fit_tiny(name: str) -> None:
     name : str
         The ranker; those of other packages are passed over.
     """
-    from rankwise.rankers._base import registered
+    from rankwise.evaluation.compare.rankers import Learner, as_entries
+    from rankwise.rankers._base import Ranker
 
     train, validation, test = _tiny()
-    if name in registered():
-        ranker = registered()[name]()
+    entry = as_entries({name: name}, _MEASURES[0], None, 0)[name]
+    if isinstance(entry, Learner) and isinstance(entry.ranker, Ranker):
+        ranker = entry.fresh({parameter: values[0] for parameter, values in entry.grid.items()}, 1)
         ranker.fit(train, validation=validation if ranker.takes_validation else None).predict(test)
 
 

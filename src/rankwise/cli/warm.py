@@ -31,9 +31,9 @@ def warm(
     Machine code goes to the cache folder, which RANKWISE_CACHE_DIR moves. What a pack in the wheel or the cache holds
     is not compiled again. Ctrl-C keeps what is ready.
 
-    Example: rankwise warm RidgeRanker evaluate
+    Example: rankwise warm
 
-    Example: rankwise warm --check --json
+    Example: rankwise warm RidgeRanker evaluate --jobs 2
     """
     from rankwise._kernels.cache import cache_folder
     from rankwise._progress import in_lines
