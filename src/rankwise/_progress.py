@@ -49,6 +49,7 @@ class _Bar:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn, TimeRemainingColumn
 
         clock = TimeElapsedColumn() if total is None else TimeRemainingColumn()
+        self._escape = escape
         self._what = escape(what)
         self._bar = Progress(
             "{task.description}",
@@ -66,7 +67,7 @@ class _Bar:
         self._bar.advance(self._task, amount)
 
     def remark(self, text: str) -> None:
-        self._bar.update(self._task, description=f"{self._what} ({text})" if text else self._what)
+        self._bar.update(self._task, description=f"{self._what} ({self._escape(text)})" if text else self._what)
 
     def stop(self, finished: bool) -> None:
         self._bar.stop()  # clears the line and shows the cursor again, whatever ended the work

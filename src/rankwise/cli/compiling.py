@@ -276,7 +276,7 @@ class _Crew:
         for thread in self._threads:
             thread.join()
         for process in self._processes:
-            with process, suppress(OSError):  # waits, and closes the pipes; one may hold what nobody will read
+            with suppress(OSError), process:  # waits, and closes the pipes; one may hold what nobody will read
                 pass
 
 
