@@ -24,43 +24,37 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from rankwise._kernels.level import LEVELS, Level
+
 ROOT = Path(__file__).parents[1]
 CACHE = ROOT / "build" / "pack-cache"
 
-# The level of processors by platform: LLVM's name, and the features that code may use.
-# x86-64-v3: Intel since Haswell (2013), AMD since Excavator (2015); v2 lacks FMA, and its sums have other last bits.
-LEVELS = {
-    ("linux", "x86_64"): (
-        "x86-64-v3",
-        ("avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sahf")
-        + ("sse3", "sse4.1", "sse4.2", "ssse3", "xsave"),
-    ),
-    ("linux", "aarch64"): ("generic", ("fp-armv8", "neon")),
-}
-_IMPLIED = {"x86-64-v3": ("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2")}  # of every 64-bit processor
+PLATFORMS = (("linux", "x86_64"), ("linux", "aarch64"))
 
 
-class Unbuildable(Exception):
+class PackBuildError(Exception):
     """Why there is no pack for this platform."""
 
 
-def level() -> tuple[str, tuple[str, ...]]:
-    """The level of processors that packs for this platform are made for: LLVM's name, and features."""
+def level() -> Level:
+    """The level of processors that packs for this platform are made for."""
     here = (sys.platform, platform.machine())
-    if here not in LEVELS:
-        known = ", ".join(" ".join(one) for one in LEVELS)
-        raise Unbuildable(f"there are no packs for {' '.join(here)}, only for {known}: kernels are compiled at first use")
-    return LEVELS[here]
+    if here not in PLATFORMS:
+        known = ", ".join(" ".join(one) for one in PLATFORMS)
+        raise PackBuildError(
+            f"there are no packs for {' '.join(here)}, only for {known}: kernels are compiled at first use"
+        )
+    return LEVELS[here[1]]
 
 
 def target_environment(cache: Path) -> dict[str, str]:
     """The variables under which numba compiles for the level, into a cache of its own, and uses no pack."""
-    name, features = level()
+    meant = level()
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_", "RANKWISE_"))}
     return {
         **inherited,
-        "NUMBA_CPU_NAME": name,
-        "NUMBA_CPU_FEATURES": ",".join(f"+{feature}" for feature in (*_IMPLIED.get(name, ()), *features)),
+        "NUMBA_CPU_NAME": meant.name,
+        "NUMBA_CPU_FEATURES": meant.text,
         "RANKWISE_CACHE_DIR": str(cache),
         "RANKWISE_PACK": "0",
     }
@@ -82,7 +76,7 @@ def build(out: Path, cache: Path = CACHE, names: list[str] | None = None, proces
 
     Raises
     ------
-    Unbuildable
+    PackBuildError
         If there are no packs for this platform, or a workload failed.
     """
     environment = target_environment(cache)
@@ -93,13 +87,14 @@ def build(out: Path, cache: Path = CACHE, names: list[str] | None = None, proces
         subprocess.Popen([*command, "--compile", f"{part}/{count}", *chosen], env=environment, cwd=ROOT)
         for part in range(count)
     ]
-    if any([process.wait() for process in compiling]):
-        raise Unbuildable("a workload failed, so that nothing was written")
+    codes = [process.wait() for process in compiling]  # all of them, before anything is said
+    if any(codes):
+        raise PackBuildError("a workload failed, so that nothing was written")
     part = out.with_name(f"{out.name}.{secrets.token_hex(4)}.part")
     try:
         done = subprocess.run([*command, "--collect", str(part), *chosen], env=environment, cwd=ROOT, check=False)
         if done.returncode:
-            raise Unbuildable("a workload failed, so that nothing was written")
+            raise PackBuildError("a workload failed, so that nothing was written")
         os.replace(part, out)
     finally:
         part.unlink(missing_ok=True)
@@ -115,7 +110,7 @@ def build_wheels(folder: Path) -> None:
 
     Raises
     ------
-    Unbuildable
+    PackBuildError
         If the build backend fails.
     """
     level()
@@ -123,7 +118,7 @@ def build_wheels(folder: Path) -> None:
         command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
         environment = {**os.environ, "RANKWISE_WHEEL": carries}
         if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
-            raise Unbuildable("the wheel was not built")
+            raise PackBuildError("the wheel was not built")
 
 
 # ------------------------------------------------------------------------------------------------- inside the processes
@@ -138,8 +133,8 @@ def compile_for_exact_types() -> None:
     original, compiled = dispatcher._DispatcherBase.__init__, jit.compiled
     exact = True
 
-    def begin(self: Any, arg_count: Any, py_func: Any, pysig: Any, can_fallback: Any, exact_match_required: Any) -> None:
-        original(self, arg_count, py_func, pysig, can_fallback, exact)
+    def begin(self: Any, *given: Any, exact_match_required: bool = False) -> None:
+        original(self, *given, exact_match_required=exact)
 
     def compiled_for_one_signature(function: Any, signature: Any) -> Any:
         nonlocal exact
@@ -173,8 +168,9 @@ def run_workloads(names: list[str], part: int, count: int) -> None:
 
 def collect(names: list[str], out: Path) -> None:
     """Run the workloads, and write what they load from the cache as a pack."""
-    import rankwise
     from numba.core.serialize import dumps
+
+    import rankwise
     from rankwise._kernels import origins
     from rankwise._kernels.cache import KernelCache, cache_folder
     from rankwise._kernels.jit import KernelLoader
@@ -197,9 +193,10 @@ def collect(names: list[str], out: Path) -> None:
     run_workloads(names, 0, 1)
     compiled = sorted({one.kernel for one in origins.record if one.source == "compiler"})
     if compiled:
-        raise Unbuildable(f"these kernels cannot be kept, or are not compiled alike every time: {', '.join(compiled)}")
-    _, features = level()
-    header = {"rankwise": rankwise.__version__, "conditions": conditions(), "features": list(features)}
+        raise PackBuildError(
+            f"these kernels cannot be kept, or are not compiled alike every time: {', '.join(compiled)}"
+        )
+    header = {"rankwise": rankwise.__version__, "conditions": conditions(), "features": list(level().features)}
     out.write_bytes(pack_bytes(header, found))
     print(f"{len(found)} kernels, {out.stat().st_size / 1e6:.1f} MB")
 
@@ -228,7 +225,7 @@ def main(arguments: list[str]) -> int:
             print(FOLDER / pack_name())
             if given.wheel:
                 build_wheels(ROOT / "dist")
-    except Unbuildable as reason:
+    except PackBuildError as reason:
         print(f"pack: {reason}", file=sys.stderr)
         return 1
     return 0

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -89,14 +89,14 @@ def _forms() -> "list[Queries]":
 def _evaluate() -> None:
     """Every measure under every rule for ties, with intervals, ranges over ties and other tools' conventions."""
     import rankwise as rw
-    from rankwise.measures._base import TIES, registered
+    from rankwise.measures._base import Ties, registered
     from rankwise.measures.conventions import CONVENTIONS
 
     own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
     measures = [kind() @ 3 if kind.needs_cutoff else kind() for kind in own]
     for queries in (_queries(), _queries(scattered=True)):
         scores = np.round(queries.X[:, 0], 1)
-        for ties in TIES:
+        for ties in get_args(Ties):
             rw.evaluate(queries, scores, [*measures, "nDCG@3", "ERR@2"], ties=ties).interval()
         _ = rw.evaluate(queries, scores, "AP").tie_range
     labels = np.array([1.0, 0.0, 0.0, 1.0])
@@ -110,7 +110,9 @@ def _evaluate() -> None:
 
 # --------------------------------------------------------------------------------------------------------------- files
 
-_LETOR = b"2 qid:7 1:0.5 2:1e-3 3:3 # docid = a1\n0 qid:7 1:123456789.123456789 3:.25 # docid = b\n\n1 qid:x 2:NULL # c\n"
+_LETOR = (
+    b"2 qid:7 1:0.5 2:1e-3 3:3 # docid = a1\n0 qid:7 1:123456789.123456789 3:.25 # docid = b\n\n1 qid:x 2:NULL # c\n"
+)
 
 
 def _in_folder(work: Callable[[Path], None]) -> None:

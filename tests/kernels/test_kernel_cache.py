@@ -58,7 +58,7 @@ def is_cached(folder, form="Python"):
     """Compile a function as a new process would: whether its code was in the folder."""
     function = numba.njit(tripled)
     function._cache = KernelLoader(tripled, {}, form)
-    with mock.patch.object(jit, "cache_folder", lambda: str(folder)):
+    with mock.patch.object(jit, "cache_folder", return_value=str(folder)):
         assert function(14.0) == 42.0
     return sum(function.stats.cache_hits.values()) == 1
 

@@ -223,11 +223,17 @@ def test_a_pack_is_not_used_on_a_processor_without_its_features(few, carry, monk
     assert "this processor lacks avx2" in reason
 
 
+EDITED = """
+def score_rows(X, first, last, w, out):
+    for row in range(first, last):
+        out[row] = dot(X[row], w) + 1.0
+"""
+
+
 def test_a_pack_is_not_used_for_edited_sources(few, carry):
     carry(few)
     edited = {}
-    text = "def score_rows(X, first, last, w, out):\n    for row in range(first, last):\n        out[row] = dot(X[row], w) + 1.0\n"
-    exec(text, vars(rows), edited)
+    exec(EDITED, vars(rows), edited)
     numbers, source, reason = scored(edited["score_rows"])
     assert (numbers, source) == ([score + 1.0 for score in SCORES], "compiler")
     assert "the pack does not hold it for these types and this source" in reason
@@ -236,7 +242,11 @@ def test_a_pack_is_not_used_for_edited_sources(few, carry):
 def test_a_pack_is_turned_off_by_a_variable(few, carry, monkeypatch):
     monkeypatch.setenv("RANKWISE_PACK", "0")
     carry(few)
-    assert scored() == (SCORES, "compiler", "RANKWISE_PACK=0 turns packs off; there is no cache folder that could be used")
+    assert scored() == (
+        SCORES,
+        "compiler",
+        "RANKWISE_PACK=0 turns packs off; there is no cache folder that could be used",
+    )
 
 
 def test_no_variable_names_another_place(few, tmp_path):

@@ -32,6 +32,8 @@ import numba
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from rankwise._kernels.level import level
+
 # --------------------------------------------------------------------------------------------------------- the folder
 
 
@@ -163,14 +165,31 @@ def versions() -> dict[str, str]:
     return {"python": python_tag(), "numba": numba.__version__, "llvmlite": llvmlite.__version__}
 
 
+def cache_path() -> Path:
+    """Where code for these versions, settings and level of processors is kept, if it can be.
+
+    Returns
+    -------
+    folder : Path
+        The folder, which need not exist.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no home folder.
+    """
+    meant = level()
+    made_by = hashlib.sha256(repr((versions(), settings(), meant and meant.name)).encode()).hexdigest()[:16]
+    checked = "-checked" if numba.config.BOUNDSCHECK else ""  # type: ignore[attr-defined]
+    return _user_cache() / f"kernels-{made_by}{checked}"
+
+
 @cache
 def cache_folder() -> str | None:
-    """The folder for these versions and settings, made if needed; None where nothing can be kept."""
-    made_by = hashlib.sha256(repr((1, versions(), settings())).encode()).hexdigest()[:16]
-    checked = "-checked" if numba.config.BOUNDSCHECK else ""  # type: ignore[attr-defined]
+    """The folder of :func:`cache_path`, made if needed; None where nothing can be kept."""
     try:
-        return private_folder(_user_cache() / f"kernels-{made_by}{checked}")
-    except RuntimeError:  # no home folder
+        return private_folder(cache_path())
+    except RuntimeError:
         return None
 
 

@@ -22,6 +22,7 @@ from numba.core.ccallback import CFunc
 from rankwise._kernels import origins, pack
 from rankwise._kernels.cache import KernelCache, cache_folder
 from rankwise._kernels.keys import KernelDigest, kernel_digest, type_text
+from rankwise._kernels.level import optimise_for_the_level
 
 _decorating = threading.Lock()
 
@@ -130,7 +131,7 @@ def _shown(args: Any) -> str:
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """``numba.njit`` that releases the GIL, divides as NumPy does, and is loaded from the pack or the cache where it can be.
+    """``numba.njit`` that releases the GIL and divides as NumPy does; code comes from the pack or the cache if it can.
 
     Nothing is compiled at import: a kernel is compiled (or loaded) at its first call, or by :func:`compiled`.
 
@@ -152,6 +153,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         dispatcher = numba.njit(**given)(plain)
         if hasattr(dispatcher, "_cache"):  # not where NUMBA_DISABLE_JIT leaves it a plain function
             dispatcher._cache = KernelLoader(plain, given, "Python")
+            optimise_for_the_level(dispatcher._compiler)
         return dispatcher
 
     return decorate if function is None else decorate(function)
@@ -200,5 +202,6 @@ def typed_function(function: Any, signature: Any) -> Any:
     """
     made: Any = CFunc(function.py_func, sigutils.normalize_signature(signature), locals={}, options=dict(_OPTIONS))
     made._cache = KernelLoader(function.py_func, _OPTIONS, "C")  # numba.cfunc compiles before a cache can be put there
+    optimise_for_the_level(made._compiler)
     made.compile()
     return made

@@ -257,6 +257,7 @@ def type_text(kind: Any) -> str:
     """
     if isinstance(kind, types.BaseTuple):
         home = getattr(kind, "instance_class", tuple)
-        inside = ", ".join(map(type_text, kind.types))
+        members: Any = kind
+        inside = ", ".join(map(type_text, members))
         return f"{home.__module__}.{home.__qualname__}{getattr(home, '_fields', '')}({inside})"
     return str(kind)

@@ -33,6 +33,7 @@ import numba
 from numba.core.compiler import CompileResult
 
 from rankwise._kernels.cache import python_tag, settings, versions
+from rankwise._kernels.level import host_features
 
 FOLDER = Path(__file__).parent / "packs"
 MAGIC = b"rankwise pack 1\n"
@@ -59,11 +60,6 @@ def conditions() -> dict[str, Any]:
         "triple": llvmlite.binding.get_process_triple(),
         **{f"numba.config.{name}": value for name, value in settings().items()},
     }
-
-
-def host_features() -> set[str]:
-    """The features of this processor, by LLVM's names."""
-    return {name for name, present in llvmlite.binding.get_host_cpu_features().items() if present}
 
 
 class Pack:

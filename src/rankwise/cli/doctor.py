@@ -60,14 +60,17 @@ def _versions() -> dict[str, str]:
 
 def _cache() -> dict[str, Any]:
     """The cache folder, how many kernels it holds, and why it is not used."""
-    from rankwise._kernels.cache import cache_folder
+    from rankwise._kernels.cache import cache_path, private_folder
 
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        cache_folder.cache_clear()
-        folder = cache_folder()
+        try:
+            path = cache_path()
+            folder = private_folder(path)
+        except RuntimeError as error:
+            return {"folder": None, "kernels": 0, "reason": str(error)}
     if folder is None:
-        reason = str(said[0].message) if said else "the folder cannot be made or written to"
+        reason = str(said[0].message) if said else f"{path} cannot be made or written to"
         return {"folder": None, "kernels": 0, "reason": reason}
     return {"folder": folder, "kernels": sum(1 for _ in Path(folder).glob("*.kernel")), "reason": ""}
 
@@ -109,7 +112,9 @@ def _lines(found: dict[str, Any]) -> list[str]:
         lines.append(f"             {cache['kernels']} compiled kernels")
     lines.append(f"pack         {pack['file'] if pack['used'] else 'not used: ' + pack['reason']}")
     if pack["used"]:
-        lines.append(f"             {pack['kernels']} compiled kernels, for processors with {', '.join(pack['features'])}")
+        lines.append(
+            f"             {pack['kernels']} compiled kernels, for processors with {', '.join(pack['features'])}"
+        )
     if "kernels" in found:
         kernels = found["kernels"]
         lines += ["", "kernels      " + ", ".join(f"{kernels[key]} {text}" for key, text in _SOURCES.items())]
