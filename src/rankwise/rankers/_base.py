@@ -23,6 +23,7 @@ from sklearn.exceptions import NotFittedError
 
 from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, Interrupted, RankwiseError
+from rankwise._kernels.waiting import expect
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -146,6 +147,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             If validation queries are among the training queries.
         """
         refuse_unknown(f"{self.name}.fit", unknown)
+        expect(self.name)
         train = self._judged(X, y, group, qid)
         refuse_without_documents(self.name, train)
         if validation is not None and eval_set is not None:
