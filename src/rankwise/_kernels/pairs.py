@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
 from rankwise._kernels.exp import exp
 from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS, INTS_IN, compiled, features_in, kernel
@@ -27,19 +28,81 @@ from rankwise._kernels.sorting import sort_carrying
 
 # ------------------------------------------------------------------------------------------------------------- levels
 
-_FEW = 64
+# Labels that are whole numbers below this, as grades are, are classes themselves.
+FEW = 64
+
+
+def label_classes(
+    labels: NDArray[np.float64], start: NDArray[np.int64], rows: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Small whole numbers in place of labels, in the same order inside each query, and equal where labels are.
+
+    Grades stay what they are; other labels are numbered from 0 on in their own query.
+
+    Parameters
+    ----------
+    labels : ndarray, shape (n_documents,)
+        Labels in input order.
+    start : ndarray of int64, shape (n_queries + 1,)
+        Query q owns ``rows[start[q]:start[q+1]]``.
+    rows : ndarray of int64, default=None
+        None: rows are grouped by query.
+
+    Returns
+    -------
+    classes : ndarray of int64, shape (n_documents,)
+        Below 64, or below the number of documents of the query.
+    """
+    if labels.min(initial=0.0) >= 0.0 and labels.max(initial=0.0) < FEW:
+        whole = labels.astype(np.int64)
+        if np.array_equal(whole, labels):
+            return whole
+    own = labels[: start[-1]] if rows is None else labels[rows]
+    sizes = np.diff(start)
+    order = np.lexsort((own, np.repeat(np.arange(len(sizes)), sizes)))
+    ranked = own[order]
+    number = np.concatenate([[0], np.cumsum(ranked[1:] != ranked[:-1])])
+    classes = np.zeros(len(labels), np.int64)
+    place = order if rows is None else rows[order]
+    classes[place] = number - np.repeat(number[np.minimum(start[:-1], len(number) - 1)], sizes)
+    return classes
+
+
+@kernel(inline="always")
+def number_classes(classes, number, buffer):
+    """Fill ``number`` with the rank of every class among those of the query, 0 for the lowest; returns how many.
+
+    ``buffer`` has a place for every class and one more.
+    """
+    most = 0
+    for p in range(len(classes)):
+        most = max(most, classes[p])
+    for c in range(most + 1):
+        buffer[c] = 0
+    for p in range(len(classes)):
+        buffer[classes[p]] = 1
+    found = 0
+    for c in range(most + 1):
+        found += buffer[c]
+        buffer[c] = found - 1
+    for p in range(len(classes)):
+        number[p] = buffer[classes[p]]
+    return found
 
 
 @kernel
 def _number_grades(key, number):
     """The levels of integers below 64, as grades are, by counting; 0 where another key is found."""
-    level = np.zeros(_FEW, np.int64)
-    for x in key:
-        if not (0.0 <= x < _FEW and x == np.floor(x)):
+    level = np.empty(FEW, np.int64)
+    for grade in range(FEW):
+        level[grade] = 0
+    for p in range(len(key)):
+        x = key[p]
+        if not (0.0 <= x < FEW and x == np.floor(x)):
             return 0
         level[int(x)] = 1
     found = 0
-    for grade in range(_FEW):
+    for grade in range(FEW):
         found += level[grade]
         level[grade] = found - 1
     for p in range(len(key)):
@@ -57,8 +120,9 @@ def number_levels(key, number):
     if found > 0:
         return found
     size = len(key)
-    ordered = key.copy()
-    place = np.arange(size)
+    ordered, place = np.empty(size), np.empty(size, np.int64)
+    for p in range(size):
+        ordered[p], place[p] = key[p], p
     sort_carrying(ordered, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
     level = 0
     number[place[0]] = 0
@@ -69,19 +133,32 @@ def number_levels(key, number):
 
 
 @kernel
-def number_lists(start, rows, label, level, n_levels, pairs):
-    """The levels of the labels of every query, in query order, their number, and the number of pairs that differ."""
+def number_lists(start, rows, classes, level, n_levels, pairs):
+    """The levels of the labels of every query, in query order, their number, and the number of pairs that differ.
+
+    ``classes`` are those of :func:`label_classes`.
+    """
+    longest = 0
     for q in range(len(start) - 1):
-        size = start[q + 1] - start[q]
+        longest = max(longest, start[q + 1] - start[q])
+    longest = max(longest, FEW)
+    own, buffer, members = np.empty(longest, np.int64), np.empty(longest + 1, np.int64), np.empty(longest)
+    for q in range(len(start) - 1):
+        low, size = start[q], start[q + 1] - start[q]
         if size == 0:
             continue
-        own = label[start[q] : start[q + 1]] if len(rows) == 0 else label[rows[start[q] : start[q + 1]]]
-        numbers = level[start[q] : start[q + 1]]
-        n_levels[q] = number_levels(own, numbers)
-        members = np.zeros(n_levels[q])
+        for p in range(size):
+            own[p] = classes[low + p if len(rows) == 0 else rows[low + p]]
+        numbers = level[low : low + size]
+        n_levels[q] = number_classes(own[:size], numbers, buffer)
+        for c in range(n_levels[q]):
+            members[c] = 0.0
         for p in range(size):
             members[numbers[p]] += 1.0
-        pairs[q] = (size * size - (members * members).sum()) / 2.0
+        alike = 0.0  # whole numbers: exact in any order
+        for c in range(n_levels[q]):
+            alike += members[c] * members[c]
+        pairs[q] = (size * size - alike) / 2.0
 
 
 def _find_windows(first, last, start, rows, X, share, w, place, reach):

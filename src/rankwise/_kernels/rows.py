@@ -44,21 +44,21 @@ def score_rows(X, first, last, w, out):
         out[row] = dot(X[row], w)
 
 
-@kernel(fastmath={"contract"})
-def add_row(x, factor, out):
+@kernel(inline="always")
+def _add_row(x, factor, out):
     """Add a row times a number to a vector."""
     for j in range(len(out)):
         out[j] += x[j] * factor
 
 
-@kernel(fastmath={"contract"})
+@kernel(inline="always")
 def _add_four(a, in_a, b, in_b, c, in_c, d, in_d, out):
     """Add four rows times their factors to a vector."""
     for j in range(len(out)):
         out[j] += (a[j] * in_a + b[j] * in_b) + (c[j] * in_c + d[j] * in_d)
 
 
-@kernel
+@kernel(fastmath={"contract"})
 def add_rows(X, rows, factors, out):
     """Add X' g for the given rows; rows with g = 0 are not read."""
     waiting, count = np.empty(4, np.int64), 0
@@ -67,13 +67,14 @@ def add_rows(X, rows, factors, out):
             waiting[count] = p
             count += 1
         if count == 4:  # four at a time: the sum is read and written a quarter as often
-            a, b, c, d = waiting
+            a, b, c, d = waiting[0], waiting[1], waiting[2], waiting[3]
             _add_four(
                 X[rows[a]], factors[a], X[rows[b]], factors[b], X[rows[c]], factors[c], X[rows[d]], factors[d], out
             )
             count = 0
-    for p in waiting[:count]:
-        add_row(X[rows[p]], factors[p], out)
+    for at in range(count):
+        p = waiting[at]
+        _add_row(X[rows[p]], factors[p], out)
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -96,32 +97,52 @@ def _scaled_distance(x, center, scale):
     return total
 
 
-@kernel
+@kernel(inline="always")
 def _reach(X, rows, scale, center):
     """The largest distance of a row from the center, features times ``scale``."""
-    far = 0.0
-    if (scale == 1.0).all():
-        for row in rows:
-            far = max(far, _distance(X[row], center))
+    far, plain = 0.0, True
+    for j in range(len(scale)):
+        plain = plain and scale[j] == 1.0
+    if plain:
+        for p in range(len(rows)):
+            far = max(far, _distance(X[rows[p]], center))
     else:
-        for row in rows:
-            far = max(far, _scaled_distance(X[row], center, scale))
+        for p in range(len(rows)):
+            far = max(far, _scaled_distance(X[rows[p]], center, scale))
     return math.sqrt(far)
 
 
 @kernel
-def _reach_from_zero(X, rows, scale, center):
-    """The largest distance of a row from 0; ``center`` is overwritten."""
-    center[:] = 0.0
-    return _reach(X, rows, scale, center)
+def _set_mean(X, rows, center):
+    """The mean of these rows."""
+    ones = np.empty(len(rows))
+    for p in range(len(rows)):
+        ones[p] = 1.0
+    for j in range(len(center)):
+        center[j] = 0.0
+    add_rows(X, rows, ones, center)
+    for j in range(len(center)):
+        center[j] /= len(rows)
 
 
 @kernel
-def reach_from_mean(X, rows, scale, center):
-    """The largest distance of a row from the mean row, features times ``scale``; ``center`` is overwritten."""
-    center[:] = 0.0
-    add_rows(X, rows, np.ones(len(rows)), center)
-    center /= len(rows)
+def reach_from_mean(X, rows, center):
+    """The largest distance of a row from the mean row; ``center`` is overwritten."""
+    _set_mean(X, rows, center)
+    far = 0.0
+    for p in range(len(rows)):
+        far = max(far, _distance(X[rows[p]], center))
+    return math.sqrt(far)
+
+
+@kernel
+def _reach_from(X, rows, scale, center, from_mean):
+    """The largest distance of a row from the mean row or from 0, times ``scale``; ``center`` is overwritten."""
+    if from_mean:
+        _set_mean(X, rows, center)
+    else:
+        for j in range(len(center)):
+            center[j] = 0.0
     return _reach(X, rows, scale, center)
 
 
@@ -134,10 +155,10 @@ def raised_radius(X, rows, scale, center, radius, mean_first):
     second. So one of the two, if it is small enough, shows that nothing is raised, and the order in which they are
     tried changes no result. ``center`` is overwritten.
     """
-    first = reach_from_mean(X, rows, scale, center) if mean_first else _reach_from_zero(X, rows, scale, center)
+    first = _reach_from(X, rows, scale, center, mean_first)
     if first <= radius:
         return radius, mean_first
-    other = _reach_from_zero(X, rows, scale, center) if mean_first else reach_from_mean(X, rows, scale, center)
+    other = _reach_from(X, rows, scale, center, not mean_first)
     if other <= radius:
         return radius, not mean_first
     return min(first, other), mean_first
