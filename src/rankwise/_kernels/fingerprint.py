@@ -79,7 +79,7 @@ def column_keys(count: int) -> NDArray[np.uint64]:
     return keys
 
 
-@kernel
+@kernel(inline="always")
 def query_hash(own, X, label, keys):
     """The exact hash of the query with the rows ``own``; an empty ``label`` means without labels."""
     total, first, alike = np.uint64(len(own)), np.uint64(0), True
@@ -151,7 +151,7 @@ def cell_hash(places):
     return short if short != 0 else np.uint32(1)
 
 
-@kernel
+@kernel(inline="always")
 def sketch_query(own, X, signs, spot, places, out):
     """Sketches of some documents of a query, no two the same, into ``out``, which holds zeros."""
     step, found = max(1, len(own) // (2 * SKETCHED)), 0

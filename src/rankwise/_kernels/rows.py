@@ -229,8 +229,11 @@ def _add_eight(z, row_weight, k, top, bottom, left, right, out):
 @kernel
 def _add_gathered(z, row_weight, count, out):
     """Add the products of the first ``count`` rows; rows that fill up the last eight have weight 0."""
-    z[count:], row_weight[count:] = 0.0, 0.0
     width = out.shape[1]
+    for k in range(count, len(row_weight)):
+        row_weight[k] = 0.0
+        for j in range(width):
+            z[k, j] = 0.0
     for left in range(0, width, _WIDE):
         right = min(left + _WIDE, width)
         for top in range(0, right, _TALL):
@@ -245,7 +248,8 @@ def _moments(first, last, rows, X, label, target, weight, shift, factor, out):
     every row has weight 1. Only the upper triangles are written.
     """
     width = X.shape[1] + 2
-    z, row_weight, count = np.zeros((2, _GATHERED, width)), np.zeros((2, _GATHERED)), np.zeros(2, np.int64)
+    z, row_weight, count = np.empty((2, _GATHERED, width)), np.empty((2, _GATHERED)), np.empty(2, np.int64)
+    count[0], count[1] = 0, 0
     for place in range(first, last):
         row = place if len(rows) == 0 else rows[place]
         part = 1 if label[row] > 0 else 0
@@ -257,7 +261,7 @@ def _moments(first, last, rows, X, label, target, weight, shift, factor, out):
         row_weight[part, count[part]] = 1.0 if len(weight) == 0 else weight[row]
         count[part] += 1
         if count[part] == _GATHERED:
-            _add_gathered(z[part], row_weight[part], _GATHERED, out[part])
+            _add_gathered(z[part], row_weight[part], count[part], out[part])
             count[part] = 0
     for part in range(2):
         _add_gathered(z[part], row_weight[part], count[part], out[part])
