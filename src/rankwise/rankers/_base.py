@@ -268,8 +268,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         train : Queries, default=None
             The queries that ``fit`` learned from; without them only bounds that need none are given.
         holdout : Queries, default=None
-            Judged queries used neither for training nor for model selection. Those that ``fit`` saw are named in a
-            note, and no bound rests on them.
+            Judged queries. Those that ``fit`` saw, for training or for model selection, are named in a note and left
+            out: bounds use the others alone.
         delta : float, default=0.05
             The probability with which each bound may fail, and the headline, which is the smallest of several.
         row_radius : float, default=None

@@ -1,0 +1,150 @@
+"""Pairs of features that are the same but for scale and offset: \\|r\\| near 1 within queries.
+
+The correlation is that of features centred within each query, since a ranker compares documents of one query only. Not
+all pairs are computed on all rows. One pass multiplies the centred features by ``SKETCH`` columns of random signs, which
+leaves ``SKETCH`` numbers per feature; features that are proportional have proportional sketches, whatever the signs.
+Sketches are compared block by block, and what looks alike is computed exactly in a second pass. For n documents and d
+features that takes n d SKETCH + d^2 SKETCH multiplications and memory for d SKETCH numbers, never for d^2.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._blas import one_blas_thread
+from rankwise.data.checks import plural
+from rankwise.data.diagnose.features import feature_names
+from rankwise.data.diagnose.findings import Finding
+from rankwise.data.queries import Queries
+
+Pairs = list[tuple[int, int]]
+
+SAME = 0.999  # |r| from which two features are one
+SKETCH = 64
+_CANDIDATE = 0.99  # of sketches, whose cosine is within some thousandths of r where |r| is near 1
+_BLOCK_VALUES = 1 << 20
+_BLOCK_FEATURES = 1 << 10
+# A feature that differs in fewer documents than this correlates with others by chance.
+_FEWEST = 10
+
+
+def find_correlated(queries: Queries, known: list[tuple[int, int]]) -> Iterator[Finding]:
+    """Features that another one determines up to scale and offset within every query.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries.
+    known : list of (int, int)
+        Pairs of equal features, which were named already.
+
+    Yields
+    ------
+    finding : Finding
+        One finding about all pairs.
+    """
+    if queries.n_features < 2 or queries.n_documents < _FEWEST:
+        return
+    pairs, r = correlated_pairs(queries)
+    names = feature_names(queries)
+    twins = {twin for _, twin in known}
+    found = [(one, two, value) for (one, two), value in zip(pairs, r, strict=True) if two not in twins]
+    if found:
+        what = f"{plural(len(found), 'feature is', 'features are')} another one in other units (|r| >= {SAME} within queries)"
+        where = (f"{names[two]} ~ {names[one]} (r = {value:+.5f})" for one, two, value in found)
+        advice = "weights are shared between them in an arbitrary way: leave one of each pair out"
+        yield Finding.of("note", what, where, advice)
+
+
+def correlated_pairs(queries: Queries) -> tuple[Pairs, NDArray[np.float64]]:
+    """Find the features that correlate with an earlier one, and how much.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries.
+
+    Returns
+    -------
+    pairs : list of (int, int)
+        For each such feature the earliest feature that it correlates with, and itself.
+    r : ndarray of float64, shape (n_pairs,)
+        The correlation within queries, between -1 and 1.
+    """
+    with one_blas_thread():
+        pairs = _alike(_sketches(queries))
+    if not pairs:
+        return [], np.empty(0)
+    one, two = np.array(pairs).T
+    sums = np.zeros((3, len(pairs)))
+    fourth = np.zeros((2, len(pairs)))
+    used = np.union1d(one, two)
+    for block in _centred(queries, used):
+        a, b = (block[:, np.searchsorted(used, side)] for side in (one, two))
+        sums += np.stack([(a * b).sum(axis=0), (a * a).sum(axis=0), (b * b).sum(axis=0)])
+        fourth += np.stack([(a**4).sum(axis=0), (b**4).sum(axis=0)])
+    r = sums[0] / np.sqrt(sums[1] * sums[2])
+    # (sum x^2)^2 / sum x^4 is n where all |x| are equal, and 1 where one document has all of the variance
+    enough = (sums[1:] ** 2 / fourth).min(axis=0) >= _FEWEST
+    kept = np.flatnonzero((np.abs(r) >= SAME) & enough)
+    return [pairs[place] for place in kept], np.clip(r[kept], -1, 1)
+
+
+def _centred(queries: Queries, columns: NDArray[np.int64] | slice) -> Iterator[NDArray[np.float64]]:
+    """Blocks of documents of whole queries, each column divided by its largest size there, centred in every query."""
+    sizes, first = queries.sizes, 0
+    largest = _largest(queries, columns)
+    step = max(1, _BLOCK_VALUES // max(1, len(largest)))
+    while first < len(sizes):
+        last = max(first + 1, int(np.searchsorted(queries.start, queries.start[first] + step, side="right")) - 1)
+        begin, end = int(queries.start[first]), int(queries.start[last])
+        filled = sizes[first:last][sizes[first:last] > 0]
+        if len(filled):
+            rows = slice(begin, end) if queries.is_grouped else queries.rows[begin:end]
+            block = np.asarray(queries.X[rows][:, columns], dtype=np.float64) / largest
+            heads = np.cumsum(filled) - filled
+            block -= np.repeat(np.add.reduceat(block, heads, axis=0) / filled[:, np.newaxis], filled, axis=0)
+            yield block
+        first = last
+
+
+def _largest(queries: Queries, columns: NDArray[np.int64] | slice) -> NDArray[np.float64]:
+    """The largest size of every column, 1 where it is 0: fourth powers of what is divided by it do not overflow."""
+    step = max(1, _BLOCK_VALUES // max(1, queries.n_features))
+    blocks = (queries.X[row : row + step][:, columns] for row in range(0, queries.n_documents, step))
+    largest = np.max([np.abs(block).max(axis=0) for block in blocks], axis=0).astype(np.float64)
+    return np.where(largest > 0, largest, 1.0)
+
+
+def _sketches(queries: Queries) -> NDArray[np.float64]:
+    """A unit vector per feature, or zeros where the feature is constant within every query."""
+    random = np.random.default_rng(0)
+    total = np.zeros((SKETCH, queries.n_features))
+    size = np.zeros(queries.n_features)
+    for block in _centred(queries, slice(None)):
+        signs = random.integers(0, 2, (SKETCH, len(block))) * 2.0 - 1.0
+        total += signs @ block
+        size += (block * block).sum(axis=0)
+    total = total.T
+    length = np.linalg.norm(total, axis=1)
+    # what rounding leaves of a constant column is no feature
+    varies = (size > 1e-20 * queries.n_documents) & (length > 0)
+    return np.where(varies[:, np.newaxis], total / np.where(varies, length, 1.0)[:, np.newaxis], 0.0)
+
+
+def _alike(sketches: NDArray[np.float64]) -> Pairs:
+    """(earliest, itself) for every feature whose sketch looks like that of an earlier one."""
+    found = []
+    for begin in range(0, len(sketches), _BLOCK_FEATURES):
+        block = sketches[begin : begin + _BLOCK_FEATURES]
+        earliest = np.full(len(block), -1)
+        for other in range(0, begin + 1, _BLOCK_FEATURES):
+            alike = np.abs(block @ sketches[other : other + _BLOCK_FEATURES].T) >= _CANDIDATE
+            # a feature is compared with those before it
+            before = np.arange(other, other + alike.shape[1]) < np.arange(begin, begin + len(block))[:, np.newaxis]
+            alike &= before
+            new = (earliest < 0) & alike.any(axis=1)
+            earliest[new] = other + alike[new].argmax(axis=1)
+        found += [(int(one), begin + place) for place, one in enumerate(earliest) if one >= 0]
+    return found
