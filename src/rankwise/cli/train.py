@@ -1,8 +1,8 @@
 """``rankwise train``: train a ranker on judged queries and save it.
 
 The command has two halves. Without ``--online`` it fits a batch ranker, :class:`BatchRun`, on a file, and measures and
-certifies it by queries that were held out. With ``--online`` it hands over to :mod:`rankwise.cli.train_online`, where the ranker learns
-query after query from a stream of any length.
+certifies it by queries that were held out. With ``--online`` it hands over to :mod:`rankwise.cli.train_online`, where
+the ranker learns query after query from a stream of any length.
 """
 
 import ast
@@ -10,17 +10,18 @@ import json
 import math
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwise._errors import DataError, Interrupted, RankwiseError
+from rankwise._errors import DataError, Interrupted, RankwiseError, warn
 from rankwise.cli import reading, wording
 
 if TYPE_CHECKING:
+    from rankwise.data.diagnose.findings import Finding
     from rankwise.data.queries import Queries
     from rankwise.rankers._base import Ranker
 
@@ -101,7 +102,8 @@ def train(
     """Train a ranker on judged queries, test it, and save it.
 
     A random fifth of the queries is held out: they test the ranker and certify it. --validation or --test-share 0 train
-    on all queries. A feature that looks like the label is a warning, and stays unless --ignore names it. Ctrl-C saves the ranker as it was after the last finished round.
+    on all queries. A feature that looks like the label is a warning, and stays unless --ignore names it. Ctrl-C saves
+    the ranker as it was after the last finished round.
 
     With --online, consecutive rows with one qid are a query, and a qid may return later: memory does not grow with the
     stream. Ctrl-C saves the ranker. A run that is resumed ends with the bits of one that was never stopped.
@@ -133,6 +135,8 @@ def train(
     batch.set_params(**{name: value for name, value in known.items() if name in batch._get_param_names()})
     target = _target(out, None)
     run = BatchRun(batch, *parts_of_file(data, validation, share, seed, reads), target)
+    for leak in run.leaks():
+        warn(f"{leak.what}: {leak.places()}; {leak.advice}")
     run.fit()
     run.show(as_json)
 
@@ -227,6 +231,12 @@ class BatchRun:
     test: "Queries | None"
     target: Path
 
+    def leaks(self) -> "list[Finding]":
+        """Features of the training queries that look like the label; they stay, whatever is found."""
+        from rankwise.data.diagnose.leaks import find_leaks, rank_alone
+
+        return list(find_leaks(self.train, rank_alone(self.train), {}))
+
     def fit(self) -> None:
         """Fit and save the ranker; after Ctrl-C save what the last finished round left, and raise again."""
         takes = self.validation is not None and self.model.takes_validation
@@ -248,6 +258,7 @@ class BatchRun:
             "measure": self.model._measure().title,
             "chosen": self._chosen(),
             "parts": {name: self._measured(part) for name, part in parts.items() if part is not None},
+            "leaks": [asdict(leak) for leak in self.leaks()],
             "certificate": None if self.test is None else self.model.certificate(None, self.test).to_dict(),
         }
 

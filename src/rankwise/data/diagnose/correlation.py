@@ -1,7 +1,7 @@
-"""Pairs of features that are the same but for scale and offset: \\|r\\| near 1 within queries.
+"""Pairs of features that are the same but for scale and offset: a correlation near 1 or -1 within queries.
 
 The correlation is that of features centred within each query, since a ranker compares documents of one query only. Not
-all pairs are computed on all rows. One pass multiplies the centred features by ``SKETCH`` columns of random signs, which
+all pairs are computed on all rows. One pass multiplies the centred features by ``SKETCH`` rows of random signs, which
 leaves ``SKETCH`` numbers per feature; features that are proportional have proportional sketches, whatever the signs.
 Sketches are compared block by block, and what looks alike is computed exactly in a second pass. For n documents and d
 features that takes n d SKETCH + d^2 SKETCH multiplications and memory for d SKETCH numbers, never for d^2.
@@ -51,7 +51,8 @@ def find_correlated(queries: Queries, known: list[tuple[int, int]]) -> Iterator[
     twins = {twin for _, twin in known}
     found = [(one, two, value) for (one, two), value in zip(pairs, r, strict=True) if two not in twins]
     if found:
-        what = f"{plural(len(found), 'feature is', 'features are')} another one in other units (|r| >= {SAME} within queries)"
+        count = plural(len(found), "feature is", "features are")
+        what = f"{count} another one in other units (|r| >= {SAME} within queries)"
         where = (f"{names[two]} ~ {names[one]} (r = {value:+.5f})" for one, two, value in found)
         advice = "weights are shared between them in an arbitrary way: leave one of each pair out"
         yield Finding.of("note", what, where, advice)
@@ -68,7 +69,7 @@ def correlated_pairs(queries: Queries) -> tuple[Pairs, NDArray[np.float64]]:
     Returns
     -------
     pairs : list of (int, int)
-        For each such feature the earliest feature that it correlates with, and itself.
+        For each such feature the earlier one that it correlates with most, and itself.
     r : ndarray of float64, shape (n_pairs,)
         The correlation within queries, between -1 and 1.
     """
@@ -134,17 +135,17 @@ def _sketches(queries: Queries) -> NDArray[np.float64]:
 
 
 def _alike(sketches: NDArray[np.float64]) -> Pairs:
-    """(earliest, itself) for every feature whose sketch looks like that of an earlier one."""
+    """(other, itself) for every feature whose sketch looks like that of an earlier one, and most like the other's."""
     found = []
     for begin in range(0, len(sketches), _BLOCK_FEATURES):
         block = sketches[begin : begin + _BLOCK_FEATURES]
-        earliest = np.full(len(block), -1)
+        nearest, most = np.zeros(len(block), dtype=np.int64), np.zeros(len(block))
         for other in range(0, begin + 1, _BLOCK_FEATURES):
-            alike = np.abs(block @ sketches[other : other + _BLOCK_FEATURES].T) >= _CANDIDATE
-            # a feature is compared with those before it
-            before = np.arange(other, other + alike.shape[1]) < np.arange(begin, begin + len(block))[:, np.newaxis]
-            alike &= before
-            new = (earliest < 0) & alike.any(axis=1)
-            earliest[new] = other + alike[new].argmax(axis=1)
-        found += [(int(one), begin + place) for place, one in enumerate(earliest) if one >= 0]
+            alike = np.abs(block @ sketches[other : other + _BLOCK_FEATURES].T)
+            # a feature is compared with those before it; what rounding tells apart is equal
+            alike[np.arange(other, other + alike.shape[1]) >= np.arange(begin, begin + len(block))[:, np.newaxis]] = 0
+            alike = alike.round(9)
+            new = alike.max(axis=1) > most
+            nearest[new], most[new] = other + alike[new].argmax(axis=1), alike[new].max(axis=1)
+        found += [(int(nearest[place]), begin + int(place)) for place in np.flatnonzero(most >= _CANDIDATE)]
     return found

@@ -38,14 +38,33 @@ _VALUES = 1 << 23
 _CHANCE = 1e-6
 _NAMED = 5  # features alone, in the facts
 
-# Words that name a judgement. The first kind counts anywhere in a name, the second only as a whole name: 'avg_rating' and
-# 'relevance_model_score' are features that search engines have.
-_ANYWHERE = ("label", "labels", "qrel", "qrels", "judgement", "judgment", "clicked", "purchased", "converted", "groundtruth")
-_WHOLE = ("relevance", "relevant", "rel", "grade", "grades", "target", "rating", "ratings", "gold", "truth", "y", "ground_truth")
-
-_ADVICE = (
-    "ask whether it is known before anybody has judged or clicked: if not, leave it out by ignore=['its name'] when "
-    "reading; nothing is left out by itself"
+# Words that name a judgement. The first kind counts anywhere in a name, the second only as a whole name: search engines
+# have features such as 'avg_rating' and 'relevance_model_score'.
+_ANYWHERE = (
+    "label",
+    "labels",
+    "qrel",
+    "qrels",
+    "judgement",
+    "judgment",
+    "clicked",
+    "purchased",
+    "converted",
+    "groundtruth",
+)
+_WHOLE = (
+    "relevance",
+    "relevant",
+    "rel",
+    "grade",
+    "grades",
+    "target",
+    "rating",
+    "ratings",
+    "gold",
+    "truth",
+    "y",
+    "ground_truth",
 )
 
 
@@ -91,7 +110,8 @@ def rank_alone(queries: Queries) -> Alone | None:
     """
     if queries.y is None or not queries.n_features:
         return None
-    found = [one for one in map(lambda query: _of_query(queries, query), some_queries(queries, _VALUES)) if one]
+    every = (_of_query(queries, int(query)) for query in some_queries(queries, _VALUES))
+    found = [one for one in every if one is not None]
     if not found:
         return None
     down, up, chance, surprise = (np.array(part) for part in zip(*found, strict=True))
@@ -165,19 +185,29 @@ def find_leaks(queries: Queries, alone: Alone | None, facts: dict[str, Any]) -> 
         above = _standing_out(alone, order[len(copies) :])
     if len(copies) and alone is not None:
         what = f"{plural(len(copies), 'feature ranks', 'features rank')} like the label itself (skill {COPY:g} or more)"
-        yield Finding.of("problem", what, _with_figures(names, alone, copies), _ADVICE)
+        yield Finding.of("problem", what, _with_figures(names, alone, copies), _advice(queries, copies))
     if len(above) and alone is not None:
         rest = max((alone.skill[place] for place in range(len(names)) if place not in {*copies, *above}), default=0.0)
         what = (
             f"{plural(len(above), 'feature ranks', 'features rank')} far better alone than all others "
             f"(of which the best has skill {rest:.2f})"
         )
-        yield Finding.of("warning", what, _with_figures(names, alone, above), _ADVICE)
+        yield Finding.of("warning", what, _with_figures(names, alone, above), _advice(queries, above))
     called = [place for place in _called_like_labels(queries) if place not in {*copies, *above}]
     if called:
         figures = names if alone is None else _with_figures(names, alone, np.arange(len(names)))
         what = f"{plural(len(called), 'feature is', 'features are')} called like a label"
-        yield Finding.of("warning", what, [figures[place] for place in called], _ADVICE)
+        yield Finding.of("warning", what, [figures[place] for place in called], _advice(queries, np.array(called)))
+
+
+def _advice(queries: Queries, places: NDArray[np.int64]) -> str:
+    """What to do: the call that reads the data without these features, where they have names."""
+    them = "it" if len(places) == 1 else "them"
+    way = "leave the column out of the file"
+    if queries.feature_names is not None:
+        way = f"leave {them} out by ignore={[queries.feature_names[place] for place in places]!r} when reading"
+    known = "is it" if len(places) == 1 else "are they"
+    return f"{known} known before anybody has judged or clicked? If not, {way}; nothing is left out by itself"
 
 
 def _standing_out(alone: Alone, order: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,10 +14,10 @@ from rankwise.data.diagnose.correlation import find_correlated
 from rankwise.data.diagnose.documents import find_position, find_repeated_ids
 from rankwise.data.diagnose.drift import find_changed_meaning
 from rankwise.data.diagnose.features import (
+    equal_features,
     feature_names,
     feature_table,
     find_drift,
-    equal_features,
     find_in_features,
     odd_words,
     summarise,

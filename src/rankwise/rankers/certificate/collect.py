@@ -322,7 +322,9 @@ def _seen_note(queries: Queries, which: NDArray[np.int64], as_what: str, left: i
     some = ", ".join(str(names[query]) for query in which[:_NAMED])
     more = f" and {len(which) - _NAMED:,} more" if len(which) > _NAMED else ""
     seen = f"{len(which):,} of these queries were seen in fit, as {as_what}: {some}{more}"
-    return f"{seen}; they are left out, and hold-out bounds use the {left:,} others" if left else f"no hold-out bound: {seen}"
+    if not left:
+        return f"no hold-out bound: {seen}"
+    return f"{seen}; they are left out, and hold-out bounds use the {left:,} others"
 
 
 def _to_come(measure: Measure) -> str:
