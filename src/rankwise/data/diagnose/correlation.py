@@ -78,18 +78,27 @@ def correlated_pairs(queries: Queries) -> tuple[Pairs, NDArray[np.float64]]:
     if not pairs:
         return [], np.empty(0)
     one, two = np.array(pairs).T
-    sums = np.zeros((3, len(pairs)))
-    fourth = np.zeros((2, len(pairs)))
     used = np.union1d(one, two)
+    sizes = sum(np.abs(block).sum(axis=0) for block in _centred(queries, used)) / queries.n_documents
+    sums, tamed, fourth = np.zeros((3, len(pairs))), np.zeros((3, len(pairs))), np.zeros((2, len(pairs)))
     for block in _centred(queries, used):
-        a, b = (block[:, np.searchsorted(used, side)] for side in (one, two))
-        sums += np.stack([(a * b).sum(axis=0), (a * a).sum(axis=0), (b * b).sum(axis=0)])
-        fourth += np.stack([(a**4).sum(axis=0), (b**4).sum(axis=0)])
-    r = sums[0] / np.sqrt(sums[1] * sums[2])
+        sums += _products(block, *(np.searchsorted(used, side) for side in (one, two)))
+        # asinh makes heavy tails as long as logarithms do, and keeps features equal that are so but for their units
+        block = np.arcsinh(block / np.where(sizes > 0, sizes, 1.0))
+        tamed += _products(block, *(np.searchsorted(used, side) for side in (one, two)))
+        fourth += np.stack([(block[:, np.searchsorted(used, side)] ** 4).sum(axis=0) for side in (one, two)])
+    r, r_tamed = (part[0] / np.sqrt(part[1] * part[2]) for part in (sums, tamed))
     # (sum x^2)^2 / sum x^4 is n where all |x| are equal, and 1 where one document has all of the variance
-    enough = (sums[1:] ** 2 / fourth).min(axis=0) >= _FEWEST
-    kept = np.flatnonzero((np.abs(r) >= SAME) & enough)
+    enough = (tamed[1:] ** 2 / fourth).min(axis=0) >= _FEWEST
+    # one document that is far out in both features makes r near 1, but not r of the tamed ones
+    kept = np.flatnonzero((np.abs(r) >= SAME) & (np.abs(r_tamed) >= _CANDIDATE) & enough)
     return [pairs[place] for place in kept], np.clip(r[kept], -1, 1)
+
+
+def _products(block: NDArray[np.float64], one: NDArray[np.int64], two: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Sums of a b, a^2 and b^2 for pairs of columns."""
+    a, b = block[:, one], block[:, two]
+    return np.stack([(a * b).sum(axis=0), (a * a).sum(axis=0), (b * b).sum(axis=0)])
 
 
 def _centred(queries: Queries, columns: NDArray[np.int64] | slice) -> Iterator[NDArray[np.float64]]:

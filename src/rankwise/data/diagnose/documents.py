@@ -41,8 +41,9 @@ def find_repeated_ids(queries: Queries, facts: dict[str, Any]) -> Iterator[Findi
 def find_position(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]:
     """Labels that rise or fall with the order of the rows of a query, by more than chance.
 
-    The correlation of row numbers and ranks of labels is summed over queries. If the order says nothing about labels,
-    each order of a query is as likely as any other, and the sum has mean 0 and a known variance.
+    The covariance of row numbers and ranks of labels is summed over queries, and divided by that of sorted rows. If the
+    order says nothing about labels, each order of a query is as likely as any other, and the sum has mean 0 and a known
+    variance.
     """
     from scipy.stats import rankdata
 
@@ -60,7 +61,7 @@ def find_position(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]:
         size = float((rank * rank).sum()) * float((place * place).sum()) / n**4
         total += float((rank * place).sum()) / n**2
         variance += size / (n - 1)
-        most += size**0.5
+        most += float((np.sort(rank) * place).sum()) / n**2  # of rows in the order of their labels
     if most == 0:
         return
     correlation, deviations = total / most, abs(total) / variance**0.5

@@ -95,13 +95,14 @@ function fillParts() {
   const { query, document, versus } = opened;
   byId("document").hidden = document === null;
   if (document === null) return;
-  const than = versus === null ? "the average document" : query.docid[versus];
-  byId("document-title").textContent = `Why ${query.docid[document]} (label ${query.label[document]}) stands where it does, next to ${than}`;
+  const named = (place) => `${query.docid[place]} (label ${query.label[place]})`;
+  const than = versus === null ? "the average document" : named(versus);
+  byId("document-title").textContent = `Why ${named(document)} stands above or below ${than}`;
   const left = Number(byId("left").value);
   const others = query.docid.map((_, place) => place).filter((place) => place !== document)
     .sort((a, b) => query.rank[left][a] - query.rank[left][b]);
   byId("versus").replaceChildren(element("option", { value: "", text: "the average document of the query" }),
-    ...others.map((place) => element("option", { value: place, text: `${query.docid[place]} (label ${query.label[place]})` })));
+    ...others.map((place) => element("option", { value: place, text: named(place) })));
   byId("versus").value = versus === null ? "" : String(versus);
   for (const side of ["left", "right"]) {
     const ranker = Number(byId(side).value);
@@ -145,9 +146,11 @@ function partsOf(query, document, versus, number) {
     ([text, className]) => element("th", { className, text, scope: "col" })));
   const rest = parts.slice(TOP_FEATURES).reduce((sum, { part }) => sum + part, 0);
   const sum = parts.reduce((total, { part }) => total + part, 0);
-  const more = parts.length > TOP_FEATURES ? `${parts.length - TOP_FEATURES} more features add ${signed(rest)} together. ` : "";
-  const places = versus === null ? `Rank ${query.rank[number][document]}` : `Rank ${query.rank[number][document]} against ${query.rank[number][versus]}`;
-  return [element("h4", { text: `${ranker}: ${signed(sum)} in all` }),
+  const left = parts.length - TOP_FEATURES;
+  const more = left > 0 ? `${left} more ${left > 1 ? "features add" : "feature adds"} ${signed(rest)}.` : "";
+  const rank = query.rank[number];
+  const places = versus === null ? `rank ${rank[document]}` : `rank ${rank[document]} against ${rank[versus]}`;
+  return [element("h4", { text: `${ranker}: ${signed(sum)}, ${places}` }),
     element("div", { className: "box" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows))),
-    element("p", { className: "small soft", text: `${more}${places}.` })];
+    element("p", { className: "small soft", text: more })];
 }
