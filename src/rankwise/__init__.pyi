@@ -38,6 +38,9 @@ from rankwise.data.trec import read_qrels as read_qrels
 from rankwise.data.trec import read_run as read_run
 from rankwise.data.trec import write_qrels as write_qrels
 from rankwise.data.trec import write_run as write_run
+from rankwise.evaluation.analysis.explanation import Explanation as Explanation
+from rankwise.evaluation.analysis.explanation import QueryExplanation as QueryExplanation
+from rankwise.evaluation.analysis.explanation import explain as explain
 from rankwise.evaluation.analysis.groups import by_group as by_group
 from rankwise.evaluation.analysis.groups import gain_by_group as gain_by_group
 from rankwise.evaluation.analysis.groups import queries_by_size as queries_by_size

@@ -6,6 +6,7 @@ functions below take that dictionary: :func:`read_queries` reads judged queries 
 reads judged queries together with a file of scores, and :func:`load_ranker` opens a saved ranker.
 """
 
+import csv
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -60,7 +61,7 @@ LabelOption = Annotated[str, typer.Option("--label", help="Column of labels.", r
 DocidOption = Annotated[str | None, typer.Option("--docid", help="Column of document ids.", rich_help_panel=_TABLES)]
 IgnoreOption = Annotated[
     list[str] | None,
-    typer.Option("--ignore", help="Column that is not a feature; may be repeated.", rich_help_panel=_TABLES),
+    typer.Option("--ignore", help="Columns that are not features: a,b; may be repeated.", rich_help_panel=_TABLES),
 ]
 GradesOption = Annotated[
     str | None,
@@ -116,7 +117,7 @@ def options(
     """Turn these options into keyword arguments of :func:`read_queries`; options of tables only where given."""
     found: dict[str, Any] = {"missing": missing, "unjudged": unjudged, "zero_based": zero_based(first_id)}
     found |= {"qid": qid, "label": label or None}
-    given = {"docid": docid, "ignore": ignore, "grades": None if grades is None else as_grades(grades)}
+    given = {"docid": docid, "ignore": as_names(ignore or []), "grades": None if grades is None else as_grades(grades)}
     return found | {name: value for name, value in given.items() if value}
 
 
@@ -131,6 +132,12 @@ def for_rankers(reads: dict[str, Any], rankers: Iterable[Any]) -> dict[str, Any]
     if not known or None in known:
         return reads
     return {**reads, "features": list(dict.fromkeys(name for names in known for name in names or ()))}
+
+
+def as_names(given: list[str]) -> list[str]:
+    """Parse names of columns separated by commas as one line of CSV: a name that holds a comma stands in quotes."""
+    lines = (next(csv.reader([one], skipinitialspace=True), []) for one in given)
+    return list(dict.fromkeys(name.strip() for line in lines for name in line if name.strip()))
 
 
 def as_grades(text: str) -> dict[str, float]:

@@ -391,6 +391,12 @@ class Queries:
             f"{plural(self.n_features, 'feature')}, {labels})"
         )
 
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show: the numbers, and the first queries."""
+        from rankwise.data.shown import queries_html
+
+        return queries_html(self)
+
     # ------------------------------------------------------------------------------------------- making another
 
     def with_labels(self, y: ArrayLike | None) -> "Queries":

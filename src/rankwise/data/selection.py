@@ -82,6 +82,12 @@ class Query:
     def __len__(self) -> int:
         return len(self.X)
 
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show: the documents, the highest labels first."""
+        from rankwise.data.shown import query_html
+
+        return query_html(self)
+
 
 def checked_fields(
     X: Floats, y: Any, layout: Grouping, weight: Any, docid: Any, names: Any, missing: Missing = "error"

@@ -9,6 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +23,8 @@ from rankwise.exports.parity import Parity
 from rankwise.measures._base import Vector
 
 Content = str | bytes
+
+_SHOWN = 600  # characters of a model in a notebook
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,21 @@ class Export:
             with writing(target) as part:
                 part.write_bytes(content if isinstance(content, bytes) else content.encode())
         return list(written)
+
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show: the files, the evidence, the notes, and the beginning of the model."""
+        sizes = {
+            name: f"{len(one):,} {'bytes' if isinstance(one, bytes) else 'characters'}"
+            for name, one in self.files.items()
+        }
+        files = ", ".join(f"{name} ({size})" for name, size in sizes.items())
+        evidence = [] if self.parity is None else [str(self.parity)]
+        lines = [f"Export for {self.target}: {files}", *evidence, *self.notes]
+        said = "".join(f"<p>{escape(line)}</p>\n" for line in lines)
+        if isinstance(self.content, bytes):
+            return said
+        cut = " ..." if len(self.content) > _SHOWN else ""
+        return f"{said}<pre>{escape(self.content[:_SHOWN])}{cut}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain values; of a binary file only the length is given.

@@ -207,6 +207,10 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     def _scores(self, X: checks.Floats) -> Vector:
         """One score per row of checked features."""
 
+    def _contributions(self, X: checks.Floats) -> tuple[NDArray[np.float64], float] | None:
+        """(what each feature adds to the score of each row, constant), or None if the score is no sum over features."""
+        return None
+
     def rank(self, queries: Queries) -> Table:
         """Rank the documents of every query.
 
@@ -270,8 +274,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         train : Queries, default=None
             The queries that ``fit`` learned from; without them only bounds that need none are given.
         holdout : Queries, default=None
-            Judged queries used neither for training nor for model selection. Those that ``fit`` saw are named in a
-            note, and no bound rests on them.
+            Judged queries. Those that ``fit`` saw, for training or for model selection, are named in a note and left
+            out: bounds use the others alone.
         delta : float, default=0.05
             The probability with which each bound may fail, and the headline, which is the smallest of several.
         row_radius : float, default=None
@@ -464,6 +468,9 @@ class LinearRanker(Ranker):
         from rankwise._kernels.rows import linear_scores
 
         return linear_scores(X, self.coef_, self.n_jobs)
+
+    def _contributions(self, X: checks.Floats) -> tuple[NDArray[np.float64], float] | None:
+        return X.astype(np.float64) * self.coef_, float(getattr(self, "intercept_", 0.0))
 
 
 def _one_set(eval_set: Any, eval_group: Any) -> tuple[Any, Any, Any]:

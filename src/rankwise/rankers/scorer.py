@@ -3,6 +3,7 @@
 import copy
 import os
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,14 @@ class Scorer:
 
     def __repr__(self) -> str:
         return f"Scorer({self._model.name} on {self._width} features)"
+
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show."""
+        way = "by predict" if self._kernel is None else "by compiled code"
+        names = self._model._names()
+        width = f"{self._width} features" + ("" if names is None else f": {', '.join(names[:8])}")
+        more = f" and {self._width - 8} more" if names is not None and self._width > 8 else ""
+        return f"<p>Scorer of {escape(self._model.name)}, {way}, on {escape(width)}{more}</p>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Scorer, (self._model,)
