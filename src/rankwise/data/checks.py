@@ -124,11 +124,25 @@ def as_features(X: Any, n_features: int | None = None) -> Floats:
             if n_features != len(array):
                 hint += ", and a single feature X.reshape(-1, 1)"
         raise DataError(f"X is documents x features, two dimensions: found shape {array.shape}{hint}")
+    if array.dtype.kind == "O":
+        array = _of_objects(array)
     if array.dtype.kind not in "fiub":
-        raise DataError(f"X holds numbers: found type {array.dtype}")
+        hint = " (Complex data not supported)" if array.dtype.kind == "c" else ""
+        raise DataError(f"X holds numbers: found type {array.dtype}{hint}")
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def _of_objects(array: NDArray[Any]) -> NDArray[Any]:
+    """Objects that are numbers, as a data frame of several types gives them, as float64; None becomes NaN."""
+    odd = next((value for value in array.flat if isinstance(value, (str, bytes))), None)
+    if odd is not None:
+        raise DataError(f"X holds numbers: found the text {odd!r:.60}; encode texts, or leave out their columns")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"X holds numbers: {in_one_line(error)}") from error
 
 
 def not_a_path(path: Any) -> str:
@@ -263,7 +277,7 @@ def fill_missing(
         called = f" ({names[feature]})" if names else ""
         raise DataError(
             f"X is {X[row, feature]} at row {row:,}, feature {feature}{called}: "
-            "give missing='zero' or missing='min', or clean the data"
+            "give missing='zero' or missing='min', or replace NaN and infinity"
         )
     X = X.copy()
     if missing == "zero":

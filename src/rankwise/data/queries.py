@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import DataError
 from rankwise.data import checks, grouping
 from rankwise.data.checks import Floats, Missing, plural
+from rankwise.data.labels import Labels
 from rankwise.data.selection import Query, as_scaling, checked_fields, one_query, select, select_features
 from rankwise.data.string_column import StringColumn
 
@@ -151,7 +152,8 @@ class Queries:
         y : array-like, shape (n_documents,), default=None
             The labels, 0 or more; None for data to be ranked.
         qid : sequence of hashable, length n_documents, default=None
-            One id per row, in any order. Give either ``qid`` or ``group``.
+            One id per row, in any order. Give either ``qid`` or ``group``, or neither where ``y`` is made by
+            :func:`rankwise.labels`, which carry their own.
         group : array-like of int, shape (n_queries,), default=None
             The sizes of consecutive queries. A size of 0 is a query without documents.
         weight : array-like, shape (n_queries,), default=None
@@ -182,6 +184,8 @@ class Queries:
         if feature_names is None and hasattr(X, "columns"):
             feature_names = list(X.columns)  # a data frame names its features
         X = checks.as_features(X)
+        if isinstance(y, Labels) and qid is None and group is None:
+            qid = y.whole_queries()
         if (qid is None) == (group is None):
             found = "neither" if qid is None else "both"
             raise DataError(f"say which rows belong together by qid= (one id per row) or group= (sizes): found {found}")
@@ -381,6 +385,10 @@ class Queries:
     def __getitem__(self, key: slice | Sequence[int] | NDArray[Any] | tuple[Any, ...]) -> "Queries": ...
     def __getitem__(self, key: Any) -> "Query | Queries":
         return select(self, key)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The documents, without the grouping: what a transformer of scikit-learn sees."""
+        return np.array(self.X, dtype=dtype) if copy else np.asarray(self.X, dtype=dtype)
 
     def __repr__(self) -> str:
         labels = "no labels"

@@ -115,6 +115,11 @@ def select(queries: "Queries", key: Any) -> "Query | Queries":
     """``queries[key]``: one query for a number, otherwise the queries of a slice, a mask or a list of numbers."""
     if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # how scikit-learn slices
         key = key[0]
+    if isinstance(key, tuple) and len(key) == 2:
+        raise DataError(
+            "queries are selected by one index: select_features(names) selects features, and "
+            "DocumentTransformer(transformer) applies a scikit-learn transformer of columns"
+        )
     if isinstance(key, (int, np.integer)):
         return one_query(queries, range(len(queries))[int(key)])
     if isinstance(key, slice) and key.step in (None, 1) and queries.is_grouped:

@@ -29,6 +29,7 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints
 from rankwise.data.folds import Unsliced
+from rankwise.data.labels import Labels
 from rankwise.data.queries import Queries
 from rankwise.data.selection import Query
 from rankwise.measures._base import Measure, parse
@@ -93,6 +94,12 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         """Instances that the common tests run on."""
         return (cls(),)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True  # made dense
+        tags.target_tags.positive_only = True
+        return tags
+
     # ------------------------------------------------------------------------------------------- learning
 
     def fit(
@@ -112,9 +119,10 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         X : Queries, or array of shape (n_documents, n_features)
-            The training queries; an array needs ``y`` and one of ``group`` and ``qid``.
+            The training queries; an array or data frame needs ``y`` and one of ``group`` and ``qid``.
         y : array of shape (n_documents,), default=None
-            Labels, if X is an array.
+            Labels, if X is an array. Those of :func:`rankwise.labels` carry the grouping, so that neither ``group``
+            nor ``qid`` is needed.
         group : array of int, default=None
             Sizes of consecutive queries.
         qid : array of shape (n_documents,), default=None
@@ -124,7 +132,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         eval_set : list of one tuple (X, y), default=None
             Another form of ``validation``. A ranker without model selection warns and does not use it.
         eval_group : list of one array of int, default=None
-            Sizes of the consecutive queries of ``eval_set``.
+            Sizes of the consecutive queries of ``eval_set``; not needed with labels of :func:`rankwise.labels`.
         **unknown : object
             No other argument is accepted; ``sample_weight`` raises an error that names the alternative.
 
@@ -227,24 +235,50 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         qid = [names[number] for number in owner[order].tolist()]
         return Table({"qid": qid, "docid": rows, "rank": place, "score": scores[order]})
 
-    def score(self, X: Queries, y: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | Sequence[Any] | None = None,
+        sample_weight: None = None,
+    ) -> float:
         """The mean of the ranker's measure over judged queries, ties averaged.
 
         Parameters
         ----------
-        X : Queries
-            The queries.
+        X : Queries, data frame or array of shape (n_documents, n_features)
+            The queries; an array needs ``y`` and its grouping.
         y : array of shape (n_documents,), default=None
-            Labels in place of those of ``X``.
+            Labels, in place of those of ``X`` if X is Queries. Those of :func:`rankwise.labels` carry the grouping.
+        group : array of int, default=None
+            Sizes of consecutive queries.
+        qid : array of shape (n_documents,), default=None
+            The query id of each row, in any order.
+        sample_weight : None
+            Measures have query weights and no document weights: anything but None raises an error. The name is here
+            because pipelines of scikit-learn always pass it.
 
         Returns
         -------
         score : float
             The weighted mean over the queries that the measure is defined for.
+
+        Raises
+        ------
+        DataError
+            If the data are malformed, or the grouping of rows is not given.
         """
         from rankwise.rankers._model_selection import mean_measure
 
-        queries = X if y is None else X.with_labels(y)
+        if sample_weight is not None:
+            raise DataError(
+                f"{self.name}.score takes no sample_weight: a measure weights queries, not documents; inside "
+                "scikit-learn, request it for fit under another name, set_fit_request(sample_weight='document_weight')"
+            )
+        self._check_fitted()
+        queries = self._judged(self._frame_in_order(X) if hasattr(X, "columns") else X, y, group, qid, "score")
         return mean_measure(queries, self.predict(queries), self._measure(), getattr(self, "n_jobs", None))
 
     # ------------------------------------------------------------------------------------------- what is guaranteed
@@ -350,18 +384,21 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     def _measure(self) -> Measure:
         return parse(self.measure)
 
-    def _judged(self, X: Any, y: Any, group: Any, qid: Any) -> Queries:
+    def _judged(self, X: Any, y: Any, group: Any, qid: Any, method: str = "fit") -> Queries:
         if isinstance(X, Queries):
             if group is not None or qid is not None:
                 raise DataError("Queries hold their own grouping: leave out group= and qid=")
             queries = X if y is None else X.with_labels(y)
         elif isinstance(X, (str, bytes, os.PathLike)):
             raise DataError(checks.not_a_path(X))
-        elif group is None and qid is None:
+        elif group is None and qid is None and not isinstance(y, Labels):
             raise DataError(
-                f"{self.name}.fit(X, y) needs the grouping of rows: give group= (sizes of consecutive queries), "
-                "qid= (one id per row), or Queries"
+                f"{self.name}.{method}(X, y) needs the grouping of rows: give group= (sizes of consecutive queries), "
+                "qid= (one id per row), or Queries; inside scikit-learn, y=rankwise.labels(y, qid=...) carries it, and "
+                "rankwise.DocumentTransformer(transformer) keeps Queries"
             )
+        elif isinstance(y, Labels) and y.qid is not None and not (group is None and qid is None):
+            raise DataError("y carries its own grouping (rankwise.labels): leave out group= and qid=")
         else:
             queries = Queries.from_arrays(X, y, group=group, qid=qid, missing=self.missing)
         queries.labels()
@@ -469,7 +506,8 @@ class LinearRanker(Ranker):
 def _one_set(eval_set: Any, eval_group: Any) -> tuple[Any, Any, Any]:
     """(X, y, sizes) of the one validation set that ``eval_set`` and ``eval_group`` give."""
     try:
-        ((X, y),), (sizes,) = eval_set, eval_group
+        ((X, y),) = eval_set
+        (sizes,) = (None,) if eval_group is None and isinstance(y, Labels) else eval_group
     except (TypeError, ValueError) as error:
         raise DataError("eval_set=[(X, y)] goes with eval_group=[sizes], one of each") from error
     return X, y, sizes

@@ -39,9 +39,14 @@ def refuse_unknown(function: str, unknown: Mapping[str, Any]) -> None:
 
 
 def refuse_without_documents(ranker: str, queries: Queries) -> None:
-    """Raise an error if there are no documents."""
+    """Raise an error if there are no documents, or no features."""
     if not queries.n_documents:
         raise DataError(f"{ranker}.fit needs judged documents: found {len(queries):,} queries with none")
+    if not queries.n_features:
+        raise DataError(
+            f"{ranker}.fit needs features: found 0 feature(s) (shape={queries.X.shape}) while a minimum of 1 is "
+            "required."
+        )
 
 
 def warn_if_all_orders_are_alike(ranker: str, queries: Queries) -> None:

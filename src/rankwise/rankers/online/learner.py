@@ -22,6 +22,7 @@ from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.fingerprints import FINGERPRINT, Seen, TrainingRecord
+from rankwise.data.labels import Labels
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import largest_radius
 from rankwise.data.selection import Query
@@ -186,8 +187,8 @@ class OnlineLearner(LinearRanker):
     def _blocks(self, X: Any, y: Any, group: Any, qid: Any) -> Iterator[Queries]:
         if isinstance(X, Query):
             yield _gather([_one_list(X)], self.missing)
-        elif isinstance(X, Queries) or group is not None or qid is not None:
-            yield self._judged(X, y, group, qid)
+        elif isinstance(X, Queries) or isinstance(y, Labels) or group is not None or qid is not None:
+            yield self._judged(X, y, group, qid, "partial_fit")
         elif y is not None:
             yield _gather([_one_list((X, y))], self.missing)
         elif isinstance(X, Iterable) and not isinstance(X, np.ndarray):
