@@ -27,6 +27,7 @@ from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
+from rankwise.data.document_weights import differing_weights, recorded_weights
 from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints
 from rankwise.data.folds import Unsliced
 from rankwise.data.labels import Labels
@@ -67,6 +68,10 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         Whether ``fit`` uses a validation set for model selection.
     learns : bool
         Whether the training queries change what is predicted.
+    takes_document_weights : bool
+        Whether ``fit`` uses document weights; a ranker that does not raises an error for them.
+    document_weights_ : bool
+        True after a fit with document weights that differ from 1, otherwise absent.
     n_features_in_ : int
         Number of features seen by ``fit``.
     feature_names_in_ : ndarray of str
@@ -82,6 +87,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     name: ClassVar[str]
     takes_validation: ClassVar[bool] = False
     learns: ClassVar[bool] = True
+    takes_document_weights: ClassVar[bool] = False
+
+    document_weights_: bool
 
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
@@ -112,6 +120,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         validation: Any = None,
         eval_set: Sequence[tuple[Any, ArrayLike]] | None = None,
         eval_group: Sequence[ArrayLike] | None = None,
+        sample_weight: ArrayLike | None = None,
         **unknown: Any,
     ) -> Self:
         """Learn from judged queries.
@@ -133,8 +142,10 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             Another form of ``validation``. A ranker without model selection warns and does not use it.
         eval_group : list of one array of int, default=None
             Sizes of the consecutive queries of ``eval_set``; not needed with labels of :func:`rankwise.labels`.
+        sample_weight : array of shape (n_documents,), default=None
+            Document weights, in place of those of X if X is Queries. A ranker without them raises an error.
         **unknown : object
-            No other argument is accepted; ``sample_weight`` raises an error that names the alternative.
+            No other argument is accepted.
 
         Returns
         -------
@@ -155,6 +166,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         """
         refuse_unknown(f"{self.name}.fit", unknown)
         train = self._judged(X, y, group, qid)
+        if sample_weight is not None:
+            train = train.with_document_weight(sample_weight)
+        self._refuse_document_weights(train)
         refuse_without_documents(self.name, train)
         if validation is not None and eval_set is not None:
             raise DataError("validation= and eval_set= have the same meaning: give one of them")
@@ -166,6 +180,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         outermost = is_outermost_fit()
         with one_blas_thread(), self._all_or_nothing():
             self._remember_features(train)
+            self.__dict__.pop("document_weights_", None)
+            if differing_weights(train) is not None:
+                self.document_weights_ = True
             held = None if validation is None else self._aligned(Unsliced.open(validation))
             self._remember_lists(train, held)
             if outermost and held is not None:
@@ -175,6 +192,18 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             self._fit(train, held)
             self._freeze()
         return self
+
+    def _refuse_document_weights(self, queries: Any) -> None:
+        """Raise an error if there are document weights, even weights of 1, and the ranker takes none."""
+        if queries.document_weight is not None and not self.takes_document_weights:
+            raise DataError(
+                f"{self.name} takes no document weights: {self._why_unweighted()}; leave out sample_weight= and "
+                "document_weight=, or weight queries by weight="
+            )
+
+    def _why_unweighted(self) -> str:
+        """Why the ranker takes no document weights, for its error message."""
+        return "what it minimises is defined for whole rankings"
 
     @abstractmethod
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
@@ -419,7 +448,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         """Keep fingerprints of the queries of this fit, and of those that rankers among the parameters saw."""
         n_jobs = getattr(self, "n_jobs", None)
         marks = fingerprints(train, n_jobs=n_jobs)
-        seen = Seen(record=TrainingRecord().added(marks, train.weight)).with_training(marks)
+        seen = Seen(record=TrainingRecord().added(marks, recorded_weights(train))).with_training(marks)
         if validation is not None:
             seen = seen.with_validation(fingerprints(validation, n_jobs=n_jobs))
         for one in self._begun_from():

@@ -31,7 +31,7 @@ def refuse_unknown(function: str, unknown: Mapping[str, Any]) -> None:
     """Raise an error for unknown arguments; for ``sample_weight`` it names the alternative."""
     if "sample_weight" in unknown:
         raise DataError(
-            f"{function} takes no sample_weight: queries are weighted, not documents; give "
+            f"{function} takes no sample_weight: in rounds, queries are weighted and documents are not; give "
             "Queries.from_arrays(X, y, qid=..., weight=one number per query)"
         )
     for name in unknown:

@@ -81,6 +81,9 @@ class OnlineLearner(LinearRanker):
     def _config(self, queries: Queries | None) -> OnlineConfig:
         """The configuration of a new run; ``queries`` are those of a ``fit``, None in a stream."""
 
+    def _why_unweighted(self) -> str:
+        return "its ledger and the bounds on it count unweighted losses; LossRanker takes them in batch"
+
     def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
         """Begin with no fingerprints: queries are added as their rounds are run."""
         self.seen_ = Seen()
@@ -152,6 +155,7 @@ class OnlineLearner(LinearRanker):
         refuse_unknown(f"{self.name}.partial_fit", unknown)
         for block in self._blocks(X, y, group, qid):
             with one_blas_thread(), self._all_or_nothing():
+                self._refuse_document_weights(block)
                 begins = not hasattr(self, "ledger_")
                 if begins:
                     self._remember_features(block)
@@ -250,6 +254,8 @@ def _one_list(item: Any) -> tuple[Any, Any, float, Any]:
     if isinstance(item, Query):
         if item.y is None:
             raise DataError(f"query {item.qid!r} has no labels, which learning needs")
+        if item.document_weight is not None:
+            raise DataError(f"query {item.qid!r} has document weights, and rounds take none")
         return item.X, item.y, item.weight, item.feature_names
     if isinstance(item, (tuple, list)) and len(item) == 2:
         names = getattr(item[0], "columns", None)  # a data frame names its features
