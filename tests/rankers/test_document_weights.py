@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.pipeline import Pipeline
 
 import rankwise as rw
 from rankwise.losses import ListNet, PairHinge, PairLogistic, registered
@@ -21,7 +23,7 @@ TAKERS = [
     rw.RankSVM(alpha=0.1, loss="squared", **TIGHT),
     rw.LossRanker(PairHinge(per_pair=False), alpha=1.0, **TIGHT),
     rw.LossRanker(PairLogistic(), alpha=0.1, tolerance=1e-6),
-    rw.LossRanker(ListNet(), alpha=0.1, prior_coef="ridge", tolerance=1e-6),
+    rw.LossRanker(ListNet(target="gains"), alpha=0.1, tolerance=1e-6),
     rw.LossRanker(PairHinge(), penalty="l1", alpha=0.05, **TIGHT),
     rw.ListNet(solver="lbfgs", alpha=0.1, tolerance=1e-12),
 ]
@@ -132,20 +134,60 @@ def test_scaling_takes_the_moments_of_weighted_documents():
     close(ranker, clone(ranker).fit(queries), clone(ranker).fit(copies(queries)))
 
 
-def test_a_search_slices_sample_weights():
-    queries = lists(whole=False)
+def check_search(scores, queries):
+    """Whether the mean scores of two alphas are those of a loop over folds."""
     ids = np.asarray(queries.names())[queries.query_of_row]
-    y = rw.labels(queries.y, qid=ids)
-    search = GridSearchCV(rw.RidgeRanker(), {"alpha": [0.1, 1e4]}, cv=GroupKFold(3), error_score="raise")
-    search.fit(queries.X, y, groups=ids, sample_weight=queries.document_weight)
-    for alpha, score in zip([0.1, 1e4], search.cv_results_["mean_test_score"], strict=True):
-        scores = []
+    for alpha, score in zip(ALPHAS, scores, strict=True):
+        found = []
         for train, test in GroupKFold(3).split(queries.X, queries.y, ids):
             part = rw.Queries.from_arrays(
                 queries.X[train], queries.y[train], qid=ids[train], document_weight=queries.document_weight[train]
             )
-            scores.append(rw.RidgeRanker(alpha=alpha).fit(part).score(queries.X[test], y[test]))
-        assert score == pytest.approx(np.mean(scores), rel=1e-12)
+            found.append(rw.RidgeRanker(alpha=alpha).fit(part).score(queries.X[test], queries.y[test], qid=ids[test]))
+        assert score == pytest.approx(np.mean(found), rel=1e-12)
+
+
+ALPHAS = [0.1, 1e4]
+
+
+def test_a_search_slices_sample_weights_of_a_pipeline_s_step():
+    queries = lists(whole=False)
+    y = rw.labels(queries)
+    search = GridSearchCV(
+        Pipeline([("r", rw.RidgeRanker())]), {"r__alpha": ALPHAS}, cv=GroupKFold(3), error_score="raise"
+    )
+    search.fit(queries.X, y, groups=y.qid, r__sample_weight=queries.document_weight)
+    check_search(search.cv_results_["mean_test_score"], queries)
+
+
+def test_metadata_routing_hands_them_to_fit_alone_under_another_name():
+    queries = lists(whole=False)
+    y = rw.labels(queries)
+    with sklearn.config_context(enable_metadata_routing=True):
+        ranker = rw.RidgeRanker().set_fit_request(sample_weight="document_weight")
+        model = Pipeline([("r", ranker)])
+        search = GridSearchCV(model, {"r__alpha": ALPHAS}, cv=GroupKFold(3), error_score="raise")
+        search.fit(queries.X, y, groups=y.qid, document_weight=queries.document_weight)
+    check_search(search.cv_results_["mean_test_score"], queries)
+
+
+def test_a_search_on_queries_keeps_their_document_weights():
+    queries = lists(whole=False)
+    search = GridSearchCV(rw.RidgeRanker(), {"alpha": ALPHAS}, cv=3, error_score="raise").fit(queries)
+    expected = [
+        np.mean([rw.RidgeRanker(alpha=a).fit(queries[i]).score(queries[j]) for i, j in KFold(3).split(queries)])
+        for a in ALPHAS
+    ]
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected, rtol=1e-12)
+
+
+def test_a_score_with_sample_weights_raises_an_error_that_names_the_way():
+    """scikit-learn hands sample_weight to score as well, if the search is over a ranker and not over a pipeline."""
+    queries = lists(whole=False)
+    y = rw.labels(queries)
+    search = GridSearchCV(rw.RidgeRanker(), {"alpha": ALPHAS}, cv=GroupKFold(3), error_score="raise")
+    with pytest.raises(rw.DataError, match=r"score takes no sample_weight.*step__sample_weight="):
+        search.fit(queries.X, y, groups=y.qid, sample_weight=queries.document_weight)
 
 
 def test_measures_do_not_use_them():
@@ -232,7 +274,7 @@ def test_learners_of_other_packages_do_not_get_them():
 def test_the_tables_of_the_documentation_are_the_declared_facts():
     page = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
     found = re.search(r"<!-- document weights: .*?-->\n(.*?)<!-- end of document weights -->", page, re.DOTALL)
-    stated = {row[0] for row in re.findall(r"^\| `(\w+)(?:\(.*?\))?` \|", found[1], re.MULTILINE) for row in [(row,)]}
+    stated = set(re.findall(r"^\| `(\w+)(?:\(.*?\))?` \|", found[1], re.MULTILINE))
     losses = {name for name, kind in registered().items() if kind.document_weights}
     takers = {"RidgeRanker", "RankSVM", "LossRanker", "ListNet"}
     assert stated == takers

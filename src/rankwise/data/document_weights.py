@@ -21,7 +21,7 @@ def as_document_weights(weight: ArrayLike, n_rows: int) -> NDArray[np.float64]:
         row = int(np.argmin(usual))
         raise DataError(f"document_weight is {weights[row]} at row {row:,}: {WEIGHTS}")
     if n_rows and not weights.any():
-        raise DataError("document_weight is 0 at every row: at least one document must count")
+        raise DataError("document_weight is zero at every row: at least one document must count")
     return weights
 
 

@@ -207,11 +207,8 @@ class Queries:
         parts = grouping.by_id(qid, len(X)) if qid is not None else grouping.by_size(group, len(X))  # type: ignore[arg-type]
         if group is not None:
             grouping.warn_of_empty(np.diff(parts.start), "group")
-        return cls._trusted(
-            *checked_fields(X, y, parts, weight, docid, feature_names, missing),
-            None,
-            None if document_weight is None else as_document_weights(document_weight, len(X)),
-        )
+        queries = cls._trusted(*checked_fields(X, y, parts, weight, docid, feature_names, missing))
+        return queries if document_weight is None else queries.with_document_weight(document_weight)
 
     @classmethod
     def from_frame(cls, frame: Any, **columns: Any) -> "Queries":

@@ -134,11 +134,12 @@ def scale_factors(queries: Queries, scale: Scale) -> tuple[Vector, Vector]:
         return plain
     blocks, weight = list(row_blocks(queries)), differing_weights(queries)
     if weight is not None:
-        blocks = [_counted(rows, weight) for rows in blocks]
+        counted = (_counted(rows, weight) for rows in blocks)
+        blocks = [rows for rows in counted if len(rows)]
     largest = max((_largest(queries.X[rows]) for rows in blocks), default=0.0)
     if _TINY <= largest <= 1 or largest == 0:
         return plain
-    centre, deviation = center_and_scale(queries.X, [rows for rows in blocks if weight is None or len(rows)], "standard")
+    centre, deviation = center_and_scale(queries.X, blocks, "standard")
     if weight is not None:
         centre, deviation = _weighted_moments(queries, blocks, weight, deviation > 0)
     with np.errstate(over="ignore"):
@@ -151,7 +152,7 @@ def scale_factors(queries: Queries, scale: Scale) -> tuple[Vector, Vector]:
 
 def _counted(rows: Any, weight: Vector) -> NDArray[np.int64]:
     """The rows of a block whose weight is not 0."""
-    every = np.arange(len(weight))[rows]
+    every: NDArray[np.int64] = np.arange(len(weight), dtype=np.int64)[rows]
     return every[weight[every] > 0]
 
 

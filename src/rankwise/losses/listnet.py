@@ -78,7 +78,8 @@ class ListNet(Loss):
 
     With document weights the probabilities are P_i(v) = w_i e^v_i / sum_j w_j e^v_j, which is the softmax over w_i
     copies of each document: the KL form is sum_i P_i(y) log((P_i(y) / w_i) / (P_i(s) / w_i)), the other one
-    -sum_i P_i(y) log(P_i(s) / w_i). Weights times c change the KL form by nothing, the other one by log c. G1, H1 and the range of the KL form stay the same.
+    -sum_i P_i(y) log(P_i(s) / w_i). Weights times c change the KL form by nothing, the other one by log c.
+    G1, H1 and the range of the KL form stay the same.
 
     References
     ----------

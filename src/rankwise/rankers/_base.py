@@ -286,8 +286,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         qid : array of shape (n_documents,), default=None
             The query id of each row, in any order.
         sample_weight : None
-            Measures have query weights and no document weights: anything but None raises an error. The name is here
-            because pipelines of scikit-learn always pass it.
+            Measures have query weights and no document weights: anything but None raises an error. The parameter is
+            here because pipelines of scikit-learn ask for it.
 
         Returns
         -------
@@ -303,8 +303,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
         if sample_weight is not None:
             raise DataError(
-                f"{self.name}.score takes no sample_weight: a measure weights queries, not documents; inside "
-                "scikit-learn, request it for fit under another name, set_fit_request(sample_weight='document_weight')"
+                f"{self.name}.score takes no sample_weight: a measure weights queries, not documents; inside a search, "
+                "give Queries with document_weight=, or the weights to fit alone, in a pipeline as step__sample_weight="
             )
         self._check_fitted()
         queries = self._judged(self._frame_in_order(X) if hasattr(X, "columns") else X, y, group, qid, "score")
