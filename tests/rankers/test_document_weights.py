@@ -211,7 +211,6 @@ def test_a_certificate_leaves_out_what_rests_on_the_training_objective(ranker):
     plain = clone(ranker).fit(queries.with_document_weight(None)).certificate(queries.with_document_weight(None), other)
     assert names <= {row.name for row in plain.rows}
     assert "Gap to the minimum" not in names
-    assert not any("Expected excess" in name or "training objective" in name for name in names)
 
 
 @over_takers
