@@ -12,11 +12,13 @@ from rankwise._errors import MissingExtraError as MissingExtraError
 from rankwise._errors import RankwiseError as RankwiseError
 from rankwise._version import __version__ as __version__
 from rankwise.data.diagnose.run import diagnose as diagnose
+from rankwise.data.document_transformer import DocumentTransformer as DocumentTransformer
 from rankwise.data.folds import Fold as Fold
 from rankwise.data.folds import Unsliced as Unsliced
 from rankwise.data.folds import kfold as kfold
 from rankwise.data.folds import read_folds as read_folds
 from rankwise.data.folds import split as split
+from rankwise.data.labels import labels as labels
 from rankwise.data.letor.read import iter_letor as iter_letor
 from rankwise.data.letor.read import read_letor as read_letor
 from rankwise.data.letor.write import write_letor as write_letor

@@ -28,8 +28,10 @@ from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
+from rankwise.data.document_weights import differing_weights, recorded_weights
 from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints
 from rankwise.data.folds import Unsliced
+from rankwise.data.labels import Labels
 from rankwise.data.queries import Queries
 from rankwise.data.selection import Query
 from rankwise.measures._base import Measure, parse
@@ -67,6 +69,10 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         Whether ``fit`` uses a validation set for model selection.
     learns : bool
         Whether the training queries change what is predicted.
+    takes_document_weights : bool
+        Whether ``fit`` uses document weights; a ranker that does not raises an error for them.
+    document_weights_ : bool
+        True after a fit with document weights that differ from 1, otherwise absent.
     n_features_in_ : int
         Number of features seen by ``fit``.
     feature_names_in_ : ndarray of str
@@ -82,6 +88,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     name: ClassVar[str]
     takes_validation: ClassVar[bool] = False
     learns: ClassVar[bool] = True
+    takes_document_weights: ClassVar[bool] = False
+
+    document_weights_: bool
 
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
@@ -93,6 +102,12 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     def examples(cls) -> Sequence[Self]:
         """Instances that the common tests run on."""
         return (cls(),)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True  # made dense
+        tags.target_tags.positive_only = True
+        return tags
 
     # ------------------------------------------------------------------------------------------- learning
 
@@ -106,6 +121,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         validation: Any = None,
         eval_set: Sequence[tuple[Any, ArrayLike]] | None = None,
         eval_group: Sequence[ArrayLike] | None = None,
+        sample_weight: ArrayLike | None = None,
         **unknown: Any,
     ) -> Self:
         """Learn from judged queries.
@@ -113,9 +129,10 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         X : Queries, or array of shape (n_documents, n_features)
-            The training queries; an array needs ``y`` and one of ``group`` and ``qid``.
+            The training queries; an array or data frame needs ``y`` and one of ``group`` and ``qid``.
         y : array of shape (n_documents,), default=None
-            Labels, if X is an array.
+            Labels, if X is an array. Those of :func:`rankwise.labels` carry the grouping, so that neither ``group``
+            nor ``qid`` is needed.
         group : array of int, default=None
             Sizes of consecutive queries.
         qid : array of shape (n_documents,), default=None
@@ -125,9 +142,11 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         eval_set : list of one tuple (X, y), default=None
             Another form of ``validation``. A ranker without model selection warns and does not use it.
         eval_group : list of one array of int, default=None
-            Sizes of the consecutive queries of ``eval_set``.
+            Sizes of the consecutive queries of ``eval_set``; not needed with labels of :func:`rankwise.labels`.
+        sample_weight : array of shape (n_documents,), default=None
+            Document weights, in place of those of X if X is Queries. A ranker without them raises an error.
         **unknown : object
-            No other argument is accepted; ``sample_weight`` raises an error that names the alternative.
+            No other argument is accepted.
 
         Returns
         -------
@@ -149,6 +168,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         refuse_unknown(f"{self.name}.fit", unknown)
         expect(self.name)
         train = self._judged(X, y, group, qid)
+        if sample_weight is not None:
+            train = train.with_document_weight(sample_weight)
+        self._refuse_document_weights(train)
         refuse_without_documents(self.name, train)
         if validation is not None and eval_set is not None:
             raise DataError("validation= and eval_set= have the same meaning: give one of them")
@@ -160,6 +182,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         outermost = is_outermost_fit()
         with one_blas_thread(), self._all_or_nothing():
             self._remember_features(train)
+            self.__dict__.pop("document_weights_", None)
+            if differing_weights(train) is not None:
+                self.document_weights_ = True
             held = None if validation is None else self._aligned(Unsliced.open(validation))
             self._remember_lists(train, held)
             if outermost and held is not None:
@@ -169,6 +194,18 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             self._fit(train, held)
             self._freeze()
         return self
+
+    def _refuse_document_weights(self, queries: Any) -> None:
+        """Raise an error if there are document weights, even weights of 1, and the ranker takes none."""
+        if queries.document_weight is not None and not self.takes_document_weights:
+            raise DataError(
+                f"{self.name} takes no document weights: {self._why_unweighted()}; leave out sample_weight= and "
+                "document_weight=, or weight queries by weight="
+            )
+
+    def _why_unweighted(self) -> str:
+        """Why the ranker takes no document weights, for its error message."""
+        return "what it minimises is defined for whole rankings"
 
     @abstractmethod
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
@@ -233,24 +270,50 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         qid = [names[number] for number in owner[order].tolist()]
         return Table({"qid": qid, "docid": rows, "rank": place, "score": scores[order]})
 
-    def score(self, X: Queries, y: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | Sequence[Any] | None = None,
+        sample_weight: None = None,
+    ) -> float:
         """The mean of the ranker's measure over judged queries, ties averaged.
 
         Parameters
         ----------
-        X : Queries
-            The queries.
+        X : Queries, data frame or array of shape (n_documents, n_features)
+            The queries; an array needs ``y`` and its grouping.
         y : array of shape (n_documents,), default=None
-            Labels in place of those of ``X``.
+            Labels, in place of those of ``X`` if X is Queries. Those of :func:`rankwise.labels` carry the grouping.
+        group : array of int, default=None
+            Sizes of consecutive queries.
+        qid : array of shape (n_documents,), default=None
+            The query id of each row, in any order.
+        sample_weight : None
+            Measures have query weights and no document weights: anything but None raises an error. The parameter is
+            here because pipelines of scikit-learn ask for it.
 
         Returns
         -------
         score : float
             The weighted mean over the queries that the measure is defined for.
+
+        Raises
+        ------
+        DataError
+            If the data are malformed, or the grouping of rows is not given.
         """
         from rankwise.rankers._model_selection import mean_measure
 
-        queries = X if y is None else X.with_labels(y)
+        if sample_weight is not None:
+            raise DataError(
+                f"{self.name}.score takes no sample_weight: a measure weights queries, not documents; inside a search, "
+                "give Queries with document_weight=, or the weights to fit alone, in a pipeline as step__sample_weight="
+            )
+        self._check_fitted()
+        queries = self._judged(self._frame_in_order(X) if hasattr(X, "columns") else X, y, group, qid, "score")
         return mean_measure(queries, self.predict(queries), self._measure(), getattr(self, "n_jobs", None))
 
     # ------------------------------------------------------------------------------------------- what is guaranteed
@@ -354,18 +417,21 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     def _measure(self) -> Measure:
         return parse(self.measure)
 
-    def _judged(self, X: Any, y: Any, group: Any, qid: Any) -> Queries:
+    def _judged(self, X: Any, y: Any, group: Any, qid: Any, method: str = "fit") -> Queries:
         if isinstance(X, Queries):
             if group is not None or qid is not None:
                 raise DataError("Queries hold their own grouping: leave out group= and qid=")
             queries = X if y is None else X.with_labels(y)
         elif isinstance(X, (str, bytes, os.PathLike)):
             raise DataError(checks.not_a_path(X))
-        elif group is None and qid is None:
+        elif group is None and qid is None and not isinstance(y, Labels):
             raise DataError(
-                f"{self.name}.fit(X, y) needs the grouping of rows: give group= (sizes of consecutive queries), "
-                "qid= (one id per row), or Queries"
+                f"{self.name}.{method}(X, y) needs the grouping of rows: give group= (sizes of consecutive queries), "
+                "qid= (one id per row), or Queries; inside scikit-learn, y=rankwise.labels(y, qid=...) carries it, and "
+                "rankwise.DocumentTransformer(transformer) keeps Queries"
             )
+        elif isinstance(y, Labels) and y.qid is not None and not (group is None and qid is None):
+            raise DataError("y carries its own grouping (rankwise.labels): leave out group= and qid=")
         else:
             queries = Queries.from_arrays(X, y, group=group, qid=qid, missing=self.missing)
         queries.labels()
@@ -386,7 +452,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         """Keep fingerprints of the queries of this fit, and of those that rankers among the parameters saw."""
         n_jobs = getattr(self, "n_jobs", None)
         marks = fingerprints(train, n_jobs=n_jobs)
-        seen = Seen(record=TrainingRecord().added(marks, train.weight)).with_training(marks)
+        seen = Seen(record=TrainingRecord().added(marks, recorded_weights(train))).with_training(marks)
         if validation is not None:
             seen = seen.with_validation(fingerprints(validation, n_jobs=n_jobs))
         for one in self._begun_from():
@@ -476,7 +542,8 @@ class LinearRanker(Ranker):
 def _one_set(eval_set: Any, eval_group: Any) -> tuple[Any, Any, Any]:
     """(X, y, sizes) of the one validation set that ``eval_set`` and ``eval_group`` give."""
     try:
-        ((X, y),), (sizes,) = eval_set, eval_group
+        ((X, y),) = eval_set
+        (sizes,) = (None,) if eval_group is None and isinstance(y, Labels) else eval_group
     except (TypeError, ValueError) as error:
         raise DataError("eval_set=[(X, y)] goes with eval_group=[sizes], one of each") from error
     return X, y, sizes

@@ -48,6 +48,8 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
         )
         for name, array in arrays.items():
             file.append(name, array)
+        if getattr(ranker, "document_weights_", False):
+            file.metadata["document_weights"] = True
         if frozen is not None:
             file.metadata["digest"] = frozen.digest
         seen = getattr(ranker, "seen_", None)
@@ -86,6 +88,8 @@ def read_ranker(store: Store) -> Ranker:
             if len(names) != width or len(set(names)) < width or not all(isinstance(one, str) for one in names):
                 raise RankwiseError(f"it names {len(names)} features of {width}")
             ranker.feature_names_in_ = np.array(names, dtype=object)
+        if "document_weights" in store.metadata and store.fact("document_weights", bool):
+            ranker.document_weights_ = True
         with np.errstate(invalid="raise"):  # NaN where a whole number belongs
             learned = store.fact("learned", dict)
             ranker._restore({_RENAMED.get(name, name): value for name, value in learned.items()}, store)

@@ -220,7 +220,7 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
         return None
     arrow, text = require("pyarrow"), require("pyarrow.csv")
     ids = [columns.qid, *([columns.docid] if columns.docid else [])]
-    numbers = [*columns.features, *(name for name in (columns.label, columns.weight) if name is not None)]
+    numbers = [*columns.features, *(name for name in (columns.label, columns.weight, columns.document_weight) if name)]
     kinds = {**dict.fromkeys(numbers, arrow.float64()), **dict.fromkeys(ids, arrow.binary())}
     if set(ids) & set(numbers):
         return None
@@ -243,16 +243,18 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
     X = side_by_side([found[name].to_numpy() for name in columns.features], len(table))
     y = None if columns.label is None else found[columns.label].to_numpy()
     weight = None if columns.weight is None else found[columns.weight].to_numpy()
+    of_document = None if columns.document_weight is None else found[columns.document_weight].to_numpy()
     qid = _texts(found[columns.qid])
     odd = [
         wanted.missing == "error" and not np.isfinite(X).all(),
         y is not None and wanted.unjudged == "error" and not (y >= 0).all(),
-        weight is not None and np.isnan(weight).any(),
+        any(one is not None and np.isnan(one).any() for one in (weight, of_document)),
         (np.diff(qid.offset) == 0).any(),
     ]
     if any(odd):
         return None
-    return TableRows(X, y, qid, None if columns.docid is None else _texts(found[columns.docid]), weight)
+    docid = None if columns.docid is None else _texts(found[columns.docid])
+    return TableRows(X, y, qid, docid, weight, of_document)
 
 
 def _texts(column: Any) -> StringColumn:
@@ -299,6 +301,7 @@ def read_cells(text: str, delimiter: str, first_line: int, wanted: Wanted) -> Ta
         StringColumn.of(block.identities(columns.qid)),
         None if columns.docid is None else StringColumn.of(block.column(columns.docid)),
         None if columns.weight is None else block.weights(columns.weight),
+        None if columns.document_weight is None else block.weights(columns.document_weight),
     )
 
 

@@ -144,7 +144,9 @@ class _Collected:
     @property
     def training(self) -> TrainingObjective | None:
         """What the fit minimised, if these are still its weights."""
-        return None if self.fit.intact is False else self.ranker._training_objective()
+        if self.fit.intact is False or getattr(self.ranker, "document_weights_", False):
+            return None
+        return self.ranker._training_objective()
 
     # ------------------------------------------------------------------------------------------- hold-out queries
 
@@ -225,6 +227,12 @@ class _Collected:
         """Bounds that the fit itself provides."""
         if self.fit.intact is False:
             return
+        if getattr(self.ranker, "document_weights_", False):
+            self.notes.append(
+                "the fit weighted documents: no bound rests on its training objective, because bounds and measures "
+                "count documents equally"
+            )
+            return
         own = [
             with_known_preconditions(replace(bound, kind=bound.kind or "training"), OWN_ROUNDS)
             for bound in self.ranker._own_bounds()
@@ -243,7 +251,9 @@ class _Collected:
     def add_training(self, queries: Queries, declared: Declared) -> None:
         """Bounds on the training queries, and from them on future queries."""
         ranker, measure = self.ranker, self.ranker._measure()
-        sample, learned, training = self._sample(queries), self._learned(queries), self.training
+        learned, training = self._learned(queries), self.training
+        queries = queries.with_document_weight(None)  # bounds count documents equally
+        sample = self._sample(queries)
         if training is not None:
             rests = (learned, *self._as_fitted)
             own = [surrogate_on_sample(sample, training.loss), smoothing_gap(sample, training.loss, measure)]

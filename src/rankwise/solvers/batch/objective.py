@@ -102,7 +102,9 @@ class LossOverLists:
             The function.
         """
         own = np.empty(0) if queries.weight is None else queries.weight
-        prepared = PreparedLists.of(loss, queries.labels(), queries.start, queries.scattered_rows)
+        prepared = PreparedLists.of(
+            loss, queries.labels(), queries.start, queries.scattered_rows, queries.document_weight
+        )
         return cls(queries, prepared, own if weight is None else np.ascontiguousarray(weight, dtype=np.float64))
 
     def __call__(self, w: Vector, *, n_jobs: int | None = None) -> tuple[float, Vector]:
@@ -153,5 +155,5 @@ class LossOverLists:
     @cached_property
     def _compiled(self) -> Callable[..., float]:
         """The compiled loop with its kernel."""
-        kernel = typed_function(type(self.prepared.loss).kernel, kernel_type())
+        kernel = typed_function(self.prepared.kernel, kernel_type())
         return partial(fused_on(self.queries.X.dtype), kernel)
