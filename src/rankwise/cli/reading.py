@@ -40,7 +40,8 @@ JudgedArgument = Annotated[
 MissingOption = Annotated[
     Missing,
     typer.Option(
-        help="NaN, NULL and empty cells: an error, 0, or the smallest value in the query.", rich_help_panel=_VALUES
+        help="NaN, NULL and empty cells: an error, 0, the smallest value in the query, or keep (HybridRanker's default).",
+        rich_help_panel=_VALUES,
     ),
 ]
 UnjudgedOption = Annotated[
@@ -127,10 +128,18 @@ def zero_based(first_id: FirstId) -> Any:
 
 def for_rankers(reads: dict[str, Any], rankers: Iterable[Any]) -> dict[str, Any]:
     """Restrict the columns of a table to the features of these rankers, where all of them know names."""
+    rankers = list(rankers)
+    reads = keeping_missing(reads, rankers)
     known = [ranker._names() for ranker in rankers]
     if not known or None in known:
         return reads
     return {**reads, "features": list(dict.fromkeys(name for names in known for name in names or ()))}
+
+
+def keeping_missing(reads: dict[str, Any], rankers: Iterable[Any]) -> dict[str, Any]:
+    """Keep missing values for rankers that give them a meaning, unless the user chose another rule."""
+    keep = reads["missing"] == "error" and all(ranker.missing == "keep" for ranker in rankers)
+    return {**reads, "missing": "keep"} if keep else reads
 
 
 def as_grades(text: str) -> dict[str, float]:

@@ -160,9 +160,10 @@ class Queries:
             One id per row.
         feature_names : sequence of str, length n_features, default=None
             One name per feature, without repeats; the columns of a data frame where None.
-        missing : {"error", "zero", "min"}, default="error"
+        missing : {"error", "zero", "min", "keep"}, default="error"
             What to do with NaN and infinity. "min" takes the smallest value of the feature in the same query (LETOR's
-            rule).
+            rule). "keep" keeps NaN, which only some rankers take (:class:`~rankwise.HybridRanker`), and refuses
+            infinity.
 
         Returns
         -------

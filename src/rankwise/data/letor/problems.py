@@ -7,7 +7,7 @@ the column, what was found and what was expected.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ class Reading:
     ----------
     dtype : numpy.dtype
         The type of the features.
-    missing : {"error", "zero", "min"}
+    missing : {"error", "zero", "min", "keep"}
         What to do with values that are not finite.
     names : tuple of str, or None
         The feature names.
@@ -87,7 +87,7 @@ def as_reading(
     if kind not in (np.float32, np.float64):
         raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}")
     drive.threads(n_jobs)  # refuses an invalid number of threads
-    refuse_unless_one_of(missing, "missing", ("error", "zero", "min"))
+    refuse_unless_one_of(missing, "missing", get_args(Missing))
     refuse_unless_one_of(unjudged, "unjudged", tuple(_UNJUDGED))
     if not (isinstance(zero_based, bool) or (isinstance(zero_based, str) and zero_based == "auto")):
         raise RankwiseError(f"zero_based is True, False or 'auto': found {zero_based!r}")

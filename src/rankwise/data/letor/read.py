@@ -59,7 +59,7 @@ def read_letor(
         The text; ``-`` is standard input. gzip is recognised by its first bytes.
     dtype : {"float64", "float32"}, default="float64"
         The type of X; float32 is the rounded float64 value.
-    missing : {"error", "zero", "min"}, default="error"
+    missing : {"error", "zero", "min", "keep"}, default="error"
         What to do with ``NULL``, ``nan``, ``inf`` and numbers that are too large. "min" takes the smallest value of the
         feature in the query (LETOR's rule).
     unjudged : {"error", "drop", "zero"}, default="error"
@@ -147,7 +147,7 @@ def iter_letor(
         The smallest number of documents of a block, except for the last one.
     dtype : {"float64", "float32"}, default="float64"
         The type of X.
-    missing : {"error", "zero", "min"}, default="error"
+    missing : {"error", "zero", "min", "keep"}, default="error"
         As for :func:`read_letor`.
     unjudged : {"error", "drop", "zero"}, default="error"
         As for :func:`read_letor`.
