@@ -17,9 +17,10 @@ from rankwise._errors import RankwiseError
 from rankwise._paths import path_of
 from rankwise._registry import discover
 from rankwise.data.checks import Floats
-from rankwise.exports.formula import Formula
+from rankwise.exports.formula import Formula, FusionFormula, StepSum, WeightedSum
 from rankwise.exports.parity import Parity
 from rankwise.measures._base import Vector
+from rankwise.rankers.fusion.normalizers import RULES
 
 Content = str | bytes
 
@@ -61,11 +62,14 @@ class Target(ABC):
         The name of the engine or language.
     arithmetic : str
         How the engine computes a score.
+    takes : tuple of type
+        The formulas that the engine can express; for a `FusionFormula`, :meth:`score` gets one query at a time.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     arithmetic: ClassVar[str]  # how the engine computes a score
+    takes: ClassVar[tuple[type, ...]] = (WeightedSum, StepSum)
 
     @abstractmethod
     def write(self, formula: Formula, called: str) -> Written:
@@ -73,8 +77,8 @@ class Target(ABC):
 
         Parameters
         ----------
-        formula : WeightedSum or StepSum
-            What the ranker computes.
+        formula : WeightedSum, StepSum or FusionFormula
+            What the ranker computes, one of ``takes``.
         called : str
             The name of the model in the target.
 
@@ -102,6 +106,19 @@ class Target(ABC):
         ndarray of shape (n_documents,)
             The scores.
         """
+
+    def _fusion(self, formula: Formula, engine: str) -> FusionFormula:
+        """The formula, unless the engine lacks its normaliser or its mean."""
+        if not isinstance(formula, FusionFormula):
+            raise RankwiseError(f"{self.title} takes a HybridRanker: found a {type(formula).__name__}")
+        rule = formula.fusion
+        if rule.normalizer not in RULES[engine]:
+            raise RankwiseError(
+                f"{self.title} has no normalizer {rule.normalizer!r}: fit with {' or '.join(map(repr, RULES[engine]))}"
+            )
+        if rule.combination != "arithmetic_mean" and engine != "opensearch":
+            raise RankwiseError(f"{self.title} has no {rule.combination}: fit with combination='arithmetic_mean'")
+        return formula
 
 
 @dataclass(frozen=True)
