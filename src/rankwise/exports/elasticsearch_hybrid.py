@@ -58,8 +58,8 @@ class ElasticsearchHybrid(Target):
             notes.append("weights of the rrf retriever need Elasticsearch 9.2; ranks of equal scores are Elasticsearch's")
         elif rule.normalizer == "min_max":
             notes.append(
-                "Elasticsearch 8.18.0 and 9.0.0 to 9.0.1 return the raw score where all scores of a retriever are the "
-                "same; later versions return 1, as here"
+                "where all scores of a retriever are the same, Elasticsearch returns 1, as here; versions before its "
+                "pull request 128689 (June 2025) return the raw score"
             )
         return Written({f"{called}.retriever.json": json_text({"retriever": {kind: body}})}, tuple(notes))
 

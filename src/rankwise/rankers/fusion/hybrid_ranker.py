@@ -20,7 +20,7 @@ from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_list
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.fusion.normalizers import Engine, Fusion, Normalizer
-from rankwise.rankers.fusion.simplex import Candidates, first_of_the_best, grid, search
+from rankwise.rankers.fusion.simplex import Candidates, first_of_the_best, grid_size, search
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,8 @@ class HybridRanker(Ranker):
     Every feature is the score of one sub-query: BM25, a vector field, a sparse encoder ... NaN marks a document that the
     sub-query did not return. n normalises a column within the query as search engines do it
     (:mod:`rankwise.rankers.fusion.normalizers`). The weights are those of the largest mean measure over the training
-    queries, among weights of whole hundredths; two to six columns are what it is made for.
+    queries, among weights of whole hundredths. It is made for two to six columns; of more, the six that rank best alone
+    share the weight.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ class HybridRanker(Ranker):
 
         candidates = Candidates(values_of, lambda values: weighted_mean(values, weight))
         shown = None if self.verbose else False
-        with progress(self.name, len(grid(queries.n_features)), enabled=shown) as bar:
+        with progress(self.name, grid_size(queries.n_features), enabled=shown) as bar:
             search(candidates, queries.n_features, lambda: bar.advance(1))
         weights, values, means = candidates.arrays()
         self.weights_ = weights[first_of_the_best(means)]
@@ -252,6 +253,7 @@ class HybridRanker(Ranker):
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self._fusion().check()
+        self._measure()  # an unknown one is an error now, and not at the first use
         width = self.n_features_in_
         self.weights_ = store.array("weights", np.float64, (width,))
         if not (self.weights_ >= 0).all() or not abs(self.weights_.sum() - 1) < 1e-6:

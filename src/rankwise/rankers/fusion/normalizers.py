@@ -45,6 +45,8 @@ COMBINATIONS = ("arithmetic_mean", "geometric_mean", "harmonic_mean")
 # Engines on Lucene, whose scores are never negative.
 _LUCENE = ("opensearch", "elasticsearch", "solr")
 
+_RANK_DIGITS = 13  # decimals of sums of reciprocal ranks
+
 OPENSEARCH_FLOOR = float(np.float32(0.001))  # what OpenSearch gives in place of 0
 ELASTICSEARCH_EPSILON = float(np.float32(1e-6))  # what Elasticsearch takes for 0
 
@@ -185,7 +187,9 @@ class Fusion:
             One score per document.
         """
         if self.combination == "arithmetic_mean":
-            return linear_scores(present(parts), weights, n_jobs)
+            found = linear_scores(present(parts), weights, n_jobs)
+            # ranks 1 and 2 are as good as 2 and 1: rounding must not order what is tied
+            return np.round(found, _RANK_DIGITS) if self.normalizer == "rrf" else found
         # both means leave out scores that are not above 0, and the weights of these columns
         counts = (np.nan_to_num(parts) > 0) & (weights > 0)
         share = np.where(counts, weights, 0.0)

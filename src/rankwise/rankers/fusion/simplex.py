@@ -4,10 +4,11 @@ Weights are whole hundredths. A measure is piecewise constant in them, so that g
 everything: there are few dimensions, and every candidate is measured exactly. With two columns all 101 candidates are
 measured. With more, a grid comes first, and then moves of 10, 5, 2 and 1 hundredths from one weight to another, from
 each of the best candidates, until none improves the mean. At last the surroundings of the best are measured, so that
-draws of the queries (the bootstrap) find their own best weights there.
+draws of the queries (the bootstrap) find their own best weights there. Of more than six columns, the six that rank best
+alone share the weight.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
 
@@ -19,7 +20,8 @@ Matrix = NDArray[np.float64]
 
 UNITS = 100
 # Steps per unit of the first grid, by the number of columns: 101, 231, 286, 126 and 252 candidates.
-_GRID = {2: 100, 3: 20, 4: 10, 5: 5, 6: 5}
+_GRID = {1: 1, 2: 100, 3: 20, 4: 10, 5: 5, 6: 5}
+MOST = max(_GRID)  # columns that share the weight: of more, those that rank best alone
 _MOVES = (10, 5, 2, 1)
 _STARTS = 3
 # Candidates around the best one, at each of these distances in hundredths.
@@ -91,25 +93,43 @@ def search(candidates: Candidates, columns: int, advance: Callable[[], None] = l
     advance : callable, default=nothing
         Called after every candidate of the grid.
     """
-    candidates.add(np.full(columns, 1 / columns))
-    for units in grid(columns):
-        candidates.measure(units)
+    if UNITS % columns:  # equal weights are not whole hundredths
+        candidates.add(np.full(columns, 1 / columns))
+    else:
+        candidates.measure((UNITS // columns,) * columns)
+    active: Sequence[int] = range(columns)
+    if columns > MOST:
+        alone = [_spread((UNITS,), (column,), columns) for column in active]
+        means = {column: candidates.mean(candidates.measure(units)) for column, units in enumerate(alone)}
+        active = sorted(sorted(active, key=lambda column: (-means[column], column))[:MOST])
+    for units in grid(len(active)):
+        candidates.measure(_spread(units, active, columns))
         advance()
     if columns == 2:
         return
-    for start in candidates.best(_STARTS):
-        here = start
-        for move in _MOVES:
-            improved = True
-            while improved:
-                mean = candidates.mean(candidates.measure(here))
-                tried = [_moved(here, move, one, other) for one, other in permutations(range(columns), 2)]
-                known = [(candidates.mean(candidates.measure(units)), units) for units in tried if units]
-                best = max(known, default=(mean, here), key=lambda pair: pair[0])
-                improved = best[0] > mean + TIE
-                here = best[1] if improved else here
-    for units in around(candidates.best()[0]):
-        candidates.measure(units)
+    for here in candidates.best(_STARTS):
+        _climb(candidates, here, active)
+    best = candidates.best()[0]
+    for units in around(tuple(best[column] for column in active)):
+        candidates.measure(_spread(units, active, columns))
+
+
+def _climb(candidates: Candidates, here: tuple[int, ...], active: Sequence[int]) -> None:
+    """Move weight between pairs of columns, in ever smaller steps, as long as that improves the mean."""
+    for move in _MOVES:
+        improved = True
+        while improved:
+            mean = candidates.mean(candidates.measure(here))
+            tried = [_moved(here, move, one, other) for one, other in permutations(active, 2)]
+            known = [(candidates.mean(candidates.measure(units)), units) for units in tried if units]
+            best = max(known, default=(mean, here), key=lambda pair: pair[0])
+            improved = best[0] > mean + TIE
+            here = best[1] if improved else here
+
+
+def grid_size(columns: int) -> int:
+    """The number of candidates of the first grid."""
+    return len(grid(min(columns, MOST)))
 
 
 def around(units: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -128,13 +148,23 @@ def around(units: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def grid(columns: int) -> list[tuple[int, ...]]:
-    """The candidates of the first grid; beyond six columns only those of a single column."""
-    steps = _GRID.get(columns, 1)
+    """The candidates of the first grid."""
+    steps = _GRID[columns]
     found = []
     for bars in combinations(range(steps + columns - 1), columns - 1):  # stars and bars
         ends = (-1, *bars, steps + columns - 1)
         found.append(tuple((ends[i + 1] - ends[i] - 1) * UNITS // steps for i in range(columns)))
     return found
+
+
+def _spread(units: tuple[int, ...], active: Sequence[int], columns: int) -> tuple[int, ...]:
+    """The weights of some columns among all, the others 0."""
+    if len(units) == columns:
+        return units
+    found = [0] * columns
+    for column, unit in zip(active, units, strict=True):
+        found[column] = unit
+    return tuple(found)
 
 
 def _moved(units: tuple[int, ...], move: int, one: int, other: int) -> tuple[int, ...] | None:
