@@ -2,8 +2,8 @@
 
 Generated collections of two, three and six columns, five of each: weights are learned on 300 queries and compared on
 1,000 others. Then the parity of every engine and normaliser on a test part, and how often the interval of a weight
-covers the weight that is the best on 20,000 queries. Writes docs/hybrid_results.json, docs/figures/hybrid_weight.png and
-the tables of docs/hybrid.md. About two minutes.
+covers the weight that is the best on 20,000 queries. Writes docs/hybrid_results.json, docs/figures/hybrid_weight.png
+and the tables of docs/hybrid.md. About two minutes.
 """
 
 import json
@@ -113,9 +113,7 @@ def parity_table(found: dict[str, Any]) -> str:
 
 def main() -> int:
     found: dict[str, Any] = {
-        "collections": {
-            str(columns): [compared(columns, seed) for seed in range(COLLECTIONS)] for columns in COLUMNS
-        },
+        "collections": {str(columns): [compared(columns, seed) for seed in range(COLLECTIONS)] for columns in COLUMNS},
         "parity": parities(),
         "intervals": covered(),
     }

@@ -60,8 +60,8 @@ from rankwise.exports.write import export as export
 from rankwise.rankers._fit_checks import NothingLearnedWarning as NothingLearnedWarning
 from rankwise.rankers.boosting.adarank import AdaRank as AdaRank
 from rankwise.rankers.boosting.frank import FRank as FRank
-from rankwise.rankers.fusion.hybrid_ranker import HybridRanker as HybridRanker
 from rankwise.rankers.boosting.steps import RankBoost as RankBoost
+from rankwise.rankers.fusion.hybrid_ranker import HybridRanker as HybridRanker
 from rankwise.rankers.linear.linear_model import LinearModel as LinearModel
 from rankwise.rankers.linear.listnet import ListNet as ListNet
 from rankwise.rankers.linear.loss_ranker import LossRanker as LossRanker

@@ -119,7 +119,17 @@ def test_hybrid_search_from_a_table_with_empty_cells_to_a_pipeline(run, tmp_path
     code, out, _ = run("rank", model, tmp_path / "judged.csv", "--docid", "docid")
     assert code == 0
     code, out, _ = run(
-        *("export", model, "--to", "opensearch-hybrid", "--sample", tmp_path / "judged.csv", "--docid", "docid", "--json")
+        *(
+            "export",
+            model,
+            "--to",
+            "opensearch-hybrid",
+            "--sample",
+            tmp_path / "judged.csv",
+            "--docid",
+            "docid",
+            "--json",
+        )
     )
     assert code == 0
     done = json.loads(out)

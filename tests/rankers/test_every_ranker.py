@@ -409,7 +409,7 @@ def test_missing_values_follow_the_policy_of_the_ranker(ranker):
             clone(ranker).fit(holes, queries.y, group=queries.sizes)
         ranker = clone(ranker).set_params(missing="error")
     else:
-        with pytest.raises(RankwiseError, match="gives no meaning to missing values|found 'keep'"):
+        with pytest.raises(RankwiseError, match=r"gives no meaning to missing values|found 'keep'"):
             clone(ranker).set_params(missing="keep").fit(holes[:-1], queries.y[:-1], qid=queries.query_of_row[:-1])
     with pytest.raises(DataError, match=r"feature 1.*missing='zero'"):
         clone(ranker).fit(holes, queries.y, group=queries.sizes)

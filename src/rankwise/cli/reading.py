@@ -40,7 +40,7 @@ JudgedArgument = Annotated[
 MissingOption = Annotated[
     Missing,
     typer.Option(
-        help="NaN, NULL and empty cells: an error, 0, the smallest value in the query, or keep (HybridRanker's default).",
+        help="NaN, NULL and empty cells: an error, 0, the smallest value in the query, or keep (for HybridRanker).",
         rich_help_panel=_VALUES,
     ),
 ]

@@ -240,7 +240,8 @@ def refuse_infinite(X: Floats, names: Any = None) -> None:
             row, feature = np.unravel_index(int(np.argmax(infinite)), infinite.shape)
             called = f" ({names[feature]})" if names else ""
             raise DataError(
-                f"X is infinite at row {rows.start + int(row):,}, feature {feature}{called}: missing='keep' keeps NaN only"
+                f"X is infinite at row {rows.start + int(row):,}, feature {feature}{called}: "
+                "missing='keep' keeps NaN only"
             )
 
 

@@ -17,10 +17,10 @@ from rankwise._errors import RankwiseError
 from rankwise._paths import path_of
 from rankwise._registry import discover
 from rankwise.data.checks import Floats
-from rankwise.exports.formula import Formula, FusionFormula, StepSum, WeightedSum
+from rankwise.exports.formula import StepSum, WeightedSum
 from rankwise.exports.parity import Parity
 from rankwise.measures._base import Vector
-from rankwise.rankers.fusion.normalizers import RULES
+from rankwise.rankers.fusion.normalizers import RULES, Fusion
 
 Content = str | bytes
 
@@ -72,7 +72,7 @@ class Target(ABC):
     takes: ClassVar[tuple[type, ...]] = (WeightedSum, StepSum)
 
     @abstractmethod
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: Any, called: str) -> Written:
         """Write the files for a formula.
 
         Parameters
@@ -107,18 +107,14 @@ class Target(ABC):
             The scores.
         """
 
-    def _fusion(self, formula: Formula, engine: str) -> FusionFormula:
-        """The formula, unless the engine lacks its normaliser or its mean."""
-        if not isinstance(formula, FusionFormula):
-            raise RankwiseError(f"{self.title} takes a HybridRanker: found a {type(formula).__name__}")
-        rule = formula.fusion
+    def _refuse_unless_known(self, rule: Fusion, engine: str) -> None:
+        """Raise an error for a normaliser or a mean that the engine does not have."""
         if rule.normalizer not in RULES[engine]:
             raise RankwiseError(
                 f"{self.title} has no normalizer {rule.normalizer!r}: fit with {' or '.join(map(repr, RULES[engine]))}"
             )
         if rule.combination != "arithmetic_mean" and engine != "opensearch":
             raise RankwiseError(f"{self.title} has no {rule.combination}: fit with combination='arithmetic_mean'")
-        return formula
 
 
 @dataclass(frozen=True)

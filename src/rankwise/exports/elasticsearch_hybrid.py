@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rankwise.data import checks
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written, json_text
-from rankwise.exports.formula import Formula, FusionFormula
+from rankwise.exports.formula import FusionFormula
 from rankwise.measures._base import Vector
 
 Single = NDArray[np.float32]
@@ -35,13 +35,13 @@ class ElasticsearchHybrid(Target):
 
     window: int = 100
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: FusionFormula, called: str) -> Written:
         """Write the body of the search."""
-        model = self._fusion(formula, "elasticsearch")
+        self._refuse_unless_known(formula.fusion, "elasticsearch")
         checks.as_whole(self.window, "window", 1, 10_000)
-        rule = model.fusion
+        rule = formula.fusion
         parts = []
-        for name, weight in zip(model.names, model.weight.tolist(), strict=True):
+        for name, weight in zip(formula.names, formula.weight.tolist(), strict=True):
             part = {"retriever": {"standard": {"query": f"<the query of {name}>"}}, "weight": weight}
             if rule.normalizer != "rrf":
                 part["normalizer"] = _NAMES[rule.normalizer]
@@ -51,11 +51,13 @@ class ElasticsearchHybrid(Target):
         if kind == "rrf":
             body["rank_constant"] = rule.rank_constant
         notes = [
-            f"replace each <the query of ...> by the query, or its standard retriever by a knn one: {', '.join(model.names)}",
+            f"replace each <the query of ...> by the query, or its retriever by a knn one: {', '.join(formula.names)}",
             "normalisation sees the documents that each retriever returns: rank_window_size is what the run had",
         ]
         if kind == "rrf":
-            notes.append("weights of the rrf retriever need Elasticsearch 9.2; ranks of equal scores are Elasticsearch's")
+            notes.append(
+                "weights of the rrf retriever need Elasticsearch 9.2; ranks of equal scores are Elasticsearch's"
+            )
         elif rule.normalizer == "min_max":
             notes.append(
                 "where all scores of a retriever are the same, Elasticsearch returns 1, as here; versions before its "

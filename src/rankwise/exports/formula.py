@@ -139,10 +139,12 @@ class FusionFormula:
         return WeightedSum(self.names, self.weight, missing="zero")
 
 
-Formula = WeightedSum | StepSum | FusionFormula
+Formula = WeightedSum | StepSum
 
 
-def formula_of(ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[str] | None) -> tuple[Formula, list[str]]:
+def formula_of(
+    ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[str] | None
+) -> tuple[Formula | FusionFormula, list[str]]:
     """What a fitted ranker computes on raw features.
 
     Parameters

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written, json_text
-from rankwise.exports.formula import Formula, FusionFormula
+from rankwise.exports.formula import FusionFormula
 from rankwise.measures._base import Vector
 
 Single = NDArray[np.float32]
@@ -29,23 +29,28 @@ class OpenSearchHybrid(Target):
     arithmetic = "float32, sub-query after sub-query (normalization-processor)"
     takes = (FusionFormula,)
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: FusionFormula, called: str) -> Written:
         """Write the search pipeline."""
-        model = self._fusion(formula, "opensearch")
-        if not 2 <= len(model.names) <= _MOST:
-            raise RankwiseError(f"a hybrid query of OpenSearch has 2 to {_MOST} sub-queries: found {len(model.names)}")
-        rule = model.fusion
-        combination = {"technique": rule.combination, "parameters": {"weights": model.weight.tolist()}}
+        self._refuse_unless_known(formula.fusion, "opensearch")
+        if not 2 <= len(formula.names) <= _MOST:
+            raise RankwiseError(
+                f"a hybrid query of OpenSearch has 2 to {_MOST} sub-queries: found {len(formula.names)}"
+            )
+        rule = formula.fusion
+        combination: dict[str, Any] = {
+            "technique": rule.combination,
+            "parameters": {"weights": formula.weight.tolist()},
+        }
         if rule.normalizer == "rrf":
             combination |= {"technique": "rrf", "rank_constant": rule.rank_constant}
             processor: dict[str, Any] = {"score-ranker-processor": {"combination": combination}}
         else:
             normalization = {"technique": rule.normalizer}
             processor = {"normalization-processor": {"normalization": normalization, "combination": combination}}
-        about = f"{called}: weights of {', '.join(model.names)}, in this order"
+        about = f"{called}: weights of {', '.join(formula.names)}, in this order"
         pipeline = {"description": about, "phase_results_processors": [processor]}
-        notes = (
-            f"the sub-queries of the hybrid query stand in this order: {', '.join(model.names)}",
+        notes: tuple[str, ...] = (
+            f"the sub-queries of the hybrid query stand in this order: {', '.join(formula.names)}",
             f"install it by PUT /_search/pipeline/{called}, and search with ?search_pipeline={called}",
             "normalisation sees the documents that each sub-query returns: search with the size that the run had",
         )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written, json_text
-from rankwise.exports.formula import Formula, FusionFormula
+from rankwise.exports.formula import FusionFormula
 from rankwise.measures._base import Vector
 
 Single = NDArray[np.float32]
@@ -29,30 +29,35 @@ class SolrHybrid(Target):
     arithmetic = "float32, function after function (function queries)"
     takes = (FusionFormula,)
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: FusionFormula, called: str) -> Written:
         """Write the request."""
-        model = self._fusion(formula, "solr")
-        names = [_parameter(name) for name in model.names]
-        if model.fusion.normalizer == "rrf":
-            return self._ranks(model, names, called)
-        wrap = "scale(query(${},0),0,1)" if model.fusion.normalizer == "min_max" else "query(${},0)"
-        terms = [f"product({weight!r},{wrap.format(name)})" for weight, name in zip(model.weight.tolist(), names, strict=True)]
+        self._refuse_unless_known(formula.fusion, "solr")
+        names = [_parameter(name) for name in formula.names]
+        if formula.fusion.normalizer == "rrf":
+            return self._ranks(formula, names, called)
+        wrap = "scale(query(${},0),0,1)" if formula.fusion.normalizer == "min_max" else "query(${},0)"
+        terms = [
+            f"product({weight!r},{wrap.format(name)})"
+            for weight, name in zip(formula.weight.tolist(), names, strict=True)
+        ]
         any_of = " ".join(f"should=${name}" for name in names)
         params = {
             "q": f"{{!func}}sum({','.join(terms)})",
             "fq": f"{{!bool {any_of}}}",
             **{name: f"<the query of {name}>" for name in names},
         }
-        notes = [f"replace each <the query of ...> by the query, such as {{!knn f=vector topK=100}}[...]: {', '.join(names)}"]
-        if model.fusion.normalizer == "min_max":
+        notes = [
+            f"replace each <the query of ...> by the query, such as {{!knn f=v topK=100}}[...]: {', '.join(names)}"
+        ]
+        if formula.fusion.normalizer == "min_max":
             notes.append(
                 "scale() takes its minimum over the whole index, where a document that does not match has 0: it divides "
                 "by the largest score; it visits every document of the index for every query"
             )
         return Written({f"{called}.params.json": json_text({"params": params})}, tuple(notes))
 
-    def _ranks(self, model: FusionFormula, names: list[str], called: str) -> Written:
-        if np.ptp(model.weight) > 1e-12:
+    def _ranks(self, formula: FusionFormula, names: list[str], called: str) -> Written:
+        if np.ptp(formula.weight) > 1e-12:
             raise RankwiseError(
                 "Solr's reciprocal rank fusion has no weights: fit with weights='equal', or with normalizer='min_max'"
             )
@@ -62,7 +67,7 @@ class SolrHybrid(Target):
                 "combiner": True,
                 "combiner.query": names,
                 "combiner.algorithm": "rrf",
-                "combiner.rrf.k": model.fusion.rank_constant,
+                "combiner.rrf.k": formula.fusion.rank_constant,
             },
         }
         notes = (
@@ -96,8 +101,8 @@ def _parameter(name: str) -> str:
     """The name of a column as the name of a request parameter."""
     if not _PLAIN.fullmatch(name) or name in ("q", "fq"):
         raise RankwiseError(
-            f"the column {name!r:.60} cannot be the name of a parameter of Solr: give feature_names= of letters, digits "
-            "and _"
+            f"the column {name!r:.60} cannot be the name of a parameter of Solr: give feature_names= of letters, "
+            "digits and _"
         )
     return name
 

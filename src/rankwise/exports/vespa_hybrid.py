@@ -10,7 +10,7 @@ from rankwise._errors import RankwiseError
 from rankwise.data import checks
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
-from rankwise.exports.formula import Formula, FusionFormula
+from rankwise.exports.formula import FusionFormula
 from rankwise.exports.vespa import profile_name, rank_feature
 from rankwise.measures._base import Vector
 
@@ -37,13 +37,13 @@ class VespaHybrid(Target):
 
     rerank: int = 100
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: FusionFormula, called: str) -> Written:
         """Write the rank profile."""
-        model = self._fusion(formula, "vespa")
+        self._refuse_unless_known(formula.fusion, "vespa")
         profile_name(called)
         checks.as_whole(self.rerank, "rerank", 1, 10_000)
-        features = [rank_feature(name) for name in model.names]
-        rule = model.fusion
+        features = [rank_feature(name) for name in formula.names]
+        rule = formula.fusion
         wrapped = {
             "min_max": "normalize_linear({})",
             "rrf": f"reciprocal_rank({{}}, {rule.rank_constant})",
@@ -51,7 +51,7 @@ class VespaHybrid(Target):
         }[rule.normalizer]
         terms = [
             f"{weight!r} * {wrapped.format(feature)}"
-            for weight, feature in zip(model.weight.tolist(), features, strict=True)
+            for weight, feature in zip(formula.weight.tolist(), features, strict=True)
         ]
         text = "\n".join(
             [

@@ -16,6 +16,8 @@ from rankwise.exports.parity import parity_of
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import Ranker
 
+AnyFormula = Formula | FusionFormula
+
 
 def export(
     model: Any,
@@ -113,7 +115,7 @@ def export(
     return done
 
 
-def _expressed(formula: Formula, target: Target, ranker: Ranker) -> Formula:
+def _expressed(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormula:
     """The formula in a form that the target takes."""
     if isinstance(formula, target.takes):
         return formula
@@ -129,7 +131,7 @@ def _expressed(formula: Formula, target: Target, ranker: Ranker) -> Formula:
     raise RankwiseError(f"{target.title} takes a HybridRanker: found {ranker.name}")
 
 
-def _other_rules(formula: Formula, target: Target) -> list[str]:
+def _other_rules(formula: AnyFormula, target: Target) -> list[str]:
     """A note where weights were learned by other rules than those of the engine."""
     engine = target.name.removesuffix("-hybrid")
     if not isinstance(formula, FusionFormula) or formula.fusion.engine == engine:
@@ -140,7 +142,7 @@ def _other_rules(formula: Formula, target: Target) -> list[str]:
     ]
 
 
-def _scored(target: Target, written: Written, sample: Queries, formula: Formula) -> Vector:
+def _scored(target: Target, written: Written, sample: Queries, formula: AnyFormula) -> Vector:
     """The scores of the engine; one query after the other where it normalises within queries."""
     if not isinstance(formula, FusionFormula):
         return target.score(written.files, sample.X, formula.names)

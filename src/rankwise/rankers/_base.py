@@ -387,8 +387,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         if found is not None:
             row, feature = found
             raise DataError(
-                f"X is {queries.X[row, feature]} at row {row:,}, feature {feature}, and {self.name} gives no meaning to "
-                "missing values: make the queries with missing='zero' or missing='min'"
+                f"X is {queries.X[row, feature]} at row {row:,}, feature {feature}, and {self.name} gives no meaning "
+                "to missing values: make the queries with missing='zero' or missing='min'"
             )
         return queries
 

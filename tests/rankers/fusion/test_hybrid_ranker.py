@@ -68,8 +68,14 @@ def test_columns_that_rank_alike_share_the_weight_equally():
 def test_intervals_are_percentiles_of_the_weights_of_drawn_queries(queries):
     model = rw.HybridRanker(bootstrap=60, random_state=9).fit(queries)
     random, drawn = np.random.default_rng(9), []
-    known = np.array([rw.evaluate(queries, rw.HybridRanker(weights=[w / 100, 1 - w / 100]).fit(queries).predict(queries),
-                                  "nDCG@10").per_query["nDCG@10"] for w in range(101)])
+    known = np.array(
+        [
+            rw.evaluate(
+                queries, rw.HybridRanker(weights=[w / 100, 1 - w / 100]).fit(queries).predict(queries), "nDCG@10"
+            ).per_query["nDCG@10"]
+            for w in range(101)
+        ]
+    )
     counted = ~np.isnan(known).any(axis=0)
     for _ in range(60):
         often = np.bincount(random.integers(counted.sum(), size=counted.sum()), minlength=counted.sum())
@@ -166,7 +172,7 @@ def test_kept_missing_values_are_refused_by_rankers_that_give_them_no_meaning(qu
         rw.RidgeRanker().fit(queries)
     plain = rw.Queries.from_arrays(np.nan_to_num(queries.X), queries.y, qid=queries.query_of_row)
     steps = rw.RankBoost(rounds=2).fit(plain)
-    with pytest.raises(DataError, match="row 0|row 1|row 2"):
+    with pytest.raises(DataError, match="RankBoost gives no meaning"):
         steps.predict(queries)
     queries.save(tmp_path / "kept.rankwise")
     np.testing.assert_array_equal(rw.load(tmp_path / "kept.rankwise").X, queries.X)

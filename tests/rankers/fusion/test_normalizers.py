@@ -105,7 +105,10 @@ def test_engines_on_lucene_have_no_scores_below_zero(engine):
 @pytest.mark.parametrize(
     ("fusion", "found"),
     [
-        (Fusion("z_score", "elasticsearch"), "elasticsearch has no normalizer 'z_score': it has min_max, l2, rrf, none"),
+        (
+            Fusion("z_score", "elasticsearch"),
+            "elasticsearch has no normalizer 'z_score': it has min_max, l2, rrf, none",
+        ),
         (Fusion("none", "opensearch"), "opensearch has no normalizer 'none'"),
         (Fusion("l2", "vespa"), "vespa has no normalizer 'l2'"),
         (Fusion("minmax"), "normalizer is 'min_max', 'l2'"),

@@ -20,7 +20,7 @@ _COLUMNS: dict[str, tuple[float, Callable[[Floats, Floats], Floats]]] = {
     "sparse": (0.60, lambda z, rarity: 4.0 * np.exp(0.5 * z)),
     "bm25_title": (0.40, lambda z, rarity: 0.6 * rarity * np.logaddexp(0.0, 1.5 * z)),
     "late_interaction": (0.65, lambda z, rarity: 20.0 + 6.0 * np.tanh(z)),
-    "popularity": (0.25, lambda z, rarity: np.round(np.exp(3.0 + 1.5 * z))),
+    "popularity": (0.25, lambda z, rarity: np.asarray(np.round(np.exp(3.0 + 1.5 * z)))),
 }
 # Shares of the grades from 0 on: each is rarer than the one below by this factor.
 _GRADE_RATIO = 0.35
@@ -39,7 +39,7 @@ def make_hybrid(
     r"""Simulate judged queries with the scores of several sub-queries.
 
     A document has a hidden relevance r, and column j sees it through noise of its own,
-    :math:`z_j = c_j r + \sqrt{1 - c_j^2}\, e_j`, and on a scale of its own: BM25 from 0 to some tens and larger for rare
+    :math:`z_j = c_j r + \sqrt{1 - c_j^2}\, e_j`, and on a scale of its own: BM25 from 0 to some tens, larger for rare
     words, similarities of vectors in a narrow range, heavy tails. A sub-query returns its ``depth`` best documents; the
     others have NaN in its column, and documents that no sub-query returns are left out. The correlations c differ
     (BM25 0.45, vectors 0.70), so that equal weights are not the best. This is not a model of any real engine.

@@ -86,8 +86,8 @@ def from_frame(
     grades : mapping of str to float, default=None
         The labels of the words in a label column of words, such as ``{"bad": 0, "good": 1}``.
     missing : {"error", "zero", "min", "keep"}, default="error"
-        What to do with nulls, NaN and infinity among the features. "min" takes the smallest value of the query, "keep" leaves
-        NaN to rankers that give it a meaning.
+        What to do with nulls, NaN and infinity among the features. "min" takes the smallest value of the query, "keep"
+        leaves NaN to rankers that give it a meaning.
     unjudged : {"error", "drop", "zero"}, default="error"
         What to do with rows whose label is null or negative.
 

@@ -36,8 +36,8 @@ class HybridRanker(Ranker):
 
     .. math:: s(d) = \sum_j w_j \, n(x_j(d)), \quad w_j \ge 0, \quad \sum_j w_j = 1.
 
-    Every feature is the score of one sub-query: BM25, a vector field, a sparse encoder ... NaN marks a document that the
-    sub-query did not return. n normalises a column within the query as search engines do it
+    Every feature is the score of one sub-query: BM25, a vector field, a sparse encoder ... NaN marks a document that
+    the sub-query did not return. n normalises a column within the query as search engines do it
     (:mod:`rankwise.rankers.fusion.normalizers`). The weights are those of the largest mean measure over the training
     queries, among weights of whole hundredths. It is made for two to six columns; of more, the six that rank best alone
     share the weight.

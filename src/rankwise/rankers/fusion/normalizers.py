@@ -11,9 +11,9 @@ that the sub-query did not return. All sums and extremes run over the returned d
     \text{rrf}(x) = \frac{1}{k + \text{rank}(x)}
 
 with sd of n - 1 degrees of freedom and ranks from 1. The engines differ in the cases that these formulas leave open:
-equal scores, documents that were not returned, the document with the smallest score. :data:`RULES` says which normalisers
-an engine has, and the functions below what it does in these cases. They compute in float64; the exports compute the
-same in the engine's own precision (:mod:`rankwise.exports`). ``docs/hybrid.md`` cites the source of every rule.
+equal scores, documents that were not returned, the document with the smallest score. :data:`RULES` says which
+normalisers an engine has, and the functions below what it does in these cases. They compute in float64; the exports
+compute the same in the engine's own precision (:mod:`rankwise.exports`). ``docs/hybrid.md`` cites every source.
 """
 
 from dataclasses import dataclass
@@ -191,7 +191,7 @@ class Fusion:
             # ranks 1 and 2 are as good as 2 and 1: rounding must not order what is tied
             return np.round(found, _RANK_DIGITS) if self.normalizer == "rrf" else found
         # both means leave out scores that are not above 0, and the weights of these columns
-        counts = (np.nan_to_num(parts) > 0) & (weights > 0)
+        counts = (np.where(np.isnan(parts), 0.0, parts) > 0) & (weights > 0)
         share = np.where(counts, weights, 0.0)
         total = share.sum(axis=1)
         value = np.where(counts, parts, 1.0)

@@ -75,7 +75,7 @@ class Candidates:
         return ordered[:most]
 
     def arrays(self) -> tuple[Matrix, Matrix, Vector]:
-        """(weights, values, means) of all candidates, nearest to equal weights first, so that the simplest wins ties."""
+        """(weights, values, means) of all candidates, nearest to equal weights first: the simplest wins ties."""
         weights = np.array(self._weights)
         order = np.lexsort((*(-weights.T[::-1]), np.round([_distance(one) for one in weights], 12)))
         return weights[order], np.array(self._values)[order], np.array(self._means)[order]
