@@ -232,6 +232,17 @@ def first_not_finite(X: Floats) -> tuple[int, int] | None:
     return None
 
 
+def refuse_missing(X: Floats, who: str) -> None:
+    """Raise an error for NaN that was kept (``missing="keep"``), where ``who`` has no use for it."""
+    found = first_not_finite(X)
+    if found is not None:
+        row, feature = found
+        raise DataError(
+            f"X is {X[row, feature]} at row {row:,}, feature {feature}, and {who} gives no meaning to missing values: "
+            "make the queries with missing='zero' or missing='min'"
+        )
+
+
 def refuse_infinite(X: Floats, names: Any = None) -> None:
     """Raise an error that names the first infinity; NaN is allowed."""
     for rows in blocks_of_rows(*X.shape):

@@ -51,8 +51,8 @@ class SolrHybrid(Target):
         ]
         if formula.fusion.normalizer == "min_max":
             notes.append(
-                "scale() takes its minimum over the whole index, where a document that does not match has 0: it divides "
-                "by the largest score; it visits every document of the index for every query"
+                "scale() takes its minimum over the whole index, where a document that does not match has 0: it "
+                "divides by the largest score; it visits every document of the index for every query"
             )
         return Written({f"{called}.params.json": json_text({"params": params})}, tuple(notes))
 

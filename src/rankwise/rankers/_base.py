@@ -383,13 +383,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _without_missing(self, queries: Queries) -> Queries:
         """The queries, unless they hold NaN that was kept and this ranker cannot take it."""
-        found = None if self.keeps_missing else checks.first_not_finite(queries.X)
-        if found is not None:
-            row, feature = found
-            raise DataError(
-                f"X is {queries.X[row, feature]} at row {row:,}, feature {feature}, and {self.name} gives no meaning "
-                "to missing values: make the queries with missing='zero' or missing='min'"
-            )
+        if not self.keeps_missing:
+            checks.refuse_missing(queries.X, self.name)
         return queries
 
     def _remember_features(self, queries: Queries) -> None:

@@ -174,5 +174,8 @@ def test_kept_missing_values_are_refused_by_rankers_that_give_them_no_meaning(qu
     steps = rw.RankBoost(rounds=2).fit(plain)
     with pytest.raises(DataError, match="RankBoost gives no meaning"):
         steps.predict(queries)
+    for function in (rw.diagnose, rw.Scaler().fit, rw.Scaler().fit(plain).transform):
+        with pytest.raises(DataError, match="gives no meaning to missing values"):
+            function(queries)
     queries.save(tmp_path / "kept.rankwise")
     np.testing.assert_array_equal(rw.load(tmp_path / "kept.rankwise").X, queries.X)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError
+from rankwise.data.checks import refuse_missing
 from rankwise.data.diagnose.features import (
     feature_names,
     feature_table,
@@ -112,6 +113,7 @@ def _named(queries: Any, others: tuple[Any, ...]) -> dict[str, Queries]:
             raise DataError(f"diagnose looks at Queries: found {type(part).__name__} for {name!r}")
         if name in named:
             raise DataError(f"two of the sets are called {name!r}: give each its own name")
+        refuse_missing(part.X, "diagnose")
         named[name] = part
     if not named:
         raise DataError("diagnose needs at least one set of queries: found none")

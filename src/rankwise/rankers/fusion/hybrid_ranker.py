@@ -310,7 +310,7 @@ class WeightCurve(PlottedTable):
         axes.axvline(0.5, color=FAINT, linestyle=":", label="equal weights")
         axes.axvline(first["weight"], color=COLOURS[1], label=f"chosen: {first['weight']:.2f}, with its 95 % interval")
         axes.axvspan(first["low"], first["high"], color=COLOURS[1], alpha=0.12, linewidth=0)
-        axes.set_xlabel(f"weight of {first['column']}, and 1 - weight of {self._chosen['column'][1]}")
+        axes.set_xlabel(f"weight of {first['column']} ({self._chosen['column'][1]} has the rest)")
         axes.set_ylabel(self._measure)
         axes.set_xlim(0, 1)
         axes.legend()
