@@ -69,7 +69,7 @@ def make_hybrid(
     Examples
     --------
     >>> make_hybrid(100, random_state=1)
-    Queries(100 queries, 3,152 documents, 2 features, labels 0 to 3)
+    Queries(100 queries, 2,945 documents, 2 features, labels 0 to 3)
     """
     queries = checks.as_whole(queries, "queries", 1, 2**30)
     columns = checks.as_whole(columns, "columns", 1, len(_COLUMNS))

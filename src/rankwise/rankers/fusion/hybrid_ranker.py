@@ -96,7 +96,7 @@ class HybridRanker(Ranker):
     >>> from rankwise import make_hybrid
     >>> queries = make_hybrid(100, random_state=1)
     >>> model = HybridRanker(engine="opensearch", bootstrap=200).fit(queries)
-    >>> model.weights_.sum()
+    >>> float(model.weights_.sum())
     1.0
     >>> bool(model.weights_[1] > model.weights_[0])  # the vectors are the better column here
     True
