@@ -26,6 +26,7 @@ from rankwise.data.queries import Queries as Queries
 from rankwise.data.scaling import Scaler as Scaler
 from rankwise.data.selection import Query as Query
 from rankwise.data.string_column import StringColumn as StringColumn
+from rankwise.data.synthetic.hybrid import make_hybrid as make_hybrid
 from rankwise.data.synthetic.lists import make_lists as make_lists
 from rankwise.data.synthetic.streams import Stream as Stream
 from rankwise.data.synthetic.streams import drifting_stream as drifting_stream
@@ -65,6 +66,7 @@ from rankwise.rankers._fit_frame import NothingLearnedWarning as NothingLearnedW
 from rankwise.rankers.boosting.adarank import AdaRank as AdaRank
 from rankwise.rankers.boosting.frank import FRank as FRank
 from rankwise.rankers.boosting.steps import RankBoost as RankBoost
+from rankwise.rankers.fusion.hybrid_ranker import HybridRanker as HybridRanker
 from rankwise.rankers.linear.linear_model import LinearModel as LinearModel
 from rankwise.rankers.linear.listnet import ListNet as ListNet
 from rankwise.rankers.linear.loss_ranker import LossRanker as LossRanker

@@ -41,7 +41,8 @@ JudgedArgument = Annotated[
 MissingOption = Annotated[
     Missing,
     typer.Option(
-        help="NaN, NULL and empty cells: an error, 0, or the smallest value in the query.", rich_help_panel=_VALUES
+        help="NaN, NULL and empty cells: an error, 0, the smallest value in the query, or keep (for HybridRanker).",
+        rich_help_panel=_VALUES,
     ),
 ]
 UnjudgedOption = Annotated[
@@ -128,6 +129,8 @@ def zero_based(first_id: FirstId) -> Any:
 
 def for_rankers(reads: dict[str, Any], rankers: Iterable[Any]) -> dict[str, Any]:
     """Restrict the columns of a table to the features of these rankers, where all of them know names."""
+    rankers = list(rankers)
+    reads = keeping_missing(reads, rankers)
     known = [ranker._names() for ranker in rankers]
     if not known or None in known:
         return reads
@@ -138,6 +141,12 @@ def as_names(given: list[str]) -> list[str]:
     """Parse names of columns separated by commas as one line of CSV: a name that holds a comma stands in quotes."""
     lines = (next(csv.reader([one], skipinitialspace=True), []) for one in given)
     return list(dict.fromkeys(name.strip() for line in lines for name in line if name.strip()))
+
+
+def keeping_missing(reads: dict[str, Any], rankers: Iterable[Any]) -> dict[str, Any]:
+    """Keep missing values for rankers that give them a meaning, unless the user chose another rule."""
+    keep = reads["missing"] == "error" and all(ranker.missing == "keep" for ranker in rankers)
+    return {**reads, "missing": "keep"} if keep else reads
 
 
 def as_grades(text: str) -> dict[str, float]:

@@ -7,7 +7,7 @@ was found and what is expected. ``is_*`` functions answer a question.
 import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import DataError, RankwiseError, in_one_line
 from rankwise.data.string_column import StringColumn
 
-Missing = Literal["error", "zero", "min"]
+Missing = Literal["error", "zero", "min", "keep"]
 Name = TypeVar("Name", str, bytes)
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
@@ -246,6 +246,30 @@ def first_not_finite(X: Floats) -> tuple[int, int] | None:
     return None
 
 
+def refuse_missing(X: Floats, who: str) -> None:
+    """Raise an error for NaN that was kept (``missing="keep"``), where ``who`` has no use for it."""
+    found = first_not_finite(X)
+    if found is not None:
+        row, feature = found
+        raise DataError(
+            f"X is {X[row, feature]} at row {row:,}, feature {feature}, and {who} gives no meaning to missing values: "
+            "make the queries with missing='zero' or missing='min'"
+        )
+
+
+def refuse_infinite(X: Floats, names: Any = None) -> None:
+    """Raise an error that names the first infinity; NaN is allowed."""
+    for rows in blocks_of_rows(*X.shape):
+        infinite = np.isinf(X[rows])
+        if infinite.any():
+            row, feature = np.unravel_index(int(np.argmax(infinite)), infinite.shape)
+            called = f" ({names[feature]})" if names else ""
+            raise DataError(
+                f"X is infinite at row {rows.start + int(row):,}, feature {feature}{called}: "
+                "missing='keep' keeps NaN only"
+            )
+
+
 def fill_missing(
     X: Floats, start: NDArray[np.int64], rows: NDArray[np.int64] | None, missing: Missing, names: Any = None
 ) -> Floats:
@@ -257,18 +281,22 @@ def fill_missing(
         The features.
     start, rows : ndarray of int64
         The layout of the queries; ``rows`` is None where the rows are grouped.
-    missing : {"error", "zero", "min"}
+    missing : {"error", "zero", "min", "keep"}
         "error" raises an error that names the row and the feature. "zero" puts 0. "min" puts the smallest finite value
-        of the feature in the same query, 0 if there is none (LETOR's rule).
+        of the feature in the same query, 0 if there is none (LETOR's rule). "keep" leaves NaN, for rankers that know
+        what to do with it, and refuses infinity.
     names : sequence of str, default=None
         The feature names, for the error message.
 
     Returns
     -------
     X : ndarray, shape (n_documents, n_features)
-        Finite features: the same array, or a copy where something was replaced.
+        Finite features, apart from NaN that is kept: the same array, or a copy where something was replaced.
     """
-    refuse_unless_one_of(missing, "missing", ("error", "zero", "min"))
+    refuse_unless_one_of(missing, "missing", get_args(Missing))
+    if missing == "keep":
+        refuse_infinite(X, names)
+        return X
     found = first_not_finite(X)
     if found is None:
         return X

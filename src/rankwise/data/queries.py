@@ -174,9 +174,10 @@ class Queries:
             One id per row.
         feature_names : sequence of str, length n_features, default=None
             One name per feature, without repeats; the columns of a data frame where None.
-        missing : {"error", "zero", "min"}, default="error"
+        missing : {"error", "zero", "min", "keep"}, default="error"
             What to do with NaN and infinity. "min" takes the smallest value of the feature in the same query (LETOR's
-            rule).
+            rule). "keep" keeps NaN, which only some rankers take (:class:`~rankwise.HybridRanker`), and refuses
+            infinity.
         document_weight : array-like, shape (n_documents,), default=None
             One number per row: 0, or between 1e-100 and 1e100. A document of weight k counts in the loss of a ranker as
             k copies of it would.

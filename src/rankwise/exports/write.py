@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.exports._base import Export, Target, targets
-from rankwise.exports.formula import Scaling, formula_of, opened
+from rankwise.exports._base import Export, Target, Written, targets
+from rankwise.exports.formula import Formula, FusionFormula, Scaling, formula_of, opened
 from rankwise.exports.parity import parity_of
+from rankwise.measures._base import Vector
+from rankwise.rankers._base import Ranker
+
+AnyFormula = Formula | FusionFormula
 
 
 def export(
@@ -32,8 +38,9 @@ def export(
     model : Ranker or Pipeline
         A fitted ranker, or scikit-learn's pipeline of a :class:`~rankwise.Scaler` and a ranker.
     to : str or Target
-        "ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python" or "c"; or a target with its
-        options.
+        "ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python" or "c"; for a
+        :class:`~rankwise.HybridRanker` "opensearch-hybrid", "elasticsearch-hybrid", "vespa-hybrid" or "solr-hybrid"; or
+        a target with its options.
     path : str or path-like, default=None
         Where to write at once; otherwise use :meth:`Export.write`.
     called : str, default="rankwise"
@@ -82,12 +89,16 @@ def export(
             "features are what an engine sees; or scaling='none' if it gets them scaled"
         )
     formula, notes = formula_of(ranker, scaler, feature_names)
+    formula = _expressed(formula, target, ranker)
+    notes += _other_rules(formula, target)
     own = None
     if sample is not None:
         sample = ranker._aligned(sample)
         own = ranker.predict(sample if scaler is None else scaler.transform(sample))
     # a shift moves all scores alike and changes no ranking; Lucene rejects scores below 0
     lifted = _shift(shift, own)
+    if lifted and isinstance(formula, FusionFormula):
+        raise RankwiseError(f"{target.title} adds no constant to scores: leave out shift=")
     formula = replace(formula, constant=formula.constant + lifted)
     written = target.write(formula, called)
     if lifted and written.dropped:
@@ -95,13 +106,51 @@ def export(
     parity = None
     if sample is not None and own is not None:
         # computed from the written files, so that the check covers the writer, too
-        scores = target.score(written.files, sample.X, formula.names)
+        scores = _scored(target, written, sample, formula)
         arithmetic = written.arithmetic or target.arithmetic
         parity = parity_of(sample, own + lifted, scores, ranker._measure(), arithmetic, written.dropped)
     done = Export(target.name, dict(written.files), (*written.notes, *notes), parity, written.dropped)
     if path is not None:
         done.write(path)
     return done
+
+
+def _expressed(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormula:
+    """The formula in a form that the target takes."""
+    if isinstance(formula, target.takes):
+        return formula
+    if isinstance(formula, FusionFormula):
+        plain = formula.as_weighted_sum
+        if plain is not None:
+            return plain
+        able = sorted(name for name, kind in targets().items() if FusionFormula in kind.takes)
+        raise RankwiseError(
+            f"{target.title} scores a document without seeing its query, and {ranker.name} normalises scores within "
+            f"each query: export to {', '.join(able)}, or fit with normalizer='none'"
+        )
+    raise RankwiseError(f"{target.title} takes a HybridRanker: found {ranker.name}")
+
+
+def _other_rules(formula: AnyFormula, target: Target) -> list[str]:
+    """A note where weights were learned by other rules than those of the engine."""
+    engine = target.name.removesuffix("-hybrid")
+    if not isinstance(formula, FusionFormula) or formula.fusion.engine == engine:
+        return []
+    return [
+        f"the weights were learned by the rules of {formula.fusion.engine or 'the textbook'}, which differ for equal "
+        f"scores and for documents that a sub-query did not return: fit with engine={engine!r}"
+    ]
+
+
+def _scored(target: Target, written: Written, sample: Queries, formula: AnyFormula) -> Vector:
+    """The scores of the engine; one query after the other where it normalises within queries."""
+    if not isinstance(formula, FusionFormula):
+        return target.score(written.files, sample.X, formula.names)
+    scores = np.empty(sample.n_documents)
+    for query in range(len(sample)):
+        rows = sample.rows_of(query)
+        scores[rows] = target.score(written.files, sample.X[rows], formula.names)
+    return scores
 
 
 def _target(to: str | Target, options: dict[str, Any]) -> Target:

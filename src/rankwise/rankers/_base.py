@@ -69,6 +69,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         Whether ``fit`` uses a validation set for model selection.
     learns : bool
         Whether the training queries change what is predicted.
+    keeps_missing : bool
+        Whether the ranker gives a meaning to NaN, so that ``missing="keep"`` is allowed.
     takes_document_weights : bool
         Whether ``fit`` uses document weights; a ranker that does not raises an error for them.
     document_weights_ : bool
@@ -88,6 +90,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     name: ClassVar[str]
     takes_validation: ClassVar[bool] = False
     learns: ClassVar[bool] = True
+    keeps_missing: ClassVar[bool] = False
     takes_document_weights: ClassVar[bool] = False
 
     document_weights_: bool
@@ -108,6 +111,11 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         tags.input_tags.sparse = True  # made dense
         tags.target_tags.positive_only = True
         return tags
+
+    @property
+    def scores_by_query(self) -> bool:
+        """Whether a score depends on the other documents of the query, so that ``predict`` needs the grouping."""
+        return False
 
     # ------------------------------------------------------------------------------------------- learning
 
@@ -233,6 +241,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             return self._scores(self._aligned(X).X)
         features = checks.as_features(self._frame_in_order(X) if hasattr(X, "columns") else X, self.n_features_in_)
         self._check_width(features.shape[1])
+        self._check_policy()
         if self.missing == "min" and checks.first_not_finite(features) is not None:
             raise DataError(
                 "missing='min' takes the smallest value within a query: give Queries, which hold the grouping"
@@ -435,6 +444,17 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         else:
             queries = Queries.from_arrays(X, y, group=group, qid=qid, missing=self.missing)
         queries.labels()
+        self._check_policy()
+        return self._without_missing(queries)
+
+    def _check_policy(self) -> None:
+        if self.missing == "keep" and not self.keeps_missing:
+            raise RankwiseError(f"{self.name} gives no meaning to missing values: give missing='zero' or missing='min'")
+
+    def _without_missing(self, queries: Queries) -> Queries:
+        """The queries, unless they hold NaN that was kept and this ranker cannot take it."""
+        if not self.keeps_missing:
+            checks.refuse_missing(queries.X, self.name)
         return queries
 
     def _remember_features(self, queries: Queries) -> None:
@@ -476,7 +496,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         if names is not None and queries.feature_names is not None and names != queries.feature_names:
             queries = queries.select_features(names)
         self._check_width(queries.n_features)
-        return queries
+        return self._without_missing(queries)
 
     def _frame_in_order(self, frame: Any) -> Any:
         """A data frame with its columns in the fitted order; other columns are dropped."""

@@ -15,6 +15,7 @@ from rankwise._kernels.thresholds import score_steps
 from rankwise._store import Store, read_store
 from rankwise.data import checks
 from rankwise.data.queries import Queries
+from rankwise.data.selection import Query
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._persist import read_ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
@@ -43,7 +44,8 @@ class Scorer:
     whatever the weights (0 times infinity is NaN), so that only the scores are checked; for sums of steps every feature
     is. ``predict`` then handles such input: it names the row and the feature, fills in by the ranker's ``missing``, or
     finds that finite features were too large. With ``missing="min"``, which ``predict`` does not take for arrays, the
-    array is taken as the documents of one query.
+    array is taken as the documents of one query; so is every array for a ranker that normalises scores within a query
+    (:class:`~rankwise.HybridRanker`).
 
     A scorer has no state that changes, and its compiled code runs without the interpreter's lock: threads may share it.
 
@@ -146,10 +148,11 @@ class Scorer:
 
     def _carefully(self, X: Any) -> Vector:
         """The scores of any input, by ``predict``."""
-        if self._model.missing == "min" and not isinstance(X, Queries):
+        by_query = self._model.missing == "min" or self._model.scores_by_query
+        if by_query and not isinstance(X, (Queries, Query)):
             features = checks.as_features(self._model._frame_in_order(X) if hasattr(X, "columns") else X)
             self._model._check_width(features.shape[1])
-            X = Queries.from_arrays(features, group=[len(features)], missing="min")
+            X = Queries.from_arrays(features, group=[len(features)], missing=self._model.missing)
         return self._model.predict(X)
 
     def __repr__(self) -> str:

@@ -54,7 +54,7 @@ class Wanted:
         The columns that are read.
     decimal : {".", ","}
         The decimal mark.
-    missing : {"error", "zero", "min"}
+    missing : {"error", "zero", "min", "keep"}
         What happens to features that are not finite.
     unjudged : {"error", "drop", "zero"}
         What happens to labels that are empty or negative.

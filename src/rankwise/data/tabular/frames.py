@@ -86,8 +86,9 @@ def from_frame(
         Columns that are not read.
     grades : mapping of str to float, default=None
         The labels of the words in a label column of words, such as ``{"bad": 0, "good": 1}``.
-    missing : {"error", "zero", "min"}, default="error"
-        What to do with nulls, NaN and infinity among the features. "min" takes the smallest value of the query.
+    missing : {"error", "zero", "min", "keep"}, default="error"
+        What to do with nulls, NaN and infinity among the features. "min" takes the smallest value of the query, "keep"
+        leaves NaN to rankers that give it a meaning.
     unjudged : {"error", "drop", "zero"}, default="error"
         What to do with rows whose label is null or negative.
     document_weight : str, default=None
@@ -240,7 +241,7 @@ def iter_table(
         The role of each column.
     rows : int, default=100_000
         About how many documents a block has; None reads everything in one block, with rows in any order.
-    missing : {"error", "zero", "min"}, default="error"
+    missing : {"error", "zero", "min", "keep"}, default="error"
         As for :func:`from_frame`.
     on_read : callable, default=None
         Receives the number of bytes each time some are read.

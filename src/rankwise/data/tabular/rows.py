@@ -254,7 +254,7 @@ def whole_lists(
         The rows.
     names : sequence of str
         The feature names.
-    missing : {"error", "zero", "min"}
+    missing : {"error", "zero", "min", "keep"}
         What to do with features that are not finite.
     rows : int or None
         About how many rows a block has; None makes one block of rows in any order.
