@@ -39,7 +39,14 @@ def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
         docid=None if docids is None else StringColumn.concat(docids),
         feature_names=parts[0].feature_names,
         scaling=parts[0].scaling if all(part.scaling == parts[0].scaling for part in parts) else None,
+        built_by=common_builder(parts),
     )
+
+
+def common_builder(parts: Sequence[Queries]) -> Any:
+    """The builder that made the features of all parts, or None."""
+    digests = {getattr(part.built_by, "digest_", None) for part in parts}
+    return parts[0].built_by if len(digests) == 1 else None
 
 
 def _same_features(parts: Sequence[Queries]) -> list[Queries]:

@@ -60,6 +60,8 @@ class Queries:
     ----------
     X, y, start, weight, qid, docid, feature_names, scaling : as the parameters
         What was given, as read-only views where possible; see also :attr:`rows` and :attr:`query_weight`.
+    built_by : FeatureBuilder or None
+        The fitted builder that made ``X`` from a table.
 
     Examples
     --------
@@ -70,7 +72,7 @@ class Queries:
     array([0., 1.])
     """
 
-    __slots__ = ("X", "_rows", "docid", "feature_names", "qid", "scaling", "start", "weight", "y")
+    __slots__ = ("X", "_rows", "built_by", "docid", "feature_names", "qid", "scaling", "start", "weight", "y")
 
     X: Floats
     y: NDArray[np.float64] | None
@@ -81,6 +83,7 @@ class Queries:
     docid: StringColumn | None
     feature_names: tuple[str, ...] | None
     scaling: "Scaler | None"
+    built_by: Any  # a FeatureBuilder, which a higher layer has
 
     def __init__(
         self,
@@ -99,7 +102,7 @@ class Queries:
         layout = grouping.as_layout(start, rows, len(X))
         if qid is not None:
             layout = layout._replace(qid=grouping.as_query_ids(qid, len(layout.start) - 1))
-        self._set(*checked_fields(X, y, layout, weight, docid, feature_names), as_scaling(scaling, X.shape[1]))
+        self._set(*checked_fields(X, y, layout, weight, docid, feature_names), as_scaling(scaling, X.shape[1]), None)
 
     @classmethod
     def _trusted(
@@ -113,10 +116,11 @@ class Queries:
         docid: StringColumn | None = None,
         feature_names: tuple[str, ...] | None = None,
         scaling: "Scaler | None" = None,
+        built_by: Any = None,
     ) -> "Queries":
         """Queries of parts that were checked where they came from; nothing is checked again."""
         queries = object.__new__(cls)
-        queries._set(X, y, start, rows, weight, qid, docid, feature_names, scaling)
+        queries._set(X, y, start, rows, weight, qid, docid, feature_names, scaling, built_by)
         return queries
 
     def _set(self, *fields: Any) -> None:
@@ -446,7 +450,8 @@ class Queries:
         X = checks.fill_missing(X, self.start, self._rows, "error")
         if feature_names is None and X.shape[1] == self.n_features:
             feature_names = self.feature_names
-        return self._replace(X=X, feature_names=checks.as_names(feature_names, X.shape[1]), scaling=None)
+        names = checks.as_names(feature_names, X.shape[1])
+        return self._replace(X=X, feature_names=names, scaling=None, built_by=None)
 
     def select_features(self, names: Sequence[str]) -> "Queries":
         """The same queries with some of their features.
@@ -488,7 +493,7 @@ class Queries:
         return Queries._trusted(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
 
 
-_FIELDS = ("X", "y", "start", "_rows", "weight", "qid", "docid", "feature_names", "scaling")
+_FIELDS = ("X", "y", "start", "_rows", "weight", "qid", "docid", "feature_names", "scaling", "built_by")
 
 
 def as_queries(value: Any, function: str) -> Queries:

@@ -162,7 +162,7 @@ def select_features(queries: "Queries", names: Sequence[str]) -> "Queries":
     if tuple(names) == queries.feature_names:
         return queries
     X = np.ascontiguousarray(queries.X[:, [place[name] for name in names]])
-    return queries._replace(X=X, feature_names=checks.as_names(names, len(names)), scaling=None)
+    return queries._replace(X=X, feature_names=checks.as_names(names, len(names)), scaling=None, built_by=None)
 
 
 def _at(queries: "Queries", rows: Any, start: NDArray[np.int64], chosen: Any) -> "Queries":
@@ -176,4 +176,5 @@ def _at(queries: "Queries", rows: Any, start: NDArray[np.int64], chosen: Any) ->
         docid=None if queries.docid is None else queries.docid[rows],
         feature_names=queries.feature_names,
         scaling=queries.scaling,
+        built_by=queries.built_by,
     )

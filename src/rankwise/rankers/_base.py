@@ -29,7 +29,7 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints
 from rankwise.data.folds import Unsliced
-from rankwise.data.queries import Queries
+from rankwise.data.queries import Queries, as_queries
 from rankwise.data.selection import Query
 from rankwise.measures._base import Measure, parse
 from rankwise.rankers._fit_checks import (
@@ -40,9 +40,11 @@ from rankwise.rankers._fit_checks import (
     warn_of_shared_queries,
 )
 from rankwise.rankers._parameters import CommonParameters
+from rankwise.rankers._raw_tables import as_built, without_gaps
 
 if TYPE_CHECKING:
     from rankwise.data.scaling import Scaler
+    from rankwise.features.builder import FeatureBuilder
     from rankwise.guarantees._bound import Bound
     from rankwise.guarantees.certificate import Certificate
     from rankwise.rankers._persist import Frozen
@@ -66,12 +68,17 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         Whether ``fit`` uses a validation set for model selection.
     learns : bool
         Whether the training queries change what is predicted.
+    takes_missing : bool
+        Whether features may be NaN, as :class:`~rankwise.FeatureBuilder` leaves them with ``missing="keep"``.
     n_features_in_ : int
         Number of features seen by ``fit``.
     feature_names_in_ : ndarray of str
         Names of the features, if the training queries had names.
     scaling_ : Scaler
         The scaler that made the features of the training queries, if one did.
+    features_ : FeatureBuilder
+        The builder that made the training queries of a table, if one did; ``predict``, ``rank``, ``score`` and
+        ``certificate`` apply it to raw tables.
     seen_ : Seen
         Fingerprints of all queries that ``fit`` saw. Absent after loading a file of an older version.
     frozen_ : Frozen
@@ -81,10 +88,12 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     name: ClassVar[str]
     takes_validation: ClassVar[bool] = False
     learns: ClassVar[bool] = True
+    takes_missing: ClassVar[bool] = False
 
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
     scaling_: "Scaler"
+    features_: "FeatureBuilder"
     seen_: Seen
     frozen_: "Frozen"
 
@@ -158,7 +167,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         outermost = is_outermost_fit()
         with one_blas_thread(), self._all_or_nothing():
             self._remember_features(train)
-            held = None if validation is None else self._aligned(Unsliced.open(validation))
+            held = None if validation is None else self._aligned(as_built(self, Unsliced.open(validation), judged=True))
             self._remember_lists(train, held)
             if outermost and held is not None:
                 warn_of_shared_queries(self.name, self.seen_, held, getattr(self, "n_jobs", None))
@@ -180,7 +189,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         X : Queries, Query, data frame or array of shape (n_documents, n_features)
-            The documents; named features are matched by name.
+            The documents; named features are matched by name. A ranker with ``features_`` takes raw tables, too.
 
         Returns
         -------
@@ -188,6 +197,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             One score per document, in input order; a higher score is ranked first.
         """
         self._check_fitted()
+        X = as_built(self, X)
         if isinstance(X, Query):
             X = Queries._trusted(X.X, None, np.array([0, len(X.X)]), feature_names=X.feature_names)
         if isinstance(X, Queries):
@@ -205,19 +215,21 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     def _scores(self, X: checks.Floats) -> Vector:
         """One score per row of checked features."""
 
-    def rank(self, queries: Queries) -> Table:
+    def rank(self, queries: Any) -> Table:
         """Rank the documents of every query.
 
         Parameters
         ----------
-        queries : Queries
-            The queries, with or without labels.
+        queries : Queries, or data frame
+            The queries, with or without labels; a raw table if the ranker has ``features_``.
 
         Returns
         -------
         ranking : Table
             Columns qid, docid (or row number), rank from 1, and score; ties in input order.
         """
+        self._check_fitted()
+        queries = as_queries(as_built(self, queries, grouped=True), f"{self.name}.rank")
         scores = self.predict(queries)
         owner = queries.query_of_row
         order = np.lexsort((np.arange(len(scores)), -scores, owner))
@@ -227,13 +239,13 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         qid = [names[number] for number in owner[order].tolist()]
         return Table({"qid": qid, "docid": rows, "rank": place, "score": scores[order]})
 
-    def score(self, X: Queries, y: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: ArrayLike | None = None) -> float:
         """The mean of the ranker's measure over judged queries, ties averaged.
 
         Parameters
         ----------
-        X : Queries
-            The queries.
+        X : Queries, or data frame
+            The queries; a raw table if the ranker has ``features_``.
         y : array of shape (n_documents,), default=None
             Labels in place of those of ``X``.
 
@@ -244,6 +256,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         """
         from rankwise.rankers._model_selection import mean_measure
 
+        self._check_fitted()
+        X = as_built(self, X, grouped=True, judged=y is None)
         queries = X if y is None else X.with_labels(y)
         return mean_measure(queries, self.predict(queries), self._measure(), getattr(self, "n_jobs", None))
 
@@ -295,6 +309,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
         self._check_fitted()
         declared = Declared(row_radius=row_radius, longest=longest, first_ball=first_ball)
+        train, holdout = (
+            None if part is None else as_built(self, part, grouped=True, judged=True) for part in (train, holdout)
+        )
         with one_blas_thread():
             return certificate_of(self, train, holdout, delta, declared, unverified, random_state)
 
@@ -365,7 +382,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         else:
             queries = Queries.from_arrays(X, y, group=group, qid=qid, missing=self.missing)
         queries.labels()
-        return queries
+        return without_gaps(self, queries)
 
     def _remember_features(self, queries: Queries) -> None:
         self.n_features_in_ = queries.n_features
@@ -377,6 +394,10 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             self.scaling_ = queries.scaling
         elif hasattr(self, "scaling_"):
             del self.scaling_
+        if queries.built_by is not None:
+            self.features_ = queries.built_by
+        elif hasattr(self, "features_"):
+            del self.features_
 
     def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
         """Keep fingerprints of the queries of this fit, and of those that rankers among the parameters saw."""
@@ -402,6 +423,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _aligned(self, queries: Queries) -> Queries:
         """The queries with their features in the fitted order, matched by name if both have names."""
+        queries = without_gaps(self, as_built(self, queries))
         names = self._names()
         if names is not None and queries.feature_names is not None and names != queries.feature_names:
             queries = queries.select_features(names)

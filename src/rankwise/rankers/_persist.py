@@ -25,6 +25,7 @@ from rankwise._store import Store, StoreWriter
 from rankwise.data.checks import Missing
 from rankwise.data.fingerprints import MOST, Fingerprints, Seen, TrainingRecord, packed
 from rankwise.data.scaling import Scaler
+from rankwise.features.state import append_builder, read_builder
 from rankwise.losses._base import Loss
 from rankwise.losses._base import registered as known_losses
 from rankwise.measures._base import Measure, parse
@@ -181,6 +182,8 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
     if frozen is not None:
         parameters = frozen.written(parameters)
     names = ranker._names()
+    features = getattr(ranker, "features_", None)
+    built = None if features is None else features.to_state()
     with StoreWriter(path, KIND) as file:
         file.metadata.update(
             {
@@ -210,6 +213,8 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
             file.metadata["scaling"], learned = scaling.to_state()
             for name, array in learned.items():
                 file.append(f"scaling.{name}", array)
+        if built is not None:
+            append_builder(file, built)
 
 
 def read_ranker(store: Store) -> Ranker:
@@ -241,6 +246,11 @@ def read_ranker(store: Store) -> Ranker:
             ranker.seen_ = _read_seen(store)
         if "scaling" in store.metadata:  # only if a Scaler made the training queries
             ranker.scaling_ = _read_scaling(store, width)
+        builder = read_builder(store)
+        if builder is not None:  # only if a FeatureBuilder made the training queries
+            if list(builder.feature_names_out_) != names:
+                raise RankwiseError("its features are not those of its FeatureBuilder")
+            ranker.features_ = builder
     except FileFormatError:
         raise
     except Exception as error:  # a hostile file may provoke any error
