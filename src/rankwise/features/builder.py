@@ -17,7 +17,7 @@ from rankwise.data.queries import Queries
 from rankwise.data.tabular.rows import Roles, TableRows, as_queries, without_unjudged
 from rankwise.features.columns import ASKED, Decision, decide, read_numbers
 from rankwise.features.per_query import WITHIN
-from rankwise.features.state import digest_of, plain_state, read_state, rehearse
+from rankwise.features.state import digest_of, digest_of_state, plain_state, read_state, rehearse
 from rankwise.features.stored import unpacked
 from rankwise.features.table import Column, QueriesTable, RawTable, as_table
 from rankwise.features.treatments import Layout, Settings, Treatment, treat, treat_by
@@ -500,12 +500,12 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             If no builder has this state.
         """
         try:
+            if facts["digest"] != digest_of_state(facts, arrays):  # before anything is made of it
+                raise FileFormatError("its numbers are not those that were saved")
             builder = cls(**unpacked(facts["parameters"], arrays))
             builder._check_params()
             treatments, decisions, roles = read_state(facts, arrays)
             builder._take(treatments, decisions, roles, as_whole(facts["width"], "width"))
-            if builder.digest_ != facts.get("digest"):
-                raise FileFormatError("its numbers are not those that were saved")
             rehearse(treatments)
         except Exception as error:  # a hostile file may provoke any error
             raise FileFormatError(f"the state of a FeatureBuilder is damaged: {in_one_line(error)}") from error

@@ -74,7 +74,13 @@ def digest_of(builder: "FeatureBuilder") -> str:
         import joblib
 
         return f"joblib {joblib.hash([builder._parameters, builder._treated, builder.roles_])}"
-    found = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    return digest_of_state(facts, arrays)
+
+
+def digest_of_state(facts: Mapping[str, Any], arrays: Arrays) -> str:
+    """SHA-256 of (facts, arrays), without the digest that the facts hold."""
+    told = {name: value for name, value in facts.items() if name != "digest"}
+    found = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):
         found.update(f"{name} {array.dtype.str} {array.shape}".encode())
         found.update(array.tobytes())

@@ -315,8 +315,9 @@ def _check_onehot(encoder: Any) -> None:
     for place, levels in enumerate(encoder.categories_):
         count, mapping = len(levels), mappings[place]
         if mapping is not None:
-            count = int(mapping.max()) + 1
-            if len(mapping) != len(levels) or sorted(set(mapping.tolist())) != list(range(count)):
+            used = sorted(set(mapping.tolist()))
+            count = len(used)
+            if len(mapping) != len(levels) or any(number != place for place, number in enumerate(used)):
                 raise FileFormatError("a stored OneHotEncoder has rare levels that do not fit its levels")
         if dropped is not None and dropped[place] is not None:
             if not 0 <= int(dropped[place]) < count:
@@ -346,7 +347,14 @@ def _check_sketch(made: Any) -> None:
         raise FileFormatError("a stored PolynomialCountSketch has an impossible size")
 
 
+def _check_splines(made: Any) -> None:
+    """The number of outputs, for which memory is reserved before it is filled."""
+    if not (isinstance(made.n_features_out_, int) and 0 < made.n_features_out_ <= _MOST_OUTPUTS):
+        raise FileFormatError("a stored SplineTransformer has an impossible number of outputs")
+
+
 _CHECKS = {
+    "SplineTransformer": _check_splines,
     "OneHotEncoder": _check_onehot,
     "PolynomialFeatures": _check_polynomial,
     "PolynomialCountSketch": _check_sketch,

@@ -201,7 +201,7 @@ def _floats(series: Any) -> NDArray[np.float64]:
     import narwhals as nw
 
     if series.dtype == nw.Boolean and series.is_null().any():
-        return np.array([np.nan if value is None else float(value) for value in series.to_list()])
+        return np.array([np.nan if _is_gap(value) else float(value) for value in series.to_list()])
     return np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
 
 
@@ -212,22 +212,31 @@ def _days(series: Any) -> NDArray[np.float64]:
     if series.dtype == nw.Date:
         series = series.cast(nw.Datetime("us"))
     found = series.dt.timestamp("us").to_list()
-    return np.array([np.nan if value is None or value != value else value / _DAY for value in found], dtype=np.float64)
+    return np.array([np.nan if _is_gap(value) else value / _DAY for value in found], dtype=np.float64)
+
+
+def _is_gap(value: Any) -> bool:
+    """Whether a Python value stands for none; pandas has three of its own."""
+    return (
+        value is None
+        or (isinstance(value, float) and math.isnan(value))
+        or type(value).__name__ in ("NAType", "NaTType")
+    )
 
 
 def _texts(values: Sequence[Any]) -> NDArray[np.object_]:
     """Texts without spaces around them; None for nulls and for texts that stand for nothing."""
     found = np.empty(len(values), dtype=object)
     for row, value in enumerate(values):
-        text = None if value is None or value != value else str(value).strip()
+        text = None if _is_gap(value) else str(value).strip()
         found[row] = None if text is None or text in _EMPTY else text
     return found
 
 
 def _of_objects(name: str, values: list[Any], dtype: str) -> Column:
     """A column of Python objects: numbers, truth values or dates if all are, otherwise texts."""
-    there = [value for value in values if value is not None and not (isinstance(value, float) and math.isnan(value))]
-    gaps = [value is None or (isinstance(value, float) and math.isnan(value)) for value in values]
+    gaps = list(map(_is_gap, values))
+    there = [value for value, gap in zip(values, gaps, strict=True) if not gap]
 
     def floats(convert: Any) -> NDArray[np.float64]:
         pairs = zip(values, gaps, strict=True)

@@ -167,7 +167,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         outermost = is_outermost_fit()
         with one_blas_thread(), self._all_or_nothing():
             self._remember_features(train)
-            held = None if validation is None else self._aligned(as_built(self, Unsliced.open(validation), judged=True))
+            if hasattr(self, "features_") and not isinstance(validation, (Unsliced, type(None))):
+                validation = as_built(self, validation, grouped=True, judged=True)  # it may be a table
+            held = None if validation is None else self._aligned(Unsliced.open(validation))
             self._remember_lists(train, held)
             if outermost and held is not None:
                 warn_of_shared_queries(self.name, self.seen_, held, getattr(self, "n_jobs", None))
@@ -421,9 +423,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else tuple(names)
 
-    def _aligned(self, queries: Queries) -> Queries:
+    def _aligned(self, queries: Queries, scaled: bool = True) -> Queries:
         """The queries with their features in the fitted order, matched by name if both have names."""
-        queries = without_gaps(self, as_built(self, queries))
+        queries = without_gaps(self, as_built(self, queries, scaled=scaled))
         names = self._names()
         if names is not None and queries.feature_names is not None and names != queries.feature_names:
             queries = queries.select_features(names)

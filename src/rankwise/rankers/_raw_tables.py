@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
 
 
-def as_built(ranker: "Ranker", X: Any, *, grouped: bool = False, one_query: bool = False, judged: bool = False) -> Any:
+def as_built(
+    ranker: "Ranker",
+    X: Any,
+    *,
+    grouped: bool = False,
+    one_query: bool = False,
+    judged: bool = False,
+    scaled: bool = True,
+) -> Any:
     """What a ranker was given, with the features that it learned from.
 
     Parameters
@@ -35,6 +43,8 @@ def as_built(ranker: "Ranker", X: Any, *, grouped: bool = False, one_query: bool
         Whether a table without the column of query ids is one query, even where features compare its documents.
     judged : bool, default=False
         Whether labels are read.
+    scaled : bool, default=True
+        Whether features are scaled as those of the training queries were.
 
     Returns
     -------
@@ -54,13 +64,15 @@ def as_built(ranker: "Ranker", X: Any, *, grouped: bool = False, one_query: bool
     if isinstance(X, Query):
         X = Queries._trusted(X.X, X.y, np.array([0, len(X.X)]), feature_names=X.feature_names)
     if isinstance(X, Queries):
-        return _of_queries(ranker, builder, X)
+        X = _of_queries(ranker, builder, X)
+        return _scaled(ranker, X) if scaled and X.built_by is not None else X
     if isinstance(X, RawTable) or hasattr(X, "columns") or hasattr(X, "column_names"):
         table = as_table(X)
         if _lacks(table.names, builder.columns_in_) and not _lacks(table.names, builder.feature_names_out_):
             return X
         one_query = one_query or not (grouped or builder.needs_queries)
-        return _scaled(ranker, builder._transform(table, one_query=one_query, judged=judged))
+        built = builder._transform(table, one_query=one_query, judged=judged)
+        return _scaled(ranker, built) if scaled else built
     if builder.needs_queries:
         names = [name for one in builder._treated if one.needs_queries for name in one.features]
         raise DataError(
@@ -86,10 +98,10 @@ def _of_queries(ranker: "Ranker", builder: Any, queries: Queries) -> Queries:
                 f"these queries were made by another FeatureBuilder than those that {ranker.name} learned from: give "
                 "the raw table, or what its features_.transform makes of it"
             )
-        return _scaled(ranker, queries)
+        return queries
     if queries.feature_names is None or not _lacks(queries.feature_names, builder.feature_names_out_):
         return queries
-    return _scaled(ranker, builder._transform(queries))
+    return builder._transform(queries)  # type: ignore[no-any-return]
 
 
 def _scaled(ranker: "Ranker", queries: Queries) -> Queries:
