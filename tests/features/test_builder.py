@@ -189,6 +189,8 @@ def test_the_report_is_a_table_and_html():
 
 
 def test_equal_names_of_features_are_told_apart():
-    frame = pd.DataFrame({"qid": [1, 1, 1, 1], "label": [0, 1, 0, 1], "a": [1.0, None, 3.0, 2.0], "a_missing": [3, 1, 2, 9]})
+    frame = pd.DataFrame(
+        {"qid": [1, 1, 1, 1], "label": [0, 1, 0, 1], "a": [1.0, None, 3.0, 2.0], "a_missing": [3, 1, 2, 9]}
+    )
     names = rw.FeatureBuilder().fit(frame).get_feature_names_out().tolist()
     assert names == ["a", "a_missing", "a_missing#2"]

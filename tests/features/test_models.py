@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 import rankwise as rw
+from rankwise.features.table import as_table
 from tests.features.shop import ROLES, shop
 
 
@@ -52,7 +53,7 @@ def test_rows_without_a_label_are_scored(learned):
 
 
 def test_a_validation_set_may_be_a_table(learned):
-    builder, queries, _, frame = learned
+    builder, queries, *_ = learned
     held = shop(seed=3)
     by_table, by_queries = (
         rw.RankSVM(alpha=[0.1, 10.0]).fit(queries, validation=given) for given in (held, builder.transform(held))
@@ -70,7 +71,7 @@ def test_queries_of_another_builder_are_refused(learned):
 
 
 def test_the_scaling_of_training_is_applied_to_tables(learned):
-    builder, queries, _, frame = learned
+    _, queries, _, frame = learned
     scaler = rw.Scaler().fit(queries)
     model = rw.RidgeRanker(alpha=1.0).fit(scaler.transform(queries))
     expected = model.predict(scaler.transform(queries))
@@ -86,13 +87,7 @@ def test_a_new_fit_forgets_the_builder(learned):
     model.fit(rw.make_lists(20, features=3, random_state=0))
     assert not hasattr(model, "features_")
     with pytest.raises(rw.DataError, match="has no FeatureBuilder"):
-        model.predict(rw.FeatureBuilder and _table(frame))
-
-
-def _table(frame):
-    from rankwise.features.table import as_table
-
-    return as_table(frame)
+        model.predict(as_table(frame))
 
 
 def test_features_within_queries_need_the_queries(learned):
@@ -132,7 +127,7 @@ def test_online_rankers_keep_the_builder(learned):
 @pytest.mark.parametrize("to", ["ranklib", "solr", "elasticsearch", "vespa", "onnx", "c"])
 def test_exports_refuse_what_an_engine_cannot_do_and_take_built_features(learned, to):
     _, queries, model, frame = learned
-    with pytest.raises(rw.RankwiseError, match="FeatureBuilder makes of columns.*features='built'"):
+    with pytest.raises(rw.RankwiseError, match=r"FeatureBuilder makes of columns.*features='built'"):
         rw.export(model, to)
     names = [f"f{number}" for number in range(queries.n_features)]
     done = rw.export(model, to, features="built", sample=frame, feature_names=names)
@@ -142,7 +137,8 @@ def test_exports_refuse_what_an_engine_cannot_do_and_take_built_features(learned
 def test_a_builder_that_takes_columns_as_they_are_needs_no_words(learned):
     *_, frame = learned
     numbers = frame[["search", "grade", "size", "views"]]
-    model = rw.RidgeRanker(alpha=1.0).fit(rw.FeatureBuilder(heavy_tails="keep").fit_transform(numbers, **ROLES | {"docid": None}))
+    builder = rw.FeatureBuilder(heavy_tails="keep", qid="search", label="grade")
+    model = rw.RidgeRanker(alpha=1.0).fit(builder.fit_transform(numbers))
     done = rw.export(model, "sql", sample=frame)
     assert '"size"' in done.text
     assert done.parity.same_order

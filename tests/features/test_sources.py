@@ -72,7 +72,7 @@ def test_labels_may_be_missing_and_all_missing_columns_are_named():
 
 
 def test_a_label_that_is_not_named_is_no_feature():
-    with pytest.raises(rw.DataError, match="no column 'label' .did you mean 'grade'"):
+    with pytest.raises(rw.DataError, match=r"no column 'label' .did you mean 'grade'"):
         rw.FeatureBuilder(qid="search").fit(shop())
 
 

@@ -183,7 +183,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             If a column with a role is not there, or no column makes a feature.
         """
         self._check_params()
-        found = self._roles(roles, y is not None)
+        found = self._roles(roles)
         table = as_table(X)
         if not table.n_rows:
             raise DataError("a FeatureBuilder learns from documents: the table has no rows")
@@ -196,7 +196,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             raise DataError(f"no column of the table makes a feature: {listed or 'there are none'}")
         return self
 
-    def _roles(self, given: Mapping[str, str | None], labelled: bool) -> dict[str, str | None]:
+    def _roles(self, given: Mapping[str, str | None]) -> dict[str, str | None]:
         """The columns with a role."""
         known = ("qid", "label", "docid", "weight")
         for name in given:
