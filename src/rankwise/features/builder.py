@@ -14,12 +14,13 @@ from rankwise._tables import Table
 from rankwise.data.checks import Floats, as_whole, first_repeated, is_whole, refuse_unless_one_of
 from rankwise.data.grouping import by_id
 from rankwise.data.queries import Queries
-from rankwise.data.tabular.rows import Roles, TableRows, as_queries, without_unjudged
-from rankwise.features.columns import ASKED, Decision, decide, read_numbers
+from rankwise.data.tabular.rows import TableRows, as_queries, without_unjudged
+from rankwise.features.columns import ASKED, Decision, decide
 from rankwise.features.per_query import WITHIN
+from rankwise.features.roles import docids_of, labels_of, training_layout, weights_of
 from rankwise.features.state import digest_of, digest_of_state, plain_state, read_state, rehearse
 from rankwise.features.stored import unpacked
-from rankwise.features.table import Column, QueriesTable, RawTable, as_table
+from rankwise.features.table import QueriesTable, RawTable, as_table
 from rankwise.features.treatments import Layout, Settings, Treatment, treat, treat_by
 
 _CHOICES = {
@@ -187,7 +188,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         table = as_table(X)
         if not table.n_rows:
             raise DataError("a FeatureBuilder learns from documents: the table has no rows")
-        layout, owner, taken = _training_layout(table, found, y is not None)
+        layout, owner, taken = training_layout(table, found, y is not None)
         decisions = self._decisions(table, owner, taken)
         treatments = self._treatments(table, decisions, layout)
         self._take(treatments, decisions, found, len(table.names))
@@ -367,10 +368,10 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         parts = by_id(ids, table.n_rows)
         rows = TableRows(
             self._matrix(table, (parts.start, parts.rows)),
-            self._labels(table) if judged else None,
+            labels_of(table, self.roles_["label"], self.grades) if judged else None,
             ids,
-            self._docids(table),
-            self._weights(table),
+            docids_of(table, self.roles_["docid"], self.columns_in_),
+            weights_of(table, self.roles_["weight"]),
         )
         if rows.y is not None:
             rows = without_unjudged(rows, self.unjudged)  # type: ignore[arg-type]
@@ -389,36 +390,6 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             found = f"the feature {name!r} is {X[row, feature]} at row {int(row):,}"
             raise DataError(f"{found}: its column has an extreme value there, or its transformer left a gap")
         return X
-
-    def _labels(self, table: RawTable) -> Any:
-        """The labels; None without their column."""
-        name = self.roles_["label"]
-        if name is None or name not in table.names:
-            return None
-        column = table.column(name)
-        grades = self.grades
-        if grades is not None:
-            texts = _words(column)
-            unknown = [text for text in dict.fromkeys(texts) if text is not None and text not in grades]
-            if unknown:
-                raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, and grades does not say what that means")
-            return np.array([np.nan if text is None else grades[text] for text in texts], dtype=np.float64)
-        if column.stored == "text" and any(text is not None for text in column.values):
-            try:
-                return read_numbers(column, "number", {})
-            except DataError as error:
-                raise DataError(f"{error}; grades={{'bad': 0, 'good': 1}} says what words mean as labels") from error
-        return read_numbers(column, "number", {})
-
-    def _docids(self, table: RawTable) -> Any:
-        name = self.roles_["docid"] or "docid"
-        if self.roles_["docid"] is None and name in self.columns_in_:
-            return None
-        return table.texts(name) if name in table.names else None
-
-    def _weights(self, table: RawTable) -> Any:
-        name = self.roles_["weight"]
-        return None if name is None or name not in table.names else read_numbers(table.column(name), "number", {})
 
     # ------------------------------------------------------------------------------------------- looking at it
 
@@ -542,27 +513,6 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             raise BuilderNotFittedError("this FeatureBuilder is not fitted yet: call fit(training table) first")
 
 
-def _training_layout(
-    table: RawTable, roles: dict[str, str | None], labelled: bool
-) -> tuple[Layout, NDArray[np.int64] | None, set[str]]:
-    """(start and rows, the query of each row, columns with a role) of the training table."""
-    if isinstance(table, QueriesTable):
-        queries = table.queries
-        if queries.built_by is not None:
-            raise DataError("these queries were made by a FeatureBuilder already: give the raw table")
-        return (queries.start, queries.scattered_rows), queries.query_of_row, set()
-    label = roles["label"] if not labelled or roles["label"] in table.names else None
-    columns = Roles(str(roles["qid"]), label, roles["docid"], roles["weight"]).among(table.names)
-    parts = by_id(table.identities(columns.qid), table.n_rows)
-    owner = np.repeat(np.arange(len(parts.start) - 1), np.diff(parts.start))
-    if parts.rows is not None:
-        placed = np.empty_like(owner)
-        placed[parts.rows] = owner
-        owner = placed
-    taken = {name for name in (columns.qid, columns.label, columns.docid, columns.weight) if name is not None}
-    return (parts.start, parts.rows), owner, taken
-
-
 def _columns_of(key: Any) -> tuple[str, ...]:
     """The columns of a key of ``transformers``."""
     return (key,) if isinstance(key, str) else tuple(key)
@@ -584,13 +534,6 @@ def _without_repeats(names: list[str]) -> list[str]:
         seen.add(fresh)
         found.append(fresh)
     return found
-
-
-def _words(column: Column) -> list[str | None]:
-    """The values of a column as texts."""
-    if column.stored == "text":
-        return list(column.values.tolist())
-    return [None if not np.isfinite(value) else f"{value:g}" for value in column.values.tolist()]
 
 
 def _listed(names: Sequence[str]) -> str:
