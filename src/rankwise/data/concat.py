@@ -40,6 +40,7 @@ def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
         feature_names=parts[0].feature_names,
         document_weight=_document_weights(parts),
         scaling=parts[0].scaling if all(part.scaling == parts[0].scaling for part in parts) else None,
+        built_by=common_builder(parts),
     )
 
 
@@ -49,6 +50,12 @@ def _document_weights(parts: Sequence[Queries]) -> NDArray[np.float64] | None:
         return None
     every = (np.ones(part.n_documents) if part.document_weight is None else part.document_weight for part in parts)
     return np.concatenate(list(every))
+
+
+def common_builder(parts: Sequence[Queries]) -> Any:
+    """The builder that made the features of all parts, or None."""
+    digests = {getattr(part.built_by, "digest_", None) for part in parts}
+    return parts[0].built_by if len(digests) == 1 else None
 
 
 def _same_features(parts: Sequence[Queries]) -> list[Queries]:

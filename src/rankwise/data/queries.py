@@ -65,6 +65,8 @@ class Queries:
     ----------
     X, y, start, weight, qid, docid, feature_names, scaling, document_weight : as the parameters
         What was given, as read-only views where possible; see also :attr:`rows` and :attr:`query_weight`.
+    built_by : FeatureBuilder or None
+        The fitted builder that made ``X`` from a table.
 
     Examples
     --------
@@ -75,7 +77,19 @@ class Queries:
     array([0., 1.])
     """
 
-    __slots__ = ("X", "_rows", "docid", "document_weight", "feature_names", "qid", "scaling", "start", "weight", "y")
+    __slots__ = (
+        "X",
+        "_rows",
+        "built_by",
+        "docid",
+        "document_weight",
+        "feature_names",
+        "qid",
+        "scaling",
+        "start",
+        "weight",
+        "y",
+    )
 
     X: Floats
     y: NDArray[np.float64] | None
@@ -87,6 +101,7 @@ class Queries:
     feature_names: tuple[str, ...] | None
     scaling: "Scaler | None"
     document_weight: NDArray[np.float64] | None
+    built_by: Any  # a FeatureBuilder, which a higher layer has
 
     def __init__(
         self,
@@ -110,6 +125,7 @@ class Queries:
             *checked_fields(X, y, layout, weight, docid, feature_names),
             as_scaling(scaling, X.shape[1]),
             None if document_weight is None else as_document_weights(document_weight, len(X)),
+            None,
         )
 
     @classmethod
@@ -125,10 +141,11 @@ class Queries:
         feature_names: tuple[str, ...] | None = None,
         scaling: "Scaler | None" = None,
         document_weight: NDArray[np.float64] | None = None,
+        built_by: Any = None,
     ) -> "Queries":
         """Queries of parts that were checked where they came from; nothing is checked again."""
         queries = object.__new__(cls)
-        queries._set(X, y, start, rows, weight, qid, docid, feature_names, scaling, document_weight)
+        queries._set(X, y, start, rows, weight, qid, docid, feature_names, scaling, document_weight, built_by)
         return queries
 
     def _set(self, *fields: Any) -> None:
@@ -493,7 +510,8 @@ class Queries:
         X = checks.fill_missing(X, self.start, self._rows, "error")
         if feature_names is None and X.shape[1] == self.n_features:
             feature_names = self.feature_names
-        return self._replace(X=X, feature_names=checks.as_names(feature_names, X.shape[1]), scaling=None)
+        names = checks.as_names(feature_names, X.shape[1])
+        return self._replace(X=X, feature_names=names, scaling=None, built_by=None)
 
     def select_features(self, names: Sequence[str]) -> "Queries":
         """The same queries with some of their features.
@@ -535,7 +553,19 @@ class Queries:
         return Queries._trusted(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
 
 
-_FIELDS = ("X", "y", "start", "_rows", "weight", "qid", "docid", "feature_names", "scaling", "document_weight")
+_FIELDS = (
+    "X",
+    "y",
+    "start",
+    "_rows",
+    "weight",
+    "qid",
+    "docid",
+    "feature_names",
+    "scaling",
+    "document_weight",
+    "built_by",
+)
 
 
 def as_queries(value: Any, function: str) -> Queries:

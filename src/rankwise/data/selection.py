@@ -181,7 +181,7 @@ def select_features(queries: "Queries", names: Sequence[str]) -> "Queries":
     if tuple(names) == queries.feature_names:
         return queries
     X = np.ascontiguousarray(queries.X[:, [place[name] for name in names]])
-    return queries._replace(X=X, feature_names=checks.as_names(names, len(names)), scaling=None)
+    return queries._replace(X=X, feature_names=checks.as_names(names, len(names)), scaling=None, built_by=None)
 
 
 def _at(queries: "Queries", rows: Any, start: NDArray[np.int64], chosen: Any) -> "Queries":
@@ -196,4 +196,5 @@ def _at(queries: "Queries", rows: Any, start: NDArray[np.int64], chosen: Any) ->
         feature_names=queries.feature_names,
         scaling=queries.scaling,
         document_weight=None if queries.document_weight is None else queries.document_weight[rows],
+        built_by=queries.built_by,
     )

@@ -216,6 +216,7 @@ class QueriesWriter:
         self._opened = ExitStack()
         self._form: _Form | None = None
         self._scaling: Scaler | None = None
+        self._builder: Any = None
         self._start = [np.zeros(1, dtype=np.int64)]
         self._weight: list[NDArray[np.float64] | None] = []
         self._qid: list[NDArray[Any]] = []
@@ -236,7 +237,7 @@ class QueriesWriter:
         """
         number = len(self._weight)
         if self._form is None:
-            self._form, self._scaling = _Form.of(block), block.scaling
+            self._form, self._scaling, self._builder = _Form.of(block), block.scaling, block.built_by
         block = self._form.adapt(block, number)
         self._take_ids(block, number)
         before = self._file.length("X")
@@ -250,6 +251,8 @@ class QueriesWriter:
         self._weight.append(block.weight)
         if self._scaling != block.scaling:
             self._scaling = None
+        if getattr(self._builder, "digest_", None) != getattr(block.built_by, "digest_", None):
+            self._builder = None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -311,6 +314,10 @@ class QueriesWriter:
         self._append_ids()
         if self._scaling is not None:
             append_scaler(self._file, self._scaling)
+        if self._builder is not None:
+            self._file.metadata["features"], arrays = self._builder.to_state()
+            for name, array in arrays.items():
+                self._file.append(name, array)
 
     def _append_ids(self) -> None:
         """Write the query ids as one array of numbers or as texts."""

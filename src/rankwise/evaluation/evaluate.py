@@ -436,6 +436,10 @@ def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Queries, Any
         from rankwise.evaluation.files import open_judged
 
         queries, scores = open_judged(queries, scores)
+    if not isinstance(queries, Queries) and hasattr(scores, "features_"):
+        from rankwise.rankers._raw_tables import as_built
+
+        queries = as_built(scores, queries, grouped=True, judged=True)  # a raw table, for a ranker that takes one
     if not isinstance(queries, Queries):
         labels = np.asarray(queries)
         if (qid is None) == (group is None):

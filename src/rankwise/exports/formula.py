@@ -18,6 +18,7 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
+from rankwise.features.builder import FeatureBuilder
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
@@ -221,6 +222,10 @@ def opened(model: Any, scaling: Scaling = None, sample: Queries | None = None) -
     scaler: Any = scaling
     if hasattr(model, "steps") and not isinstance(model, Ranker):  # a pipeline of scikit-learn's
         *before, (_, ranker) = model.steps
+        if before and isinstance(before[0][1], FeatureBuilder):  # which the ranker knows
+            before = before[1:]
+            if not before and isinstance(ranker, Ranker):
+                return opened(ranker, scaling, sample)
         if len(before) != 1 or not isinstance(before[0][1], Scaler) or not isinstance(ranker, Ranker):
             raise RankwiseError("a pipeline is exported if it is a Scaler and then a ranker: found other steps")
         scaler, model = before[0][1] if scaling is None else scaling, ranker

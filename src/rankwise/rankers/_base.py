@@ -32,7 +32,7 @@ from rankwise.data.document_weights import differing_weights, recorded_weights
 from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints
 from rankwise.data.folds import Unsliced
 from rankwise.data.labels import Labels
-from rankwise.data.queries import Queries
+from rankwise.data.queries import Queries, as_queries
 from rankwise.data.selection import Query
 from rankwise.measures._base import Measure, parse
 from rankwise.rankers._fit_frame import (
@@ -44,9 +44,11 @@ from rankwise.rankers._fit_frame import (
     warn_of_shared_queries,
 )
 from rankwise.rankers._parameters import CommonParameters
+from rankwise.rankers._raw_tables import as_built, without_gaps
 
 if TYPE_CHECKING:
     from rankwise.data.scaling import Scaler
+    from rankwise.features.builder import FeatureBuilder
     from rankwise.guarantees._bound import Bound
     from rankwise.guarantees.certificate import Certificate
     from rankwise.rankers.certificate.objective import TrainingObjective
@@ -81,6 +83,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         Names of the features, if the training queries had names.
     scaling_ : Scaler
         The scaler that made the features of the training queries, if one did.
+    features_ : FeatureBuilder
+        The builder that made the training queries of a table, if one did; ``predict``, ``rank``, ``score`` and
+        ``certificate`` apply it to raw tables.
     seen_ : Seen
         Fingerprints of all queries that ``fit`` saw. Absent after loading a file of an older version.
     frozen_ : Frozen
@@ -98,6 +103,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
     scaling_: "Scaler"
+    features_: "FeatureBuilder"
     seen_: Seen
     frozen_: Frozen
 
@@ -193,6 +199,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             self.__dict__.pop("document_weights_", None)
             if differing_weights(train) is not None:
                 self.document_weights_ = True
+            if hasattr(self, "features_") and not isinstance(validation, (Unsliced, type(None))):
+                validation = as_built(self, validation, grouped=True, judged=True)  # it may be a table
             held = None if validation is None else self._aligned(Unsliced.open(validation))
             self._remember_lists(train, held)
             if outermost and held is not None:
@@ -227,7 +235,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         X : Queries, Query, data frame or array of shape (n_documents, n_features)
-            The documents; named features are matched by name.
+            The documents; named features are matched by name. A ranker with ``features_`` takes raw tables, too.
 
         Returns
         -------
@@ -235,6 +243,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             One score per document, in input order; a higher score is ranked first.
         """
         self._check_fitted()
+        X = as_built(self, X)
         if isinstance(X, Query):
             X = Queries._trusted(X.X, None, np.array([0, len(X.X)]), feature_names=X.feature_names)
         if isinstance(X, Queries):
@@ -257,19 +266,21 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         """(what each feature adds to the score of each row, constant), or None if the score is no sum over features."""
         return None
 
-    def rank(self, queries: Queries) -> Table:
+    def rank(self, queries: Any) -> Table:
         """Rank the documents of every query.
 
         Parameters
         ----------
-        queries : Queries
-            The queries, with or without labels.
+        queries : Queries, or data frame
+            The queries, with or without labels; a raw table if the ranker has ``features_``.
 
         Returns
         -------
         ranking : Table
             Columns qid, docid (or row number), rank from 1, and score; ties in input order.
         """
+        self._check_fitted()
+        queries = as_queries(as_built(self, queries, grouped=True), f"{self.name}.rank")
         scores = self.predict(queries)
         owner = queries.query_of_row
         order = np.lexsort((np.arange(len(scores)), -scores, owner))
@@ -293,7 +304,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         X : Queries, data frame or array of shape (n_documents, n_features)
-            The queries; an array needs ``y`` and its grouping.
+            The queries; an array needs ``y`` and its grouping. A ranker with ``features_`` takes raw tables, too.
         y : array of shape (n_documents,), default=None
             Labels, in place of those of ``X`` if X is Queries. Those of :func:`rankwise.labels` carry the grouping.
         group : array of int, default=None
@@ -322,6 +333,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
                 "give Queries with document_weight=, or the weights to fit alone, in a pipeline as step__sample_weight="
             )
         self._check_fitted()
+        X = as_built(self, X, grouped=True, judged=y is None)
         queries = self._judged(self._frame_in_order(X) if hasattr(X, "columns") else X, y, group, qid, "score")
         return mean_measure(queries, self.predict(queries), self._measure(), getattr(self, "n_jobs", None))
 
@@ -373,6 +385,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
         self._check_fitted()
         declared = Declared(row_radius=row_radius, longest=longest, first_ball=first_ball)
+        train, holdout = (
+            None if part is None else as_built(self, part, grouped=True, judged=True) for part in (train, holdout)
+        )
         with one_blas_thread():
             return certificate_of(self, train, holdout, delta, declared, unverified, random_state)
 
@@ -445,7 +460,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             queries = Queries.from_arrays(X, y, group=group, qid=qid, missing=self.missing)
         queries.labels()
         self._check_policy()
-        return self._without_missing(queries)
+        return self._without_missing(without_gaps(self, queries))
 
     def _check_policy(self) -> None:
         if self.missing == "keep" and not self.keeps_missing:
@@ -467,6 +482,10 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             self.scaling_ = queries.scaling
         elif hasattr(self, "scaling_"):
             del self.scaling_
+        if queries.built_by is not None:
+            self.features_ = queries.built_by
+        elif hasattr(self, "features_"):
+            del self.features_
 
     def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
         """Keep fingerprints of the queries of this fit, and of those that rankers among the parameters saw."""
@@ -490,8 +509,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else tuple(names)
 
-    def _aligned(self, queries: Queries) -> Queries:
+    def _aligned(self, queries: Queries, scaled: bool = True) -> Queries:
         """The queries with their features in the fitted order, matched by name if both have names."""
+        queries = without_gaps(self, as_built(self, queries, scaled=scaled))
         names = self._names()
         if names is not None and queries.feature_names is not None and names != queries.feature_names:
             queries = queries.select_features(names)

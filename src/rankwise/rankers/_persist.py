@@ -18,6 +18,7 @@ from rankwise._store import Store, StoreWriter
 from rankwise.data.checks import Missing
 from rankwise.data.fingerprints import MOST, Fingerprints, Seen, TrainingRecord, packed
 from rankwise.data.scaling import Scaler
+from rankwise.features.state import append_builder, read_builder
 from rankwise.rankers._base import Ranker, registered
 from rankwise.rankers._fit_frame import Frozen, meant_all, plain, plain_parameters
 
@@ -35,6 +36,8 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
     if frozen is not None:
         parameters = frozen.written(parameters)
     names = ranker._names()
+    features = getattr(ranker, "features_", None)
+    built = None if features is None else features.to_state()
     with StoreWriter(path, KIND) as file:
         file.metadata.update(
             {
@@ -66,6 +69,8 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
             file.metadata["scaling"], learned = scaling.to_state()
             for name, array in learned.items():
                 file.append(f"scaling.{name}", array)
+        if built is not None:
+            append_builder(file, built)
 
 
 def read_ranker(store: Store) -> Ranker:
@@ -99,6 +104,11 @@ def read_ranker(store: Store) -> Ranker:
             ranker.seen_ = _read_seen(store)
         if "scaling" in store.metadata:  # only if a Scaler made the training queries
             ranker.scaling_ = _read_scaling(store, width)
+        builder = read_builder(store)
+        if builder is not None:  # only if a FeatureBuilder made the training queries
+            if list(builder.feature_names_out_) != names:
+                raise RankwiseError("its features are not those of its FeatureBuilder")
+            ranker.features_ = builder
     except FileFormatError:
         raise
     except Exception as error:  # a hostile file may provoke any error

@@ -18,6 +18,7 @@ from rankwise.data.queries import Queries
 from rankwise.data.selection import Query
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._persist import read_ranker
+from rankwise.rankers._raw_tables import as_built
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
 
 Vector = NDArray[np.float64]
@@ -70,6 +71,9 @@ class Scorer:
         self._model = copy.copy(model)
         self._width = model.n_features_in_
         self._kernel, self._sees_all = _kernel_of(self._model)
+        builder = getattr(model, "features_", None)
+        if builder is not None and builder.needs_queries:  # predict raises an error for arrays
+            self._kernel = None
         if self._kernel is not None:
             for kind in _PLAIN:  # compile, or load, now and not at the first query
                 self._kernel(np.zeros((1, self._width), dtype=kind), np.empty(1))
@@ -107,7 +111,7 @@ class Scorer:
         Parameters
         ----------
         X : array of shape (n_documents, n_features), data frame or Queries
-            The documents of one query.
+            The documents of one query; a raw table if the ranker has ``features_``.
 
         Returns
         -------
@@ -148,6 +152,7 @@ class Scorer:
 
     def _carefully(self, X: Any) -> Vector:
         """The scores of any input, by ``predict``."""
+        X = as_built(self._model, X, one_query=True)
         by_query = self._model.missing == "min" or self._model.scores_by_query
         if by_query and not isinstance(X, (Queries, Query)):
             features = checks.as_features(self._model._frame_in_order(X) if hasattr(X, "columns") else X)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError
+from rankwise.data.checks import refuse_missing
 from rankwise.data.diagnose.correlation import find_correlated
 from rankwise.data.diagnose.documents import find_position, find_repeated_ids
 from rankwise.data.diagnose.drift import find_changed_meaning
-from rankwise.data.checks import refuse_missing
 from rankwise.data.diagnose.features import (
     equal_features,
     feature_names,

@@ -131,6 +131,26 @@ class CsvText:
         if not found:
             raise FileFormatError(f"{self.source.name} holds names of columns and no rows")
 
+    def records(self) -> Iterator[list[str]]:
+        """All records as their cells, whatever they hold; one of another length than the header raises an error."""
+        line, found = self.first_line, False
+        for block in self._blocks():
+            reader = csv.reader(io.StringIO(_decoded(block), newline=""), delimiter=self.format.delimiter)
+            place = f"{self.source.name}, line "
+            try:
+                for record in reader:
+                    if record and len(record) != len(self.names):
+                        expected = f"expected {len(self.names)} cells as in the header, found {len(record)}"
+                        raise FileFormatError(f"{place}{line + reader.line_num - 1:,}: {expected}")
+                    if record:  # no blank line
+                        found = True
+                        yield record
+            except csv.Error as error:  # usually a quote that does not end
+                raise FileFormatError(f"{place}{line + reader.line_num - 1:,}: {error}") from error
+            line += block.count(b"\n")
+        if not found:
+            raise FileFormatError(f"{self.source.name} holds names of columns and no rows")
+
     def _blocks(self) -> Iterator[bytes]:
         """Blocks of whole records; a line break inside quotes does not end a record."""
         held, size, ended = self.rest, _BLOCK, False
