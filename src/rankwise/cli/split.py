@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
-from rankwise.data.plain_text import plain_number
+from rankwise.data.sources import plain_number
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
