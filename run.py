@@ -16,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,6 +32,7 @@ PROJECT = [ROOT / "pyproject.toml", ROOT / "src" / "rankwise" / "_version.py"]  
 WINDOWS = os.name == "nt"
 INTERRUPTED = 130  # what shells report after Ctrl-C
 NO_SETTINGS: Mapping[str, str] = {}
+SILENCE = 5  # seconds after which a set-up without a terminal says that it goes on
 
 # Settings that would lead the children into another environment than ours.
 FOREIGN = "VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME PIP_TARGET PIP_PREFIX UV_TARGET UV_PREFIX UV_SYSTEM_PYTHON"
@@ -43,17 +45,21 @@ class Refused(Exception):  # noqa: N818  a refusal is a sentence to the person w
 # ------------------------------------------------------------------------------------------------ running commands
 
 
-def call(command: Sequence[Any], *, interactive: bool = False, **options: Any) -> int:
+def call(command: Sequence[Any], *, interactive: bool = False, doing: str = "", **options: Any) -> int:
     """Run a command to its end; its exit code as a shell gives it: 128 + n after signal n, 130 after Ctrl-C.
 
-    An interactive program may have its own idea of Ctrl-C: if it ends well after one, it ended well.
+    An interactive program may have its own idea of Ctrl-C: if it ends well after one, it ended well. A silent program
+    has its work named in ``doing``, every few seconds.
     """
     process = subprocess.Popen([str(part) for part in command], **options)
     interrupted = False
+    began = time.monotonic()
     while True:
         try:
             if interrupted and not told_by_terminal() and still_running(process, seconds=1):
                 process.send_signal(signal.SIGINT)
+            while doing and still_running(process, seconds=SILENCE):
+                say(f"{doing}: {time.monotonic() - began:.0f} s")
             code = process.wait()
             break
         except KeyboardInterrupt:  # the child has its last words
@@ -160,12 +166,14 @@ class Environment:
         can_be_kept = stamped.get("place") == wanted["place"]
         if not can_be_kept:
             refuse_without_installer()
-        say(f"{'bringing up to date' if can_be_kept else 'making'} {self.folder.relative_to(ROOT)}")
+        kind = "dev" if dev or stamped.get("dev") else "core"  # what was once asked for is kept up
+        packages = LOCKS[kind].read_text().count("==")
+        place = self.folder.relative_to(ROOT)
+        say(f"{'bringing up to date' if can_be_kept else 'making'} {place}, an environment of {packages} packages")
         self.stamp.unlink(missing_ok=True)
         if not can_be_kept:
             self.make_empty()
             self.bring_uv()
-        kind = "dev" if dev or stamped.get("dev") else "core"  # what was once asked for is kept up
         self.uv("sync", "--require-hashes", "--compile-bytecode", LOCKS[kind])
         self.uv("install", "--no-deps", "--no-build-isolation", "--editable", ROOT)
         if kind == "core":
@@ -191,12 +199,14 @@ class Environment:
         install = ["install", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
         install += ["--require-hashes", "--requirement", str(pin)]
         with open(self.folder / "uv-install.log", "w+") as log:
-            if has("pip") and self.sets_up(sys.executable, "-m", "pip", "--python", self.python, *install, output=log):
+            doing = "installing the installer, uv"
+            pip = [sys.executable, "-m", "pip", "--python", self.python]
+            if has("pip") and self.sets_up(*pip, *install, output=log, doing=doing):
                 return
             if (
                 has("ensurepip")
-                and self.sets_up(self.python, "-m", "ensurepip", output=log)
-                and self.sets_up(self.python, "-m", "pip", *install, output=log)
+                and self.sets_up(self.python, "-m", "ensurepip", output=log, doing=doing)
+                and self.sets_up(self.python, "-m", "pip", *install, output=log, doing=doing)
             ):
                 self.uv("uninstall", "pip", "setuptools")  # the environment holds what is locked, and no more
                 return
@@ -206,15 +216,16 @@ class Environment:
 
     def uv(self, verb: str, *arguments: Any) -> None:
         """Run ``uv pip`` on the environment."""
-        talk = [] if sys.stderr.isatty() else ["--quiet"]
-        if not self.sets_up(self.script("uv"), "pip", verb, "--python", self.python, *talk, *arguments):
+        talk, doing = ([], "") if sys.stderr.isatty() else (["--quiet"], "installing packages")
+        if not self.sets_up(self.script("uv"), "pip", verb, "--python", self.python, *talk, *arguments, doing=doing):
             raise Refused(f"uv pip {verb} failed: the reason is above")
 
-    def sets_up(self, *command: Any, output: TextIO = sys.stderr) -> bool:
+    def sets_up(self, *command: Any, output: TextIO = sys.stderr, doing: str = "") -> bool:
         """Whether a command of the set-up succeeds; what it prints stays out of the task's own output."""
         # pip's "user = true", from a variable or a file, is not meant for environments.
         variables = {**self.variables(), "PIP_USER": "0"}
-        code = call(command, env=variables, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+        code = call(command, env=variables, cwd=ROOT, doing=doing, **streams)
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         return code == 0
@@ -301,7 +312,9 @@ def test(environment: Environment, arguments: list[str]) -> int:
     rest = [argument for argument in arguments if argument not in ("--thorough", "--boundscheck")]
     thorough, checked = "--thorough" in arguments, "--boundscheck" in arguments
     options = ["-m", "thorough or not thorough", "--hypothesis-profile=thorough"] if thorough else []
+    options += ["-p", "tests.heartbeat"]  # says what is being done where pytest is silent
     if not rest:  # all of them: on every core, file by file
+        say("running every test; on two cores this takes about ten minutes")
         options = ["--numprocesses=auto", "--dist=loadfile", *options]
     if checked:
         return test_with_bounds_checks(environment, [*options, *rest])

@@ -112,6 +112,58 @@ def test_away_from_a_terminal_nothing_is_drawn_and_nothing_imported():
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[]", "")
 
 
+def lines_of(code):
+    """What a process without a terminal prints to standard error."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, env=environment, text=True, check=False
+    )
+    assert done.stdout == ""
+    return done.stderr.splitlines()
+
+
+def test_progress_in_lines_says_what_is_done_where_there_is_no_terminal():
+    first, *between, last = lines_of("""
+        import threading
+        from rankwise import _progress
+        _progress._LINE_EVERY = 0.01
+        printed = threading.Event()
+        say = _progress._Lines._say
+        _progress._Lines._say = staticmethod(lambda text: (say(text), "2 of 3 done" in text and printed.set()))
+        with _progress.in_lines(), _progress.progress("counting", 3) as bar:
+            bar.advance(2)
+            assert _progress.remark("sheep")
+            printed.wait(60)
+        assert not _progress.remark("sheep")
+    """)
+    assert first == "counting: 3 to do"
+    assert "counting: 2 of 3 done, 0 s (sheep)" in between
+    assert last == "counting: done in 0 s"
+
+
+def test_progress_in_lines_ends_without_a_word_on_an_error():
+    said = lines_of("""
+        from rankwise._progress import in_lines, progress
+        try:
+            with in_lines(), progress("counting"):
+                raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            pass
+    """)
+    assert said == ["counting ..."]
+
+
+def test_a_bar_shows_what_it_waits_for():
+    sent = on_a_terminal("""
+        from rankwise._progress import progress, remark
+        with progress("outer"), progress("inner", 3) as bar:
+            assert remark("[a sheep]")
+            bar._display._bar.refresh()
+            remark("")
+    """)
+    assert "inner ([a sheep])" in sent
+
+
 def test_an_error_in_the_work_is_not_swallowed():
     with pytest.raises(ZeroDivisionError), progress("dividing", 1):
         raise ZeroDivisionError

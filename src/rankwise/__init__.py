@@ -120,7 +120,7 @@ _HOMES = {
     "evaluation.statistics.significance": ["correct", "significance"],
     "exports.imports": ["read_model"],
     "exports.write": ["export"],
-    "rankers._fit_checks": ["NothingLearnedWarning"],
+    "rankers._fit_frame": ["NothingLearnedWarning"],
     "rankers.boosting.adarank": ["AdaRank"],
     "rankers.online.binary_perceptron": ["BinaryPerceptron"],
     "rankers.boosting.frank": ["FRank"],

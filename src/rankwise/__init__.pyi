@@ -56,7 +56,7 @@ from rankwise.evaluation.statistics.significance import correct as correct
 from rankwise.evaluation.statistics.significance import significance as significance
 from rankwise.exports.imports import read_model as read_model
 from rankwise.exports.write import export as export
-from rankwise.rankers._fit_checks import NothingLearnedWarning as NothingLearnedWarning
+from rankwise.rankers._fit_frame import NothingLearnedWarning as NothingLearnedWarning
 from rankwise.rankers.boosting.adarank import AdaRank as AdaRank
 from rankwise.rankers.boosting.frank import FRank as FRank
 from rankwise.rankers.boosting.steps import RankBoost as RankBoost

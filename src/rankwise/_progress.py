@@ -1,22 +1,26 @@
-"""Progress bars for long work.
+"""Progress of long work, on standard error.
 
-A bar is drawn on standard error, only where this is a terminal, and it vanishes when the work ends or is interrupted.
-Elsewhere nothing is drawn and nothing is imported. :class:`progress` is the bar, :func:`track` wraps an iteration.
+:class:`progress` is a bar, :func:`track` wraps an iteration. A bar is drawn only where standard error is a terminal,
+and it vanishes when the work ends or is interrupted. Elsewhere nothing is drawn and nothing is imported, unless
+:class:`in_lines` is open, as in commands that people run in a container: then a line is printed every few seconds.
+:func:`remark` adds to the innermost bar what it is waiting for.
 """
 
 import os
 import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator, Sized
+from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
+from typing import Protocol, TypeVar
 
 Item = TypeVar("Item")
 
 # Seconds of progress that the remaining time is estimated from: rich's own 30 see at most one step of a long run.
 _REMEMBERED = 600.0
+# Seconds between two lines.
+_LINE_EVERY = 5.0
 
 
 def on_terminal() -> bool:
@@ -26,6 +30,120 @@ def on_terminal() -> bool:
         return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
     except ValueError:  # a closed stream
         return False
+
+
+class Display(Protocol):
+    """What shows the progress of one piece of work."""
+
+    def remark(self, text: str) -> None:
+        """Show what the work is waiting for; the empty text ends that."""
+
+
+class _Bar:
+    """A bar on a terminal, which vanishes at the end."""
+
+    def __init__(self, what: str, total: float | None) -> None:
+        # rich is imported only where a bar is drawn
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        clock = TimeElapsedColumn() if total is None else TimeRemainingColumn()
+        self._escape = escape
+        self._what = escape(what)
+        self._bar = Progress(
+            "{task.description}",
+            BarColumn(),
+            TaskProgressColumn(),
+            clock,
+            console=Console(stderr=True),
+            transient=True,
+            speed_estimate_period=_REMEMBERED,
+        )
+        self._bar.start()
+        self._task = self._bar.add_task(self._what, total=total)
+
+    def advance(self, amount: float) -> None:
+        self._bar.advance(self._task, amount)
+
+    def remark(self, text: str) -> None:
+        self._bar.update(self._task, description=f"{self._what} ({self._escape(text)})" if text else self._what)
+
+    def stop(self, finished: bool) -> None:
+        self._bar.stop()  # clears the line and shows the cursor again, whatever ended the work
+
+
+class _Lines:
+    """A line at the beginning, one every few seconds, and one at the end."""
+
+    def __init__(self, what: str, total: float | None) -> None:
+        self._what, self._total, self._done, self._remark = what, total, 0.0, ""
+        self._began, self._ended = time.monotonic(), threading.Event()
+        self._say(f"{what} ..." if total is None else f"{what}: {total:,.0f} to do")
+        threading.Thread(target=self._print, name="rankwise-progress", daemon=True).start()
+
+    def advance(self, amount: float) -> None:
+        self._done += amount
+
+    def remark(self, text: str) -> None:
+        self._remark = text
+
+    def stop(self, finished: bool) -> None:
+        self._ended.set()
+        if finished:
+            self._say(f"{self._what}: done in {self._seconds()}")
+
+    def _print(self) -> None:
+        while not self._ended.wait(_LINE_EVERY):
+            done = "" if self._total is None else f" {self._done:,.0f} of {self._total:,.0f} done,"
+            self._say(f"{self._what}:{done} {self._seconds()}{self._remark and f' ({self._remark})'}")
+
+    def _seconds(self) -> str:
+        return f"{time.monotonic() - self._began:.0f} s"
+
+    @staticmethod
+    def _say(text: str) -> None:
+        if sys.stderr is not None and not sys.stderr.closed:
+            print(text, file=sys.stderr, flush=True)
+
+
+displays: list[Display] = []  # what is shown now, the innermost last
+_line_scopes: list[bool] = []
+
+
+@contextmanager
+def in_lines() -> Iterator[None]:
+    """Print progress as lines where standard error is no terminal, in this scope.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    _line_scopes.append(True)
+    try:
+        yield
+    finally:
+        _line_scopes.pop()
+
+
+def remark(text: str) -> bool:
+    """Show in the innermost bar what it is waiting for.
+
+    Parameters
+    ----------
+    text : str
+        A few words; the empty text removes them.
+
+    Returns
+    -------
+    bool
+        Whether there is a bar.
+    """
+    shown = displays[-1:]
+    for display in shown:
+        display.remark(text)
+    return bool(shown)
 
 
 class progress:  # noqa: N801 - used as a verb: with progress("reading", total) as bar
@@ -38,7 +156,7 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
     total : float, default=None
         How much there is to do; None if this is unknown, and then only the elapsed time is shown.
     enabled : bool, default=None
-        False draws nothing anywhere; otherwise the bar is drawn where standard error is a terminal.
+        False shows nothing anywhere; otherwise the bar is drawn where standard error is a terminal.
 
     Examples
     --------
@@ -47,33 +165,22 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
     ...         bar.advance(1)
     """
 
-    __slots__ = ("_bar", "_enabled", "_task", "_total", "_what")
+    __slots__ = ("_display", "_enabled", "_total", "_what")
 
     def __init__(self, what: str, total: float | None = None, enabled: bool | None = None) -> None:
         self._what = what
         self._total = total
         self._enabled = enabled
-        self._bar: Bar | None = None
+        self._display: _Bar | _Lines | None = None
 
     def __enter__(self) -> "progress":
-        # rich is imported only where a bar is drawn
-        if self._enabled is not False and on_terminal():
-            from rich.console import Console
-            from rich.markup import escape
-            from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn, TimeRemainingColumn
-
-            clock = TimeElapsedColumn() if self._total is None else TimeRemainingColumn()
-            self._bar = Progress(
-                "{task.description}",
-                BarColumn(),
-                TaskProgressColumn(),
-                clock,
-                console=Console(stderr=True),
-                transient=True,
-                speed_estimate_period=_REMEMBERED,
-            )
-            self._bar.start()
-            self._task = self._bar.add_task(escape(self._what), total=self._total)
+        if self._enabled is not False:
+            if on_terminal():
+                self._display = _Bar(self._what, self._total)
+            elif _line_scopes:
+                self._display = _Lines(self._what, self._total)
+        if self._display is not None:
+            displays.append(self._display)
         return self
 
     def advance(self, amount: float = 1) -> None:
@@ -84,15 +191,27 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
         amount : float, default=1
             How much was done, in the unit of ``total``.
         """
-        if self._bar is not None:
-            self._bar.advance(self._task, amount)
+        if self._display is not None:
+            self._display.advance(amount)
+
+    def remark(self, text: str) -> None:
+        """Show what the work is waiting for.
+
+        Parameters
+        ----------
+        text : str
+            A few words; the empty text removes them.
+        """
+        if self._display is not None:
+            self._display.remark(text)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()  # clears the line and shows the cursor again, whatever ended the work
-            self._bar = None
+        if self._display is not None:
+            displays.remove(self._display)
+            self._display.stop(finished=kind is None)
+            self._display = None
 
 
 def track(items: Iterable[Item], what: str, total: float | None = None, enabled: bool | None = None) -> Iterator[Item]:

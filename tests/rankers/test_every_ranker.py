@@ -20,7 +20,7 @@ from rankwise._errors import DataError, RankwiseError
 from rankwise.data.folds import Unsliced
 from rankwise.data.queries import Queries
 from rankwise.rankers._base import LinearRanker, registered
-from rankwise.rankers._fit_checks import NothingLearnedWarning
+from rankwise.rankers._fit_frame import NothingLearnedWarning
 from rankwise.rankers.online.learner import OnlineLearner
 
 RANKERS = [ranker for kind in registered().values() for ranker in kind.examples()]

@@ -49,7 +49,7 @@ _MANY, _ROW = 120, 8
 _MOST_PAIRS = 250_000
 
 
-@kernel
+@kernel(inline="always")
 def _cut_into_boxes(f, width, start, centre):
     """Begin a box wherever the next score is more than ``width`` below the first of the box; returns their number."""
     count = 0
@@ -176,7 +176,7 @@ def _row(low, high, x, f, scale, w0, w1):
     return v0, d0, v1, d1
 
 
-@kernel
+@kernel(inline="always")
 def _add_rows(f, low, high, from_, to, sigma, w0, w1, sums):
     """Add the sources from_ .. to-1 to the sums at the targets low .. high-1."""
     for at in range(low, high):
@@ -199,7 +199,9 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
     start, centre = np.empty(size + 1, np.int64), np.empty(size)
     count = _cut_into_boxes(f, math.sqrt(sigma), start, centre)
     buffer = (np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size))
-    moment, ready = np.empty((count, 2, TERMS)), np.zeros(count, np.bool_)
+    moment, ready = np.empty((count, 2, TERMS)), np.empty(count, np.bool_)
+    for s in range(count):
+        ready[s] = False
     h, local = np.empty((count, 2 * TERMS)), np.empty((2, TERMS))
     chosen, twice = np.empty(count, np.int64), np.empty(count)
     first = 0  # the first box within reach; it only moves down
@@ -228,14 +230,15 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
         if waiting < to:
             _add_rows(f, low, high, waiting, to, sigma, w0, w1, sums)
         if expanded > 0:
-            local[:] = 0.0
+            for b in range(TERMS):
+                local[0, b], local[1, b] = 0.0, 0.0
             _hermite(expanded, twice, buffer, h)
             for i in range(expanded):
                 _translate(i, chosen[i], h, moment, local)
             _evaluate(np.uint64(low), np.uint64(high - low), f, centre[t], inverse, local, buffer, sums)
 
 
-@kernel
+@kernel(inline="always")
 def transforms_pay(f, positions, pairs, sigma):
     """Whether transforms are likely to be faster than direct sums over so many pairs within reach.
 
@@ -251,25 +254,39 @@ def transforms_pay(f, positions, pairs, sigma):
     return 1.65 * pairs + 35.0 * positions > by_boxes
 
 
-@kernel
+@kernel(inline="always")
+def _zeros(size):
+    """Four sums per target, to be added to."""
+    sums = np.empty((4, size))
+    for i in range(4):
+        for p in range(size):
+            sums[i, p] = 0.0
+    return sums
+
+
+@kernel(inline="always")
 def gauss_means(f, gain, sigma, reach, total, mean, own):
     """E_j, Gbar_j and the derivative of Gbar_j with respect to f_j alone, of the first ``len(mean)`` positions."""
     k = len(mean)
-    sums = np.zeros((4, k))
-    transforms(f, sigma, reach, np.ones(len(f)), gain, k, sums)
+    sums, ones = _zeros(k), np.empty(len(f))
+    for p in range(len(f)):
+        ones[p] = 1.0
+    transforms(f, sigma, reach, ones, gain, k, sums)
     for j in range(k):
         total[j] = sums[0, j]
         mean[j] = sums[2, j] / total[j]
         own[j] = (sums[3, j] - mean[j] * sums[1, j]) / total[j]
 
 
-@kernel
+@kernel(inline="always")
 def gauss_slopes(f, gain, weight, sigma, reach, total, mean, own, slope):
     """Add the derivatives of sum_j w_j Gbar_j to ``slope``, given the results of :func:`gauss_means`."""
     k, size = len(weight), len(f)
-    sums = np.zeros((4, size))
-    shared = weight / total
-    transforms(f, sigma, reach, shared, shared * mean, size, sums)
+    sums, shared, by_mean = _zeros(size), np.empty(k), np.empty(k)
+    for j in range(k):
+        shared[j] = weight[j] / total[j]
+        by_mean[j] = shared[j] * mean[j]
+    transforms(f, sigma, reach, shared, by_mean, size, sums)
     for p in range(size):
         slope[p] += gain[p] * sums[1, p] - sums[3, p]
     for j in range(k):
@@ -284,7 +301,7 @@ FAR = 36.0
 _FARTHEST = 707.0
 
 
-@kernel
+@kernel(inline="always")
 def reach(f, gain, positions, sigma):
     """The squared distance from which on pairs are negligible.
 
@@ -346,7 +363,7 @@ def _slope_row(j, stop, base, f, gain, factor, mean, pairs, slope):
     slope[j] += own
 
 
-@kernel
+@kernel(inline="always")
 def windows(f, reach, stop):
     """The first document after each position that is farther away than sqrt(reach); returns how many pairs are closer.
 
@@ -362,7 +379,7 @@ def windows(f, reach, stop):
     return count
 
 
-@kernel
+@kernel(inline="always")
 def row_means(f, gain, sigma, stop, pairs, total, mean):
     """E_j and Gbar_j of the first ``len(stop)`` positions; later entries of the two arrays are meaningless.
 
@@ -374,8 +391,11 @@ def row_means(f, gain, sigma, stop, pairs, total, mean):
         _square_row(np.uint64(j), np.uint64(stop[j]), np.uint64(at - j - 1), f, LOG2_E / sigma, pairs)
         at += stop[j] - j - 1
     _decay_all(pairs)  # all rows together: the remainder of a vectorised loop costs more than a short row
-    total[:] = 1.0
-    mean[:] = 0.0  # as a difference from the gain of the document at the position: equal gains leave exactly 0
+    for p in range(len(total)):
+        total[p], mean[p] = (
+            1.0,
+            0.0,
+        )  # the mean as a difference from the gain of the document at the position: equal gains leave exactly 0
     at = 0
     for j in range(len(stop)):
         _add_row(np.uint64(j), np.uint64(stop[j]), np.uint64(at - j - 1), gain, pairs, total, mean)
@@ -384,10 +404,12 @@ def row_means(f, gain, sigma, stop, pairs, total, mean):
         mean[j] = gain[j] + mean[j] / total[j]
 
 
-@kernel
+@kernel(inline="always")
 def row_slopes(f, gain, weight, sigma, stop, pairs, total, mean, slope):
     """Add the derivatives of sum_j w_j Gbar_j to ``slope``, given the results of :func:`row_means`."""
-    factor = np.zeros(len(f))
+    factor = np.empty(len(f))
+    for p in range(len(f)):
+        factor[p] = 0.0
     for j in range(len(weight)):
         factor[j] = 2.0 / sigma * weight[j] / total[j]
     at = 0

@@ -60,3 +60,13 @@ def compilation_ended(kernel: str, signature: str) -> None:
             break
     for listener in listeners:
         listener(kernel, False)
+
+
+def being_compiled() -> list[tuple[str, str]]:
+    """Kernels and signatures that the compiler is busy with: the one that was asked for, and what it needs."""
+    return [(kernel, signature) for kernel, signature, _, _ in _open]
+
+
+def abandoned() -> None:
+    """The compiler has stopped without an end: an error or Ctrl-C."""
+    _open.clear()

@@ -41,7 +41,7 @@ _COMMANDS = {
     "One ranker": ("train", "rank", "evaluate", "export"),
     "Several rankers": ("compare", "report"),
     "Guarantees": ("certify", "simulate"),
-    "The installation": ("doctor",),
+    "This installation": ("doctor", "warm"),
 }
 _MODULES = {"report": "compare"}  # a command in the module of another one
 # typer shows paragraphs as they are, so line breaks of the sources would remain

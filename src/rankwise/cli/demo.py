@@ -1,16 +1,17 @@
 """``rankwise demo``: a complete example on synthetic queries: train, compare, certify, report, and commands to try
 next.
 
-Compilation is the slow part of a first run, so :func:`compile_for` compiles in two processes what the demonstration
-needs; machine code goes to the disk, where the other process finds it.
+Compilation is the slow part of a first run: :func:`compile_for` rehearses the demonstration on a few tiny queries, one
+ranker at a time, in several processes that share the cache on the disk. Where everything is compiled already, one
+rehearsal in this process finds that out.
 """
 
 import importlib.util
 import json
 import shlex
-import subprocess
-import sys
+import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -50,6 +51,7 @@ def demo(
     """
     from rankwise import make_lists
     from rankwise._api import compare
+    from rankwise._progress import in_lines
 
     if out.exists() and not out.is_dir():
         raise RankwiseError(f"{out} is a file: --out names a folder")
@@ -57,9 +59,10 @@ def demo(
     demonstration = Demonstration(*_parts(data, seed), out, called)
     if not as_json:
         print(f"{data}\nmade by rankwise.make_lists: 60 % training, 20 % validation, 20 % test\n")
-    compile_for(list(_rankers()))
-    found = compare(_rankers(), [demonstration.parts], _MEASURES, grids={}, random_state=seed, verbose=not as_json)
-    demonstration.write(found)
+    with nullcontext() if as_json else in_lines():
+        compile_for(list(_rankers()))
+        found = compare(_rankers(), [demonstration.parts], _MEASURES, grids={}, random_state=seed, verbose=not as_json)
+        demonstration.write(found, verbose=not as_json)
     (_print_json if as_json else _show)(demonstration, found)
 
 
@@ -116,7 +119,7 @@ class Demonstration:
         own = [name for name in found.table()["ranker"].tolist() if isinstance(found.models[name][0], Ranker)]
         return str(own[0])
 
-    def write(self, found: "Comparison") -> None:
+    def write(self, found: "Comparison", verbose: bool = False) -> None:
         """Write the data as LETOR text, the winner, and the report where its packages are installed."""
         from rankwise.data.letor.write import write_letor
         from rankwise.report.page import write_report
@@ -126,7 +129,7 @@ class Demonstration:
             write_letor(part, self.folder / f"{name}.txt")
         found.models[self.winner(found)][0].save(self.folder / "winner.rankwise")
         try:
-            write_report(found, self.folder / "rankwise-demo.html", command="rankwise demo")
+            write_report(found, self.folder / "rankwise-demo.html", command="rankwise demo", verbose=verbose)
         except MissingExtraError as error:
             self.lacking = str(error)
 
@@ -196,33 +199,72 @@ def _show(demonstration: Demonstration, found: "Comparison") -> None:
 # -------------------------------------------------------------------------------------------------- compilation
 
 
-# Rankers that share little code with the others, and take about as long to compile as all of those.
-_APART = ("RankSVM", "RankBoost", "MaxPairRanker", "SLAMRanker")
-
-
 def compile_for(names: Sequence[str]) -> None:
-    """Compile what these rankers need in two processes, since one process compiles one function at a time."""
+    """Compile what the demonstration needs with these rankers, if it is not compiled yet."""
+    from rankwise._kernels.waiting import needed_by
     from rankwise._progress import progress
+    from rankwise.cli.compiling import Call, WouldCompileError, compile_in_processes, processes, without_compiler
 
-    apart = [name for name in names if name in _APART]
-    code = f"from rankwise.cli.demo import learn_tiny; learn_tiny({apart!r})"
-    command = [sys.executable, "-c", code]
-    with (
-        progress("compiling"),
-        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other,
-    ):
-        try:
-            learn_tiny([name for name in names if name not in _APART])
-            other.wait()
-        finally:
-            other.kill()
+    try:
+        with progress("looking for compiled kernels"), without_compiler():
+            rehearse(names)
+    except WouldCompileError:
+        steps = {"evaluate": "measure_tiny", **dict.fromkeys(reversed(names), "fit_tiny")}
+        whole = needed_by("first calls", ["demo"])
+        calls = [
+            Call(name, f"rankwise.cli.demo:{step}", (name,), needed_by("first calls", [name]) & whole)
+            for name, step in steps.items()
+        ]
+        calls.append(Call("report", "rankwise.cli.demo:rehearse", (names,), whole))
+        compile_in_processes(calls, processes(None, calls), "compiling, once on this machine")
 
 
-def learn_tiny(names: Sequence[str]) -> None:
-    """Run every step of a comparison on data that take no time."""
+def _tiny() -> tuple["Queries", "Queries", "Queries"]:
+    """Data that take no time."""
     from rankwise import make_lists
-    from rankwise._api import compare
-    from rankwise.data.folds import split
 
-    parts = split(make_lists(15, documents=(2, 6)), (0.6, 0.2, 0.2), random_state=0)
-    compare({name: name for name in names}, [tuple(parts)], ("nDCG@10", "AP"), grids={}, n_jobs=1)
+    return _parts(make_lists(15, documents=(2, 6)), 0)
+
+
+def measure_tiny(name: str) -> None:
+    """Measure a few queries."""
+    from rankwise.evaluation.evaluate import evaluate
+
+    queries = _tiny()[0]
+    evaluate(queries, queries.X[:, 0], _MEASURES)
+
+
+def fit_tiny(name: str) -> None:
+    """Fit one ranker to a few queries.
+
+    Parameters
+    ----------
+    name : str
+        The ranker; those of other packages are passed over.
+    """
+    from rankwise.evaluation.compare.rankers import Learner, as_entries
+    from rankwise.rankers._base import Ranker
+
+    train, validation, test = _tiny()
+    entry = as_entries({name: name}, _MEASURES[0], None, 0)[name]
+    if isinstance(entry, Learner) and isinstance(entry.ranker, Ranker):
+        ranker = entry.fresh({parameter: values[0] for parameter, values in entry.grid.items()}, 1)
+        ranker.fit(train, validation=validation if ranker.takes_validation else None).predict(test)
+
+
+def rehearse(names: Sequence[str] = _RANKERS) -> None:
+    """Run every step of the demonstration on a few queries.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The rankers.
+    """
+    from rankwise._api import compare
+
+    train, validation, test = _tiny()
+    found = compare({name: name for name in names}, [(train, validation, test)], _MEASURES, grids={}, n_jobs=1)
+    with tempfile.TemporaryDirectory() as folder:
+        demonstration = Demonstration(train, validation, test, Path(folder))
+        demonstration.write(found)
+        demonstration.certificate(found)

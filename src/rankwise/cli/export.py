@@ -11,7 +11,7 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
-from rankwise.data.plain_text import plain_number
+from rankwise.data.sources import plain_number
 
 
 @reading.with_options

@@ -19,7 +19,7 @@ import typer
 from rankwise._errors import DataError, RankwiseError
 from rankwise.cli import wording
 from rankwise.data.checks import Missing
-from rankwise.data.plain_text import plain_number
+from rankwise.data.sources import plain_number
 from rankwise.measures._base import Empty, Ties
 
 if TYPE_CHECKING:

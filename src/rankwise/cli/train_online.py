@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rankwise._errors import DataError, FileFormatError, RankwiseError
-from rankwise._progress import on_terminal
+from rankwise._progress import displays, on_terminal
 from rankwise.cli import reading
 
 if TYPE_CHECKING:
@@ -211,6 +211,7 @@ class _LiveLine:
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
             self._bar.start()
             self._task = self._bar.add_task("waiting for queries", total=self._size or None)
+            displays.append(self)
         return self
 
     def read(self, n_bytes: int) -> None:
@@ -229,8 +230,14 @@ class _LiveLine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bar is not None:
+            displays.remove(self)
             self._bar.stop()
             self._bar = None
+
+    def remark(self, text: str) -> None:
+        """Show what the run is waiting for."""
+        if self._bar is not None:
+            self._bar.update(self._task, description=text or "waiting for queries")
 
 
 def _show(model: "OnlineLearner", target: Path, as_json: bool) -> None:

@@ -160,16 +160,16 @@ class TrainingRecord:
 
     def added(self, marks: Marks, weight: NDArray[np.float64] | None) -> "TrainingRecord":
         """The record with more queries."""
-        from rankwise._kernels.fingerprint import added_up, chained
+        from rankwise._kernels.fingerprint import record_hashes
 
         hashes = np.ascontiguousarray(marks["hash"])
         weights = np.ones(len(hashes)) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
-        content, weighted = added_up(hashes, weights)
+        trail, content, weighted = record_hashes(np.uint64(self.trail), hashes, weights)
         return TrainingRecord(
             self.count + len(hashes),
             (self.content + int(content)) % 2**64,
             (self.weighted + int(weighted)) % 2**64,
-            int(chained(np.uint64(self.trail), hashes, weights)),
+            int(trail),
         )
 
     def compared(self, other: "TrainingRecord") -> Same:

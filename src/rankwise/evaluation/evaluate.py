@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
+from rankwise._kernels.waiting import expect
 from rankwise._tables import Table
 from rankwise.data import checks, grouping
 from rankwise.data.queries import Queries
@@ -370,6 +371,7 @@ def evaluate(
 
     lists = ScoredLists(values, labels, judged.start, rows)
     # NaN marks 0/0 in the raw values; what it counts as is decided below, measure by measure
+    expect("evaluate")
     raw = measure_lists(parsed, lists, ties=order, n_jobs=n_jobs)  # type: ignore[arg-type]
     stated = [empty or ("skip" if tool is None else tool.empty_value(measure)) for measure in parsed]
     for choice in stated:

@@ -12,7 +12,7 @@ import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
-from rankwise._kernels.pairs import number_levels
+from rankwise._kernels.ragged import number_levels
 from rankwise._kernels.sorting import sort_carrying
 from rankwise.losses._base import Loss
 from rankwise.measures import Pairs

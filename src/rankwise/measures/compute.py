@@ -9,6 +9,7 @@ calls the kernel.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -132,7 +133,7 @@ def measure_lists_by_ties(
         tied = order_lists(first, last, start, no_rows, scores, order, end, retrieved)
         for (mode, ties), (number, one) in product(enumerate(modes if tied else modes[:1]), enumerate(prepared)):
             given = (TIES[ties], one.measure.needs_ideal, one.table, one.params, result[mode, number, first:last])
-            measure_chunk(one.kernel, start[first : last + 1], order, end, retrieved, one.values, *given)
+            measure_chunk()(one.kernel, start[first : last + 1], order, end, retrieved, one.values, *given)
         if not tied:  # all ways to order equal scores are one
             result[1:, :, first:last] = result[0, :, first:last]
 
@@ -167,7 +168,9 @@ def _measure_chunk(kernel, start, order, end, retrieved, row_value, ties, needs_
         longest = max(longest, start[q + 1] - start[q])
     buffer = np.empty(longest)
     ideal_buffer = np.empty(longest)
-    alone = np.arange(1, longest + 1)
+    alone = np.empty(longest, np.int64)
+    for p in range(longest):
+        alone[p] = p + 1
     for q in range(len(start) - 1):
         low = start[q] - start[0]
         size = start[q + 1] - start[q]
@@ -187,11 +190,13 @@ def _measure_chunk(kernel, start, order, end, retrieved, row_value, ties, needs_
             out[q] = kernel(value, alone[:size], retrieved[q], best, table, params)
 
 
-# The kernel is a typed argument, so one compiled loop serves all measures, third parties' included.
-measure_chunk = compiled(
-    _measure_chunk,
-    types.void(
-        *(types.FunctionType(KERNEL), *(_ints_in,) * 4, _floats_in),
-        *(types.int64, types.boolean, _floats_in, _floats_in, _floats),
-    ),
-)
+@cache
+def measure_chunk() -> Any:
+    """The loop, compiled at its first use: its kernel is a typed argument, so one serves all measures."""
+    return compiled(
+        _measure_chunk,
+        types.void(
+            *(types.FunctionType(KERNEL), *(_ints_in,) * 4, _floats_in),
+            *(types.int64, types.boolean, _floats_in, _floats_in, _floats),
+        ),
+    )

@@ -23,6 +23,7 @@ from sklearn.exceptions import NotFittedError
 
 from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, Interrupted, RankwiseError
+from rankwise._kernels.waiting import expect
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -32,7 +33,8 @@ from rankwise.data.folds import Unsliced
 from rankwise.data.queries import Queries
 from rankwise.data.selection import Query
 from rankwise.measures._base import Measure, parse
-from rankwise.rankers._fit_checks import (
+from rankwise.rankers._fit_frame import (
+    Frozen,
     is_outermost_fit,
     refuse_unknown,
     refuse_without_documents,
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from rankwise.data.scaling import Scaler
     from rankwise.guarantees._bound import Bound
     from rankwise.guarantees.certificate import Certificate
-    from rankwise.rankers._persist import Frozen
     from rankwise.rankers.certificate.objective import TrainingObjective
 
 Vector = NDArray[np.float64]
@@ -86,7 +87,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     feature_names_in_: NDArray[np.object_]
     scaling_: "Scaler"
     seen_: Seen
-    frozen_: "Frozen"
+    frozen_: Frozen
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -146,6 +147,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             If validation queries are among the training queries.
         """
         refuse_unknown(f"{self.name}.fit", unknown)
+        expect(self.name)
         train = self._judged(X, y, group, qid)
         refuse_without_documents(self.name, train)
         if validation is not None and eval_set is not None:
@@ -300,8 +302,6 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _freeze(self, begins: bool = True) -> None:
         """Freeze what a certificate rests on; a continued run keeps the parameters that it began with."""
-        from rankwise.rankers._persist import Frozen
-
         before = getattr(self, "frozen_", None)
         if begins:
             self.frozen_ = Frozen.of(self)

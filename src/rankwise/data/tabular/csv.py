@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from rankwise._errors import FileFormatError
 from rankwise._extras import require
 from rankwise.data.checks import Missing, first_repeated
-from rankwise.data.plain_text import MARK, decoded
-from rankwise.data.sources import DELIMITERS, ByteStream
+from rankwise.data.sources import DELIMITERS, MARK, ByteStream, decoded
 from rankwise.data.string_column import StringColumn
 from rankwise.data.tabular.rows import Columns, Roles, TableRows, Unjudged, side_by_side, text_as_feature
 

@@ -3,7 +3,7 @@
 Which bounds apply follows from the ranker as its fit left it: its parameters at that time, what it declares
 (:class:`~rankwise.rankers.certificate.objective.TrainingObjective`, its own bounds, its ledger) and the facts of
 losses. A bound that cannot be given is replaced by a note with the reason. :mod:`~rankwise.rankers.certificate.claims`
-computes the bounds, :mod:`~rankwise.rankers.certificate.sample` what they are computed from.
+and :mod:`~rankwise.rankers.certificate.objective` compute the bounds.
 """
 
 from collections.abc import Sequence
@@ -16,33 +16,40 @@ from rankwise._errors import RankwiseError
 from rankwise.data.fingerprints import NOT_SEEN, Seen, TrainingRecord, seen_before
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
+from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS
 from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout_claims, repeats_note
 from rankwise.losses._base import Loss, upper_bound_of
 from rankwise.measures._base import Measure
+from rankwise.rankers._fit_frame import digest_of
 from rankwise.rankers.certificate.claims import (
-    OWN_ROUNDS,
+    Constants,
+    Declared,
+    Facts,
     LossOnSample,
+    ScoredSample,
     claim_with_known_preconditions,
-    expected_excess,
     facts_of,
-    label_span,
     online_claims,
-    smoothing_gap,
-    surrogate_on_sample,
     uniform_claims,
     with_known_preconditions,
 )
-from rankwise.rankers.certificate.objective import gap_bound
-from rankwise.rankers.certificate.sample import Constants, Declared, ScoredSample
+from rankwise.rankers.certificate.objective import (
+    TrainingObjective,
+    expected_excess,
+    gap_bound,
+    smoothing_gap,
+    surrogate_on_sample,
+)
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
-    from rankwise.rankers.certificate.objective import TrainingObjective
 
 __all__ = ["Declared", "certificate_of"]
 
 _NAMED = 5  # queries or parameters that a note names
 LEARNED = "these are the training queries of the fit, with their weights"
+# the bound of a booster is computed from its own rounds
+OWN_ROUNDS: Facts = {one.sentence: replace(one, met=True) for one in (ROUNDS, REWEIGHTED)}
 AS_FITTED = Precondition("parameters and weights are those of the fit, which files of an older version do not record")
 
 
@@ -102,8 +109,6 @@ class _Fit:
 
     @classmethod
     def of(cls, ranker: "Ranker") -> "_Fit":
-        from rankwise.rankers._persist import digest_of
-
         frozen = getattr(ranker, "frozen_", None)
         if frozen is None:
             return cls(ranker, None, [])
@@ -136,7 +141,7 @@ class _Collected:
         return self.fit.ranker
 
     @property
-    def training(self) -> "TrainingObjective | None":
+    def training(self) -> TrainingObjective | None:
         """What the fit minimised, if these are still its weights."""
         return None if self.fit.intact is False else self.ranker._training_objective()
 
@@ -256,8 +261,8 @@ class _Collected:
             if not claims:
                 self.notes.append(f"no uniform bound: {loss!r} has no finite slope on these queries")
         if training is not None:
-            excess = expected_excess(training, queries, constants, sample.count_the_same)
-            facts = facts_of(training.loss, label_span(queries), first_ball_known=ball_known)
+            excess = expected_excess(training, sample, constants)
+            facts = facts_of(training.loss, sample.label_span, first_ball_known=ball_known)
             if excess is not None:
                 rests = (sample.no_repeats, learned, *self._as_fitted)
                 self.add([Claim.certain(with_known_preconditions(excess, facts))], *rests)

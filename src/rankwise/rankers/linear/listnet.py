@@ -23,9 +23,9 @@ from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import Scale, scale_factors
 from rankwise.losses.listnet import ListNet as ListNetLoss
 from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import best_alpha, mean_over_folds, measure_of_weights, parts_of
-from rankwise.rankers._parameters import as_grid
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.online.learner import OnlineLearner, theory_step

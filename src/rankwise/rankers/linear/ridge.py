@@ -25,8 +25,9 @@ from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import rows_in_order, scale_factors
 from rankwise.measures.ndcg import gains
 from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._model_selection import best_alpha, held_out, mean_over_parts, measure_of_weights, parts_of
-from rankwise.rankers._parameters import SelectionParameters, as_grid
+from rankwise.rankers._parameters import SelectionParameters
 
 Vector = NDArray[np.float64]
 

@@ -18,17 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
+from rankwise._kernels.rows import largest_radius
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.fingerprints import FINGERPRINT, Seen, TrainingRecord
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import largest_radius
 from rankwise.data.selection import Query
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses._base import Loss
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._fit_checks import refuse_unknown
+from rankwise.rankers._fit_frame import refuse_unknown
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.solvers.online.config import MOST_TIMES, Averaging, Curve, OnlineConfig, State, Tally
 from rankwise.solvers.online.ledger import Ledger
@@ -287,7 +287,7 @@ def theory_step(ranker: Any, loss: Loss, queries: Queries | None) -> float:
         raise RankwiseError("eta='theory' needs the radius of the features as they are learned from: use scale='none'")
     radius, rounds, longest = ranker.row_radius, ranker.horizon, 2
     if queries is not None:
-        radius = largest_radius(queries) if radius is None else radius
+        radius = largest_radius(queries.X, queries.start, queries.rows) if radius is None else radius
         rounds = ranker.epochs * len(queries) if rounds is None else rounds
         longest = int(queries.sizes.max(initial=2))
     if radius is None or rounds is None:

@@ -42,7 +42,8 @@ def _fused_lists(kernel, first, last, start, rows, X, label, value, weight, tabl
             s[p] = dot(X[row], w)
             y[p], v[p], g[p] = label[row], value[row], 0.0
         total += query_weight * kernel(s, y, v, g, table, params)
-        g *= query_weight
+        for p in range(size):
+            g[p] *= query_weight
         add_rows(X, own, g, gradient)
     return total
 
