@@ -71,9 +71,7 @@ def _calls(names: Sequence[str] | None) -> "list[Call]":
     if unknown:
         raise RankwiseError(f"warm knows no {unknown[0]!r}: choose among {', '.join(known.values())}")
     chosen = dict.fromkeys(known[name.lower()] for name in names or known)
-    return [
-        Call(name, "rankwise.cli.warm:run_workload", (name,), needed_by("workloads", [name])) for name in chosen
-    ]
+    return [Call(name, "rankwise.cli.warm:run_workload", (name,), needed_by("workloads", [name])) for name in chosen]
 
 
 def run_workload(name: str) -> None:
