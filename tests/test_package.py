@@ -110,7 +110,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("wheel")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, place)
-    shutil.copytree(ROOT / "src", place / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("src", "wheels"):
+        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
     run = subprocess.run(build, cwd=place, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
@@ -122,7 +123,9 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         files = {name for name in archive.namelist() if ".dist-info/" not in name}
     package = ROOT / "src" / "rankwise"
-    sources = {path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    # packs are for the wheels of platforms, see test_wheels.py
+    left_out = {"__pycache__", "packs"}
+    sources = {path for path in package.rglob("*") if path.is_file() and not left_out & set(path.parts)}
     assert files == {path.relative_to(package.parent).as_posix() for path in sources}
     assert {"rankwise/py.typed", "rankwise/__init__.pyi"} <= files
 

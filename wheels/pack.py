@@ -161,9 +161,11 @@ def run_workloads(names: list[str], part: int, count: int) -> None:
     """Run every ``count``-th of the named workloads, or of all."""
     from rankwise._workloads import workloads
 
-    for number, (name, work) in enumerate(workloads().items()):
-        if number % count == part and (not names or name in names):
+    chosen = {name: work for name, work in workloads().items() if not names or name in names}
+    for number, (name, work) in enumerate(chosen.items()):
+        if number % count == part:
             work()
+            print(f"pack: {name}", file=sys.stderr, flush=True)  # minutes pass
 
 
 def collect(names: list[str], out: Path) -> None:

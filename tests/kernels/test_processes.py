@@ -74,7 +74,7 @@ def test_a_cache_folder_that_cannot_be_written_means_no_cache(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     code = "import rankwise as rw; print(rw.measures.parse('RR')([1, 2], [1, 0]))"
-    environment = {**os.environ, "RANKWISE_CACHE_DIR": str(blocked / "cache")}
+    environment = {**os.environ, "RANKWISE_CACHE_DIR": str(blocked / "cache"), "RANKWISE_PACK": "0"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "0.5", done.stderr
     assert not done.stderr
@@ -88,7 +88,8 @@ import rankwise as rw
 rw.measures.parse("RR")([1, 2], [1, 0])
 assert numba.config.CACHE_DIR == before
 """
-    environment = {**os.environ, "RANKWISE_CACHE_DIR": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "users")}
+    moved = {"RANKWISE_CACHE_DIR": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "users")}
+    environment = {**os.environ, **moved, "RANKWISE_PACK": "0"}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
     (folder,) = tmp_path.iterdir()
     assert folder.name.startswith("kernels-")
