@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from inspect import signature
 
 from experiments.exported import PRECISE
+from rankwise.data.diagnose.correlation import SAME
+from rankwise.data.diagnose.documents import _DEVIATIONS
+from rankwise.data.diagnose.leaks import HALF
 from rankwise.evaluation.compare.run import _MANY_DOCUMENTS
 from rankwise.evaluation.compare.select import USUAL
 from rankwise.evaluation.statistics.intervals import interval
@@ -24,7 +27,15 @@ def reading_speed() -> Iterator[str]:
     yield "Two threads read a dense file at several hundred megabytes a second"
 
 
-stated("command_line.md", "exit codes: tests/cli", "or 130 after Ctrl-C")
+@claims("data.md")
+def rules_of_findings() -> Iterator[str]:
+    yield f"a correlation of {SAME} or more, or of -{SAME} or less, within queries"
+    assert (HALF, _DEVIATIONS) == (0.5, 5)
+    yield "it leaves at most half of the error of the next best one"
+    yield "by more than five standard deviations"
+
+
+stated("command_line.md", "exit codes: tests/cli", "or 130 after Ctrl-C", "3 if `certify` found no bound")
 
 
 @claims("command_line.md")
