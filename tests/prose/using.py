@@ -5,6 +5,9 @@ from inspect import signature
 
 from experiments import hybrid
 from experiments.exported import PRECISE
+from rankwise.data.diagnose.correlation import SAME
+from rankwise.data.diagnose.documents import _DEVIATIONS
+from rankwise.data.diagnose.leaks import HALF
 from rankwise.evaluation.compare.run import _MANY_DOCUMENTS
 from rankwise.evaluation.compare.select import USUAL
 from rankwise.evaluation.statistics.intervals import interval
@@ -26,10 +29,19 @@ def reading_speed() -> Iterator[str]:
     yield "Two threads read a dense file at several hundred megabytes a second"
 
 
-stated("command_line.md", "exit codes: tests/cli", "or 130 after Ctrl-C")
-stated("cold_start.md", "names of architectures", "on x86-64 and on 64-bit ARM carry", "On x86-64 that", "level x86-64-v3")
+@claims("data.md")
+def rules_of_findings() -> Iterator[str]:
+    yield f"a correlation of {SAME} or more, or of -{SAME} or less, within queries"
+    assert (HALF, _DEVIATIONS) == (0.5, 5)
+    yield "it leaves at most half of the error of the next best one"
+    yield "by more than five standard deviations"
+
+
+stated("command_line.md", "exit codes: tests/cli", "or 130 after Ctrl-C", "3 if `certify` found no bound")
+stated("cold_start.md", "names of architectures", "on x86-64 and on 64-bit ARM carry", "On x86-64 that")
+stated("cold_start.md", "names of architectures", "level x86-64-v3")
 stated("cold_start.md", "names of architectures", "(x86-64-v3, or", "64-bit ARM with NEON", "processor with AVX-512")
-stated("cold_start.md", "the name of a digest, and a mode: tests/kernels/test_kernel_cache.py", "SHA-256", "(mode 0700)")
+stated("cold_start.md", "a digest and a mode: tests/kernels/test_kernel_cache.py", "SHA-256", "(mode 0700)")
 
 
 @claims("command_line.md")

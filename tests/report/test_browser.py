@@ -1,7 +1,9 @@
 """The report in a browser: it draws, sorts, opens, turns dark, prints, stays narrow, and asks nothing of anybody."""
 
+import numpy as np
 import pytest
 
+import rankwise as rw
 from rankwise.report.page import write_report
 from tests.report.browser import Page, find_browser
 from tests.report.conftest import HOSTILE
@@ -110,6 +112,27 @@ def test_a_query_opens_with_two_lists_and_a_document_with_its_features(wide, com
     wide.run("document.getElementById('close').click()")
     assert wide.run("document.getElementById('opened').hidden")
     assert wide.run("document.activeElement.textContent") == name
+
+
+def test_an_opened_query_says_why_the_first_document_is_above_the_second(wide, comparison):
+    wide.run("document.querySelector('[data-query]').click()")
+    wide.run("document.getElementById('left').value = '0'; document.getElementById('right').value = '2'")
+    wide.run("document.getElementById('right').dispatchEvent(new Event('change'))")
+    name = wide.run("document.getElementById('opened-title').textContent").removeprefix("Query ")
+    query = comparison.queries[comparison.queries.names().index(name)]
+    docid = [str(one) for one in query.docid]
+    first, second = (wide.run(f"opened.query.docid[opened.{which}]") for which in ("document", "versus"))
+    fold = int(comparison.fold_of_query[comparison.queries.names().index(name)]) - 1
+    for side, ranker in (("left", "ridge"), ("right", "boosted")):
+        why = rw.explain(comparison.models[ranker][fold], query, docid.index(first), docid.index(second))
+        head = wide.run(f"document.querySelector('#{side}-parts h4').textContent").replace("\u2212", "-")
+        assert float(head.partition(": ")[2].partition(",")[0]) == pytest.approx(why.difference, rel=2e-3, abs=2e-3)
+        rows = f"[...document.querySelectorAll('#{side}-parts tbody tr')].map(one => one.cells[0].textContent)"
+        assert len(wide.run(rows)) == np.count_nonzero(why.contribution)
+    wide.run("document.getElementById('versus').value = ''")
+    wide.run("document.getElementById('versus').dispatchEvent(new Event('change'))")
+    assert "the average document" in wide.run("document.getElementById('document-title').textContent")
+    wide.run("document.getElementById('close').click()")
 
 
 def test_the_theme_follows_the_system_and_the_button_turns_figures_too(narrow, wide):

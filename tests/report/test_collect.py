@@ -79,6 +79,22 @@ def test_contributions_add_up_to_the_score_less_its_mean(found, comparison):
             np.testing.assert_allclose(parts, scores - scores.mean(), atol=2e-3 * (1 + np.abs(scores).max()))
 
 
+def test_steps_contribute_too(found, comparison):
+    """RankBoost is no linear ranker, and its contributions add up to the score less its mean as well."""
+    said = found["lists"]
+    ranker = comparison.rankers.index("boosted")
+    for query in said["queries"]:
+        assert set(query["parts"]) == {"boosted"}
+        scores = np.array(query["score"][ranker])
+        parts = np.array([sum(part) for part in query["parts"]["boosted"]])
+        np.testing.assert_allclose(parts, scores - scores.mean(), atol=2e-3 * (1 + np.abs(scores).max()))
+    few = query_lists(comparison, Limits(features=900))
+    shown = [one for query in few["queries"] for one in [query["mean"], *query["x"], *query["parts"]["boosted"]]]
+    count = sum(len(one) for one in shown if one is not None)
+    assert 0 < few["explained"] < few["documents"]
+    assert count + sum(len(w) for folds in few["weights"].values() for w in folds) <= 900
+
+
 def test_queries_that_change_most_come_first_and_others_are_counted(comparison):
     few = query_lists(comparison, Limits(queries=5, documents=2, features=10_000))
     base = comparison.results["ridge"].values

@@ -12,6 +12,7 @@ import os
 import sys
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -137,7 +138,7 @@ def train(
     batch.set_params(**{name: value for name, value in known.items() if name in batch._get_param_names()})
     target = _target(out, None)
     run = BatchRun(batch, *parts_of_file(data, validation, share, seed, reads), target)
-    for leak in run.leaks():
+    for leak in run.leaks:
         warn(f"{leak.what}: {leak.places()}; {leak.advice}")
     run.fit()
     run.show(as_json)
@@ -233,6 +234,7 @@ class BatchRun:
     test: "Queries | None"
     target: Path
 
+    @cached_property
     def leaks(self) -> "list[Finding]":
         """Features of the training queries that look like the label; they stay, whatever is found."""
         from rankwise.data.diagnose.leaks import find_leaks, rank_alone
@@ -260,7 +262,7 @@ class BatchRun:
             "measure": self.model._measure().title,
             "chosen": self._chosen(),
             "parts": {name: self._measured(part) for name, part in parts.items() if part is not None},
-            "leaks": [asdict(leak) for leak in self.leaks()],
+            "leaks": [asdict(leak) for leak in self.leaks],
             "certificate": None if self.test is None else self.model.certificate(None, self.test).to_dict(),
         }
 

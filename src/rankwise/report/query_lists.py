@@ -103,7 +103,7 @@ def query_lists(comparison: Comparison, limits: Limits) -> dict[str, Any]:
     # rows of features that fit into the limit: weights and means of queries come first, then documents, of which each
     # has its values and the contributions of every ranker that is additive and not linear
     rows = limits.features // len(used) - len(every) if len(used) else 0
-    buffer = rows // (1 + len(parts)) - len(chosen)
+    buffer = (rows - len(chosen)) // (1 + len(parts))
     explained = _depth(comparison.queries, chosen, ranks, limits.documents, buffer)
     used = used if explained else used[:0]
     names = feature_names(comparison.queries)

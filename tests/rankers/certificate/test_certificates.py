@@ -114,11 +114,13 @@ def test_bounds_on_the_training_lists_are_true_of_them(ranker):
 
 
 @over_all_rankers
-def test_a_hold_out_that_was_learned_from_is_named_and_gives_no_row(ranker):
+def test_what_a_hold_out_shares_with_the_training_queries_is_named_and_left_out(ranker):
     model = fitted(ranker)
     mixed = Queries.concat([UNSEEN, TRAIN[3:5]])
-    found = model.certificate(TRAIN, mixed, **KNOWN)
-    assert "hold-out" not in kinds(found)
+    found, alone = model.certificate(TRAIN, mixed, **KNOWN), model.certificate(TRAIN, UNSEEN, **KNOWN)
+    assert found.rows == alone.rows
+    assert found.headline == alone.headline
+    assert "hold-out" not in kinds(model.certificate(TRAIN, TRAIN[3:5], **KNOWN))
     (note,) = [note for note in found.notes if "hold-out" in note]
     shared = [name for name in ("q3", "q4") if name in note]
     assert shared
