@@ -32,7 +32,7 @@ BOXES = {
     "fit": Box(6.2, 2.6, "fit: checks, fingerprints", "rankers/_base.py", 1),
     "rounds": Box(3.1, 2.6, "rounds (or a batch solver)", "rankers/online/, solvers/online/", 1),
     "loss": Box(0.0, 2.6, "loss and measure, one query", "losses/, measures/, _kernels/", 2),
-    "model": Box(3.1, 1.2, "fitted ranker: coef_, ledger_", "rankers/_persist.py freezes it", 1),
+    "model": Box(3.1, 1.2, "fitted ranker: coef_, ledger_", "rankers/_fit_frame.py freezes it", 1),
     "bounds": Box(0.0, -0.2, "bounds: numbers in, Bound out", "guarantees/bounds/, holdout/", 3),
     "claims": Box(3.1, -0.2, "claims about this fit", "rankers/certificate/", 3),
     "certificate": Box(6.2, -0.2, "Certificate: rows, headline", "guarantees/certificate.py", 3),

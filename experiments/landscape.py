@@ -14,9 +14,8 @@ from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import SmoothedMeasure, smoothed
 from rankwise.measures._base import Measure
 from rankwise.rankers._model_selection import mean_measure
-from rankwise.rankers.smooth.annealing import at_sigma
-from rankwise.rankers.smooth.smoothing import largest_gain, list_weights, within_lists
-from rankwise.rankers.smooth.smoothrank import SmoothRank
+from rankwise.rankers.smooth.annealing import at_sigma, largest_gain, list_weights
+from rankwise.rankers.smooth.smoothrank import SmoothRank, within_lists
 from rankwise.solvers.batch.objective import LossOverLists
 
 if TYPE_CHECKING:

@@ -93,10 +93,12 @@ def walks() -> dict[str, Walk]:
             train = rw.read_letor(path)
             rw.SLAMPerceptron("nDCG@10", n_jobs=1).fit(train).certificate(train)
 
+        # few candidates and parts, which pass through the same files as many
+        few: dict[str, Any] = {"alpha": (0.1, 1.0), "folds": 2, "n_jobs": 1}
         return {
             "read_letor, SLAMPerceptron.fit, certificate": walk(certified),
-            "SmoothRank.fit": walk(lambda: rw.SmoothRank("nDCG@10", n_jobs=1).fit(queries)),
-            "RankSVM.fit": walk(lambda: rw.RankSVM(n_jobs=1).fit(queries)),
+            "SmoothRank.fit": walk(lambda: rw.SmoothRank("nDCG@10", steps=3, **few).fit(queries)),
+            "RankSVM.fit": walk(lambda: rw.RankSVM(**few).fit(queries)),
             "a loss of one query": walk(lambda: loss(scores, one.y)),
             "a measure of one query": walk(lambda: measure(scores, one.y)),
             "evaluate": walk(lambda: rw.evaluate(queries, queries.X[:, 0].astype(float), ["nDCG@10"])),

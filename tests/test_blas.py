@@ -123,13 +123,12 @@ INSIDE = {
     "rankers/boosting/adarank.py",
     "rankers/boosting/frank.py",
     "rankers/certificate/claims.py",
-    "rankers/certificate/sample.py",
     "rankers/linear/listnet.py",
     "rankers/linear/loss_ranker.py",
     "rankers/linear/presets.py",
     "rankers/permutation/two_stage.py",
     "rankers/smooth/annealing.py",
-    "rankers/smooth/smoothing.py",
+    "rankers/smooth/smoothrank.py",
     "solvers/batch/penalties.py",
 }
 # A product of rows written out in float32.

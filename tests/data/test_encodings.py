@@ -12,7 +12,7 @@ import rankwise as rw
 from rankwise import FileFormatError, Queries, RankwiseError
 from rankwise.cli.reading import as_grades
 from rankwise.cli.train import as_settings
-from rankwise.data.plain_text import decoded, plain_number
+from rankwise.data.sources import decoded, plain_number
 from rankwise.data.tabular import csv as csv_text
 from rankwise.evaluation.files import read_scores
 

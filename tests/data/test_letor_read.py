@@ -9,8 +9,7 @@ import pytest
 
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise.data.letor import table
-from rankwise.data.letor.problems import as_reading
-from rankwise.data.letor.read import iter_letor, read_letor
+from rankwise.data.letor.read import as_reading, iter_letor, read_letor
 from rankwise.data.letor.table import read_table
 from rankwise.data.queries import Queries
 from rankwise.data.sources import Text

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from rankwise import DataError, Queries, RankwiseError, Scaler
-from rankwise.data import checks, scaling
+from rankwise.data import checks, row_blocks, scaling
 
 HOW = ["standard", "minmax", "log"]
 
@@ -83,8 +83,9 @@ def test_blocks_change_nothing_but_the_last_digits(monkeypatch, how, dtype):
 def test_no_block_is_a_copy_of_all_features(monkeypatch):
     monkeypatch.setattr(checks, "BLOCK_VALUES", 1000)
     sizes = []
-    shaped = scaling._shaped
-    monkeypatch.setattr(scaling, "_shaped", lambda block, how: sizes.append(block.size) or shaped(block, how))
+    shaped = row_blocks.shaped
+    for module in (row_blocks, scaling):
+        monkeypatch.setattr(module, "shaped", lambda block, how: sizes.append(block.size) or shaped(block, how))
     Scaler().fit_transform(lists(np.ones((500, 10), dtype=np.float32)))
     assert sum(sizes) == 3 * 5000
     assert max(sizes) == 1000

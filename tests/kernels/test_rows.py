@@ -8,9 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from rankwise._kernels.rows import add_moments, add_rows, dot, list_radius, onto_l1_ball, raised_radius, score_rows
+from rankwise._kernels.rows import (
+    add_moments,
+    add_rows,
+    dot,
+    largest_radius,
+    list_radius,
+    onto_l1_ball,
+    raised_radius,
+    score_rows,
+)
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import largest_radius
 from rankwise.losses import MaxPair
 from rankwise.measures._base import parse
 from rankwise.solvers.batch.objective import LossOverLists
@@ -91,15 +99,19 @@ def test_the_mean_of_float32_rows_neither_rounds_nor_overflows():
     assert list_radius(large, np.arange(4), np.ones(1), np.empty(1)) == 16777216 - mean
 
 
+def radius_of(queries):
+    return largest_radius(queries.X, queries.start, queries.rows)
+
+
 def test_the_largest_radius_is_over_lists_that_have_documents():
     X = np.array([[3.0, 4.0], [3.0, 4.0], [1.0, 0.0], [-1.0, 0.0]])
-    assert largest_radius(Queries(X, None, [0, 0, 2, 2, 4])) == 1.0
-    assert largest_radius(Queries.from_arrays(X, group=[1, 3])) == pytest.approx(
+    assert radius_of(Queries(X, None, [0, 0, 2, 2, 4])) == 1.0
+    assert radius_of(Queries.from_arrays(X, group=[1, 3])) == pytest.approx(
         min(5.0, np.linalg.norm(X[1:] - X[1:].mean(axis=0), axis=1).max())
     )
-    assert largest_radius(Queries.from_arrays(X, group=[4])[:0]) == 0.0
+    assert radius_of(Queries.from_arrays(X, group=[4])[:0]) == 0.0
     scattered = Queries.from_arrays(X[[0, 2, 1, 3]], qid=[1, 2, 1, 2])
-    assert largest_radius(scattered) == 1.0
+    assert radius_of(scattered) == 1.0
 
 
 @over_types

@@ -14,7 +14,7 @@ from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Precondition
 from rankwise.guarantees.certificate import certify, holdout_claims
-from rankwise.rankers._persist import IDLE, Frozen
+from rankwise.rankers._fit_frame import IDLE, Frozen
 from tests.rankers.certificate.test_certificates import (
     KNOWN,
     RANKERS,

@@ -19,8 +19,10 @@ doi:10.1145/2660193.2660195
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise._kernels.bits import to_bits
 from rankwise._kernels.jit import kernel
@@ -34,12 +36,14 @@ PROJECTIONS, SKETCHED = 6, 4
 SMALL = 2.0**-7
 
 
-@kernel
-def mix(word):
+def _mixed(word):
     """Spread the information of 64 bits over all of them: a bijection (SplitMix)."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
+
+
+mix = kernel(_mixed)
 
 
 @kernel
@@ -66,16 +70,16 @@ def row_word(x, keys):
     return word
 
 
-@kernel
-def column_keys(count):
+@lru_cache(maxsize=8)
+def column_keys(count: int) -> NDArray[np.uint64]:
     """A key for each column: the sequence of SplitMix."""
-    keys = np.empty(count, np.uint64)
-    for j in range(count):
-        keys[j] = mix(np.uint64(j + 1) * np.uint64(0x9E3779B97F4A7C15))
+    word = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    keys: NDArray[np.uint64] = _mixed(word)
+    keys.setflags(write=False)
     return keys
 
 
-@kernel
+@kernel(inline="always")
 def query_hash(own, X, label, keys):
     """The exact hash of the query with the rows ``own``; an empty ``label`` means without labels."""
     total, first, alike = np.uint64(len(own)), np.uint64(0), True
@@ -94,17 +98,16 @@ def query_hash(own, X, label, keys):
 # ----------------------------------------------------------------------------------------------- sketches
 
 
-@kernel
-def projection_signs(count):
+@lru_cache(maxsize=8)
+def projection_signs(count: int) -> NDArray[np.float64]:
     """+1 or -1 for every column and projection."""
-    signs, keys = np.empty((count, PROJECTIONS)), column_keys(count)
-    for j in range(count):
-        for k in range(PROJECTIONS):
-            signs[j, k] = 1.0 if (keys[j] >> np.uint64(8 * k)) & np.uint64(1) else -1.0
+    bit = (column_keys(count)[:, None] >> np.arange(0, 8 * PROJECTIONS, 8, dtype=np.uint64)) & np.uint64(1)
+    signs = np.where(bit == 1, 1.0, -1.0)
+    signs.setflags(write=False)
     return signs
 
 
-@kernel
+@kernel(inline="always")
 def cell_width(features):
     """The width of a cell: many times the effect of rounding, which adds up over features with random signs.
 
@@ -138,7 +141,7 @@ def projections(x, signs, out):
     return counts
 
 
-@kernel
+@kernel(inline="always")
 def cell_hash(places):
     """A hash of 32 bits for a cell; never 0, which stands for no document."""
     word = np.uint64(0)
@@ -148,7 +151,7 @@ def cell_hash(places):
     return short if short != 0 else np.uint32(1)
 
 
-@kernel
+@kernel(inline="always")
 def sketch_query(own, X, signs, spot, places, out):
     """Sketches of some documents of a query, no two the same, into ``out``, which holds zeros."""
     step, found = max(1, len(own) // (2 * SKETCHED)), 0
@@ -190,10 +193,19 @@ def fingerprint_queries(first, last, start, rows, X, y, keys, signs, hashes, ske
     sketches : ndarray of uint32, shape (n_queries, SKETCHED)
         Receives the sketches.
     """
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, start[q + 1] - start[q])
+    places_buffer, label_buffer = np.empty(longest, np.int64), np.empty(longest)
     spot, places = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64)
     for q in range(first, last):
-        own = rows[start[q] : start[q + 1]] if len(rows) else np.arange(start[q], start[q + 1])
-        hashes[q] = query_hash(own, X, y[own] if len(y) else y, keys)
+        size = start[q + 1] - start[q]
+        own, label = places_buffer[:size], label_buffer[: size if len(y) else 0]
+        for p in range(size):
+            own[p] = rows[start[q] + p] if len(rows) else start[q] + p
+        for p in range(len(label)):
+            label[p] = y[own[p]]
+        hashes[q] = query_hash(own, X, label, keys)
         sketch_query(own, X, signs, spot, places, sketches[q])
 
 
@@ -244,18 +256,20 @@ def mean_projections(first, last, start, rows, X, signs, out):
 
 
 @kernel
-def chained(trail, hashes, weight):
-    """One hash for queries in their order, with their weights, after those that ``trail`` is the hash of."""
-    for q in range(len(hashes)):
-        trail = mix(trail * np.uint64(0x9E3779B97F4A7C15) + hashes[q] + mix(word_of(weight[q])))
-    return trail
+def record_hashes(trail, hashes, weight):
+    """Hashes of queries in their order and in any order.
 
-
-@kernel
-def added_up(hashes, weight):
-    """(sum over queries of a hash of each, the same with its weight): which queries, in any order."""
+    Returns
+    -------
+    trail : uint64
+        One hash for queries in their order, with their weights, after those that the argument is the hash of.
+    content, weighted : uint64
+        The sum over queries of a hash of each, and the same with its weight: which queries, in any order.
+    """
     content, weighted = np.uint64(0), np.uint64(0)
     for q in range(len(hashes)):
+        heavy = mix(word_of(weight[q]))
         content += mix(hashes[q] + np.uint64(0x9E3779B97F4A7C15))
-        weighted += mix(hashes[q] + mix(word_of(weight[q])))
-    return content, weighted
+        weighted += mix(hashes[q] + heavy)
+        trail = mix(trail * np.uint64(0x9E3779B97F4A7C15) + hashes[q] + heavy)
+    return trail, content, weighted

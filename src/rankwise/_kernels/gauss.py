@@ -49,7 +49,7 @@ _MANY, _ROW = 120, 8
 _MOST_PAIRS = 250_000
 
 
-@kernel
+@kernel(inline="always")
 def _cut_into_boxes(f, width, start, centre):
     """Begin a box wherever the next score is more than ``width`` below the first of the box; returns their number."""
     count = 0
@@ -68,9 +68,8 @@ def _cut_into_boxes(f, width, start, centre):
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _moments(low, size, f, centre, inverse, w0, w1, buffer, moment):
+def _moments(low, size, f, centre, inverse, w0, w1, v, p0, p1, moment):
     """sum_i w_i v_i^a / a! for both weights, over ``size`` sources from ``low`` on."""
-    v, p0, p1, _, _ = buffer
     for i in range(size):
         v[i] = (f[low + i] - centre) * inverse
         p0[i] = w0[low + i]
@@ -104,12 +103,11 @@ def _moments(low, size, f, centre, inverse, w0, w1, buffer, moment):
 
 
 @kernel(fastmath={"contract"})
-def _hermite(count, twice, buffer, h):
+def _hermite(count, twice, last, lately, h):
     """h_0(t), h_1(t), ... into a row for each of ``count`` numbers 2 t.
 
     All at once: one after the other, every step would wait for the product of the step before.
     """
-    last, lately = buffer[0], buffer[1]
     for i in range(count):
         lately[i] = decay(0.25 * LOG2_E * (twice[i] * twice[i]))
         last[i] = twice[i] * lately[i]
@@ -136,12 +134,11 @@ def _translate(i, s, h, moment, local):
 
 
 @kernel(fastmath={"contract"})
-def _evaluate(low, size, f, centre, inverse, local, buffer, sums):
+def _evaluate(low, size, f, centre, inverse, local, u, v0, d0, v1, d1, sums):
     """Add the polynomials and their derivatives at ``size`` targets from ``low`` on to ``sums``."""
     for b in range(TERMS):
         local[0, b] *= _SIGNED[b]
         local[1, b] *= _SIGNED[b]
-    u, v0, d0, v1, d1 = buffer
     for i in range(size):
         u[i] = (f[low + i] - centre) * inverse
         v0[i], d0[i], v1[i], d1[i] = 0.0, 0.0, 0.0, 0.0
@@ -176,7 +173,7 @@ def _row(low, high, x, f, scale, w0, w1):
     return v0, d0, v1, d1
 
 
-@kernel
+@kernel(inline="always")
 def _add_rows(f, low, high, from_, to, sigma, w0, w1, sums):
     """Add the sources from_ .. to-1 to the sums at the targets low .. high-1."""
     for at in range(low, high):
@@ -198,10 +195,14 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
     radius, inverse = math.sqrt(reach), 1.0 / math.sqrt(sigma)
     start, centre = np.empty(size + 1, np.int64), np.empty(size)
     count = _cut_into_boxes(f, math.sqrt(sigma), start, centre)
-    buffer = (np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size))
-    moment, ready = np.empty((count, 2, TERMS)), np.zeros(count, np.bool_)
+    a, b, c, d, e = np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size)  # buffers
+    moment, ready = np.empty((count, 2, TERMS)), np.empty(count, np.bool_)
+    for s in range(count):
+        ready[s] = False
     h, local = np.empty((count, 2 * TERMS)), np.empty((2, TERMS))
     chosen, twice = np.empty(count, np.int64), np.empty(count)
+    for j in range(targets):
+        sums[0, j], sums[1, j], sums[2, j], sums[3, j] = 0.0, 0.0, 0.0, 0.0
     first = 0  # the first box within reach; it only moves down
     for t in range(count):
         low, high = start[t], min(start[t + 1], targets)
@@ -219,7 +220,8 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
                     _add_rows(f, low, high, waiting, from_, sigma, w0, w1, sums)
                 waiting = to
                 if not ready[s]:
-                    _moments(np.uint64(from_), np.uint64(to - from_), f, centre[s], inverse, w0, w1, buffer, moment[s])
+                    low_, many = np.uint64(from_), np.uint64(to - from_)
+                    _moments(low_, many, f, centre[s], inverse, w0, w1, a, b, c, moment[s])
                     ready[s] = True
                 chosen[expanded], twice[expanded] = s, 2.0 * (centre[t] - centre[s]) * inverse
                 expanded += 1
@@ -228,14 +230,15 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
         if waiting < to:
             _add_rows(f, low, high, waiting, to, sigma, w0, w1, sums)
         if expanded > 0:
-            local[:] = 0.0
-            _hermite(expanded, twice, buffer, h)
+            for n in range(TERMS):
+                local[0, n], local[1, n] = 0.0, 0.0
+            _hermite(expanded, twice, a, b, h)
             for i in range(expanded):
                 _translate(i, chosen[i], h, moment, local)
-            _evaluate(np.uint64(low), np.uint64(high - low), f, centre[t], inverse, local, buffer, sums)
+            _evaluate(np.uint64(low), np.uint64(high - low), f, centre[t], inverse, local, a, b, c, d, e, sums)
 
 
-@kernel
+@kernel(inline="always")
 def transforms_pay(f, positions, pairs, sigma):
     """Whether transforms are likely to be faster than direct sums over so many pairs within reach.
 
@@ -251,27 +254,31 @@ def transforms_pay(f, positions, pairs, sigma):
     return 1.65 * pairs + 35.0 * positions > by_boxes
 
 
-@kernel
+@kernel(inline="always")
 def gauss_means(f, gain, sigma, reach, total, mean, own):
-    """E_j, Gbar_j and the derivative of Gbar_j with respect to f_j alone, of the first ``len(mean)`` positions."""
-    k = len(mean)
-    sums = np.zeros((4, k))
-    transforms(f, sigma, reach, np.ones(len(f)), gain, k, sums)
+    """E_j, Gbar_j and the derivative of Gbar_j with respect to f_j alone, of the first ``len(own)`` positions."""
+    k = len(own)
+    sums, ones = np.empty((4, k)), np.empty(len(f))
+    for p in range(len(f)):
+        ones[p] = 1.0
+    transforms(f, sigma, reach, ones, gain, k, sums)
     for j in range(k):
         total[j] = sums[0, j]
         mean[j] = sums[2, j] / total[j]
         own[j] = (sums[3, j] - mean[j] * sums[1, j]) / total[j]
 
 
-@kernel
+@kernel(inline="always")
 def gauss_slopes(f, gain, weight, sigma, reach, total, mean, own, slope):
-    """Add the derivatives of sum_j w_j Gbar_j to ``slope``, given the results of :func:`gauss_means`."""
+    """The derivatives of sum_j w_j Gbar_j, given the results of :func:`gauss_means`."""
     k, size = len(weight), len(f)
-    sums = np.zeros((4, size))
-    shared = weight / total
-    transforms(f, sigma, reach, shared, shared * mean, size, sums)
+    sums, shared, by_mean = np.empty((4, size)), np.empty(k), np.empty(k)
+    for j in range(k):
+        shared[j] = weight[j] / total[j]
+        by_mean[j] = shared[j] * mean[j]
+    transforms(f, sigma, reach, shared, by_mean, size, sums)
     for p in range(size):
-        slope[p] += gain[p] * sums[1, p] - sums[3, p]
+        slope[p] = gain[p] * sums[1, p] - sums[3, p]
     for j in range(k):
         slope[j] += weight[j] * own[j]
 
@@ -284,7 +291,7 @@ FAR = 36.0
 _FARTHEST = 707.0
 
 
-@kernel
+@kernel(inline="always")
 def reach(f, gain, positions, sigma):
     """The squared distance from which on pairs are negligible.
 
@@ -346,7 +353,7 @@ def _slope_row(j, stop, base, f, gain, factor, mean, pairs, slope):
     slope[j] += own
 
 
-@kernel
+@kernel(inline="always")
 def windows(f, reach, stop):
     """The first document after each position that is farther away than sqrt(reach); returns how many pairs are closer.
 
@@ -362,7 +369,7 @@ def windows(f, reach, stop):
     return count
 
 
-@kernel
+@kernel(inline="always")
 def row_means(f, gain, sigma, stop, pairs, total, mean):
     """E_j and Gbar_j of the first ``len(stop)`` positions; later entries of the two arrays are meaningless.
 
@@ -374,8 +381,9 @@ def row_means(f, gain, sigma, stop, pairs, total, mean):
         _square_row(np.uint64(j), np.uint64(stop[j]), np.uint64(at - j - 1), f, LOG2_E / sigma, pairs)
         at += stop[j] - j - 1
     _decay_all(pairs)  # all rows together: the remainder of a vectorised loop costs more than a short row
-    total[:] = 1.0
-    mean[:] = 0.0  # as a difference from the gain of the document at the position: equal gains leave exactly 0
+    for p in range(len(total)):
+        # the mean as a difference from the gain of the document at the position: equal gains leave exactly 0
+        total[p], mean[p] = 1.0, 0.0
     at = 0
     for j in range(len(stop)):
         _add_row(np.uint64(j), np.uint64(stop[j]), np.uint64(at - j - 1), gain, pairs, total, mean)
@@ -384,10 +392,12 @@ def row_means(f, gain, sigma, stop, pairs, total, mean):
         mean[j] = gain[j] + mean[j] / total[j]
 
 
-@kernel
+@kernel(inline="always")
 def row_slopes(f, gain, weight, sigma, stop, pairs, total, mean, slope):
-    """Add the derivatives of sum_j w_j Gbar_j to ``slope``, given the results of :func:`row_means`."""
-    factor = np.zeros(len(f))
+    """The derivatives of sum_j w_j Gbar_j, given the results of :func:`row_means`."""
+    factor = np.empty(len(f))
+    for p in range(len(f)):
+        factor[p], slope[p] = 0.0, 0.0
     for j in range(len(weight)):
         factor[j] = 2.0 / sigma * weight[j] / total[j]
     at = 0

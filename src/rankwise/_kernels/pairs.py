@@ -1,11 +1,11 @@
 """Sums over pairs of documents of one query whose grades differ.
 
-Three parts share the numbering of grades. The products of the Laplacian (:func:`find_windows_on`,
-:func:`add_products_on`) are those of a squared hinge: rows i and j of a query are joined where level_i > level_j and 1
-+ s_j - s_i > 0. In the order of decreasing scores the rows joined to i, by their scores alone, are the first reach_i
-ones; both sweeps use nothing else, so that the matrix is symmetric to the last pair. A Fenwick tree over the levels
-sums up the rows that have entered: O(m log m) for a query of m rows. :func:`exponential_potentials` sums the weights of
-pairs of the exponential loss, and :func:`count_pairs` counts pairs by their two grades.
+The products of the Laplacian (:func:`find_windows_on`, :func:`add_products_on`) are those of a squared hinge: rows i
+and j of a query are joined where level_i > level_j and 1 + s_j - s_i > 0. In the order of decreasing scores the rows
+joined to i, by their scores alone, are the first reach_i ones; both sweeps use nothing else, so that the matrix is
+symmetric to the last pair. A Fenwick tree over the levels sums up the rows that have entered: O(m log m) for a query of
+m rows. :func:`exponential_potentials` sums the weights of pairs of the exponential loss, and :func:`count_pairs` counts
+pairs by their two grades.
 
 References
 ----------
@@ -24,64 +24,6 @@ from rankwise._kernels.exp import exp
 from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS, INTS_IN, compiled, features_in, kernel
 from rankwise._kernels.rows import add_rows, dot
 from rankwise._kernels.sorting import sort_carrying
-
-# ------------------------------------------------------------------------------------------------------------- levels
-
-_FEW = 64
-
-
-@kernel
-def _number_grades(key, number):
-    """The levels of integers below 64, as grades are, by counting; 0 where another key is found."""
-    level = np.zeros(_FEW, np.int64)
-    for x in key:
-        if not (0.0 <= x < _FEW and x == np.floor(x)):
-            return 0
-        level[int(x)] = 1
-    found = 0
-    for grade in range(_FEW):
-        found += level[grade]
-        level[grade] = found - 1
-    for p in range(len(key)):
-        number[p] = level[int(key[p])]
-    return found
-
-
-@kernel
-def number_levels(key, number):
-    """Fill ``number`` with the level of every key, 0 for the lowest; returns the number of levels.
-
-    Grades are counted, other keys are sorted.
-    """
-    found = _number_grades(key, number)
-    if found > 0:
-        return found
-    size = len(key)
-    ordered = key.copy()
-    place = np.arange(size)
-    sort_carrying(ordered, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
-    level = 0
-    number[place[0]] = 0
-    for p in range(1, size):
-        level += ordered[p] != ordered[p - 1]
-        number[place[p]] = level
-    return level + 1
-
-
-@kernel
-def number_lists(start, rows, label, level, n_levels, pairs):
-    """The levels of the labels of every query, in query order, their number, and the number of pairs that differ."""
-    for q in range(len(start) - 1):
-        size = start[q + 1] - start[q]
-        if size == 0:
-            continue
-        own = label[start[q] : start[q + 1]] if len(rows) == 0 else label[rows[start[q] : start[q + 1]]]
-        numbers = level[start[q] : start[q + 1]]
-        n_levels[q] = number_levels(own, numbers)
-        members = np.zeros(n_levels[q])
-        for p in range(size):
-            members[numbers[p]] += 1.0
-        pairs[q] = (size * size - (members * members).sum()) / 2.0
 
 
 def _find_windows(first, last, start, rows, X, share, w, place, reach):

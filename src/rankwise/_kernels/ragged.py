@@ -1,16 +1,17 @@
-"""Order every query of a ragged array, find its blocks of ties, and measure queries by many columns of keys.
+"""Order every query of a ragged array, find its ties, number its grades, and measure it by many columns of keys.
 
 The order of a query is given by row numbers, its ties by ``end``: positions t .. end[t]-1 hold equal keys, for every t
 at which a block begins. A query without ties has ``end[t] = t + 1``.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
 
-# Shorter blocks are sorted by insertion, which needs no call.
-_SHORT = 16
+# Shorter blocks are sorted by insertion, which needs no call; longer ones than the other by a sort in O(m log m).
+_SHORT, _LONG = 16, 512
 
 
 @kernel
@@ -57,7 +58,7 @@ def order_lists(first, last, start, rows, key, order, end, finite):
             for p in range(size):
                 place[p] = rows[low + p]
                 negated[p] = -key[rows[low + p]]
-        sort_carrying(negated, place, key_buffer[:size], place_buffer[:size], count_buffer)
+        sort_carrying(negated, place, key_buffer, place_buffer, count_buffer)
         block = 0
         for p in range(1, size + 1):
             if p == size or negated[p] != negated[p - 1]:
@@ -73,44 +74,65 @@ def order_lists(first, last, start, rows, key, order, end, finite):
 
 
 @kernel
-def sort_blocks(value, end, descending):
-    """Sort ``value`` inside each block of ties, in place."""
-    t = 0
-    while t < len(value):
-        e = end[t]
-        if e - t > _SHORT:
-            value[t:e].sort()
-        elif e - t > 1:
-            for i in range(t + 1, e):
-                v = value[i]
-                j = i
-                while j > t and value[j - 1] > v:
-                    value[j] = value[j - 1]
-                    j -= 1
-                value[j] = v
-        if descending:
-            reverse(value[t:e])
-        t = e
+def _sort_long(value):
+    """Sort a long array in place, ascending, in O(m log m)."""
+    size = len(value)
+    place = np.empty(size, np.int64)
+    for p in range(size):
+        place[p] = p
+    sort_carrying(value, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
 
 
 @kernel
-def reverse(value):
-    """Reverse an array in place."""
-    size = len(value)
-    for p in range(size // 2):
-        value[p], value[size - 1 - p] = value[size - 1 - p], value[p]
+def _sort_range(value, first, last):
+    """Sort value[first:last] in place, ascending: Shell's sort, by insertion alone where there are few values.
+
+    numba's own sort takes 0.8 seconds to compile; on some hundred values, most of them equal as gains are, it is no
+    faster.
+    """
+    if last - first > _LONG:
+        _sort_long(value[first:last])
+        return
+    gap = 1
+    while gap * _SHORT < last - first:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(first + gap, last):
+            v = value[i]
+            j = i
+            while j - gap >= first and value[j - gap] > v:
+                value[j] = value[j - gap]
+                j -= gap
+            value[j] = v
+        gap //= 3
+
+
+@kernel(inline="always")
+def sort_blocks(value, end, descending):
+    """Sort ``value`` inside each block of ties, in place."""
+    t = np.int64(0)  # of a literal the sort would be compiled once more
+    while t < len(value):
+        e = end[t]
+        if e - t > 1:
+            _sort_range(value, t, e)
+            if descending:
+                for p in range((e - t) // 2):
+                    value[t + p], value[e - 1 - p] = value[e - 1 - p], value[t + p]
+        t = e
 
 
 # Fewer largest values than this are kept sorted by insertion: one comparison for most values, since most are smaller.
 _FEW = 32
 
 
-@kernel
+@kernel(inline="always")
 def largest(value, top):
     """The ``len(top)`` largest values into ``top``, decreasing."""
     if len(top) > _FEW:
-        everything = value.copy()
-        everything.sort()
+        everything = np.empty(len(value))
+        for p in range(len(value)):
+            everything[p] = value[p]
+        _sort_range(everything, np.int64(0), len(value))
         for p in range(len(top)):
             top[p] = everything[len(value) - 1 - p]
         return
@@ -128,6 +150,141 @@ def largest(value, top):
             top[j] = top[j - 1]
             j -= 1
         top[j] = v
+
+
+# ------------------------------------------------------------------------------------------------------------- grades
+
+# Labels that are whole numbers below this, as grades are, are classes themselves.
+GRADES = 64
+
+
+def label_classes(
+    labels: NDArray[np.float64], start: NDArray[np.int64], rows: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Small whole numbers in place of labels, in the same order inside each query, and equal where labels are.
+
+    Grades stay what they are; other labels are numbered from 0 on in their own query.
+
+    Parameters
+    ----------
+    labels : ndarray, shape (n_documents,)
+        Labels in input order.
+    start : ndarray of int64, shape (n_queries + 1,)
+        Query q owns ``rows[start[q]:start[q+1]]``.
+    rows : ndarray of int64, default=None
+        None: rows are grouped by query.
+
+    Returns
+    -------
+    classes : ndarray of int64, shape (n_documents,)
+        Below 64, or below the number of documents of the query.
+    """
+    if labels.min(initial=0.0) >= 0.0 and labels.max(initial=0.0) < GRADES:
+        whole = labels.astype(np.int64)
+        if np.array_equal(whole, labels):
+            return whole
+    own = labels[: start[-1]] if rows is None else labels[rows]
+    sizes = np.diff(start)
+    order = np.lexsort((own, np.repeat(np.arange(len(sizes)), sizes)))
+    ranked = own[order]
+    number = np.concatenate([[0], np.cumsum(ranked[1:] != ranked[:-1])])
+    classes = np.zeros(len(labels), np.int64)
+    place = order if rows is None else rows[order]
+    classes[place] = number - np.repeat(number[np.minimum(start[:-1], len(number) - 1)], sizes)
+    return classes
+
+
+@kernel(inline="always")
+def number_classes(classes, number, buffer):
+    """Fill ``number`` with the rank of every class among those of the query, 0 for the lowest; returns how many.
+
+    ``buffer`` has a place for every class and one more.
+    """
+    most = 0
+    for p in range(len(classes)):
+        most = max(most, classes[p])
+    for c in range(most + 1):
+        buffer[c] = 0
+    for p in range(len(classes)):
+        buffer[classes[p]] = 1
+    found = 0
+    for c in range(most + 1):
+        found += buffer[c]
+        buffer[c] = found - 1
+    for p in range(len(classes)):
+        number[p] = buffer[classes[p]]
+    return found
+
+
+@kernel
+def _number_grades(key, number):
+    """The levels of integers below 64, as grades are, by counting; 0 where another key is found."""
+    level = np.empty(GRADES, np.int64)
+    for grade in range(GRADES):
+        level[grade] = 0
+    for p in range(len(key)):
+        x = key[p]
+        if not (0.0 <= x < GRADES and x == np.floor(x)):
+            return 0
+        level[int(x)] = 1
+    found = 0
+    for grade in range(GRADES):
+        found += level[grade]
+        level[grade] = found - 1
+    for p in range(len(key)):
+        number[p] = level[int(key[p])]
+    return found
+
+
+@kernel
+def number_levels(key, number):
+    """Fill ``number`` with the level of every key, 0 for the lowest; returns the number of levels.
+
+    Grades are counted, other keys are sorted.
+    """
+    found = _number_grades(key, number)
+    if found > 0:
+        return found
+    size = len(key)
+    ordered, place = np.empty(size), np.empty(size, np.int64)
+    for p in range(size):
+        ordered[p], place[p] = key[p], p
+    sort_carrying(ordered, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
+    level = 0
+    number[place[0]] = 0
+    for p in range(1, size):
+        level += ordered[p] != ordered[p - 1]
+        number[place[p]] = level
+    return level + 1
+
+
+@kernel
+def number_lists(start, rows, classes, level, n_levels, pairs):
+    """The levels of the labels of every query, in query order, their number, and the number of pairs that differ.
+
+    ``classes`` are those of :func:`label_classes`.
+    """
+    longest = 0
+    for q in range(len(start) - 1):
+        longest = max(longest, start[q + 1] - start[q])
+    longest = max(longest, GRADES)
+    own, buffer, members = np.empty(longest, np.int64), np.empty(longest + 1, np.int64), np.empty(longest)
+    for q in range(len(start) - 1):
+        low, size = start[q], start[q + 1] - start[q]
+        if size == 0:
+            continue
+        for p in range(size):
+            own[p] = classes[low + p if len(rows) == 0 else rows[low + p]]
+        numbers = level[low : low + size]
+        n_levels[q] = number_classes(own[:size], numbers, buffer)
+        for c in range(n_levels[q]):
+            members[c] = 0.0
+        for p in range(size):
+            members[numbers[p]] += 1.0
+        alike = 0.0  # whole numbers: exact in any order
+        for c in range(n_levels[q]):
+            alike += members[c] * members[c]
+        pairs[q] = (size * size - alike) / 2.0
 
 
 # ------------------------------------------------------------------------------------------------------------ columns
@@ -177,7 +334,9 @@ def measure_columns(kernel, start, keys, order, value, tied, needs_ideal, table,
     key_buffer, spare_buffer = np.empty(longest), np.empty(longest)
     place_buffer, other_buffer = np.empty(longest, np.int64), np.empty(longest, np.int64)
     end_buffer, count_buffer = np.empty(longest, np.int64), np.empty(longest + 1, np.int64)
-    alone = np.arange(1, longest + 1)
+    alone = np.empty(longest, np.int64)
+    for p in range(longest):
+        alone[p] = p + 1
     for q in range(len(start) - 1):
         low = start[q]
         size = start[q + 1] - low
@@ -193,7 +352,7 @@ def measure_columns(kernel, start, keys, order, value, tied, needs_ideal, table,
             for p in range(size):
                 key[p] = -keys[j, low + order[low + p]]
                 place[p] = p
-            sort_carrying(key, place, spare_buffer[:size], other_buffer[:size], count_buffer)
+            sort_carrying(key, place, spare_buffer, other_buffer, count_buffer)
             for p in range(size):
                 ranked[p] = own[place[p]]
             if tied:
@@ -201,11 +360,12 @@ def measure_columns(kernel, start, keys, order, value, tied, needs_ideal, table,
             out[j, q] = kernel(ranked, end, size, best, table, params)
 
 
-@kernel
+@kernel(inline="always")
 def _find_blocks(key, end):
     """end[t] = the end of the run of equal keys that t belongs to."""
     block = 0
     for p in range(1, len(key) + 1):
         if p == len(key) or key[p] != key[p - 1]:
-            end[block:p] = p
+            for t in range(block, p):
+                end[t] = p
             block = p

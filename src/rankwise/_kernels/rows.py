@@ -7,6 +7,7 @@ float64; sums are in float64.
 
 import math
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -44,21 +45,21 @@ def score_rows(X, first, last, w, out):
         out[row] = dot(X[row], w)
 
 
-@kernel(fastmath={"contract"})
-def add_row(x, factor, out):
+@kernel(inline="always")
+def _add_row(x, factor, out):
     """Add a row times a number to a vector."""
     for j in range(len(out)):
         out[j] += x[j] * factor
 
 
-@kernel(fastmath={"contract"})
+@kernel(inline="always")
 def _add_four(a, in_a, b, in_b, c, in_c, d, in_d, out):
     """Add four rows times their factors to a vector."""
     for j in range(len(out)):
         out[j] += (a[j] * in_a + b[j] * in_b) + (c[j] * in_c + d[j] * in_d)
 
 
-@kernel
+@kernel(fastmath={"contract"})
 def add_rows(X, rows, factors, out):
     """Add X' g for the given rows; rows with g = 0 are not read."""
     waiting, count = np.empty(4, np.int64), 0
@@ -67,13 +68,14 @@ def add_rows(X, rows, factors, out):
             waiting[count] = p
             count += 1
         if count == 4:  # four at a time: the sum is read and written a quarter as often
-            a, b, c, d = waiting
+            a, b, c, d = waiting[0], waiting[1], waiting[2], waiting[3]
             _add_four(
                 X[rows[a]], factors[a], X[rows[b]], factors[b], X[rows[c]], factors[c], X[rows[d]], factors[d], out
             )
             count = 0
-    for p in waiting[:count]:
-        add_row(X[rows[p]], factors[p], out)
+    for at in range(count):
+        p = waiting[at]
+        _add_row(X[rows[p]], factors[p], out)
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -96,32 +98,52 @@ def _scaled_distance(x, center, scale):
     return total
 
 
-@kernel
+@kernel(inline="always")
 def _reach(X, rows, scale, center):
     """The largest distance of a row from the center, features times ``scale``."""
-    far = 0.0
-    if (scale == 1.0).all():
-        for row in rows:
-            far = max(far, _distance(X[row], center))
+    far, plain = 0.0, True
+    for j in range(len(scale)):
+        plain = plain and scale[j] == 1.0
+    if plain:
+        for p in range(len(rows)):
+            far = max(far, _distance(X[rows[p]], center))
     else:
-        for row in rows:
-            far = max(far, _scaled_distance(X[row], center, scale))
+        for p in range(len(rows)):
+            far = max(far, _scaled_distance(X[rows[p]], center, scale))
     return math.sqrt(far)
 
 
 @kernel
-def _reach_from_zero(X, rows, scale, center):
-    """The largest distance of a row from 0; ``center`` is overwritten."""
-    center[:] = 0.0
-    return _reach(X, rows, scale, center)
+def _set_mean(X, rows, center):
+    """The mean of these rows."""
+    ones = np.empty(len(rows))
+    for p in range(len(rows)):
+        ones[p] = 1.0
+    for j in range(len(center)):
+        center[j] = 0.0
+    add_rows(X, rows, ones, center)
+    for j in range(len(center)):
+        center[j] /= len(rows)
 
 
 @kernel
-def reach_from_mean(X, rows, scale, center):
-    """The largest distance of a row from the mean row, features times ``scale``; ``center`` is overwritten."""
-    center[:] = 0.0
-    add_rows(X, rows, np.ones(len(rows)), center)
-    center /= len(rows)
+def reach_from_mean(X, rows, center):
+    """The largest distance of a row from the mean row; ``center`` is overwritten."""
+    _set_mean(X, rows, center)
+    far = 0.0
+    for p in range(len(rows)):
+        far = max(far, _distance(X[rows[p]], center))
+    return math.sqrt(far)
+
+
+@kernel
+def _reach_from(X, rows, scale, center, from_mean):
+    """The largest distance of a row from the mean row or from 0, times ``scale``; ``center`` is overwritten."""
+    if from_mean:
+        _set_mean(X, rows, center)
+    else:
+        for j in range(len(center)):
+            center[j] = 0.0
     return _reach(X, rows, scale, center)
 
 
@@ -134,10 +156,10 @@ def raised_radius(X, rows, scale, center, radius, mean_first):
     second. So one of the two, if it is small enough, shows that nothing is raised, and the order in which they are
     tried changes no result. ``center`` is overwritten.
     """
-    first = reach_from_mean(X, rows, scale, center) if mean_first else _reach_from_zero(X, rows, scale, center)
+    first = _reach_from(X, rows, scale, center, mean_first)
     if first <= radius:
         return radius, mean_first
-    other = _reach_from_zero(X, rows, scale, center) if mean_first else reach_from_mean(X, rows, scale, center)
+    other = _reach_from(X, rows, scale, center, not mean_first)
     if other <= radius:
         return radius, not mean_first
     return min(first, other), mean_first
@@ -147,6 +169,33 @@ def raised_radius(X, rows, scale, center, radius, mean_first):
 def list_radius(X, rows, scale, center):
     """The radius of these rows alone; see :func:`raised_radius`."""
     return raised_radius(X, rows, scale, center, 0.0, False)[0]
+
+
+def largest_radius(
+    X: NDArray[Any], start: NDArray[np.int64], rows: NDArray[np.int64], scale: NDArray[np.float64] | None = None
+) -> float:
+    """The largest radius of a query's feature vectors, which every bound on a linear ranker needs.
+
+    The radius of one query is min over c in {0, mean row} of max_i norm(x_i - c).
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_documents, n_features)
+        The features.
+    start, rows : ndarray of int64
+        Query q owns ``rows[start[q]:start[q+1]]``.
+    scale : ndarray of shape (n_features,), default=None
+        Factor of each feature; None is 1.
+
+    Returns
+    -------
+    radius : float
+        The maximum over all queries with documents; 0 where there are none.
+    """
+    X, center = np.asarray(X), np.empty(X.shape[1])  # a plain array even of a memory map
+    factor = np.ones(X.shape[1]) if scale is None else scale
+    owned = (rows[first:last] for first, last in pairwise(start) if first < last)
+    return max((float(list_radius(X, mine, factor, center)) for mine in owned), default=0.0)
 
 
 @kernel
@@ -196,20 +245,20 @@ def _add_eight(z, row_weight, k, top, bottom, left, right, out):
         f2, f3 = z[k + 2, a] * row_weight[k + 2], z[k + 3, a] * row_weight[k + 3]
         f4, f5 = z[k + 4, a] * row_weight[k + 4], z[k + 5, a] * row_weight[k + 5]
         f6, f7 = z[k + 6, a] * row_weight[k + 6], z[k + 7, a] * row_weight[k + 7]
-        z0, z1, z2, z3 = z[k, low:right], z[k + 1, low:right], z[k + 2, low:right], z[k + 3, low:right]
-        z4, z5, z6, z7 = z[k + 4, low:right], z[k + 5, low:right], z[k + 6, low:right], z[k + 7, low:right]
-        own = out[a, low:right]
-        for b in range(len(own)):
-            own[b] += ((f0 * z0[b] + f1 * z1[b]) + (f2 * z2[b] + f3 * z3[b])) + (
-                (f4 * z4[b] + f5 * z5[b]) + (f6 * z6[b] + f7 * z7[b])
+        for b in range(np.uint64(low), np.uint64(right)):  # unsigned: an index that cannot wrap around is vectorised
+            out[a, b] += ((f0 * z[k, b] + f1 * z[k + 1, b]) + (f2 * z[k + 2, b] + f3 * z[k + 3, b])) + (
+                (f4 * z[k + 4, b] + f5 * z[k + 5, b]) + (f6 * z[k + 6, b] + f7 * z[k + 7, b])
             )
 
 
 @kernel
 def _add_gathered(z, row_weight, count, out):
     """Add the products of the first ``count`` rows; rows that fill up the last eight have weight 0."""
-    z[count:], row_weight[count:] = 0.0, 0.0
     width = out.shape[1]
+    for k in range(count, len(row_weight)):
+        row_weight[k] = 0.0
+        for j in range(width):
+            z[k, j] = 0.0
     for left in range(0, width, _WIDE):
         right = min(left + _WIDE, width)
         for top in range(0, right, _TALL):
@@ -224,7 +273,8 @@ def _moments(first, last, rows, X, label, target, weight, shift, factor, out):
     every row has weight 1. Only the upper triangles are written.
     """
     width = X.shape[1] + 2
-    z, row_weight, count = np.zeros((2, _GATHERED, width)), np.zeros((2, _GATHERED)), np.zeros(2, np.int64)
+    z, row_weight, count = np.empty((2, _GATHERED, width)), np.empty((2, _GATHERED)), np.empty(2, np.int64)
+    count[0], count[1] = 0, 0
     for place in range(first, last):
         row = place if len(rows) == 0 else rows[place]
         part = 1 if label[row] > 0 else 0
@@ -236,7 +286,7 @@ def _moments(first, last, rows, X, label, target, weight, shift, factor, out):
         row_weight[part, count[part]] = 1.0 if len(weight) == 0 else weight[row]
         count[part] += 1
         if count[part] == _GATHERED:
-            _add_gathered(z[part], row_weight[part], _GATHERED, out[part])
+            _add_gathered(z[part], row_weight[part], count[part], out[part])
             count[part] = 0
     for part in range(2):
         _add_gathered(z[part], row_weight[part], count[part], out[part])

@@ -19,18 +19,22 @@ _RUN = 8
 def sort_carrying(key, place, key_buffer, place_buffer, count_buffer):
     """Sort ``key`` ascending, ties in their order, and ``place`` with it.
 
-    The buffers are overwritten: two as long as ``key``, and ``count_buffer`` of integers, longer by one.
+    The buffers are overwritten: two at least as long as ``key``, and ``count_buffer`` of integers, longer by one.
     """
     size = len(key)
     if size < 2:
         return
     if size > 2 * _RUN:
         _deal(key, place, key_buffer, place_buffer, count_buffer)
-    if not _insert(key, place, _BUDGET * size):
+    if not _insert(key, place, size, _BUDGET * size):
         _merge(key, place, key_buffer, place_buffer)
 
 
-@kernel
+# The parts are inlined before types are inferred: one compilation instead of four. Arrays are copied by loops, because
+# for an assignment between arrays numba compiles the message of an error that cannot occur, 1.5 seconds of strings.
+
+
+@kernel(inline="always")
 def _deal(key, place, key_buffer, place_buffer, count):
     """One pass of a bucket sort: stable, and the buckets are in order because rounding is monotone."""
     size = len(key)
@@ -39,34 +43,36 @@ def _deal(key, place, key_buffer, place_buffer, count):
         lowest = min(lowest, key[i])
         highest = max(highest, key[i])
     scale = (size - 1) / (highest - lowest)
-    if not (highest > lowest and 0.0 < scale < np.inf):  # all equal, or too far apart or too close to tell
-        return
-    for b in range(size + 1):
-        count[b] = 0
-    for i in range(size):
-        count[int((key[i] - lowest) * scale) + 1] += 1
-    for b in range(1, size):
-        count[b] += count[b - 1]
-    for i in range(size):
-        b = int((key[i] - lowest) * scale)
-        to = count[b]
-        count[b] = to + 1
-        key_buffer[to] = key[i]
-        place_buffer[to] = place[i]
-    key[:] = key_buffer
-    place[:] = place_buffer
+    if highest > lowest and 0.0 < scale < np.inf:  # not all equal, nor too far apart or too close to tell
+        for b in range(size + 1):
+            count[b] = 0
+        for i in range(size):
+            count[int((key[i] - lowest) * scale) + 1] += 1
+        for b in range(1, size):
+            count[b] += count[b - 1]
+        for i in range(size):
+            b = int((key[i] - lowest) * scale)
+            to = count[b]
+            count[b] = to + 1
+            key_buffer[to] = key[i]
+            place_buffer[to] = place[i]
+        for i in range(size):
+            key[i] = key_buffer[i]
+            place[i] = place_buffer[i]
 
 
-@kernel
-def _insert(key, place, budget):
-    """Insertion sort; returns False once the budget is spent, with some keys sorted and ties still in their order."""
-    moves = 0
+@kernel(inline="always")
+def _insert(key, place, run, budget):
+    """Insertion sort of every ``run`` keys; False once the budget is spent, with ties still in their order."""
+    moves, low, high = 0, 0, run
     for i in range(1, len(key)):
+        if i == high:
+            low, high = i, i + run
         k = key[i]
-        if key[i - 1] > k:
+        if i > low and key[i - 1] > k:
             p = place[i]
             j = i
-            while j > 0 and key[j - 1] > k:
+            while j > low and key[j - 1] > k:
                 key[j] = key[j - 1]
                 place[j] = place[j - 1]
                 j -= 1
@@ -78,33 +84,31 @@ def _insert(key, place, budget):
     return True
 
 
-@kernel
+@kernel(inline="always")
 def _merge(key, place, key_buffer, place_buffer):
     """Merge sort from the bottom up."""
-    size = len(key)
-    for low in range(0, size, _RUN):
-        high = min(low + _RUN, size)
-        _insert(key[low:high], place[low:high], _RUN * _RUN)
-    from_key, from_place, to_key, to_place = key, place, key_buffer, place_buffer
-    width = _RUN
-    swapped = False
-    while width < size:
-        for low in range(0, size, 2 * width):
-            middle = min(low + width, size)
-            high = min(low + 2 * width, size)
-            i, j = low, middle
-            for out in range(low, high):
-                if j >= high or (i < middle and from_key[i] <= from_key[j]):
-                    to_key[out] = from_key[i]
-                    to_place[out] = from_place[i]
-                    i += 1
-                else:
-                    to_key[out] = from_key[j]
-                    to_place[out] = from_place[j]
-                    j += 1
-        from_key, from_place, to_key, to_place = to_key, to_place, from_key, from_place
-        swapped = not swapped
-        width *= 2
-    if swapped:
-        key[:] = key_buffer
-        place[:] = place_buffer
+    size, width = len(key), _RUN
+    _insert(key, place, width, _RUN * size)
+    while width < size:  # there and back again; a second pass with nothing left to merge is a copy
+        _merge_runs(key, place, key_buffer, place_buffer, width)
+        _merge_runs(key_buffer, place_buffer, key, place, 2 * width)
+        width *= 4
+
+
+@kernel(inline="always")
+def _merge_runs(from_key, from_place, to_key, to_place, width):
+    """Merge neighbouring runs of this width."""
+    size = min(len(from_key), len(to_key))  # one of them may be a longer buffer
+    for low in range(0, size, 2 * width):
+        middle = min(low + width, size)
+        high = min(low + 2 * width, size)
+        i, j = low, middle
+        for out in range(low, high):
+            if j >= high or (i < middle and from_key[i] <= from_key[j]):
+                to_key[out] = from_key[i]
+                to_place[out] = from_place[i]
+                i += 1
+            else:
+                to_key[out] = from_key[j]
+                to_place[out] = from_place[j]
+                j += 1

@@ -11,7 +11,7 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
-from rankwise.data.plain_text import plain_number
+from rankwise.data.sources import plain_number
 
 
 @reading.with_options
@@ -58,7 +58,7 @@ def export(
         return
     from rankwise import export as export_model
 
-    queries = None if sample is None else reading.read_queries(sample, reads)
+    queries = None if sample is None else reading.read_queries(sample, reading.keeping_missing(reads, [ranker]))
     done = export_model(
         ranker,
         to,

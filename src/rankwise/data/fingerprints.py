@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import drive
+from rankwise.data.document_weights import recorded_weights
 from rankwise.data.queries import Queries
 
 # One fingerprint per query.
@@ -156,20 +157,20 @@ class TrainingRecord:
     @classmethod
     def of(cls, queries: Queries, *, n_jobs: int | None = None) -> "TrainingRecord":
         """The record of a set of queries."""
-        return cls().added(fingerprints(queries, n_jobs=n_jobs), queries.weight)
+        return cls().added(fingerprints(queries, n_jobs=n_jobs), recorded_weights(queries))
 
     def added(self, marks: Marks, weight: NDArray[np.float64] | None) -> "TrainingRecord":
         """The record with more queries."""
-        from rankwise._kernels.fingerprint import added_up, chained
+        from rankwise._kernels.fingerprint import record_hashes
 
         hashes = np.ascontiguousarray(marks["hash"])
         weights = np.ones(len(hashes)) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
-        content, weighted = added_up(hashes, weights)
+        trail, content, weighted = record_hashes(np.uint64(self.trail), hashes, weights)
         return TrainingRecord(
             self.count + len(hashes),
             (self.content + int(content)) % 2**64,
             (self.weighted + int(weighted)) % 2**64,
-            int(chained(np.uint64(self.trail), hashes, weights)),
+            int(trail),
         )
 
     def compared(self, other: "TrainingRecord") -> Same:

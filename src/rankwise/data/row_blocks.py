@@ -1,4 +1,4 @@
-"""The rows of queries in blocks of bounded size, and the radius of their feature vectors.
+"""The rows of queries in blocks of bounded size, and the centres and scales of features that are computed from them.
 
 Sums over all documents of a large set go block by block, because a second copy of ``X`` in float64 may not fit
 into memory. The blocks run query after query, whatever the order of the rows in the input, so that scattered
@@ -15,13 +15,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
+from rankwise._errors import DataError, RankwiseError
 from rankwise.data import checks
+from rankwise.data.document_weights import differing_weights
 from rankwise.data.queries import Queries
-from rankwise.data.scaling import center_and_scale
 
 Vector = NDArray[np.float64]
 Scale = Literal["auto", "none"]
+How = Literal["standard", "minmax", "log"]
 
 
 def row_blocks(queries: Queries, chosen: NDArray[np.int64] | None = None) -> Iterator[slice | NDArray[np.int64]]:
@@ -69,32 +70,6 @@ def rows_in_order(queries: Queries, chosen: NDArray[np.int64] | None = None) -> 
     return rows, len(rows)
 
 
-def largest_radius(queries: Queries, factor: NDArray[np.float64] | None = None) -> float:
-    """The largest radius of a query's feature vectors, which every bound on a linear ranker needs.
-
-    The radius of one query is min over c in {0, mean row} of max_i norm(x_i - c).
-
-    Parameters
-    ----------
-    queries : Queries
-        The documents and their grouping.
-    factor : ndarray of shape (n_features,), default=None
-        Factor of each feature; None is 1.
-
-    Returns
-    -------
-    radius : float
-        The maximum over all queries with documents; 0 where there are none.
-    """
-    from rankwise._kernels.rows import list_radius
-
-    X, rows = np.asarray(queries.X), queries.rows
-    buffer = np.empty(queries.n_features)
-    factor = np.ones(queries.n_features) if factor is None else factor
-    bounds = zip(queries.start[:-1], queries.start[1:], strict=True)
-    return max((float(list_radius(X, rows[a:b], factor, buffer)) for a, b in bounds if b > a), default=0.0)
-
-
 # -------------------------------------------------------------------------------------------------------------- scale
 
 
@@ -103,7 +78,9 @@ _TINY = 1e-8
 
 
 def scale_factors(queries: Queries, scale: Scale) -> tuple[Vector, Vector]:
-    """The factor and the centre of every feature, from the queries whose weight is not 0.
+    """The factor and the centre of every feature, from the queries and documents whose weight is not 0.
+
+    Document weights count in the mean and in the standard deviation; query weights do not.
 
     Parameters
     ----------
@@ -129,11 +106,16 @@ def scale_factors(queries: Queries, scale: Scale) -> tuple[Vector, Vector]:
     plain = np.ones(queries.n_features), np.zeros(queries.n_features)
     if scale == "none" or queries.scaling is not None:
         return plain
-    blocks = list(row_blocks(queries))
+    blocks, weight = list(row_blocks(queries)), differing_weights(queries)
+    if weight is not None:
+        counted = (_counted(rows, weight) for rows in blocks)
+        blocks = [rows for rows in counted if len(rows)]
     largest = max((_largest(queries.X[rows]) for rows in blocks), default=0.0)
     if _TINY <= largest <= 1 or largest == 0:
         return plain
     centre, deviation = center_and_scale(queries.X, blocks, "standard")
+    if weight is not None:
+        centre, deviation = _weighted_moments(queries, blocks, weight, deviation > 0)
     with np.errstate(over="ignore"):
         factor = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
     if not np.isfinite(factor).all():
@@ -142,6 +124,93 @@ def scale_factors(queries: Queries, scale: Scale) -> tuple[Vector, Vector]:
     return factor, centre
 
 
+def _counted(rows: Any, weight: Vector) -> NDArray[np.int64]:
+    """The rows of a block whose weight is not 0."""
+    every: NDArray[np.int64] = np.arange(len(weight), dtype=np.int64)[rows]
+    return every[weight[every] > 0]
+
+
+def _weighted_moments(
+    queries: Queries, blocks: list[Any], weight: Vector, varies: NDArray[np.bool_]
+) -> tuple[Vector, Vector]:
+    """(mean, standard deviation) with document weights; the deviation is 0 where a feature does not vary."""
+    total = float(sum(weight[rows].sum() for rows in blocks))
+    centre = np.zeros(queries.n_features)
+    for rows in blocks:
+        centre += (weight[rows] / total) @ queries.X[rows].astype(np.float64)
+    squares = np.zeros(queries.n_features)
+    for rows in blocks:
+        squares += (weight[rows] / total) @ (queries.X[rows].astype(np.float64) - centre) ** 2
+    return centre, np.where(varies, np.sqrt(squares), 0.0)
+
+
 def _largest(block: NDArray[Any]) -> float:
     """The largest absolute value, without a copy."""
     return max(float(block.max(initial=0.0)), -float(block.min(initial=0.0)))
+
+
+def shaped(block: checks.Floats, how: How) -> Vector:
+    """t(x) in float64."""
+    values = block.astype(np.float64)
+    return np.copysign(np.log1p(np.abs(values)), values) if how == "log" else values
+
+
+def center_and_scale(X: checks.Floats, parts: list[Any], how: How) -> tuple[Vector, Vector]:
+    """Center and scale of rows of X that are read part by part.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_documents, n_features)
+        The features.
+    parts : list of slice or ndarray
+        The rows, part by part.
+    how : {"standard", "minmax", "log"}
+        The transformation.
+
+    Returns
+    -------
+    center, scale : ndarray of float64, shape (n_features,)
+        As in the table of :class:`Scaler`.
+    """
+    least = np.full(X.shape[1], np.inf)
+    most = np.full(X.shape[1], -np.inf)
+    for rows in parts:
+        block = shaped(X[rows], how)
+        np.minimum(least, block.min(axis=0), out=least)
+        np.maximum(most, block.max(axis=0), out=most)
+    with np.errstate(over="ignore"):
+        center, scale = least, most - least
+    if not np.isfinite(scale).all():
+        feature = int(np.argmin(np.isfinite(scale)))
+        raise DataError(
+            f"feature {feature} reaches from {least[feature]:g} to {most[feature]:g}: the difference does not fit "
+            "into float64"
+        )
+    if how == "minmax":
+        return center, scale
+    center, deviation = _moments(X, parts, how, np.maximum(-least, most))
+    still = scale == 0  # rounding in the moments must not make a constant vary
+    return np.where(still, least, center), np.where(still, 0.0, deviation)
+
+
+def _moments(X: checks.Floats, parts: list[Any], how: How, largest: Vector) -> tuple[Vector, Vector]:
+    """(mean, standard deviation) of all parts, whose moments are merged one after the other.
+
+    References
+    ----------
+    T. F. Chan, G. H. Golub and R. J. LeVeque (1983). Algorithms for computing the sample variance: analysis and
+    recommendations. The American Statistician 37(3), 242-247. doi:10.1080/00031305.1983.10483115
+    """
+    # Powers of two that keep the squares of huge and tiny features in range: exact, and 1 for every ordinary feature.
+    exponent = np.clip(np.frexp(largest)[1], -1000, 1000)
+    factor = np.where((largest > 1e100) | (largest < 1e-100), np.ldexp(1.0, -exponent), 1.0)
+    count, mean, squares = 0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for rows in parts:
+        block = shaped(X[rows], how) * factor
+        own_mean = block.mean(axis=0)
+        shift = own_mean - mean
+        total = count + len(block)
+        squares += ((block - own_mean) ** 2).sum(axis=0) + shift**2 * (count * len(block) / total)
+        mean += shift * (len(block) / total)
+        count = total
+    return mean / factor, np.sqrt(squares / count) / factor

@@ -1,7 +1,6 @@
-"""Bring features to a common scale, learned on the training set alone or within each query.
+"""`Scaler`: bring features to a common scale, learned on the training set alone or within each query.
 
-:class:`Scaler` is the transformer. The functions below it compute centres and scales in blocks of rows, so that
-memory-mapped features need no copy in memory.
+Features are read in blocks of rows, so that memory-mapped ones need no copy in memory.
 """
 
 from collections.abc import Mapping
@@ -12,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
-from rankwise.data.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole
+from rankwise.data.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole, refuse_missing
 from rankwise.data.queries import Queries, as_queries
+from rankwise.data.row_blocks import How, center_and_scale, shaped
 
-How = Literal["standard", "minmax", "log"]
 Per = Literal["set", "query"]
 Array = NDArray[np.float64]
 
@@ -87,6 +86,7 @@ class Scaler:
         """
         self._check_params()
         queries = as_queries(queries, "Scaler.fit")
+        refuse_missing(queries.X, "a Scaler")
         _refuse_scaled(queries)
         if self.per == "set" and not queries.n_documents:
             raise DataError("a scaler is fitted on documents: found none")
@@ -123,12 +123,12 @@ class Scaler:
         if self.center_ is not None and self.scale_ is not None:
             for rows in blocks_of_rows(*X.shape):
                 with np.errstate(over="ignore"):  # found and named below
-                    X[rows] = _scaled(_shaped(queries.X[rows], self.how), self.center_, self.scale_)
+                    X[rows] = _scaled(shaped(queries.X[rows], self.how), self.center_, self.scale_)
                 self._check_result(X, queries.X, rows)
         else:
             for query in map(int, np.flatnonzero(queries.sizes)):
                 rows = queries.rows_of(query)
-                X[rows] = _scaled(_shaped(queries.X[rows], self.how), *center_and_scale(queries.X, [rows], self.how))
+                X[rows] = _scaled(shaped(queries.X[rows], self.how), *center_and_scale(queries.X, [rows], self.how))
         # a copy, because fitting this scaler again must not change the record of these queries
         return queries._replace(X=X, scaling=copy(self))
 
@@ -204,6 +204,7 @@ class Scaler:
         """The queries with their features in the fitted order."""
         self._check_fitted()
         queries = as_queries(queries, "Scaler.transform")
+        refuse_missing(queries.X, "a Scaler")
         _refuse_scaled(queries)
         if queries.n_features != self.n_features_in_:
             raise DataError(f"the scaler was fitted on {self.n_features_in_} features: found {queries.n_features}")
@@ -342,12 +343,6 @@ def _refuse_scaled(queries: Queries) -> None:
         raise DataError(f"these queries were scaled already by {queries.scaling!r}: give the raw ones")
 
 
-def _shaped(block: Floats, how: How) -> Array:
-    """t(x) in float64."""
-    values = block.astype(np.float64)
-    return np.copysign(np.log1p(np.abs(values)), values) if how == "log" else values
-
-
 def _scaled(values: Array, center: Array, scale: Array) -> Array:
     """(values - center) / scale without overflow in the difference; 0 where the scale is 0."""
     divisor = np.where(scale > 0, scale, np.inf)
@@ -356,64 +351,3 @@ def _scaled(values: Array, center: Array, scale: Array) -> Array:
         # where the difference itself was too large
         scaled = np.where(np.isfinite(scaled), scaled, values / divisor - center / divisor)
     return scaled
-
-
-def center_and_scale(X: Floats, parts: list[Any], how: How) -> tuple[Array, Array]:
-    """Center and scale of rows of X that are read part by part.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n_documents, n_features)
-        The features.
-    parts : list of slice or ndarray
-        The rows, part by part.
-    how : {"standard", "minmax", "log"}
-        The transformation.
-
-    Returns
-    -------
-    center, scale : ndarray of float64, shape (n_features,)
-        As in the table of :class:`Scaler`.
-    """
-    least = np.full(X.shape[1], np.inf)
-    most = np.full(X.shape[1], -np.inf)
-    for rows in parts:
-        block = _shaped(X[rows], how)
-        np.minimum(least, block.min(axis=0), out=least)
-        np.maximum(most, block.max(axis=0), out=most)
-    with np.errstate(over="ignore"):
-        center, scale = least, most - least
-    if not np.isfinite(scale).all():
-        feature = int(np.argmin(np.isfinite(scale)))
-        raise DataError(
-            f"feature {feature} reaches from {least[feature]:g} to {most[feature]:g}: the difference does not fit "
-            "into float64"
-        )
-    if how == "minmax":
-        return center, scale
-    center, deviation = _moments(X, parts, how, np.maximum(-least, most))
-    still = scale == 0  # rounding in the moments must not make a constant vary
-    return np.where(still, least, center), np.where(still, 0.0, deviation)
-
-
-def _moments(X: Floats, parts: list[Any], how: How, largest: Array) -> tuple[Array, Array]:
-    """(mean, standard deviation) of all parts, whose moments are merged one after the other.
-
-    References
-    ----------
-    T. F. Chan, G. H. Golub and R. J. LeVeque (1983). Algorithms for computing the sample variance: analysis and
-    recommendations. The American Statistician 37(3), 242-247. doi:10.1080/00031305.1983.10483115
-    """
-    # Powers of two that keep the squares of huge and tiny features in range: exact, and 1 for every ordinary feature.
-    exponent = np.clip(np.frexp(largest)[1], -1000, 1000)
-    factor = np.where((largest > 1e100) | (largest < 1e-100), np.ldexp(1.0, -exponent), 1.0)
-    count, mean, squares = 0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for rows in parts:
-        block = _shaped(X[rows], how) * factor
-        own_mean = block.mean(axis=0)
-        shift = own_mean - mean
-        total = count + len(block)
-        squares += ((block - own_mean) ** 2).sum(axis=0) + shift**2 * (count * len(block) / total)
-        mean += shift * (len(block) / total)
-        count = total
-    return mean / factor, np.sqrt(squares / count) / factor

@@ -23,9 +23,8 @@ from rankwise._errors import DataError, FileFormatError
 from rankwise._paths import path_of
 from rankwise.data.checks import as_scores, first_repeated, refuse_unless_one_of
 from rankwise.data.grouping import as_ids
-from rankwise.data.plain_text import without_mark
 from rankwise.data.queries import Queries, as_queries
-from rankwise.data.sources import name_of, open_stream
+from rankwise.data.sources import name_of, open_stream, without_mark
 from rankwise.data.string_column import StringColumn, offsets
 
 logger = logging.getLogger(__name__)

@@ -12,9 +12,8 @@ import numpy as np
 
 from rankwise._errors import FileFormatError
 from rankwise.data.anyfile import kind_of, read_any
-from rankwise.data.plain_text import MARK, plain_number, without_mark
 from rankwise.data.queries import Queries
-from rankwise.data.sources import name_of, open_stream, read_text
+from rankwise.data.sources import MARK, name_of, open_stream, plain_number, read_text, without_mark
 from rankwise.measures._base import Vector
 
 Path = str | os.PathLike[str]

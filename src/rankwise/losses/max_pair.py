@@ -10,6 +10,7 @@ import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
+from rankwise._kernels.ragged import label_classes
 from rankwise.data.checks import is_number
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.losses.slam import class_end, first_with, lay_out_lists
@@ -89,7 +90,8 @@ class MaxPair(Loss):
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
         """The path through every query, and the labels."""
         way = np.empty(len(labels))
-        lay_out_lists(start, np.empty(0, np.int64) if rows is None else rows, labels, way)
+        longest, every = int(np.diff(start).max(initial=0)), np.empty(0, np.int64) if rows is None else rows
+        lay_out_lists(start, every, label_classes(labels, start, rows), longest, way)
         return way, labels
 
     def params(self) -> tuple[float, ...]:

@@ -41,7 +41,7 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.jit import kernel
-from rankwise._kernels.pairs import number_levels
+from rankwise._kernels.ragged import GRADES, label_classes, number_classes
 from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.measures import AP, NDCG
@@ -54,30 +54,27 @@ KINDS = {"ndcg_003": 0, "ndcg_tight": 1, "ap_003": 2, "ap_000": 3}
 _SMALLEST = np.nextafter(0.0, 1.0)
 
 
-@kernel
-def class_layout(grade, n_grades):
-    """(documents ranked before each class when labels decrease, size of each class)."""
-    first = np.zeros(n_grades + 1, np.int64)  # class c ends where class c - 1 begins; the empty class -1 at the end
-    count = np.zeros(n_grades, np.int64)
+@kernel(inline="always")
+def class_layout(grade, n_grades, first, count):
+    """Fill ``first``, the documents ranked before each class when labels decrease, and ``count``, their sizes."""
+    for c in range(n_grades):
+        count[c] = 0
     for i in range(len(grade)):
         count[grade[i]] += 1
+    first[n_grades - 1] = 0
     for c in range(n_grades - 1, 0, -1):
         first[c - 1] = first[c] + count[c]
-    first[n_grades] = len(grade)
-    return first, count
 
 
-@kernel
-def position_weights(kind, first, count, gain, discount, v):
+@kernel(inline="always")
+def position_weights(kind, n_grades, first, count, gain, discount, v):
     """v by position, labels decreasing; ``gain`` by class, ``discount`` 0 from the cut-off on."""
-    n_grades, size = len(count), len(v)
+    size = len(v)
     if kind >= 2:
         relevant = first[0]  # classes above the lowest, of which binary labels have one
         for p in range(relevant):
             v[p] = 1.0 / relevant if kind == 2 else (size - relevant) / (size - relevant + p + 1) / relevant
-        v[relevant:] = 0.0
         return
-    v[:] = 0.0
     depth = size
     while depth > 0 and discount[depth - 1] == 0.0:  # nothing below the cut-off counts
         depth -= 1
@@ -93,84 +90,91 @@ def position_weights(kind, first, count, gain, discount, v):
             v[p] = (gain[c] - lost) * (discount[p] - last) / ideal
 
 
-@kernel
-def average_inside_classes(first, count, v):
+@kernel(inline="always")
+def average_inside_classes(n_grades, first, count, v):
     """Give every document of a class the mean weight of its class: the symmetric form of a rule."""
-    for c in range(len(count)):
+    for c in range(n_grades):
         total = 0.0
         for p in range(first[c], first[c] + count[c]):
             total += v[p]
-        v[first[c] : first[c] + count[c]] = total / count[c]
+        for p in range(first[c], first[c] + count[c]):
+            v[p] = total / count[c]
 
 
-@kernel
-def lay_out(grade, first, count, way):
-    """The path through one query from the lowest class up; inside a class documents keep their order."""
-    seen = np.zeros(len(count), np.int64)
+@kernel(inline="always")
+def lay_out(grade, n_grades, first, count, seen, low, rows, way_of_row):
+    """The path through one query from the lowest class up; inside a class documents keep their order.
+
+    It is written to the rows of the query, which begin at ``low``.
+    """
+    for c in range(n_grades):
+        seen[c] = 0
     for i in range(len(grade)):
         c = grade[i]
-        p = len(grade) - first[c] - count[c] + seen[c]
-        way[p] = i if seen[c] > 0 else i + 0.5
+        p = low + len(grade) - first[c] - count[c] + seen[c]
+        way_of_row[p if len(rows) == 0 else rows[p]] = i if seen[c] > 0 else i + 0.5
         seen[c] += 1
 
 
 @kernel
-def _weigh(label, value, discount, kind, symmetric, grade, way, weight):
-    """The path through one query, and the weight of every document."""
-    n_grades = number_levels(label, grade)
-    first, count = class_layout(grade, n_grades)
-    gain = np.zeros(n_grades)
-    for i in range(len(grade)):
-        gain[grade[i]] = value[i]
-    v = np.zeros(len(grade))
-    if n_grades > 1:
-        position_weights(kind, first, count, gain, discount, v)
-    if symmetric:
-        average_inside_classes(first, count, v)
-    lay_out(grade, first, count, way)
-    for i in range(len(grade)):
-        weight[i] = v[first[grade[i]]]
-        first[grade[i]] += 1  # documents of a class take its positions in their own order
-
-
-@kernel
-def weigh_lists(start, rows, label, value, discount, kind, symmetric, way_of_row, weight_of_row):
+def weigh_lists(start, rows, classes, value, discount, kind, symmetric, way_of_row, weight_of_row):
     """The path through every query, and the weight v of every row; weights are 0 where every order is perfect.
 
-    ``value`` holds gains for NDCG and relevance for AP; no ``rows``: rows are grouped by query.
+    ``classes`` are those of the labels, ``value`` holds gains for NDCG and relevance for AP; no ``rows``: rows are
+    grouped by query.
     """
-    grade = np.empty(len(discount), np.int64)
+    longest = len(discount)
+    own, grade_buffer = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    first, count, buffer = (
+        np.empty(longest, np.int64),
+        np.empty(longest, np.int64),
+        np.empty(longest + GRADES, np.int64),
+    )
+    gain, weights = np.empty(longest), np.empty(longest)
     for q in range(len(start) - 1):
-        low, high = start[q], start[q + 1]
-        if low == high:
+        low, size = start[q], start[q + 1] - start[q]
+        if size == 0:
             continue
-        buffer, by_position = grade[: high - low], discount[: high - low]
-        if len(rows) == 0:
-            own = slice(low, high)
-            _weigh(label[own], value[own], by_position, kind, symmetric, buffer, way_of_row[own], weight_of_row[own])
-        else:
-            places, way, weight = rows[low:high], np.empty(high - low), np.empty(high - low)
-            _weigh(label[places], value[places], by_position, kind, symmetric, buffer, way, weight)
-            way_of_row[places], weight_of_row[places] = way, weight
+        for i in range(size):
+            own[i] = classes[low + i if len(rows) == 0 else rows[low + i]]
+        grade, v = grade_buffer[:size], weights[:size]
+        n_grades = number_classes(own[:size], grade, buffer)
+        class_layout(grade, n_grades, first, count)
+        for i in range(size):
+            gain[grade[i]] = value[low + i if len(rows) == 0 else rows[low + i]]
+            v[i] = 0.0
+        if n_grades > 1:
+            position_weights(kind, n_grades, first, count, gain, discount[:size], v)
+        if symmetric:
+            average_inside_classes(n_grades, first, count, v)
+        lay_out(grade, n_grades, first, count, buffer, low, rows, way_of_row)
+        for i in range(size):
+            weight_of_row[low + i if len(rows) == 0 else rows[low + i]] = v[first[grade[i]]]
+            first[grade[i]] += 1  # documents of a class take its positions in their own order
 
 
 @kernel
-def lay_out_lists(start, rows, label, way_of_row):
+def lay_out_lists(start, rows, classes, longest, way_of_row):
     """The path through every query; no ``rows``: rows are grouped by query."""
+    own, grade_buffer = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    first, count, buffer = (
+        np.empty(longest, np.int64),
+        np.empty(longest, np.int64),
+        np.empty(longest + GRADES, np.int64),
+    )
     for q in range(len(start) - 1):
-        low, high = start[q], start[q + 1]
-        if low < high:
-            grade, way = np.empty(high - low, np.int64), np.empty(high - low)
-            n_grades = number_levels(label[low:high] if len(rows) == 0 else label[rows[low:high]], grade)
-            first, count = class_layout(grade, n_grades)
-            lay_out(grade, first, count, way)
-            if len(rows) == 0:
-                way_of_row[low:high] = way
-            else:
-                way_of_row[rows[low:high]] = way
+        low, size = start[q], start[q + 1] - start[q]
+        if size == 0:
+            continue
+        for i in range(size):
+            own[i] = classes[low + i if len(rows) == 0 else rows[low + i]]
+        grade = grade_buffer[:size]
+        n_grades = number_classes(own[:size], grade, buffer)
+        class_layout(grade, n_grades, first, count)
+        lay_out(grade, n_grades, first, count, buffer, low, rows, way_of_row)
 
 
-@kernel
+@kernel(inline="always")
 def class_end(way, p):
     """Where the class that begins at ``p`` of the path ends."""
     p += 1
@@ -179,7 +183,7 @@ def class_end(way, p):
     return p
 
 
-@kernel
+@kernel(inline="always")
 def first_with(wanted, score, way, p, end):
     """The first document of a class, ``way[p:end]``, that has the score ``wanted``."""
     while p < end - 1 and score[int(way[p])] != wanted:
@@ -303,7 +307,7 @@ class SLAM(Loss):
             discount[self.k :] = 0.0
         way, v = np.empty(len(labels)), np.empty(len(labels))
         every = np.empty(0, np.int64) if rows is None else rows
-        classes = values if self.is_ap else labels
+        classes = label_classes(values if self.is_ap else labels, start, rows)
         symmetric = self.weights.endswith("_sym")
 
         def weigh(first: int, last: int) -> None:

@@ -17,7 +17,6 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp
 from rankwise._kernels.gauss import gauss_means, gauss_slopes, reach, row_means, row_slopes, transforms_pay, windows
 from rankwise._kernels.jit import kernel
-from rankwise._kernels.ragged import largest
 from rankwise._kernels.sorting import sort_carrying
 from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Rows, SmoothedMeasure, Vector
@@ -29,73 +28,60 @@ from rankwise.measures.ndcg import ANY_RELEVANCE, DCG, as_gain, discounts, gains
 _LEAST_SIGMA = float(np.finfo(np.float64).smallest_normal)
 
 
-@kernel
-def _by_score(score, value):
-    """(scores decreasing, values in the same order, documents in that order); equal scores keep their order."""
+# Everything here but the sort, the transforms and the innermost loops is inlined before types are inferred: a helper
+# that calls another one would be optimised again inside each of its callers.
+
+
+@kernel(inline="always")
+def _all_equal(value):
+    """Whether all values are the same: then every order is perfect."""
+    equal = True
+    for p in range(1, len(value)):
+        equal &= value[p] == value[0]
+    return equal
+
+
+@kernel(inline="always")
+def _sort_by_score(score, value, f, ranked, order):
+    """Scores decreasing, values in the same order, documents in that order; equal scores keep their order."""
     size = len(score)
-    f, order = -score, np.arange(size)
-    sort_carrying(f, order, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
-    ranked = np.empty(size)
+    for p in range(size):
+        f[p], order[p] = -score[p], p
+    sort_carrying(f, order, ranked, np.empty(size, np.int64), np.empty(size + 1, np.int64))
     for p in range(size):
         f[p] = -f[p]
         ranked[p] = value[order[p]]
-    return f, ranked, order
 
 
-@kernel
-def _means(f, ranked, positions, sigma):
-    """The means of all positions, by the faster of two ways: (reach, windows, pairs, E, Gbar, own slopes)."""
-    size = len(f)
-    far = reach(f, ranked, positions, sigma)
-    stop = np.empty(positions, np.int64)
-    count = windows(f, far, stop)
-    if transforms_pay(f, positions, count, sigma):
-        total, mean, own = np.empty(positions), np.empty(positions), np.empty(positions)
-        gauss_means(f, ranked, sigma, far, total, mean, own)
-        return far, stop, np.empty(0), total, mean, own
-    pairs, total, mean = np.empty(count), np.empty(size), np.empty(size)
-    row_means(f, ranked, sigma, stop, pairs, total, mean)
-    return far, stop, pairs, total, mean, np.empty(0)
-
-
-@kernel
-def _set_gradient(f, ranked, order, weight, sigma, soft, grad):
-    """The gradient of -sum_j w_j Gbar_j, document by document."""
-    far, stop, pairs, total, mean, own = soft
-    slope = np.zeros(len(f))
-    if len(own) > 0:
-        gauss_slopes(f, ranked, weight, sigma, far, total, mean, own, slope)
-    else:
-        row_slopes(f, ranked, weight, sigma, stop, pairs, total, mean, slope)
-    for p in range(len(order)):
-        grad[order[p]] = -slope[p]
-
-
-@kernel
+@kernel(inline="always")
 def _smoothed(score, value, weight, sigma, grad):
     """1 - sum_j w_j Gbar_j, its gradient into ``grad``."""
-    f, ranked, order = _by_score(score, value)
-    soft = _means(f, ranked, len(weight), sigma)
-    _set_gradient(f, ranked, order, weight, sigma, soft, grad)
-    return 1.0 - (weight * soft[4][: len(weight)]).sum()
-
-
-@kernel
-def _divide_by_ideal(start, rows, gain, discount, cut, value):
-    """Gains divided by the ideal DCG@k of their query; 0 where that is 0."""
-    for q in range(len(start) - 1):
-        mine = rows[start[q] : start[q + 1]]
-        top = np.empty(min(cut, len(mine)))
-        largest(gain[mine], top)
-        ideal = (top * discount[: len(top)]).sum()
-        for row in mine:
-            value[row] = gain[row] / ideal if ideal > 0.0 else 0.0
+    size, positions = len(score), len(weight)
+    f, ranked, order = np.empty(size), np.empty(size), np.empty(size, np.int64)
+    _sort_by_score(score, value, f, ranked, order)
+    far, stop = reach(f, ranked, positions, sigma), np.empty(positions, np.int64)
+    count = windows(f, far, stop)
+    total, mean, slope = np.empty(size), np.empty(size), np.empty(size)
+    if transforms_pay(f, positions, count, sigma):
+        own = np.empty(positions)
+        gauss_means(f, ranked, sigma, far, total, mean, own)
+        gauss_slopes(f, ranked, weight, sigma, far, total, mean, own, slope)
+    else:
+        pairs = np.empty(count)
+        row_means(f, ranked, sigma, stop, pairs, total, mean)
+        row_slopes(f, ranked, weight, sigma, stop, pairs, total, mean, slope)
+    reached = 0.0
+    for j in range(positions):
+        reached += weight[j] * mean[j]
+    for p in range(size):
+        grad[order[p]] = -slope[p]
+    return 1.0 - reached
 
 
 @kernel
 def smooth_ndcg_formula(score, label, value, grad, table, params):
     """Smooth NDCG; ``value`` holds gains divided by the ideal DCG, ``table`` discounts."""
-    if value.max() == value.min():  # every order is perfect
+    if _all_equal(value):
         return 0.0
     return _smoothed(score, value, table[: int(min(params[1], float(len(score))))], params[0], grad)
 
@@ -103,7 +89,7 @@ def smooth_ndcg_formula(score, label, value, grad, table, params):
 @kernel
 def smooth_precision_formula(score, label, value, grad, table, params):
     """Smooth precision; ``value`` holds 0/1 relevance, ``table`` the weights 1/k."""
-    if value.max() == value.min():
+    if _all_equal(value):
         return 0.0
     return max(_smoothed(score, value, table[: min(len(table), len(score))], params[0], grad), 0.0)
 
@@ -115,12 +101,20 @@ def smooth_rr_formula(score, label, value, grad, table, params):
     With R_j = rho_j / j + (1 - rho_j) R_(j+1) from the end up, A = R_1 and dA/drho_j = (1/j - R_(j+1)) times the
     product of 1 - rho_t over t < j: with these as weights the gradient is that of a sum of means.
     """
-    if value.max() == value.min():
+    if _all_equal(value):
         return 0.0
-    size = len(score)
-    f, ranked, order = _by_score(score, value)
-    soft = _means(f, ranked, size, params[0])
-    rho, weight = soft[4], np.empty(size)
+    size, sigma = len(score), params[0]
+    f, ranked, order = np.empty(size), np.empty(size), np.empty(size, np.int64)
+    _sort_by_score(score, value, f, ranked, order)
+    far, stop = reach(f, ranked, size, sigma), np.empty(size, np.int64)
+    count = windows(f, far, stop)
+    total, rho, weight, slope = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    by_boxes = transforms_pay(f, size, count, sigma)
+    own, pairs = np.empty(size), np.empty(0 if by_boxes else count)
+    if by_boxes:
+        gauss_means(f, ranked, sigma, far, total, rho, own)
+    else:
+        row_means(f, ranked, sigma, stop, pairs, total, rho)
     later = 0.0
     for j in range(size - 1, -1, -1):
         weight[j] = 1.0 / (j + 1) - later
@@ -129,7 +123,12 @@ def smooth_rr_formula(score, label, value, grad, table, params):
     for j in range(size):
         weight[j] *= before
         before *= 1.0 - rho[j]
-    _set_gradient(f, ranked, order, weight, params[0], soft, grad)
+    if by_boxes:
+        gauss_slopes(f, ranked, weight, sigma, far, total, rho, own, slope)
+    else:
+        row_slopes(f, ranked, weight, sigma, stop, pairs, total, rho, slope)
+    for p in range(size):
+        grad[order[p]] = -slope[p]
     return max(1.0 - later, 0.0)
 
 
@@ -258,10 +257,18 @@ class SmoothNDCG(SmoothMeasure):
 
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
         """Labels, and gains divided by the ideal DCG, which does not depend on scores."""
-        gain, value = self.row_values(labels), np.zeros(len(labels))
-        longest = int(np.diff(start).max(initial=0))
-        places = np.arange(len(labels)) if rows is None else rows
-        _divide_by_ideal(start, places, gain, self.table(longest), longest if self.k is None else self.k, value)
+        gain, sizes = self.row_values(labels), np.diff(start)
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        own = gain[: len(owner)] if rows is None else gain[rows]
+        best = own[np.lexsort((-own, owner))]
+        position = np.arange(len(owner)) - start[:-1][owner]
+        counted = position < (len(owner) if self.k is None else self.k)
+        terms = best[counted] * self.table(int(sizes.max(initial=0)))[position[counted]]
+        ideal = np.bincount(owner[counted], terms, len(sizes))[owner]
+        value = np.zeros(len(labels))
+        value[np.arange(len(owner)) if rows is None else rows] = np.divide(
+            own, ideal, out=np.zeros(len(own)), where=ideal > 0.0
+        )
         return labels, value
 
     def table(self, longest: int) -> Vector:

@@ -168,7 +168,9 @@ def _measure_chunk(kernel, start, order, end, retrieved, row_value, ties, needs_
         longest = max(longest, start[q + 1] - start[q])
     buffer = np.empty(longest)
     ideal_buffer = np.empty(longest)
-    alone = np.arange(1, longest + 1)
+    alone = np.empty(longest, np.int64)
+    for p in range(longest):
+        alone[p] = p + 1
     for q in range(len(start) - 1):
         low = start[q] - start[0]
         size = start[q + 1] - start[q]

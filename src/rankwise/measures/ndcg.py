@@ -199,7 +199,7 @@ _DCG = {
 _DEFAULT_DCG = "exp-log2"
 
 
-@kernel
+@kernel(inline="always")
 def discounted_gain(value, end, retrieved, cut, discount):
     """Sum of gain times discount over the first ``cut`` positions; a tie block takes its mean discount."""
     total = 0.0
@@ -221,7 +221,7 @@ def discounted_gain(value, end, retrieved, cut, discount):
     return total
 
 
-@kernel
+@kernel(inline="always")
 def ideal_gain(best, discount):
     """The largest discounted gain that any order reaches."""
     total = 0.0

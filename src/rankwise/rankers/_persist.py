@@ -1,21 +1,14 @@
-"""The file of a fitted ranker, and the parameters of its fit, frozen for certificates.
-
-``set_params`` may change the parameters of a fitted ranker at any time, and anyone can write into ``coef_``, but a
-certificate is about the fit. ``fit`` therefore keeps :class:`Frozen`: a copy of its parameters and a digest of what it
-learned. Both go into the file.
+"""The file of a fitted ranker.
 
 A file (:func:`save_ranker`, :func:`read_ranker`) holds the name of the class, the parameters as JSON and what was
 learned as arrays. It holds no code, and reading it runs none: the class is looked up by name among the installed
 rankers.
 """
 
-import copy
-import hashlib
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, fields
-from typing import Any, NamedTuple, get_args
+from dataclasses import astuple
+from typing import Any, get_args
 
 import numpy as np
 
@@ -25,147 +18,9 @@ from rankwise._store import Store, StoreWriter
 from rankwise.data.checks import Missing
 from rankwise.data.fingerprints import MOST, Fingerprints, Seen, TrainingRecord, packed
 from rankwise.data.scaling import Scaler
-from rankwise.losses._base import Loss
-from rankwise.losses._base import registered as known_losses
-from rankwise.measures._base import Measure, parse
+from rankwise.features.state import append_builder, read_builder
 from rankwise.rankers._base import Ranker, registered
-
-# Parameters that do not change what is learned.
-IDLE = ("n_jobs", "verbose", "missing")
-
-
-class Opaque(NamedTuple):
-    """A parameter that cannot be made again from JSON: a random generator, or a loss that is not registered."""
-
-    value: Any
-
-
-@dataclass(frozen=True)
-class Frozen:
-    """The parameters of a fit, and a digest of its result.
-
-    Attributes
-    ----------
-    parameters : mapping of str to object
-        Copies of the parameters, in the form of :func:`plain` if they have one.
-    digest : str
-        SHA-256 of what was learned.
-    """
-
-    parameters: Mapping[str, Any]
-    digest: str
-
-    @classmethod
-    def of(cls, ranker: Ranker, parameters: Mapping[str, Any] | None = None) -> "Frozen":
-        """The ranker as it is; ``parameters`` are those of an earlier fit that it continued."""
-        return cls(_copies(ranker) if parameters is None else parameters, digest_of(ranker))
-
-    def changed(self, ranker: Ranker) -> dict[str, tuple[Any, Any]]:
-        """Parameters that differ from those of the fit: (at the fit, now) by name."""
-        today = _copies(ranker)
-        pairs = {name: (self.parameters.get(name), value) for name, value in today.items()}
-        return {
-            name: (meant(then), meant(now))
-            for name, (then, now) in pairs.items()
-            if name not in IDLE and _text(then) != _text(now)
-        }
-
-    def restored(self, ranker: Ranker) -> Ranker:
-        """A copy of the ranker with the parameters of the fit; what was learned is shared."""
-        twin = copy.copy(ranker)
-        twin.__dict__.update(meant_all(self.parameters))
-        return twin
-
-    def written(self, today: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters for a file: those of the fit, except those in ``IDLE`` and those that JSON cannot hold."""
-        found = {}
-        for name, value in self.parameters.items():
-            if isinstance(value, Opaque) and isinstance(value.value, Loss):
-                found[name] = plain(value.value, name)
-            else:
-                found[name] = today[name] if name in IDLE or isinstance(value, Opaque) else value
-        return found
-
-
-def digest_of(ranker: Ranker) -> str:
-    """SHA-256 of what a ranker has learned."""
-    facts, arrays = ranker._frozen_state()
-    if hasattr(ranker, "coef_"):  # online rankers derive it from their state, and predict with it
-        arrays = {**arrays, "coef": ranker.coef_}
-    found = hashlib.sha256(_text(facts).encode())
-    for name, array in sorted(arrays.items()):
-        plain_array = np.ascontiguousarray(array)
-        found.update(f"{name} {plain_array.dtype.str} {plain_array.shape}".encode())
-        found.update(plain_array.tobytes())
-    return found.hexdigest()
-
-
-def _copies(ranker: Ranker) -> dict[str, Any]:
-    found = {}
-    for name, value in ranker.get_params(deep=False).items():
-        try:
-            # a loss of the user's own is immutable, but cannot be made again from its name
-            foreign = isinstance(value, Loss) and known_losses().get(value.name) is not type(value)
-            found[name] = Opaque(value) if foreign else plain(value, name)
-        except RankwiseError:
-            found[name] = Opaque(value)
-    return found
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, default=repr)
-
-
-# ----------------------------------------------------------------------------------------------- parameters as JSON
-
-
-def plain(value: Any, name: str) -> Any:
-    """A parameter as a JSON value."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Measure):
-        return {"measure": repr(value)}
-    if isinstance(value, Loss):
-        given = {field.name: plain(getattr(value, field.name), name) for field in fields(value)}
-        return {"loss": value.name, "parameters": given}
-    if isinstance(value, (tuple, list, np.ndarray)):
-        return {"list": [plain(item, name) for item in value], "tuple": isinstance(value, tuple)}
-    if isinstance(value, dict):
-        return {"pairs": [[plain(key, name), plain(item, name)] for key, item in value.items()]}
-    if isinstance(value, Ranker) and hasattr(value, "coef_"):  # a start or a prior: only its weights matter
-        return plain(value.coef_, name)
-    raise RankwiseError(
-        f"the parameter {name}={value!r:.60} cannot be saved: a file holds numbers, strings, measures and losses"
-    )
-
-
-def meant(value: Any) -> Any:
-    """The parameter that :func:`plain` encoded."""
-    if isinstance(value, Opaque):
-        return value.value
-    if not isinstance(value, dict):
-        return value
-    if "measure" in value:
-        return parse(value["measure"])
-    if "loss" in value:
-        kind = known_losses().get(value["loss"])
-        if kind is None:
-            raise RankwiseError(f"it needs a loss {value['loss']!r:.40}, which is not installed here")
-        return kind(**{key: meant(item) for key, item in value["parameters"].items()})
-    if "list" in value:
-        items = [meant(item) for item in value["list"]]
-        return tuple(items) if value["tuple"] else items
-    return {meant(key): meant(item) for key, item in value["pairs"]}
-
-
-def meant_all(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters, decoded by :func:`meant`."""
-    return {name: meant(value) for name, value in parameters.items()}
-
-
-# ------------------------------------------------------------------------------------------- the file
+from rankwise.rankers._fit_frame import Frozen, meant_all, plain, plain_parameters
 
 KIND = "ranker"
 _LAYOUT = 1
@@ -181,6 +36,8 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
     if frozen is not None:
         parameters = frozen.written(parameters)
     names = ranker._names()
+    features = getattr(ranker, "features_", None)
+    built = None if features is None else features.to_state()
     with StoreWriter(path, KIND) as file:
         file.metadata.update(
             {
@@ -194,6 +51,8 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
         )
         for name, array in arrays.items():
             file.append(name, array)
+        if getattr(ranker, "document_weights_", False):
+            file.metadata["document_weights"] = True
         if frozen is not None:
             file.metadata["digest"] = frozen.digest
         seen = getattr(ranker, "seen_", None)
@@ -210,6 +69,8 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
             file.metadata["scaling"], learned = scaling.to_state()
             for name, array in learned.items():
                 file.append(f"scaling.{name}", array)
+        if built is not None:
+            append_builder(file, built)
 
 
 def read_ranker(store: Store) -> Ranker:
@@ -225,13 +86,15 @@ def read_ranker(store: Store) -> Ranker:
         parameters = _with_names_of_today(store.fact("parameters", dict), kind)
         ranker = kind(**meant_all(parameters))
         # parameters that are newer than the file have their defaults, which keep what older versions did
-        parameters = _copies(ranker) | parameters
+        parameters = plain_parameters(ranker) | parameters
         _check_settings(ranker)
         ranker.n_features_in_ = width
         if names is not None:
             if len(names) != width or len(set(names)) < width or not all(isinstance(one, str) for one in names):
                 raise RankwiseError(f"it names {len(names)} features of {width}")
             ranker.feature_names_in_ = np.array(names, dtype=object)
+        if "document_weights" in store.metadata and store.fact("document_weights", bool):
+            ranker.document_weights_ = True
         with np.errstate(invalid="raise"):  # NaN where a whole number belongs
             learned = store.fact("learned", dict)
             ranker._restore({_RENAMED.get(name, name): value for name, value in learned.items()}, store)
@@ -241,6 +104,11 @@ def read_ranker(store: Store) -> Ranker:
             ranker.seen_ = _read_seen(store)
         if "scaling" in store.metadata:  # only if a Scaler made the training queries
             ranker.scaling_ = _read_scaling(store, width)
+        builder = read_builder(store)
+        if builder is not None:  # only if a FeatureBuilder made the training queries
+            if list(builder.feature_names_out_) != names:
+                raise RankwiseError("its features are not those of its FeatureBuilder")
+            ranker.features_ = builder
     except FileFormatError:
         raise
     except Exception as error:  # a hostile file may provoke any error

@@ -23,8 +23,7 @@ from rankwise.losses import registered as known_losses
 from rankwise.losses.slam import SLAM
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers.boosting.adarank import AdaRank
-from rankwise.rankers.certificate.claims import LossOnSample, uniform_claims
-from rankwise.rankers.certificate.sample import Constants
+from rankwise.rankers.certificate.claims import Constants, LossOnSample, uniform_claims
 from rankwise.rankers.linear.listnet import ListNet
 from rankwise.rankers.linear.presets import RankSVM, SLAMRanker, SVMMap
 from rankwise.rankers.linear.ridge import RidgeRanker

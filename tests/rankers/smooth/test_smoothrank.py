@@ -11,8 +11,7 @@ from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import smoothed
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.annealing import Annealing
-from rankwise.rankers.smooth.smoothing import SIGMAS
-from rankwise.rankers.smooth.smoothrank import ALPHAS, SmoothRank
+from rankwise.rankers.smooth.smoothrank import ALPHAS, SIGMAS, SmoothRank
 from rankwise.solvers.batch.objective import LossOverLists
 
 MEASURES = ("nDCG@5", "nDCG", "DCG@5", "AP", "P@3", "RR")

@@ -13,8 +13,7 @@ from experiments.landscape import landscape
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.rankers.linear.ridge import RidgeRanker
-from rankwise.rankers.smooth.smoothing import SIGMAS, score_unit
-from rankwise.rankers.smooth.smoothrank import SmoothRank
+from rankwise.rankers.smooth.smoothrank import SIGMAS, SmoothRank, score_unit
 from rankwise.solvers.batch.objective import LossOverLists
 from tests.rankers.smooth.test_smoothrank import QUICK, lists, mean, same
 

@@ -8,8 +8,8 @@ import pytest
 
 import rankwise as rw
 from rankwise._errors import RankwiseError
+from rankwise._kernels.rows import largest_radius
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import largest_radius
 from rankwise.data.synthetic.streams import separable_stream
 from rankwise.guarantees import WeightFacts
 from rankwise.losses import SLAM, PairHinge
@@ -60,7 +60,8 @@ def test_the_account_adds_up_what_was_published(measure, weighted):
     assert account.mean == pytest.approx(mean / counted, rel=1e-12)
     assert account.loss == pytest.approx(loss, rel=1e-12)
     assert np.flatnonzero(account.tally.counts).tolist() == learned
-    assert account.radius == pytest.approx(largest_radius(queries[learned]), rel=1e-12)
+    some = queries[learned]
+    assert account.radius == pytest.approx(largest_radius(some.X, some.start, some.rows), rel=1e-12)
     v = PreparedLists.of(account.config.loss, queries.labels(), queries.start).value * np.repeat(
         query_weight, queries.sizes
     )

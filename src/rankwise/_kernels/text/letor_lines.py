@@ -11,7 +11,7 @@ import numpy as np
 
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.text.decimal import is_break
-from rankwise._kernels.text.words import after_newline, byte, find_return
+from rankwise._kernels.text.words import HIGH, ONES, U, byte, trailing_zeros, word
 
 # why a range could not be read to its end; 0 means that it was
 BAD_LABEL, BAD_FEATURE, BAD_VALUE, EMPTY_QID, QID_LACKING, QID_UNEXPECTED = 1, 2, 3, 4, 5, 6
@@ -22,6 +22,8 @@ STRAY_RETURN = 12
 REFUSE, DROP, ZERO = 0, 1, 2
 WITHOUT_QID, WITH_QID, EITHER = 0, 1, 2
 
+_NEWLINES = U(0x0A0A0A0A0A0A0A0A)
+_RETURNS = U(0x0D0D0D0D0D0D0D0D)
 LARGEST_ID = 10**17  # larger ids are taken for this one, of which ten times still fits into 64 bits
 
 
@@ -132,6 +134,32 @@ def expected_ids(base: int, width: int, most: int = 1 << 14) -> Expected:
 
 TAB, NEWLINE, BLANK, HASH, MINUS, EQUALS = 9, 10, 32, 35, 45, 61
 NO_TOKEN = -1
+
+
+@kernel(inline="always")
+def _find(text, place, end, repeated, letter):
+    """Where this byte stands next, or ``end``; ``repeated`` holds it eight times."""
+    while place + 8 <= end:
+        apart = word(text, place) ^ repeated
+        found = (apart - ONES) & ~apart & HIGH
+        if found != U(0):
+            return place + np.int64(trailing_zeros(found) >> U(3))
+        place += 8
+    while place < end and byte(text, place) != letter:
+        place += 1
+    return place
+
+
+@kernel
+def after_newline(text, place, end):
+    """Where the next line begins, or ``end`` if this is the last one."""
+    return min(_find(text, place, end, _NEWLINES, 10) + 1, end)
+
+
+@kernel
+def find_return(text, place, end):
+    """Where the next carriage return stands, or ``end``."""
+    return _find(text, place, end, _RETURNS, 13)
 
 
 @kernel(inline="always")

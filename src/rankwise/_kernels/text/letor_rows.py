@@ -24,7 +24,7 @@ from rankwise._kernels.text.decimal import (
     is_break,
     read_decimal,
 )
-from rankwise._kernels.text.words import after_newline, byte, digit_bits, digits, word
+from rankwise._kernels.text.words import byte, digit_bits, digits, word
 
 U = np.uint64
 
@@ -201,7 +201,7 @@ def read_features(text, place, end, row, dropping, rules, expected, table, undec
 @kernel
 def _next_line(text, place, end):
     """``(where the next line begins, 0)``, or ``(where a stray carriage return stands, which problem that is)``."""
-    after = after_newline(text, place, end)
+    after = code.after_newline(text, place, end)
     stray = code.stray_return(text, place, after)
     return (stray, code.STRAY_RETURN) if stray < after else (after, 0)
 

@@ -19,8 +19,6 @@ intrinsic: Any = numba.extending.intrinsic  # its result takes other arguments t
 
 ONES = U(0x0101010101010101)
 HIGH = U(0x8080808080808080)
-NEWLINES = U(0x0A0A0A0A0A0A0A0A)
-RETURNS = U(0x0D0D0D0D0D0D0D0D)
 ZEROS = U(0x3030303030303030)  # "00000000"
 BEYOND_NINE = U(0x7676767676767676)  # 0x76 + 10 = 0x80: a tenth value lifts the high bit
 
@@ -108,29 +106,3 @@ def eight_digits(eight):
     pairs = ((eight & U(0x0F0F0F0F0F0F0F0F)) * U(10 * 2**8 + 1)) >> U(8)
     fours = ((pairs & U(0x00FF00FF00FF00FF)) * U(100 * 2**16 + 1)) >> U(16)
     return ((fours & U(0x0000FFFF0000FFFF)) * U(10000 * 2**32 + 1)) >> U(32)
-
-
-@kernel(inline="always")
-def _find(text, place, end, repeated, letter):
-    """Where this byte stands next, or ``end``; ``repeated`` holds it eight times."""
-    while place + 8 <= end:
-        apart = word(text, place) ^ repeated
-        found = (apart - ONES) & ~apart & HIGH
-        if found != U(0):
-            return place + np.int64(trailing_zeros(found) >> U(3))
-        place += 8
-    while place < end and byte(text, place) != letter:
-        place += 1
-    return place
-
-
-@kernel
-def after_newline(text, place, end):
-    """Where the next line begins, or ``end`` if this is the last one."""
-    return min(_find(text, place, end, NEWLINES, 10) + 1, end)
-
-
-@kernel
-def find_return(text, place, end):
-    """Where the next carriage return stands, or ``end``."""
-    return _find(text, place, end, RETURNS, 13)

@@ -1,25 +1,20 @@
-"""The options of the LETOR readers, and the messages for what cannot be read.
+"""How a LETOR text is to be read, and the messages for what cannot be read.
 
 The compiled reader notes a reason and a byte. :func:`problem` turns them into an error that names the file, the line,
 the column, what was found and what was expected.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import FileFormatError, RankwiseError
-from rankwise._kernels import drive
+from rankwise._errors import FileFormatError
 from rankwise._kernels.text import letor_lines as code
-from rankwise.data.checks import Missing, as_names, as_whole, refuse_unless_one_of
+from rankwise.data.checks import Missing
 
-Unjudged = Literal["error", "drop", "zero"]
-ZeroBased = bool | Literal["auto"]
-_UNJUDGED = {"error": code.REFUSE, "drop": code.DROP, "zero": code.ZERO}
 _BLANKS = b" \t\r\v\f"
 _RETURN = (
     "a carriage return (\\r) inside a line, with text behind it: lines end with \\n or \\r\\n, so convert the file, "
@@ -37,7 +32,7 @@ class Reading:
     ----------
     dtype : numpy.dtype
         The type of the features.
-    missing : {"error", "zero", "min"}
+    missing : {"error", "zero", "min", "keep"}
         What to do with values that are not finite.
     names : tuple of str, or None
         The feature names.
@@ -66,47 +61,6 @@ class Reading:
     def settled(self, rules: code.LetorRules) -> "Reading":
         """The same with the base and the width of a block that has been read."""
         return replace(self, rules=rules._replace(fixed_base=True, fixed_width=True))
-
-
-def as_reading(
-    dtype: Any,
-    missing: Missing,
-    unjudged: Any,
-    zero_based: Any,
-    n_features: int | None,
-    feature_names: Sequence[str] | None,
-    n_jobs: int | None,
-    *,
-    streaming: bool = False,
-) -> Reading:
-    """Check the options of :func:`read_letor` and :func:`iter_letor`."""
-    try:
-        kind = np.dtype(dtype)
-    except Exception as error:  # NumPy parses texts, and raises what its parser does
-        raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}") from error
-    if kind not in (np.float32, np.float64):
-        raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}")
-    drive.threads(n_jobs)  # refuses an invalid number of threads
-    refuse_unless_one_of(missing, "missing", ("error", "zero", "min"))
-    refuse_unless_one_of(unjudged, "unjudged", tuple(_UNJUDGED))
-    if not (isinstance(zero_based, bool) or (isinstance(zero_based, str) and zero_based == "auto")):
-        raise RankwiseError(f"zero_based is True, False or 'auto': found {zero_based!r}")
-    if n_features is not None:
-        n_features = as_whole(n_features, "n_features", 1, code.LARGEST_ID)
-    if feature_names is not None:
-        feature_names = as_names(feature_names, n_features) or ()
-        n_features = len(feature_names) if n_features is None else n_features
-    rules = code.LetorRules(
-        base=0 if zero_based is True else 1,
-        width=n_features or 0,
-        fixed_base=zero_based != "auto",
-        fixed_width=n_features is not None,
-        qid=code.WITH_QID if streaming else code.EITHER,
-        unjudged=_UNJUDGED[unjudged],
-        refuse_missing=missing == "error",
-    )
-    names = None if feature_names is None else tuple(feature_names)
-    return Reading(kind, missing, names, rules, streaming, rules.fixed_width, rules.fixed_base, n_jobs)
 
 
 @dataclass(frozen=True)

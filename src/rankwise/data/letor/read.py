@@ -11,7 +11,7 @@ query sizes.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +20,30 @@ from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.text import letor_lines as code
 from rankwise._kernels.waiting import expect
-from rankwise.data.checks import Missing, as_whole, fill_missing, refuse_unless_one_of
+from rankwise.data.checks import Missing, as_names, as_whole, fill_missing, refuse_unless_one_of
 from rankwise.data.grouping import Grouping, by_run, by_size, warn_of_empty
-from rankwise.data.letor.problems import Reading, SourceLocation, Unjudged, ZeroBased, as_reading
+from rankwise.data.letor.problems import Reading, SourceLocation
 from rankwise.data.letor.table import LetorTable, read_table
-from rankwise.data.plain_text import MARK, refuse_wide, without_mark
 from rankwise.data.queries import Queries
-from rankwise.data.sources import STANDARD_INPUT, ByteStream, Text, name_of, open_stream, read_text
+from rankwise.data.sources import (
+    MARK,
+    STANDARD_INPUT,
+    ByteStream,
+    Text,
+    name_of,
+    open_stream,
+    read_text,
+    refuse_wide,
+    without_mark,
+)
 from rankwise.data.string_column import StringColumn, offsets
 
 SIDE_FILES = (".query", ".group")  # LightGBM's and XGBoost's names
 _LONGEST = 256  # letters of an id up to which all ids may take the memory of the longest
+Unjudged = Literal["error", "drop", "zero"]
+ZeroBased = bool | Literal["auto"]
 Returning = Literal["error", "new"]
+_UNJUDGED = {"error": code.REFUSE, "drop": code.DROP, "zero": code.ZERO}
 
 
 def read_letor(
@@ -60,7 +72,7 @@ def read_letor(
         The text; ``-`` is standard input. gzip is recognised by its first bytes.
     dtype : {"float64", "float32"}, default="float64"
         The type of X; float32 is the rounded float64 value.
-    missing : {"error", "zero", "min"}, default="error"
+    missing : {"error", "zero", "min", "keep"}, default="error"
         What to do with ``NULL``, ``nan``, ``inf`` and numbers that are too large. "min" takes the smallest value of the
         feature in the query (LETOR's rule).
     unjudged : {"error", "drop", "zero"}, default="error"
@@ -149,7 +161,7 @@ def iter_letor(
         The smallest number of documents of a block, except for the last one.
     dtype : {"float64", "float32"}, default="float64"
         The type of X.
-    missing : {"error", "zero", "min"}, default="error"
+    missing : {"error", "zero", "min", "keep"}, default="error"
         As for :func:`read_letor`.
     unjudged : {"error", "drop", "zero"}, default="error"
         As for :func:`read_letor`.
@@ -184,6 +196,47 @@ def iter_letor(
     refuse_unless_one_of(returning, "returning", ("error", "new"))
     how = as_reading(dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs, streaming=True)
     return _iterate(path, rows, how, None if returning == "new" else set(), on_read)
+
+
+def as_reading(
+    dtype: Any,
+    missing: Missing,
+    unjudged: Any,
+    zero_based: Any,
+    n_features: int | None,
+    feature_names: Sequence[str] | None,
+    n_jobs: int | None,
+    *,
+    streaming: bool = False,
+) -> Reading:
+    """Check the options of :func:`read_letor` and :func:`iter_letor`."""
+    try:
+        kind = np.dtype(dtype)
+    except Exception as error:  # NumPy parses texts, and raises what its parser does
+        raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}") from error
+    if kind not in (np.float32, np.float64):
+        raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}")
+    drive.threads(n_jobs)  # refuses an invalid number of threads
+    refuse_unless_one_of(missing, "missing", get_args(Missing))
+    refuse_unless_one_of(unjudged, "unjudged", tuple(_UNJUDGED))
+    if not (isinstance(zero_based, bool) or (isinstance(zero_based, str) and zero_based == "auto")):
+        raise RankwiseError(f"zero_based is True, False or 'auto': found {zero_based!r}")
+    if n_features is not None:
+        n_features = as_whole(n_features, "n_features", 1, code.LARGEST_ID)
+    if feature_names is not None:
+        feature_names = as_names(feature_names, n_features) or ()
+        n_features = len(feature_names) if n_features is None else n_features
+    rules = code.LetorRules(
+        base=0 if zero_based is True else 1,
+        width=n_features or 0,
+        fixed_base=zero_based != "auto",
+        fixed_width=n_features is not None,
+        qid=code.WITH_QID if streaming else code.EITHER,
+        unjudged=_UNJUDGED[unjudged],
+        refuse_missing=missing == "error",
+    )
+    names = None if feature_names is None else tuple(feature_names)
+    return Reading(kind, missing, names, rules, streaming, rules.fixed_width, rules.fixed_base, n_jobs)
 
 
 def _iterate(
@@ -228,12 +281,10 @@ def _queries(table: LetorTable, how: Reading, grouping: Grouping | None = None) 
 
 def as_written(tokens: StringColumn) -> NDArray[Any]:
     """Ids as integers if each is written as one, otherwise as texts (``007`` stays ``007``)."""
-    from rankwise._kernels.text.letor_lines import read_integers
-
     data = tokens.data.view()
     data.flags.writeable = False
     numbers = np.empty(len(tokens), dtype=np.int64)
-    if read_integers(data, tokens.offset[:-1], np.diff(tokens.offset), numbers):
+    if code.read_integers(data, tokens.offset[:-1], np.diff(tokens.offset), numbers):
         return numbers
     texts = list(tokens)
     if max(map(len, texts)) > _LONGEST or any(text.endswith("\0") for text in texts):  # NumPy drops zeros at the end
@@ -296,8 +347,6 @@ def iter_blocks(stream: ByteStream, rows: int, skip_negative: bool) -> Iterator[
     Rows whose label begins with a minus are not counted if ``skip_negative``. The bytes of a block are overwritten by
     the next one.
     """
-    from rankwise._kernels.text.letor_lines import find_last_run
-
     held = _Held(stream.name)
     first_line = 1
     # place, rows so far, rows before the last run, first byte of that run, place and length of its qid (-2: none yet)
@@ -308,7 +357,7 @@ def iter_blocks(stream: ByteStream, rows: int, skip_negative: bool) -> Iterator[
             block = stream.read()
             ended = not block
             whole_lines = held.append(block)
-            state = find_last_run(held.text().data, whole_lines, skip_negative, state)
+            state = code.find_last_run(held.text().data, whole_lines, skip_negative, state)
         end = held.filled if ended else state[3]
         text = held.text(end)
         yield text, first_line

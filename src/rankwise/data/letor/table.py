@@ -83,10 +83,8 @@ def read_table(text: Text, begin: int, how: Reading, first_line: int = 1) -> Let
     table : LetorTable or None
         None where there is no row.
     """
-    from rankwise._kernels.text.letor_lines import count_rows
-
     bounds = cut(text.data, begin)
-    counts = drive.run(lambda first, last: count_rows(text.data, first, last), bounds, how.n_jobs)
+    counts = drive.run(lambda first, last: code.count_rows(text.data, first, last), bounds, how.n_jobs)
     first_row = offsets(counts).tolist()
     n_rows = first_row.pop()
     if not n_rows:
@@ -217,11 +215,9 @@ class ParsedRange(NamedTuple):
 
 def cut(data: NDArray[np.uint8], begin: int) -> list[tuple[int, int]]:
     """Ranges (first byte, byte after the last) of whole lines, about ``RANGE`` bytes each."""
-    from rankwise._kernels.text.words import after_newline
-
     ranges = []
     while begin < len(data):
-        end = after_newline(data, min(begin + RANGE, len(data)), len(data))
+        end = code.after_newline(data, min(begin + RANGE, len(data)), len(data))
         ranges.append((begin, end))
         begin = end
     return ranges
@@ -231,17 +227,14 @@ def infer_schema(
     data: NDArray[np.uint8], ranges: Sequence[tuple[int, int]], rules: code.LetorRules, dtype: "np.dtype[np.floating]"
 ) -> code.LetorRules:
     """The rules with what they leave open inferred from samples: whether there are qids, the first id, the width."""
-    from rankwise._kernels.text.letor_lines import count_rows
-    from rankwise._kernels.text.words import after_newline
-
     if rules.fixed_base and rules.fixed_width and rules.qid != code.EITHER:
         return rules
     trial = code.LetorRules(1, 0, False, False, code.EITHER, code.ZERO, False)
     nothing = np.zeros(0, dtype=dtype)
     samples = []
     for begin, end in ranges[:: -(-len(ranges) // SAMPLES)]:
-        stop = after_newline(data, min(begin + SAMPLE, end), end)
-        n_rows = count_rows(data, begin, stop)
+        stop = code.after_newline(data, min(begin + SAMPLE, end), end)
+        n_rows = code.count_rows(data, begin, stop)
         sample = Range(begin, stop, 0, n_rows)
         reader = RangeReader(Text("", data), trial, nothing, np.zeros(n_rows), np.zeros(0, dtype=bool))
         samples.append(reader.read(*sample).notes)
@@ -341,11 +334,9 @@ class RangeReader:
 
 def _pieces(data: NDArray[np.uint8], at: NDArray[np.int64], offset: NDArray[np.int64]) -> StringColumn:
     """Copies of pieces of the text; ``offset`` comes in as their lengths after a zero, and is overwritten."""
-    from rankwise._kernels.text.letor_lines import gather
-
     np.cumsum(offset, out=offset)
     copied = np.empty(int(offset[-1]), dtype=np.uint8)
-    gather(data, at, offset, copied)
+    code.gather(data, at, offset, copied)
     return StringColumn(copied, offset)
 
 

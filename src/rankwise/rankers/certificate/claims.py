@@ -1,4 +1,7 @@
-"""The bounds of a certificate: uniform, in expectation, on the training queries, and of an online run.
+"""The bounds of a certificate that hold for linear weights and online runs, and the sample that they are computed from.
+
+:class:`ScoredSample` holds judged queries with a ranker's scores, :class:`Declared` what the user declares about future
+queries, and :class:`Constants` combines the two into the radius and the length that bounds use.
 
 Uniform bounds hold for every w at once, so also for one that was learned in any way, with any loss that is fixed
 beforehand and bounded on a ball: the loss that was minimised, or one that upper-bounds 1 - measure. All constants are
@@ -9,19 +12,19 @@ that a loss declares decide preconditions (:func:`with_known_preconditions`); th
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise._kernels.rows import largest_radius
+from rankwise.data.fingerprints import same_content
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import largest_radius, scale_factors
-from rankwise.guarantees._bound import Bound, Precondition
-from rankwise.guarantees.bounds.batch import CONVEX, ONE_PASS, ogd_average, rerm
+from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
+from rankwise.guarantees.bounds.batch import CONVEX, ONE_PASS, ogd_average
 from rankwise.guarantees.bounds.optimistic import SMOOTH_TO_B, smooth_ball
-from rankwise.guarantees.bounds.smoothing import smoothing_error, surrogate_above_loss
-from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS
 from rankwise.guarantees.bounds.uniform import (
     FIRST_BALL,
     SPAN,
@@ -33,19 +36,167 @@ from rankwise.guarantees.bounds.uniform import (
     linf_ball,
 )
 from rankwise.guarantees.certificate import REPEATED, Claim, largest_of_groups
-from rankwise.losses._base import Loss, SmoothedMeasure
-from rankwise.measures._base import Measure
-from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.rankers.certificate.sample import Constants, ScoredSample
+from rankwise.losses._base import Loss
+from rankwise.losses.compute import PreparedLists, loss_lists
+from rankwise.measures._base import Measure, Ties
+from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.solvers.online.ledger import Ledger
 
 Vector = NDArray[np.float64]
 
 
-Facts = Mapping[str, Precondition]
+# ------------------------------------------------------------------------------------------- sample and constants
 
-# the bound of a booster is computed from its own rounds
-OWN_ROUNDS: Facts = {one.sentence: replace(one, met=True) for one in (ROUNDS, REWEIGHTED)}
+SCALED = Precondition("every feature of every query was scaled to [0, 1] within its query, as in future queries", True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """What the user declares about all future queries, before seeing any.
+
+    Attributes
+    ----------
+    row_radius : float, default=None
+        The largest distance of a document from 0, or from a point of its query's own.
+    longest : int, default=None
+        The largest number of documents of a query.
+    first_ball : float, default=None
+        The smallest norm of weights that is distinguished.
+    """
+
+    row_radius: float | None = None
+    longest: int | None = None
+    first_ball: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, number in vars(self).items():
+            if number is not None:
+                refuse_unless("certificate", above=0, **{name: number})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredSample:
+    """Judged queries with a ranker's scores.
+
+    Attributes
+    ----------
+    queries : Queries
+        The sample.
+    scores : ndarray of shape (n_documents,)
+        The ranker's scores.
+    n_jobs : int or None
+        Number of threads.
+    """
+
+    queries: Queries
+    scores: Vector
+    n_jobs: int | None
+
+    @cached_property
+    def group(self) -> NDArray[np.int64]:
+        """The group number of each query; queries of one group repeat each other."""
+        return same_content(self.queries, n_jobs=self.n_jobs)
+
+    @property
+    def no_repeats(self) -> Precondition:
+        """Precondition of expectations over samples of independent queries."""
+        return Precondition("no query repeats another one", len(set(self.group.tolist())) == len(self.group))
+
+    @property
+    def label_span(self) -> tuple[float, float]:
+        """0 and the largest label."""
+        return 0.0, float(self.queries.labels().max(initial=0.0))
+
+    @property
+    def count_the_same(self) -> Precondition:
+        """Precondition of bounds on means: all queries have the same weight."""
+        weight = self.queries.query_weight
+        kept = weight[weight > 0]
+        return Precondition("all queries have the same weight", not len(kept) or bool((kept == kept[0]).all()))
+
+    def measured(self, measure: Measure, ties: Ties) -> Vector:
+        """The measure of every query; NaN where it is undefined or the query has weight 0."""
+        lists = ScoredLists(self.scores, self.queries.labels(), self.queries.start, self.queries.scattered_rows)
+        values = measure_lists([measure], lists, ties=ties, n_jobs=self.n_jobs)[0]
+        return np.where(self.queries.query_weight > 0, values, math.nan)
+
+    def losses(self, loss: Loss) -> Vector:
+        """The loss of every query."""
+        prepared = PreparedLists.of(loss, self.queries.labels(), self.queries.start, self.queries.scattered_rows)
+        return loss_lists(prepared, self.scores, n_jobs=self.n_jobs)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constants:
+    """Constants that hold for every future query, or are assumed to.
+
+    Attributes
+    ----------
+    radius : float
+        Radius of every query around 0 or a point of its own.
+    measured : float
+        The largest radius in the sample, around 0 or the mean of the query.
+    m : int
+        Number of documents of the longest query.
+    first_ball : float
+        W_0, the smallest norm that is distinguished.
+    assumed : str
+        Which of radius and length are taken from the sample, in words; empty if none is.
+    conditions : tuple of Precondition
+        What is known about the constants.
+    """
+
+    radius: float
+    measured: float
+    m: int
+    first_ball: float
+    assumed: str
+    conditions: tuple[Precondition, ...]
+
+    @classmethod
+    def of(cls, queries: Queries, declared: Declared, known_radius: float | None) -> "Constants":
+        """From what was declared, the ranker's parameters, the scaling of the queries, or the sample, in this order."""
+        measured, longest = largest_radius(queries.X, queries.start, queries.rows), int(queries.sizes.max(initial=1))
+        radius, conditions = declared.row_radius if declared.row_radius is not None else known_radius, []
+        scaling = queries.scaling
+        if radius is not None:
+            found = min(measured, _around_middles(queries))
+            if found > radius * (1 + 1e-9):
+                raise RankwiseError(f"row_radius={radius:g} holds for every query: found one of radius {found:g}")
+            conditions.append(Precondition(f"row_radius={radius:g} was declared, and no query contradicts it", True))
+        elif scaling is not None and (scaling.how, scaling.per) == ("minmax", "query"):
+            radius = math.sqrt(queries.n_features) / 2  # around the middle of the cube
+            conditions.append(SCALED)
+        if declared.longest is not None and longest > declared.longest:
+            raise RankwiseError(
+                f"longest={declared.longest:,} holds for every query: found one of {longest:,} documents"
+            )
+        assumed = [name for name, known in (("radius", radius), ("length", declared.longest)) if known is None]
+        radius = measured if radius is None else radius
+        return cls(
+            radius=radius,
+            measured=measured,
+            m=longest if declared.longest is None else declared.longest,
+            first_ball=declared.first_ball or (1 / radius if radius > 0 else 1.0),
+            assumed=" and ".join(assumed),
+            conditions=tuple(conditions),
+        )
+
+
+def _around_middles(queries: Queries) -> float:
+    """The largest radius of a query around the centre of its bounding box."""
+    found = 0.0
+    for query in map(int, np.flatnonzero(queries.sizes)):
+        rows = queries.X[queries.rows_of(query)].astype(np.float64)
+        middle = (rows.min(axis=0) + rows.max(axis=0)) / 2
+        found = max(found, float(np.linalg.norm(rows - middle, axis=1).max()))
+    return found
+
+
+# ------------------------------------------------------------------------------------------- facts of a loss
+
+
+Facts = Mapping[str, Precondition]
 
 
 def facts_of(loss: Loss, labels: tuple[float, float], *, first_ball_known: bool) -> Facts:
@@ -134,7 +285,7 @@ class LossOnSample:
             loss=loss,
             fixed=fixed,
             values=values,
-            labels=label_span(sample.queries),
+            labels=sample.label_span,
             count_the_same=sample.count_the_same,
             distinct=values[distinct] if len(distinct) < len(values) else None,
             drawn=len(sample.queries),
@@ -150,11 +301,6 @@ class LossOnSample:
         """The smallest and the largest loss of a query, for every w with norm(w) <= W."""
         low, high = self.loss.range(W * constants.radius, constants.m, self.labels)
         return float(low), float(high)
-
-
-def label_span(queries: Queries) -> tuple[float, float]:
-    """0 and the largest label."""
-    return 0.0, float(queries.labels().max(initial=0.0))
 
 
 def uniform_claims(
@@ -240,101 +386,6 @@ def about_future_queries(
             *bound.preconditions,
         ),
         ceiling=1.0 if above else found.span(norm, constants)[1],  # no weights of this norm exceed it
-    )
-
-
-def expected_excess(
-    training: TrainingObjective, queries: Queries, constants: Constants, count_the_same: Precondition
-) -> Bound | None:
-    """The excess of regularised minimisation in expectation over samples; None without a convex loss and an alpha.
-
-    W is the declared norm, or else the norm for which this alpha gives the smallest bound.
-    """
-    loss, alpha = training.loss, training.alpha
-    n = int((queries.query_weight > 0).sum())
-    factor, _ = scale_factors(queries, training.scale)  # type: ignore[arg-type]
-    as_they_are = bool((factor == 1).all())
-    R = constants.radius if as_they_are else largest_radius(queries, factor)
-    G = loss.lipschitz_l1(constants.m)
-    solved = loss.convex and alpha > 0 and math.isfinite(training.gap)
-    if not (solved and n and R > 0 and 0 < G < math.inf):
-        return None
-    W = training.norm or 2 * G * R / (alpha * math.sqrt(n))
-    gap = max(0.0, training.gap)  # rounding may take it below
-    bound = rerm(G=G, W=W, radius=R, n=n, lambda_=alpha, gap=gap, fixed=training.alpha_fixed)
-    # weights with an objective not above that of w0 are at most this far from it
-    labels = label_span(queries)
-    at_centre = loss.range(0.0, constants.m, labels)[1]
-    worst = float(loss.range(R * math.sqrt(2 * at_centre / alpha), constants.m, labels)[1])
-    return replace(
-        bound,
-        name=f"{bound.name}, {loss.name}" + (f", assumes {constants.assumed}" if constants.assumed else ""),
-        bounds=f"expected excess of the {loss.name} loss over weights of norm W",
-        preconditions=(
-            *bound.preconditions,
-            Precondition("features are raw, not scaled by statistics of these queries", as_they_are),
-            Precondition("w0 does not depend on these queries", training.centre_fixed),
-            count_the_same,
-            *constants.conditions,
-        ),
-        ceiling=worst if loss.nonnegative and training.centre_fixed else math.inf,
-    )
-
-
-# ------------------------------------------------------------------------------------------- training queries
-
-
-def surrogate_on_sample(sample: ScoredSample, loss: Loss) -> Bound | None:
-    """Mean of 1 - measure <= mean loss, for the measure that the loss upper-bounds, checked on every query."""
-    measure = loss.upper_bounds
-    if measure is None:
-        return None
-    values = sample.measured(measure, "pessimistic")
-    counted = ~np.isnan(values)
-    if not counted.any():
-        return None
-    bound = surrogate_above_loss(sample.losses(loss)[counted], 1 - values[counted])
-    return replace(bound, name=f"{bound.name}, {loss.name}", bounds=f"1 - {measure.title} on the training queries")
-
-
-def smoothing_gap(sample: ScoredSample, loss: Loss, measure: Measure) -> Bound | None:
-    """Bound on the mean distance of smoothed NDCG from NDCG; None for losses that smooth another measure.
-
-    The error of a query bounds its distance from NDCG with ties in any order, so also from the average over orders.
-    """
-    queries = sample.queries
-    terms = (
-        loss.discounted_gains(queries.labels(), int(queries.sizes.max(initial=0)))
-        if isinstance(loss, SmoothedMeasure)
-        else None
-    )
-    if terms is None:
-        return None
-    measured = sample.measured(measure, "expected")
-    counted = np.flatnonzero(~np.isnan(measured))
-    if not len(counted):
-        return None
-    smooth = 1 - sample.losses(loss)[counted]
-    (gain, discount), smoothed = terms, cast("Any", loss)
-    each = [
-        smoothing_error(
-            sample.scores[rows], gain[rows], sigma=smoothed.sigma, k=smoothed.k, discounts=discount[: len(gain[rows])]
-        )
-        for rows in map(queries.rows_of, counted.tolist())
-    ]
-    values, gaps = [one.value for one in each], [one.terms["mu"] for one in each]
-    return Bound(
-        name="Smoothing error, mean over queries",
-        bounds=f"abs(smooth {measure.title} - {measure.title}) on the training queries",
-        statement="mean of G_max share S/(1 + S)",
-        value=math.fsum(values) / len(values),
-        terms={
-            **{"sigma": smoothed.sigma, "n": float(len(each)), "largest": max(values), "smallest_mu": min(gaps)},
-            "measured": float(np.abs(smooth - measured[counted]).mean()),
-        },
-        source=each[0].source,
-        ceiling=float(np.maximum(np.abs(smooth), np.abs(1 - smooth)).mean()),  # NDCG is between 0 and 1 anyway
-        kind="training",
     )
 
 

@@ -3,7 +3,7 @@
 Which bounds apply follows from the ranker as its fit left it: its parameters at that time, what it declares
 (:class:`~rankwise.rankers.certificate.objective.TrainingObjective`, its own bounds, its ledger) and the facts of
 losses. A bound that cannot be given is replaced by a note with the reason. :mod:`~rankwise.rankers.certificate.claims`
-computes the bounds, :mod:`~rankwise.rankers.certificate.sample` what they are computed from.
+and :mod:`~rankwise.rankers.certificate.objective` compute the bounds.
 """
 
 from collections.abc import Sequence
@@ -11,38 +11,46 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise.data.fingerprints import NOT_SEEN, Seen, TrainingRecord, seen_before
+from rankwise.data.fingerprints import NOT_SEEN, Seen, TrainingRecord, fingerprints, seen_before
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
+from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS
 from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout_claims, repeats_note
 from rankwise.losses._base import Loss, upper_bound_of
 from rankwise.measures._base import Measure
+from rankwise.rankers._fit_frame import digest_of
 from rankwise.rankers.certificate.claims import (
-    OWN_ROUNDS,
+    Constants,
+    Declared,
+    Facts,
     LossOnSample,
+    ScoredSample,
     claim_with_known_preconditions,
-    expected_excess,
     facts_of,
-    label_span,
     online_claims,
-    smoothing_gap,
-    surrogate_on_sample,
     uniform_claims,
     with_known_preconditions,
 )
-from rankwise.rankers.certificate.objective import gap_bound
-from rankwise.rankers.certificate.sample import Constants, Declared, ScoredSample
+from rankwise.rankers.certificate.objective import (
+    TrainingObjective,
+    expected_excess,
+    gap_bound,
+    smoothing_gap,
+    surrogate_on_sample,
+)
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
-    from rankwise.rankers.certificate.objective import TrainingObjective
 
 __all__ = ["Declared", "certificate_of"]
 
 _NAMED = 5  # queries or parameters that a note names
 LEARNED = "these are the training queries of the fit, with their weights"
+# the bound of a booster is computed from its own rounds
+OWN_ROUNDS: Facts = {one.sentence: replace(one, met=True) for one in (ROUNDS, REWEIGHTED)}
 AS_FITTED = Precondition("parameters and weights are those of the fit, which files of an older version do not record")
 
 
@@ -61,8 +69,8 @@ def certificate_of(
     ranker = fit.ranker
     about, found = f"{ranker.name}, {ranker._measure().title}", _Collected(fit, delta)
     if holdout is not None:
-        about += f", {len(holdout):,} hold-out queries"
-        found.add_holdout(ranker._aligned(holdout), random_state)
+        used = found.add_holdout(ranker._aligned(holdout), random_state)
+        about += f", {used:,} {'' if used == len(holdout) else f'of {len(holdout):,} '}hold-out queries"
     try:
         found.add_account()
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a state that no fit leaves
@@ -102,8 +110,6 @@ class _Fit:
 
     @classmethod
     def of(cls, ranker: "Ranker") -> "_Fit":
-        from rankwise.rankers._persist import digest_of
-
         frozen = getattr(ranker, "frozen_", None)
         if frozen is None:
             return cls(ranker, None, [])
@@ -136,26 +142,28 @@ class _Collected:
         return self.fit.ranker
 
     @property
-    def training(self) -> "TrainingObjective | None":
+    def training(self) -> TrainingObjective | None:
         """What the fit minimised, if these are still its weights."""
-        return None if self.fit.intact is False else self.ranker._training_objective()
+        if self.fit.intact is False or getattr(self.ranker, "document_weights_", False):
+            return None
+        return self.ranker._training_objective()
 
     # ------------------------------------------------------------------------------------------- hold-out queries
 
-    def add_holdout(self, queries: Queries, random_state: int | np.random.Generator) -> None:
-        """Intervals for the mean loss of the measure, if the ranker has not seen these queries."""
-        measure, seen = self.ranker._measure(), getattr(self.ranker, "seen_", None)
+    def add_holdout(self, queries: Queries, random_state: int | np.random.Generator) -> int:
+        """Intervals for the mean loss of the measure on the queries that the ranker has not seen; their number."""
+        measure = self.ranker._measure()
         if not measure.at_most_one:
             self.notes.append(f"{measure.title} has no largest value, so no interval is known for its mean: use nDCG")
-            return
-        unseen = self._unseen(queries, seen)
-        if unseen is None:
-            return
+            return len(queries)
+        unseen, queries = self._unseen(queries, getattr(self.ranker, "seen_", None))
+        if not len(queries):
+            return 0
         sample = self._sample(queries)
         values = 1 - sample.measured(measure, "expected")
         if np.isnan(values).all():
             self.notes.append(f"{measure.title} is undefined for every query of the hold-out")
-            return
+            return len(queries)
         distinct = len(set(sample.group.tolist()))
         if distinct < len(queries):
             self.notes.append(repeats_note(len(queries), distinct))
@@ -170,41 +178,60 @@ class _Collected:
             )
         except RankwiseError as error:  # weights that differ
             self.notes.append(f"no hold-out bound: {error}")
+        return len(queries)
 
-    def _unseen(self, queries: Queries, seen: Seen | None) -> Precondition | None:
-        """Whether these queries are unseen, as a precondition; None if some were seen, which a note names."""
+    def _unseen(self, queries: Queries, seen: Seen | None) -> tuple[Precondition, Queries]:
+        """The queries that ``fit`` did not see, and whether that is known; notes name the others.
+
+        What is left out is decided by the training queries and the content of each query, never by a score. Given the
+        training queries, the rest are therefore still independent draws: of queries that ``fit`` did not see. A changed
+        copy is recognised most times and not always, so where there is one, nothing is known about the rest.
+        """
         if seen is None:
             self.notes.append(
                 "the ranker's file has no fingerprints: whether the hold-out shares queries with the training queries "
                 "could not be checked"
             )
-            return Precondition(NOT_SEEN)
-        names = queries.names()
-        shared = False
-        for part, as_what in ((seen.training, "training"), (seen.validation, "validation")):
-            which = np.flatnonzero(seen_before(queries, part, n_jobs=getattr(self.ranker, "n_jobs", None)))
-            if len(which):
-                shared = True
-                some = ", ".join(str(names[query]) for query in which[:_NAMED])
-                more = f" and {len(which) - _NAMED:,} more" if len(which) > _NAMED else ""
-                self.notes.append(
-                    f"no hold-out bound: {len(which):,} of these queries were seen in fit, as {as_what}: {some}{more}"
-                )
-        if shared:
-            return None
+            return Precondition(NOT_SEEN), queries
+        n_jobs = getattr(self.ranker, "n_jobs", None)
+        hashes = fingerprints(queries, n_jobs=n_jobs)["hash"]
+        left, changed = np.ones(len(queries), bool), np.zeros(len(queries), bool)
+        found = {}
+        for as_what, part in {"training": seen.training, "validation": seen.validation}.items():
+            known, copies = seen_before(queries, part, n_jobs=n_jobs), np.isin(hashes, part.marks["hash"])
+            changed |= known & ~copies
+            # queries of equal documents coincide by chance, but in a file that holds others of these they are copies
+            found[as_what] = known | copies if known.any() else known
+            left &= ~found[as_what]
+        if changed.any():
+            left[:] = False
+        for as_what, which in found.items():
+            if which.any():
+                self.notes.append(_seen_note(queries, np.flatnonzero(which), as_what, int(left.sum())))
+        if changed.any():
+            self.notes.append(
+                f"{int(changed.sum()):,} of them are changed copies (other labels, rounded features, documents left "
+                "out), of which not all can be recognised: no query of this hold-out counts as unseen"
+            )
         forgotten = seen.training.forgotten + seen.validation.forgotten
         if forgotten:
             self.notes.append(
                 f"the last {forgotten:,} queries of the stream left no fingerprint: whether the hold-out shares "
                 "queries with them could not be checked"
             )
-        return Precondition(NOT_SEEN, None if forgotten else True)
+        return Precondition(NOT_SEEN, None if forgotten else True), queries if left.all() else queries[left]
 
     # ------------------------------------------------------------------------------------------- the fit itself
 
     def add_account(self) -> None:
         """Bounds that the fit itself provides."""
         if self.fit.intact is False:
+            return
+        if getattr(self.ranker, "document_weights_", False):
+            self.notes.append(
+                "the fit weighted documents: no bound rests on its training objective, because bounds and measures "
+                "count documents equally"
+            )
             return
         own = [
             with_known_preconditions(replace(bound, kind=bound.kind or "training"), OWN_ROUNDS)
@@ -224,7 +251,9 @@ class _Collected:
     def add_training(self, queries: Queries, declared: Declared) -> None:
         """Bounds on the training queries, and from them on future queries."""
         ranker, measure = self.ranker, self.ranker._measure()
-        sample, learned, training = self._sample(queries), self._learned(queries), self.training
+        learned, training = self._learned(queries), self.training
+        queries = queries.with_document_weight(None)  # bounds count documents equally
+        sample = self._sample(queries)
         if training is not None:
             rests = (learned, *self._as_fitted)
             own = [surrogate_on_sample(sample, training.loss), smoothing_gap(sample, training.loss, measure)]
@@ -256,8 +285,8 @@ class _Collected:
             if not claims:
                 self.notes.append(f"no uniform bound: {loss!r} has no finite slope on these queries")
         if training is not None:
-            excess = expected_excess(training, queries, constants, sample.count_the_same)
-            facts = facts_of(training.loss, label_span(queries), first_ball_known=ball_known)
+            excess = expected_excess(training, sample, constants)
+            facts = facts_of(training.loss, sample.label_span, first_ball_known=ball_known)
             if excess is not None:
                 rests = (sample.no_repeats, learned, *self._as_fitted)
                 self.add([Claim.certain(with_known_preconditions(excess, facts))], *rests)
@@ -300,6 +329,17 @@ class _Collected:
         queries.labels()
         n_jobs = getattr(self.ranker, "n_jobs", None)
         return ScoredSample(queries=queries, scores=self.ranker.predict(queries), n_jobs=n_jobs)
+
+
+def _seen_note(queries: Queries, which: NDArray[np.int64], as_what: str, left: int) -> str:
+    """The note on queries of the hold-out that were seen, of which ``left`` others are used."""
+    names = queries.names()
+    some = ", ".join(str(names[query]) for query in which[:_NAMED])
+    more = f" and {len(which) - _NAMED:,} more" if len(which) > _NAMED else ""
+    seen = f"{len(which):,} of these queries were seen in fit, as {as_what}: {some}{more}"
+    if not left:
+        return f"no hold-out bound: {seen}"
+    return f"{seen}; they are left out, and hold-out bounds use the {left:,} others"
 
 
 def _to_come(measure: Measure) -> str:

@@ -1,10 +1,25 @@
-"""What a ranker minimised, as its certificate needs to know it: the loss, the penalty, and how both were chosen."""
+"""What a ranker minimised, as its certificate needs to know it, and the bounds that follow from that.
+
+:class:`TrainingObjective` names the loss, the penalty, and how both were chosen. The bounds are the gap to the minimum,
+the excess in expectation, and what the loss tells about the measure on the training queries.
+"""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
-from rankwise.guarantees._bound import Bound
-from rankwise.losses._base import Loss
+import numpy as np
+
+from rankwise._kernels.rows import largest_radius
+from rankwise.data.row_blocks import scale_factors
+from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees.bounds.batch import rerm
+from rankwise.guarantees.bounds.smoothing import smoothing_error, surrogate_above_loss
+from rankwise.losses._base import Loss, SmoothedMeasure
+from rankwise.measures._base import Measure
+
+if TYPE_CHECKING:
+    from rankwise.rankers.certificate.claims import Constants, ScoredSample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,4 +69,93 @@ def gap_bound(objective: float, gap: float, of: str = "objective") -> Bound:
         terms={"objective": objective, "lower_bound": objective - gap},
         ceiling=objective if objective > 0 else math.inf,
         kind="optimality gap",
+    )
+
+
+def expected_excess(training: TrainingObjective, sample: "ScoredSample", constants: "Constants") -> Bound | None:
+    """The excess of regularised minimisation in expectation over samples; None without a convex loss and an alpha.
+
+    W is the declared norm, or else the norm for which this alpha gives the smallest bound.
+    """
+    loss, alpha, queries = training.loss, training.alpha, sample.queries
+    n = int((queries.query_weight > 0).sum())
+    factor, _ = scale_factors(queries, training.scale)  # type: ignore[arg-type]
+    as_they_are = bool((factor == 1).all())
+    R = constants.radius if as_they_are else largest_radius(queries.X, queries.start, queries.rows, factor)
+    G = loss.lipschitz_l1(constants.m)
+    solved = loss.convex and alpha > 0 and math.isfinite(training.gap)
+    if not (solved and n and R > 0 and 0 < G < math.inf):
+        return None
+    W = training.norm or 2 * G * R / (alpha * math.sqrt(n))
+    gap = max(0.0, training.gap)  # rounding may take it below
+    bound = rerm(G=G, W=W, radius=R, n=n, lambda_=alpha, gap=gap, fixed=training.alpha_fixed)
+    # weights with an objective not above that of w0 are at most this far from it
+    at_centre = loss.range(0.0, constants.m, sample.label_span)[1]
+    worst = float(loss.range(R * math.sqrt(2 * at_centre / alpha), constants.m, sample.label_span)[1])
+    return replace(
+        bound,
+        name=f"{bound.name}, {loss.name}" + (f", assumes {constants.assumed}" if constants.assumed else ""),
+        bounds=f"expected excess of the {loss.name} loss over weights of norm W",
+        preconditions=(
+            *bound.preconditions,
+            Precondition("features are raw, not scaled by statistics of these queries", as_they_are),
+            Precondition("w0 does not depend on these queries", training.centre_fixed),
+            sample.count_the_same,
+            *constants.conditions,
+        ),
+        ceiling=worst if loss.nonnegative and training.centre_fixed else math.inf,
+    )
+
+
+def surrogate_on_sample(sample: "ScoredSample", loss: Loss) -> Bound | None:
+    """Mean of 1 - measure <= mean loss, for the measure that the loss upper-bounds, checked on every query."""
+    measure = loss.upper_bounds
+    if measure is None:
+        return None
+    values = sample.measured(measure, "pessimistic")
+    counted = ~np.isnan(values)
+    if not counted.any():
+        return None
+    bound = surrogate_above_loss(sample.losses(loss)[counted], 1 - values[counted])
+    return replace(bound, name=f"{bound.name}, {loss.name}", bounds=f"1 - {measure.title} on the training queries")
+
+
+def smoothing_gap(sample: "ScoredSample", loss: Loss, measure: Measure) -> Bound | None:
+    """Bound on the mean distance of smoothed NDCG from NDCG; None for losses that smooth another measure.
+
+    The error of a query bounds its distance from NDCG with ties in any order, so also from the average over orders.
+    """
+    queries = sample.queries
+    terms = (
+        loss.discounted_gains(queries.labels(), int(queries.sizes.max(initial=0)))
+        if isinstance(loss, SmoothedMeasure)
+        else None
+    )
+    if terms is None:
+        return None
+    measured = sample.measured(measure, "expected")
+    counted = np.flatnonzero(~np.isnan(measured))
+    if not len(counted):
+        return None
+    smooth = 1 - sample.losses(loss)[counted]
+    (gain, discount), smoothed = terms, cast("Any", loss)
+    each = [
+        smoothing_error(
+            sample.scores[rows], gain[rows], sigma=smoothed.sigma, k=smoothed.k, discounts=discount[: len(gain[rows])]
+        )
+        for rows in map(queries.rows_of, counted.tolist())
+    ]
+    values, gaps = [one.value for one in each], [one.terms["mu"] for one in each]
+    return Bound(
+        name="Smoothing error, mean over queries",
+        bounds=f"abs(smooth {measure.title} - {measure.title}) on the training queries",
+        statement="mean of G_max share S/(1 + S)",
+        value=math.fsum(values) / len(values),
+        terms={
+            **{"sigma": smoothed.sigma, "n": float(len(each)), "largest": max(values), "smallest_mu": min(gaps)},
+            "measured": float(np.abs(smooth - measured[counted]).mean()),
+        },
+        source=each[0].source,
+        ceiling=float(np.maximum(np.abs(smooth), np.abs(1 - smooth)).mean()),  # NDCG is between 0 and 1 anyway
+        kind="training",
     )

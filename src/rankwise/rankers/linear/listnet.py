@@ -23,9 +23,9 @@ from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import Scale, scale_factors
 from rankwise.losses.listnet import ListNet as ListNetLoss
 from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import best_alpha, mean_over_folds, measure_of_weights, parts_of
-from rankwise.rankers._parameters import as_grid
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.online.learner import OnlineLearner, theory_step
@@ -149,6 +149,11 @@ class ListNet(OnlineLearner):
         """Whether ``fit`` uses a validation set: only the solver "lbfgs" does."""
         return self._is_batch()
 
+    @property
+    def takes_document_weights(self) -> bool:  # type: ignore[override]
+        """Whether ``fit`` uses document weights: only the solver "lbfgs" does."""
+        return self._is_batch()
+
     def _is_batch(self) -> bool:
         if self.solver not in ("sgd", "lbfgs"):
             raise RankwiseError(f"solver is 'sgd' or 'lbfgs': found {self.solver!r}")
@@ -220,6 +225,9 @@ class ListNet(OnlineLearner):
             averaging=self.averaging,
             scale=self._round_scale(),
         )
+
+    def _why_unweighted(self) -> str:
+        return "the ledger of solver='sgd' counts unweighted losses; solver='lbfgs' takes them"
 
     def _round_scale(self) -> Any:
         return "none" if self.scale == "auto" else self.scale

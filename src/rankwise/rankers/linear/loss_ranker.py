@@ -19,16 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise._kernels.rows import largest_radius
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
+from rankwise.data.document_weights import differing_weights
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import largest_radius, scale_factors
+from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import Loss
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._fit_checks import NothingLearnedWarning
+from rankwise.rankers._fit_frame import NothingLearnedWarning, as_numbers, raw_weights
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import (
     held_out,
@@ -38,7 +40,7 @@ from rankwise.rankers._model_selection import (
     path_arrays,
     read_path,
 )
-from rankwise.rankers._parameters import SelectionParameters, as_numbers, raw_weights
+from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
 from rankwise.solvers.batch.objective import LossOverLists
@@ -71,8 +73,18 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         """The convex loss that is minimised."""
 
     @property
+    def takes_document_weights(self) -> bool:  # type: ignore[override]
+        """Whether ``fit`` uses document weights: if its loss does."""
+        return getattr(self._loss(), "document_weights", False)
+
+    def _why_unweighted(self) -> str:
+        return f"{self._loss()!r:.60} declares none"
+
+    @property
     def _by_newton(self) -> bool:
-        """Whether Newton steps solve the problem: they need Hessian products and a smooth penalty."""
+        """Whether Newton steps solve the problem: they need Hessian products, without weights, and a smooth penalty."""
+        if getattr(self, "document_weights_", False):
+            return False
         return self.penalty == "l2" and self._loss().squared_pairs is not None
 
     def _risk(self, queries: Queries, factor: Vector, prior: Vector) -> Risk:
@@ -375,7 +387,7 @@ def _better_ones_differ(queries: Queries, n_jobs: int | None) -> bool:
     If they do not, no linear ranker can learn from these queries.
     """
     _, slope = LossOverLists.of(PairHinge(), queries)(np.zeros(queries.n_features), n_jobs=n_jobs)
-    radius = largest_radius(queries)
+    radius = largest_radius(queries.X, queries.start, queries.rows)
     return radius > 0 and mean_share(queries) * float(np.linalg.norm(slope)) > 1e-9 * radius
 
 
@@ -418,10 +430,12 @@ def theory_alpha(loss: Loss, queries: Queries, factor: Vector, row_radius: float
         )
     if (factor != 1).any():
         raise RankwiseError("alpha='theory' takes the row_radius= of raw features: give scale='none'")
+    if differing_weights(queries) is not None:
+        raise RankwiseError("alpha='theory' is for documents of equal weight: found weights that differ")
     counting = queries.counted
     if queries.weight is not None and len(counting) and np.ptp(queries.weight[counting]) > 0:
         raise RankwiseError("alpha='theory' is for queries of equal weight: found weights that differ")
-    found = largest_radius(queries)
+    found = largest_radius(queries.X, queries.start, queries.rows)
     if found > row_radius * (1 + 1e-9):
         raise RankwiseError(f"row_radius={row_radius:g} holds for every query: found one of radius {found:g}")
     steep = loss.lipschitz_l1(int(queries.sizes[counting].max(initial=2)))

@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 
 from rankwise._errors import RankwiseError
+from rankwise._kernels.rows import largest_radius
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import largest_radius
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses.compute import PreparedLists
 from rankwise.losses.max_pair import MaxPair
@@ -180,7 +180,7 @@ class MaxPairPerceptron(OnlineLearner):
 
 def _step_of_theorem_5(config: OnlineConfig, queries: Queries) -> float:
     """1/(4 R^2 kappa), with the largest radius and the weights of all these lists."""
-    radius = largest_radius(queries)
+    radius = largest_radius(queries.X, queries.start, queries.rows)
     v = PreparedLists.of(config.loss, queries.labels(), queries.start, queries.rows).value[queries.rows]
     if queries.weight is not None:  # a list of weight 2 is a step twice as long
         v = v * np.repeat(queries.weight, queries.sizes)

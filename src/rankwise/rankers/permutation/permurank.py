@@ -23,6 +23,7 @@ from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import (
     mean_measure,
@@ -32,7 +33,7 @@ from rankwise.rankers._model_selection import (
     path_arrays,
     read_path,
 )
-from rankwise.rankers._parameters import SelectionParameters, as_grid
+from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.certificate.objective import gap_bound
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.permutation.list_orders import ListOrders, Map

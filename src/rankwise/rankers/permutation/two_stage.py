@@ -30,6 +30,7 @@ from rankwise.measures.ap import AP
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
 from rankwise.rankers._base import LinearRanker, registered
+from rankwise.rankers._fit_frame import as_grid, raw_weights
 from rankwise.rankers._model_selection import (
     best_alpha,
     mean_over_folds,
@@ -39,7 +40,7 @@ from rankwise.rankers._model_selection import (
     path_arrays,
     read_path,
 )
-from rankwise.rankers._parameters import SelectionParameters, as_grid, raw_weights
+from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.solvers.batch.bundle import Bundle, BundleResult

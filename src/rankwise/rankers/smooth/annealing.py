@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,14 @@ from rankwise._progress import progress
 from rankwise.data.queries import Queries
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.measures._base import Measure
+from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.measures.ndcg import DCG, discounts, gains
 from rankwise.rankers._model_selection import measure_of_weights
-from rankwise.rankers.smooth.smoothing import Beginnings, Start, largest_gain, list_weights
 from rankwise.solvers.batch.descent import Bounds, Function, Solver, descend
 from rankwise.solvers.batch.objective import LossOverLists
+
+if TYPE_CHECKING:
+    from rankwise.rankers.smooth.smoothrank import Beginnings
 
 Vector = NDArray[np.float64]
 
@@ -62,6 +66,10 @@ class Stage:
     evaluations: int
 
 
+class _StoppedError(Exception):
+    """Another plan failed, or the fit was interrupted."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Annealing:
     """What all stages share.
@@ -86,6 +94,8 @@ class Annealing:
         Bounds on single weights.
     n_jobs : int, default=None
         Number of threads; None uses every core.
+    stopped : threading.Event, default=threading.Event()
+        Ends the run by an error before the next evaluation, from any thread.
     """
 
     lists: LossOverLists
@@ -97,12 +107,15 @@ class Annealing:
     tolerance: float = 1e-6
     bounds: Bounds | None = None
     n_jobs: int | None = None
+    stopped: threading.Event = field(default_factory=threading.Event)
 
     def objective(self, sigma: float) -> Function:
         """J at this sigma, as a function that returns (value, gradient)."""
         smoothed = at_sigma(self.lists, sigma)
 
         def value_and_slope(w: Vector) -> tuple[float, Vector]:
+            if self.stopped.is_set():
+                raise _StoppedError
             value, slope = smoothed(w * self.factor, n_jobs=self.n_jobs)
             away = w - self.centre
             return value + self.alpha * float(away @ away), slope * self.factor + 2 * self.alpha * away
@@ -201,6 +214,17 @@ class AnnealingHistory(PlottedTable):
         axes.legend()
 
 
+# ------------------------------------------------------------------------------------------------ plans and their runs
+
+
+@dataclass(frozen=True)
+class Start:
+    """w0 in the units of the scaled features, and the widths for its scores."""
+
+    w: Vector
+    sigmas: tuple[float, ...]
+
+
 @dataclass(frozen=True)
 class AnnealingPlan:
     """One alpha and one start."""
@@ -276,7 +300,7 @@ class AnnealingTrials:
 
     given: list[Any]
     alphas: tuple[float, ...]
-    begin: Beginnings
+    begin: "Beginnings"
     measure: Measure
     factor: Vector
     descent: Mapping[str, Any]
@@ -312,7 +336,7 @@ class AnnealingTrials:
                 running.rows.append((stage, on_train, on_held))
                 self.bar.advance(1)
 
-            annealing = _Stoppable(
+            annealing = Annealing(
                 lists=lists,
                 factor=self.factor,
                 centre=plan.start.w,
@@ -328,6 +352,35 @@ class AnnealingTrials:
             # a line search without progress ends a stage, and its best point counts: no reason to warn
             warnings.filterwarnings("ignore", message="The line search algorithm did not converge")
             return _side_by_side(anneal, plans, min(drive.threads(self.n_jobs), len(plans)), stopped)
+
+
+def list_weights(measure: Measure, queries: Queries) -> Vector | None:
+    """The weight of each query; for DCG times its ideal DCG, which the smoothed nDCG was divided by."""
+    if measure.at_most_one:
+        return queries.weight
+    assert isinstance(measure, DCG)  # the only measure with a smoothed form that is not normalised
+    longest = int(queries.sizes.max(initial=0))
+    discount = discounts(longest, measure.discount)[: measure.cutoff]
+    gain = gains(queries.labels(), measure.gain)
+    ideal = np.array(
+        [
+            np.sort(gain[queries.rows_of(number)])[::-1][: len(discount)] @ discount[: min(size, len(discount))]
+            for number, size in enumerate(queries.sizes.tolist())
+        ]
+    )
+    return np.asarray(ideal * queries.query_weight)
+
+
+def largest_gain(measure: Measure, lists: LossOverLists) -> tuple[float, float]:
+    """(sum of the weights in the objective, sum of the weights) over the queries that the measure is defined for.
+
+    (first - sum of the losses) / second is the mean smoothed measure.
+    """
+    queries = lists.queries
+    nothing = ScoredLists(np.zeros(queries.n_documents), queries.labels(), queries.start, queries.scattered_rows)
+    found = ~np.isnan(measure_lists([measure], nothing)[0])
+    worth = lists.weight if len(lists.weight) else np.ones(len(queries))
+    return math.fsum(worth[found]), math.fsum(queries.query_weight[found])
 
 
 def _side_by_side(
@@ -356,24 +409,3 @@ def _side_by_side(
         if error is not None and not isinstance(error, _StoppedError):
             raise error
     return [future.result() for future in futures]
-
-
-class _StoppedError(Exception):
-    """Another plan failed, or the fit was interrupted."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Stoppable(Annealing):
-    """An annealing that checks before every evaluation whether it was stopped."""
-
-    stopped: threading.Event
-
-    def objective(self, sigma: float) -> Function:
-        evaluate = super().objective(sigma)
-
-        def wanted(w: Vector) -> tuple[float, Vector]:
-            if self.stopped.is_set():
-                raise _StoppedError
-            return evaluate(w)
-
-        return wanted

@@ -354,12 +354,13 @@ class SquaredPairsOverLists:
     @cached_property
     def levels(self) -> tuple[Integers, Integers, Vector]:
         """(level of each label in its query, number of levels per query, weight of a pair of the query)."""
-        from rankwise._kernels.pairs import number_lists
+        from rankwise._kernels.ragged import label_classes, number_lists
 
         queries, weight = self.lists.queries, self.lists.weight
         level, many = np.zeros(queries.start[-1], np.int64), np.zeros(len(queries), np.int64)
         pairs = np.zeros(len(queries))
-        number_lists(queries.start, self.rows, queries.labels(), level, many, pairs)
+        classes = label_classes(queries.labels(), queries.start, self.lists.prepared.rows)
+        number_lists(queries.start, self.rows, classes, level, many, pairs)
         share = np.where(pairs > 0, 1.0 if len(weight) == 0 else weight, 0.0)
         if self.per_pair:
             share = share / np.maximum(pairs, 1.0)

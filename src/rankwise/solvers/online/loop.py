@@ -30,8 +30,8 @@ from rankwise._kernels.fingerprint import (
     query_hash,
     sketch_query,
 )
-from rankwise._kernels.jit import compiled, kernel, typed_function
-from rankwise._kernels.pairs import number_lists
+from rankwise._kernels.jit import compiled, features_in, kernel, typed_function
+from rankwise._kernels.ragged import GRADES, label_classes
 from rankwise._kernels.rows import (
     add_moments,
     add_rows,
@@ -66,14 +66,16 @@ ROUNDS, DOCUMENTS = 0, 1
 SCALE_RADIUS, LARGEST = 0, 1
 
 
-@kernel
+@kernel(inline="always")
 def is_mistake(score, grade, cut, top, size, clear):
     """Whether the first ``cut`` positions, lower labels first among equal scores, lack a label of the ideal order.
 
     From the highest class down, a class that takes n of these positions needs n documents that score above every
     document of the lower classes. Exact, in O(m + classes), without a sort. The last three arguments are buffers.
     """
-    classes = grade.max() + 1
+    classes = 0
+    for i in range(len(grade)):
+        classes = max(classes, grade[i] + 1)
     for c in range(classes):
         top[c], size[c], clear[c] = -np.inf, 0, 0
     for i in range(len(score)):
@@ -99,10 +101,12 @@ def is_mistake(score, grade, cut, top, size, clear):
 def _set_scale(X, own, config, moments, counts, sizes, scale, buffer):
     """Update the running scale of the features from the features of this query, not from its labels."""
     if config[SCALE] == BY_RADIUS:
-        scale[:] = 1.0
+        for j in range(len(scale)):
+            scale[j] = 1.0
         sizes[SCALE_RADIUS] = raised_radius(X, own, scale, buffer, sizes[SCALE_RADIUS], False)[0]
         if sizes[SCALE_RADIUS] > 0.0:
-            scale[:] = 1.0 / sizes[SCALE_RADIUS]
+            for j in range(len(scale)):
+                scale[j] = 1.0 / sizes[SCALE_RADIUS]
     elif config[SCALE] == STANDARD:
         counts[DOCUMENTS] = add_moments(X, own, counts[DOCUMENTS], moments[0], moments[1])
         for j in range(len(scale)):
@@ -110,18 +114,17 @@ def _set_scale(X, own, config, moments, counts, sizes, scale, buffer):
             scale[j] = 1.0 / spread if spread > 0.0 else 0.0
 
 
-@kernel
-def _project(w, config):
-    """Project the weights onto the ball, if there is one."""
-    if config[BALL] == L2:
-        norm = math.sqrt(dot(w, w))
-        if norm > config[BALL_RADIUS]:
-            w *= config[BALL_RADIUS] / norm
-    elif config[BALL] == L1:
-        onto_l1_ball(w, config[BALL_RADIUS])
+@kernel(inline="always")
+def _onto_l2_ball(w, radius):
+    """Project the weights onto the l2 ball, in place."""
+    norm = math.sqrt(dot(w, w))
+    if norm > radius:
+        factor = radius / norm
+        for j in range(len(w)):
+            w[j] *= factor
 
 
-@kernel
+@kernel(inline="always")
 def _add_to_averages(w, t, sums, kind):
     """Sums of the weights that rounds began with: of all of them, or of the two latest stretches [p/2, p) and [p, t].
 
@@ -129,27 +132,31 @@ def _add_to_averages(w, t, sums, kind):
     the last three quarters of the rounds, and the number of rounds need not be known in advance.
     """
     if kind == SUFFIX and t & (t - 1) == 0:
-        sums[0] = sums[1]
-        sums[1] = 0.0
+        for j in range(len(w)):
+            sums[0, j] = sums[1, j]
+            sums[1, j] = 0.0
     if kind != LAST:
-        sums[1] += w
+        for j in range(len(w)):
+            sums[1, j] += w[j]
 
 
 def _play_rounds(
-    kernel, order, start, rows, X, judged, grade, label, value, weight, table, params, config, keys, signs,
+    kernel, order, start, rows, X, judged, grade, label, value, weight, table, params, config, l1_radius, keys, signs,
     w, sums, moments, counts, sizes, scale, scores, losses, mistaken, hashes, sketches,
 ):  # fmt: skip
     """Show the queries ``order`` one after the other; returns how many, fewer only if a score overflowed.
 
     Labels (``judged``) and what they decide (``grade``, ``label``, ``value``) are in the order of presentation, as
     ``scores`` will be. ``hashes`` and ``sketches``, unless empty, receive the fingerprints of the queries, which are
-    computed while their rows are in the cache.
+    computed while their rows are in the cache. ``moments`` and ``l1_radius`` are None where features are not scaled and
+    where weights are not projected onto the l1 ball: the loop is then compiled without them.
     """
     features, longest = X.shape[1], 0
-    for q in order:
-        longest = max(longest, start[q + 1] - start[q])
+    for r in range(len(order)):
+        longest = max(longest, start[order[r] + 1] - start[order[r]])
     gradient, places = np.empty(longest), np.empty(longest, np.int64)
-    top, class_size, clear = np.empty(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
+    classes = max(longest, GRADES)
+    top, class_size, clear = np.empty(classes), np.empty(classes, np.int64), np.empty(classes, np.int64)
     spot, cells = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64)
     step, center, effective = np.empty(features), np.empty(features), np.empty(features)
     end, mean_first = 0, False
@@ -164,7 +171,7 @@ def _play_rounds(
         if len(rows) == 0:
             for p in range(size):
                 places[p] = low + p
-        if config[SCALE] != RAW and size > 0:
+        if moments is not None and size > 0:
             _set_scale(X, own, config, moments, counts, sizes, scale, center)
         for j in range(features):
             effective[j] = w[j] * scale[j]
@@ -182,19 +189,24 @@ def _play_rounds(
         if size == 0 or not (mistaken[r] or config[ALWAYS] != 0.0):
             continue
         query_weight = 1.0 if len(weight) == 0 else weight[order[r]]
-        g[:] = 0.0
+        for p in range(size):
+            g[p] = 0.0
         losses[r] = query_weight * kernel(s, y, v, g, table, params)
-        if config[SCALE] != RAW:
+        if moments is not None:
             sizes[LARGEST], mean_first = raised_radius(X, own, scale, center, sizes[LARGEST], mean_first)
         elif math.sqrt(far) > sizes[LARGEST]:  # rows close enough to 0 cannot raise the radius
-            around = reach_from_mean(X, own, scale, center)
+            around = reach_from_mean(X, own, center)
             sizes[LARGEST] = max(sizes[LARGEST], min(math.sqrt(far), around))
-        step[:] = 0.0
+        for j in range(features):
+            step[j] = 0.0
         add_rows(X, own, g, step)
         eta = config[ETA] / math.sqrt(t) if config[STEP] == SQRT else config[ETA]
         for j in range(features):
             w[j] -= eta * query_weight * scale[j] * step[j]
-        _project(w, config)
+        if config[BALL] == L2:
+            _onto_l2_ball(w, config[BALL_RADIUS])
+        if l1_radius is not None:
+            onto_l1_ball(w, l1_radius)
     return len(order)
 
 
@@ -229,22 +241,20 @@ _floats, _truths = types.Array(types.float64, 1, "C"), types.Array(types.boolean
 _floats_in = types.Array(types.float64, 1, "C", readonly=True)
 _ints_in = types.Array(types.int64, 1, "C", readonly=True)
 _table, _hashes = types.Array(types.float64, 2, "C"), types.Array(types.uint64, 1, "C")
+_keys, _signs = types.Array(types.uint64, 1, "C", readonly=True), types.Array(types.float64, 2, "C", readonly=True)
 _sketches = types.Array(types.uint32, 2, "C")
 
 
-def _signature(real: types.Type) -> Any:
-    """The signature of the loop for this type of X."""
-    X = types.Array(real, 2, "C", readonly=True)
-    given = (types.FunctionType(kernel_type()), *(_ints_in,) * 3, X, _floats_in, _ints_in, *(_floats_in,) * 6)
-    state = (_floats, _table, _table, types.Array(types.int64, 1, "C"), _floats, _floats)
-    return types.int64(*given, _hashes, _table, *state, _floats, _floats, _truths, _hashes, _sketches)
-
-
 @cache
-def rounds_on(dtype: np.dtype[Any]) -> Any:
-    """The loop compiled for this type of X."""
-    real = types.float32 if dtype == np.float32 else types.float64
-    return compiled(kernel(_play_rounds), _signature(real))
+def rounds_on(dtype: np.dtype[Any], scaled: bool, onto_l1: bool) -> Any:
+    """The loop compiled for this type of X, with scaling and the projection onto the l1 ball only where asked for."""
+    given = (types.FunctionType(kernel_type()), *(_ints_in,) * 3, features_in(dtype), _floats_in, _ints_in)
+    radius, moments = types.float64 if onto_l1 else types.none, _table if scaled else types.none
+    state = (_floats, _table, moments, types.Array(types.int64, 1, "C"), _floats, _floats)
+    shown = (_floats, _floats, _truths, _hashes, _sketches)
+    return compiled(
+        kernel(_play_rounds), types.int64(*given, *(_floats_in,) * 6, radius, _keys, _signs, *state, *shown)
+    )
 
 
 # --------------------------------------------------------------------------------------------------- blocks of rounds
@@ -342,9 +352,7 @@ class RoundRunner:
         """Before queries are shown: what the loss prepares, and the classes of labels."""
         start = _start_of(self.queries, order)
         labels, measure = _labels_in_order(self.queries, order, start), self.config.measure
-        grade, no_rows = np.empty(len(labels), np.int64), np.empty(0, np.int64)
-        classes = measure.row_values(labels) if measure.binary else labels
-        number_lists(start, no_rows, classes, grade, np.empty(len(order), np.int64), np.empty(len(order)))
+        grade = label_classes(measure.row_values(labels) if measure.binary else labels, start)
         return QueryBlock(order, start, labels, PreparedLists.of(self.config.loss, labels, start), grade)
 
     def present(self, part: QueryBlock) -> Shown:
@@ -355,8 +363,10 @@ class RoundRunner:
         mistake = np.zeros(len(part.order), dtype=bool)
         read = len(part.order) if self.read else 0
         hashes, sketches = np.zeros(read, np.uint64), np.zeros((read, SKETCHED), np.uint32)
+        scaled, onto_l1 = config.scale != "none", config.projection == "l1"
+        state = vars(self.state) if scaled else {**vars(self.state), "moments": None}
         before = self.state.rounds
-        done = rounds_on(queries.X.dtype)(
+        done = rounds_on(queries.X.dtype, scaled, onto_l1)(
             typed_function(type(config.loss).kernel, kernel_type()),
             part.order,
             queries.start,
@@ -370,9 +380,10 @@ class RoundRunner:
             lists.table,
             np.array(config.loss.params(), dtype=np.float64),
             config.as_numbers(),
+            float(config.max_norm) if onto_l1 else None,
             column_keys(queries.n_features + 1),
             projection_signs(queries.n_features),
-            *vars(self.state).values(),
+            *state.values(),
             scores,
             loss,
             mistake,

@@ -1,0 +1,43 @@
+"""One call passes through few files, and the package keeps its shape: figures that may fall, and may not rise."""
+
+import pytest
+
+from experiments.structure import shape
+from experiments.walk import walks
+
+FILES = {
+    "read_letor, SLAMPerceptron.fit, certificate": 39,
+    "SmoothRank.fit": 27,
+    "RankSVM.fit": 28,
+    "a loss of one query": 6,
+    "a measure of one query": 6,
+    "evaluate": 9,
+}
+DEEPEST = {"a loss of one query": 4, "a measure of one query": 4}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return walks()
+
+
+def test_a_call_passes_through_no_more_files_than_it_did(found):
+    assert found.keys() == FILES.keys()
+    longer = {call: walk.files for call, walk in found.items() if len(walk.files) > FILES[call]}
+    assert not longer
+
+
+def test_one_loss_and_one_measure_are_computed_a_few_calls_below_the_public_one(found):
+    assert {call: found[call].depth for call in DEEPEST if found[call].depth > DEEPEST[call]} == {}
+
+
+def test_a_walk_counts_the_files_of_the_loss_itself_and_of_compiled_code(found):
+    assert {"losses/_base.py", "losses/slam.py"} <= set(found["a loss of one query"].files)
+    assert "_kernels/ragged.py" in found["a measure of one query"].files
+
+
+def test_modules_are_documented_and_seldom_have_a_single_reader():
+    figures = shape()
+    assert figures["docstrings, % of lines"] >= 25
+    assert figures["modules with one importer"] <= 30
+    assert figures["modules above 450 lines"] <= 6
