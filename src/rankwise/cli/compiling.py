@@ -213,7 +213,7 @@ class _Crew:
             with self._changed:
                 self._running.remove(call)
                 if last[0] == "left":
-                    self._left.append(call)
+                    self._left.insert(0, call)  # what comes first takes longest
                     self._waits_for[call.name] = (last[1], last[2])
                 self._changed.notify_all()
             self.told.put((last[0], call, *last[1:]))

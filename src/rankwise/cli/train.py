@@ -131,12 +131,15 @@ def train(
     for option, value in (("--resume", resume), ("--checkpoint", checkpoint), ("--skip", skip or None)):
         if value is not None:
             raise RankwiseError(f"{option} belongs to online learning: give --online as well")
+    from rankwise._kernels.waiting import expect
+
     batch = new_ranker(ranker or DEFAULT, {"measure": "nDCG@10", **given})
     reads = reading.keeping_missing(reads, [batch])
     batch.set_params(missing=reads["missing"])
     known = {"verbose": not as_json, "random_state": seed, "n_jobs": jobs}
     batch.set_params(**{name: value for name, value in known.items() if name in batch._get_param_names()})
     target = _target(out, None)
+    expect(batch.name, "evaluate")
     run = BatchRun(batch, *parts_of_file(data, validation, share, seed, reads), target)
     for leak in run.leaks:
         warn(f"{leak.what}: {leak.places()}; {leak.advice}")
