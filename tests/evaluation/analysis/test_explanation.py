@@ -87,7 +87,7 @@ def test_a_ranker_that_is_no_sum_raises_one_clear_error():
             return Ranker._contributions(self, X)
 
     model = Product().fit(LISTS)
-    with pytest.raises(RankwiseError, match="the score of Product is no sum over features.*permutation_importance"):
+    with pytest.raises(RankwiseError, match=r"the score of Product is no sum over features.*permutation_importance"):
         rw.explain(model, QUERY, 0, 1)
 
 
