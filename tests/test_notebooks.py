@@ -1,4 +1,4 @@
-"""What notebooks show: short tables of anything, with names of strangers escaped, and plots where there are many."""
+"""What notebooks show: short tables of anything, with the names of strangers escaped, and plots."""
 
 import numpy as np
 import pytest
