@@ -10,7 +10,7 @@ import importlib.util
 import json
 import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,13 +209,21 @@ def compile_for(names: Sequence[str]) -> None:
         with progress("looking for compiled kernels"), without_compiler():
             rehearse(names)
     except WouldCompileError:
-        steps = {"evaluate": "measure_tiny", **dict.fromkeys(reversed(names), "fit_tiny")}
         whole = needed_by("first calls", ["demo"])
+
+        def call(name: str, function: Callable[..., None], *arguments: Any) -> Call:
+            kernels = needed_by("first calls", [name]) & whole
+            return Call(name, f"{__name__}:{function.__name__}", arguments, kernels)
+
+        # what takes longest comes first, so that no process compiles alone at the end
+        last, *others = reversed(_RANKERS)
         calls = [
-            Call(name, f"rankwise.cli.demo:{step}", (name,), needed_by("first calls", [name]) & whole)
-            for name, step in steps.items()
+            call("evaluate", measure_tiny),
+            call(last, fit_tiny, last),
+            call("report", rehearse, [_RANKERS[0]]),
+            *(call(name, fit_tiny, name) for name in others),
+            call("demo", rehearse, names),
         ]
-        calls.append(Call("report", "rankwise.cli.demo:rehearse", (names,), whole))
         compile_in_processes(calls, processes(None, calls), "compiling, once on this machine")
 
 
@@ -226,7 +234,7 @@ def _tiny() -> tuple["Queries", "Queries", "Queries"]:
     return _parts(make_lists(15, documents=(2, 6)), 0)
 
 
-def measure_tiny(name: str) -> None:
+def measure_tiny() -> None:
     """Measure a few queries."""
     from rankwise.evaluation.evaluate import evaluate
 
@@ -240,16 +248,15 @@ def fit_tiny(name: str) -> None:
     Parameters
     ----------
     name : str
-        The ranker; those of other packages are passed over.
+        The ranker.
     """
     from rankwise.evaluation.compare.rankers import Learner, as_entries
-    from rankwise.rankers._base import Ranker
 
     train, validation, test = _tiny()
     entry = as_entries({name: name}, _MEASURES[0], None, 0)[name]
-    if isinstance(entry, Learner) and isinstance(entry.ranker, Ranker):
-        ranker = entry.fresh({parameter: values[0] for parameter, values in entry.grid.items()}, 1)
-        ranker.fit(train, validation=validation if ranker.takes_validation else None).predict(test)
+    assert isinstance(entry, Learner)
+    ranker = entry.fresh({parameter: values[0] for parameter, values in entry.grid.items()}, 1)
+    ranker.fit(train, validation=validation if ranker.takes_validation else None).predict(test)
 
 
 def rehearse(names: Sequence[str] = _RANKERS) -> None:
