@@ -164,7 +164,10 @@ def test_json_has_the_whole_certificate_and_no_leak(run, lists):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--test-share", "0"), "not certified, because no query was held out: rankwise certify model.rankwise --holdout"),
+        (
+            ("--test-share", "0"),
+            "not certified, because no query was held out: rankwise certify model.rankwise --holdout",
+        ),
         (("--test-share", "0.05"), "not certified: 2 queries are too few for a bound on nDCG@10"),
         (("-m", "DCG@5"), "not certified: DCG@5 has no largest value"),
     ],

@@ -241,7 +241,9 @@ def in_order(queries, key):
     """The queries with the rows of each in another order."""
     owner = queries.query_of_row
     rows = np.lexsort((key, owner))
-    return Queries.from_arrays(queries.X[rows], queries.y[rows], qid=np.array(queries.names(), dtype=object)[owner[rows]])
+    return Queries.from_arrays(
+        queries.X[rows], queries.y[rows], qid=np.array(queries.names(), dtype=object)[owner[rows]]
+    )
 
 
 def test_rows_sorted_by_label_are_a_warning():
@@ -276,7 +278,11 @@ def moved(queries, change, feature=1):
 
 @pytest.mark.parametrize(
     ("change", "kind"),
-    [(lambda x: 100 * x + 1, "mean"), (lambda x: x + 4 * x.std(), "mean"), (lambda x: np.full(len(x), x.mean()), "spread")],
+    [
+        (lambda x: 100 * x + 1, "mean"),
+        (lambda x: x + 4 * x.std(), "mean"),
+        (lambda x: np.full(len(x), x.mean()), "spread"),
+    ],
     ids=["units", "offset", "filled in"],
 )
 def test_a_feature_with_another_meaning_in_another_split_is_a_warning(change, kind):

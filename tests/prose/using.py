@@ -27,9 +27,13 @@ def reading_speed() -> Iterator[str]:
 
 
 stated("command_line.md", "exit codes: tests/cli", "or 130 after Ctrl-C")
-stated("cold_start.md", "names of architectures", "on x86-64 and on 64-bit ARM carry", "On x86-64 that", "level x86-64-v3")
+stated(
+    "cold_start.md", "names of architectures", "on x86-64 and on 64-bit ARM carry", "On x86-64 that", "level x86-64-v3"
+)
 stated("cold_start.md", "names of architectures", "(x86-64-v3, or", "64-bit ARM with NEON", "processor with AVX-512")
-stated("cold_start.md", "the name of a digest, and a mode: tests/kernels/test_kernel_cache.py", "SHA-256", "(mode 0700)")
+stated(
+    "cold_start.md", "the name of a digest, and a mode: tests/kernels/test_kernel_cache.py", "SHA-256", "(mode 0700)"
+)
 
 
 @claims("command_line.md")

@@ -41,7 +41,9 @@ def test_contributions_add_up_to_the_difference_of_the_scores(name):
     assert found.rounding == float(exact)
     assert abs(found.rounding) <= limit(model, QUERY, 0, 1)
     whole = rw.explain(model, QUERY)
-    np.testing.assert_allclose(whole.contribution.sum(axis=1), scores - scores.mean(), atol=1e-9 * (1 + abs(scores).max()))
+    np.testing.assert_allclose(
+        whole.contribution.sum(axis=1), scores - scores.mean(), atol=1e-9 * (1 + abs(scores).max())
+    )
 
 
 @settings(max_examples=60)
@@ -150,7 +152,9 @@ def test_explanations_print_plot_and_become_plain():
     assert [one["score"] for one in ranked] == sorted((one["score"] for one in ranked), reverse=True)
     two = whole.table(columns=2)
     np.testing.assert_allclose(
-        two[two.columns[-1]] + two[two.columns[-2]] + two[two.columns[-3]], two["score"] - two["score"].mean(), atol=1e-9
+        two[two.columns[-1]] + two[two.columns[-2]] + two[two.columns[-3]],
+        two["score"] - two["score"].mean(),
+        atol=1e-9,
     )
     for one in (pair, whole):
         assert "<table>" in one._repr_html_()

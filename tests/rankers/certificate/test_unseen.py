@@ -41,7 +41,9 @@ def test_which_queries_are_left_out_depends_on_no_score_and_on_no_label_of_the_o
     unseen = WHOLE.query_of_row >= 50
     y[unseen] = random.permutation(y[unseen])
     other = RidgeRanker("nDCG@5", alpha=1e6).fit(TRAIN)  # other scores, the same training queries
-    names = [model.certificate(None, queries).about for model in (MODEL, other) for queries in (WHOLE, WHOLE.with_labels(y))]
+    names = [
+        model.certificate(None, queries).about for model in (MODEL, other) for queries in (WHOLE, WHOLE.with_labels(y))
+    ]
     assert set(names) == {"RidgeRanker, nDCG@5, 30 of 80 hold-out queries"}
 
 
