@@ -224,12 +224,12 @@ class _Crew:
                 last = ("failed", "the process that compiled it has ended")
                 process = self._process()
             with self._changed:
+                self.told.put((last[0], call, *last[1:]))  # before another process can start it
                 self._running.remove(call)
                 if last[0] == "left":
                     self._left.insert(0, call)  # what comes first takes longest
                     self._waits_for[call.name] = (last[1], last[2])
                 self._changed.notify_all()
-            self.told.put((last[0], call, *last[1:]))
 
     def _make(self, call: Call, process: "subprocess.Popen[str]") -> tuple[Any, ...]:
         """Have a call made, and answer which kernels the process may compile: its last message."""
