@@ -63,10 +63,10 @@ CALLS = {
     "interval": (f"{LISTS}rw.evaluate(lists, lists.X[:, 0], 'AP').interval()", {"numpy", "scipy.special"} | KERNEL),
     "measure": (f"{RW}rw.measures.parse('AP')([0.1, 0.2], [1, 0])", {"numpy"} | KERNEL),
     "loss": (f"{RW}rw.losses.SLAM()([0.1, 0.2], [1, 0])", {"numpy"} | KERNEL),
-    "diagnose": (f"{RW}rw.diagnose(rw.read_letor('a.txt'))", {"numpy"} | KERNEL),
+    "diagnose": (f"{RW}rw.diagnose(rw.read_letor('a.txt'))", {"numpy", "threadpoolctl"} | KERNEL),
     # the command line
     "--help": (command("--help"), {"numpy"} | COMMAND),
-    "rankwise inspect": (command("inspect", "a.txt"), {"numpy"} | KERNEL | COMMAND),
+    "rankwise inspect": (command("inspect", "a.txt"), {"numpy", "threadpoolctl"} | KERNEL | COMMAND),
     "rankwise convert": (command("convert", "a.txt", "a.rankwise"), {"numpy", "safetensors"} | KERNEL | COMMAND),
     "rankwise evaluate": (command("evaluate", "a.txt", "a.scores"), {"numpy", "scipy.special"} | KERNEL | COMMAND),
     "rankwise doctor": (command("doctor"), {"numpy"} | NUMBA | COMMAND),

@@ -46,9 +46,10 @@ def test_what_a_call_prints_is_no_message(tmp_path):
 @pytest.mark.parametrize(
     ("name", "why"), [("fails", "ValueError: of this kind"), ("dies", "the process that .* ended")]
 )
-def test_a_call_that_fails_is_named(tmp_path, name, why):
+def test_a_call_that_fails_is_named_after_the_others_are_made(tmp_path, name, why):
     with pytest.raises(RankwiseError, match=f"^{name} .*: {why}$"):
-        compile_in_processes([call(name, tmp_path), call("nested", tmp_path)], 1)
+        compile_in_processes([call(name, tmp_path), call("shared", tmp_path, "a", "a")], 1)
+    assert (tmp_path / "log").exists()
 
 
 def test_a_check_stops_before_the_compiler(tmp_path):

@@ -76,10 +76,11 @@ def test_an_interrupted_compilation_is_forgotten():
                     shown.clear()
                     origins.compilation_begins("some.formula", "()", "")
                     assert shown.wait(60)
+                    watch = waiting.waiting._watch
                     raise KeyboardInterrupt
             except KeyboardInterrupt:
                 pass
-            waiting.waiting._watch.join()
+            watch.join()
             assert not origins.being_compiled()
             print("after", file=sys.stderr)
         """)

@@ -109,7 +109,7 @@ class Waiting:
             self._kernel = kernel.rpartition(".")[2].rpartition(":")[2].lstrip("_")
             if begins and self._since is None:
                 self._since = time.monotonic()
-                if self._watch is None or not self._watch.is_alive():
+                if self._watch is None:
                     self._watch = threading.Thread(target=self._run, name="rankwise-waiting", daemon=True)
                     self._watch.start()
             elif not begins and not origins.being_compiled() and self._since is not None:
@@ -120,11 +120,14 @@ class Waiting:
     def _run(self) -> None:
         """Show what happens until the compiler has been idle for a while."""
         idle = 0
-        while idle < 5:
+        while True:
             time.sleep(_REDRAWN_EVERY)
             with self._lock:
                 if self._since is None:
                     idle += 1
+                    if idle == 5:
+                        self._watch = None
+                        return
                 elif _compiler_is_idle():  # an error or Ctrl-C ended the compilation without a word
                     origins.abandoned()
                     self._since, self._drawn = None, ""  # the line is no longer the last one on the terminal

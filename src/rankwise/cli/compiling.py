@@ -136,7 +136,7 @@ def compile_in_processes(
     Raises
     ------
     RankwiseError
-        If a call failed.
+        If calls failed, after all others.
     """
     crew = _Crew(calls, check)
     needed: Counter[str] = Counter()
@@ -144,6 +144,7 @@ def compile_in_processes(
         needed |= call.kernels
     result, ready, open_ = Compiled(), Counter[str](), len(calls)
     doing: dict[str, str] = {}  # call -> what it compiles
+    failed: list[str] = []
     try:
         with progress(what, needed.total() or None) as bar:
             crew.start(min(jobs, len(calls)))
@@ -161,17 +162,20 @@ def compile_in_processes(
                 else:
                     open_ -= 1
                     del doing[call.name]
-                    if kind == "failed":
-                        raise RankwiseError(f"{call.name}: {told[0]}")
                     ready |= call.kernels
-                    for origin in told[0]:
-                        result.add(*origin[:3])
+                    if kind == "failed":
+                        failed.append(f"{call.name}: {told[0]}")
+                    else:
+                        for origin in told[0]:
+                            result.add(*origin[:3])
                     if kind == "lacks":
                         result.lacking[call.name] = told[1]
                 bar.advance((needed & ready).total() - before)
                 bar.remark(", ".join(doing.values()))
     finally:
         crew.stop()
+    if failed:
+        raise RankwiseError("; ".join(failed))
     return result
 
 
@@ -193,32 +197,39 @@ class _Crew:
 
     def start(self, count: int) -> None:
         """Start the processes."""
+        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def _process(self) -> "subprocess.Popen[str]":
+        """Start one process."""
         command = [sys.executable, "-c", _WORKER]
-        for _ in range(count):
+        with self._changed:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )
             self._processes.append(process)
-            self._threads.append(threading.Thread(target=self._serve, args=[process], daemon=True))
-            self._threads[-1].start()
+            if self._stopped:
+                process.kill()
+        return process
 
-    def _serve(self, process: "subprocess.Popen[str]") -> None:
+    def _serve(self) -> None:
         """Give calls to a process until none is left."""
+        process = self._process()
         while call := self._next():
             self.told.put(("starts", call))
             try:
                 last = self._make(call, process)
-            except (OSError, ValueError):  # it has ended
+            except (OSError, ValueError):
                 last = ("failed", "the process that compiled it has ended")
+                process = self._process()
             with self._changed:
+                self.told.put((last[0], call, *last[1:]))  # before another process can start it
                 self._running.remove(call)
                 if last[0] == "left":
                     self._left.insert(0, call)  # what comes first takes longest
                     self._waits_for[call.name] = (last[1], last[2])
                 self._changed.notify_all()
-            self.told.put((last[0], call, *last[1:]))
-            if last[0] == "failed":
-                return
 
     def _make(self, call: Call, process: "subprocess.Popen[str]") -> tuple[Any, ...]:
         """Have a call made, and answer which kernels the process may compile: its last message."""

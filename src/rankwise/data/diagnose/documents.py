@@ -7,6 +7,7 @@ import numpy as np
 
 from rankwise.data.checks import plural
 from rankwise.data.diagnose.findings import Finding
+from rankwise.data.diagnose.mid_ranks import mid_ranks
 from rankwise.data.queries import Queries
 
 # Correlations of row numbers and labels from which a finding is made, and rows count as sorted by label.
@@ -45,8 +46,6 @@ def find_position(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]:
     order says nothing about labels, each order of a query is as likely as any other, and the sum has mean 0 and a known
     variance.
     """
-    from scipy.stats import rankdata
-
     if queries.y is None:
         return
     labels = queries.in_query_order(queries.labels())
@@ -55,7 +54,7 @@ def find_position(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]:
         n = end - begin
         if n < 2:
             continue
-        rank = rankdata(labels[begin:end]) - (n + 1) / 2
+        rank = mid_ranks(labels[begin:end]) - (n + 1) / 2
         place = np.arange(n) - (n - 1) / 2
         # each query counts by its length, not by the square of it
         size = float((rank * rank).sum()) * float((place * place).sum()) / n**4

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rankwise.data.checks import plural
 from rankwise.data.diagnose.findings import Finding
+from rankwise.data.diagnose.mid_ranks import mid_ranks
 from rankwise.data.queries import Queries
 
 LEVEL = 0.01
@@ -98,12 +99,10 @@ def permutation_test(
     often : ndarray of float64, shape (...)
         The probability that the value of a query of ``two`` is larger than that of a query of ``one``; ties are half.
     """
-    from scipy.stats import rankdata
-
     n, m = len(one), len(two)
     values = np.concatenate([one, two]).reshape(n + m, -1)
     # twice the ranks are whole numbers: their sums are exact, in any order and by any library
-    ranks = 2 * rankdata(values, axis=0) - (n + m + 1)
+    ranks = 2 * mid_ranks(values) - (n + m + 1)
     spread = np.sqrt((ranks**2).sum(axis=0))
     varies = spread > 0
     ranks = ranks[:, varies]
