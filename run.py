@@ -224,7 +224,7 @@ class Environment:
         """Whether a command of the set-up succeeds; what it prints stays out of the task's own output."""
         # pip's "user = true", from a variable or a file, is not meant for environments.
         variables = {**self.variables(), "PIP_USER": "0"}
-        streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
         code = call(command, env=variables, cwd=ROOT, doing=doing, **streams)
         if code == INTERRUPTED:
             raise KeyboardInterrupt

@@ -82,6 +82,7 @@ def _cases() -> list[Case]:
         Case("AdaRank", lambda d: rw.AdaRank(rounds=10, n_jobs=1), ties="expected"),
         Case("FRank", lambda d: rw.FRank(rounds=10, n_jobs=1)),
         Case("RankBoost", lambda d: rw.RankBoost(rounds=10, n_jobs=1)),
+        Case("HybridRanker", lambda d: rw.HybridRanker(bootstrap=0, n_jobs=1)),
         Case(
             "PermuRank",
             lambda d: rw.PermuRank(alpha=ALPHA, map="relevant", hinge="max", rounds=5, stop="last", n_jobs=1),

@@ -2,11 +2,11 @@
 
 Starting processes, collecting thousands of tests in each of them and compiling kernels take long, and pytest prints
 nothing meanwhile. A line is printed after ten seconds without one: how many tests are done, about how long the rest
-takes, and which ones are running. The file is imported before pytest redirects standard error, which it keeps a copy of.
+takes, and which ones are running. The file is imported before pytest redirects standard error, of which it keeps a
+copy.
 """
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +14,7 @@ from collections.abc import Callable
 import pytest
 
 SILENCE = 9.0
+_OUT = os.fdopen(os.dup(2), "w")
 
 
 class Heartbeat:
@@ -92,6 +93,3 @@ def pytest_configure(config: pytest.Config) -> None:
                 print(f"\nrun.py: {heartbeat.status()}", file=_OUT, flush=True)
 
     threading.Thread(target=speak, name="heartbeat", daemon=True).start()
-
-
-_OUT = os.fdopen(os.dup(sys.__stderr__.fileno()), "w") if sys.__stderr__ is not None else open(os.devnull, "w")

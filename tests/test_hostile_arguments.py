@@ -80,7 +80,10 @@ CALLS = {
     "world": (stream, ["documents", "features", "grades", "margin", "radius", "noise", "flip", "random_state"]),
     "read_letor": (reading, ["dtype", "missing", "unjudged", "zero_based", "feature_names", "n_jobs"]),
     "iter_letor": (streaming, ["rows", "dtype", "missing", "zero_based", "feature_names", "n_jobs", "returning"]),
-    "from_arrays": (arrays, ["X", "y", "qid", "group", "weight", "docid", "feature_names", "missing"]),
+    "from_arrays": (
+        arrays,
+        ["X", "y", "qid", "group", "weight", "docid", "feature_names", "missing", "document_weight"],
+    ),
     "Scaler": (lambda **given: rw.Scaler(**given).fit(LISTS), ["how", "per"]),
     "Scaler.from_state": (scaler, ["how", "per", "n_features", "feature_names"]),
     "Scaler.from_state, arrays": (scaler_of_arrays, ["center", "scale"]),

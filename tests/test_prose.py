@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from benchmarks.__main__ import as_markdown
-from experiments import bounds_by_angle, direct, exported, smoothrank, trees
+from experiments import bounds_by_angle, direct, exported, hybrid, smoothrank, trees
 from rankwise.measures import registered
 from rankwise.measures.conventions import CONVENTIONS
 from tests import prose
@@ -105,6 +105,8 @@ RENDERED = {
     ("direct.md", "mq2008"): lambda: direct.table(stored("direct_results")["mq2008"], "mq2008"),
     ("direct.md", "svm_rank"): lambda: direct.svm_rank_table(stored("direct_results")["svm_rank"]),
     ("direct.md", "angles"): lambda: bounds_by_angle.table(stored("bounds_by_angle")),
+    ("hybrid.md", "gains"): lambda: hybrid.gains_table(stored("hybrid_results")),
+    ("hybrid.md", "parity"): lambda: hybrid.parity_table(stored("hybrid_results")),
     ("production.md", "exported"): lambda: exported.rankers_table(stored("exported_results")),
     ("production.md", "ridge"): lambda: exported.ridge_table(stored("exported_results")),
     ("smoothrank.md", "grid"): lambda: smoothrank.grid_table(stored("smoothrank_results")["grid"]["halves"]),

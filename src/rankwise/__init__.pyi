@@ -12,11 +12,13 @@ from rankwise._errors import MissingExtraError as MissingExtraError
 from rankwise._errors import RankwiseError as RankwiseError
 from rankwise._version import __version__ as __version__
 from rankwise.data.diagnose.run import diagnose as diagnose
+from rankwise.data.document_transformer import DocumentTransformer as DocumentTransformer
 from rankwise.data.folds import Fold as Fold
 from rankwise.data.folds import Unsliced as Unsliced
 from rankwise.data.folds import kfold as kfold
 from rankwise.data.folds import read_folds as read_folds
 from rankwise.data.folds import split as split
+from rankwise.data.labels import labels as labels
 from rankwise.data.letor.read import iter_letor as iter_letor
 from rankwise.data.letor.read import read_letor as read_letor
 from rankwise.data.letor.write import write_letor as write_letor
@@ -24,6 +26,7 @@ from rankwise.data.queries import Queries as Queries
 from rankwise.data.scaling import Scaler as Scaler
 from rankwise.data.selection import Query as Query
 from rankwise.data.string_column import StringColumn as StringColumn
+from rankwise.data.synthetic.hybrid import make_hybrid as make_hybrid
 from rankwise.data.synthetic.lists import make_lists as make_lists
 from rankwise.data.synthetic.streams import Stream as Stream
 from rankwise.data.synthetic.streams import drifting_stream as drifting_stream
@@ -38,6 +41,9 @@ from rankwise.data.trec import read_qrels as read_qrels
 from rankwise.data.trec import read_run as read_run
 from rankwise.data.trec import write_qrels as write_qrels
 from rankwise.data.trec import write_run as write_run
+from rankwise.evaluation.analysis.explanation import Explanation as Explanation
+from rankwise.evaluation.analysis.explanation import QueryExplanation as QueryExplanation
+from rankwise.evaluation.analysis.explanation import explain as explain
 from rankwise.evaluation.analysis.groups import by_group as by_group
 from rankwise.evaluation.analysis.groups import gain_by_group as gain_by_group
 from rankwise.evaluation.analysis.groups import queries_by_size as queries_by_size
@@ -56,10 +62,13 @@ from rankwise.evaluation.statistics.significance import correct as correct
 from rankwise.evaluation.statistics.significance import significance as significance
 from rankwise.exports.imports import read_model as read_model
 from rankwise.exports.write import export as export
+from rankwise.features.builder import FeatureBuilder as FeatureBuilder
+from rankwise.features.table import read_columns as read_columns
 from rankwise.rankers._fit_frame import NothingLearnedWarning as NothingLearnedWarning
 from rankwise.rankers.boosting.adarank import AdaRank as AdaRank
 from rankwise.rankers.boosting.frank import FRank as FRank
 from rankwise.rankers.boosting.steps import RankBoost as RankBoost
+from rankwise.rankers.fusion.hybrid_ranker import HybridRanker as HybridRanker
 from rankwise.rankers.linear.linear_model import LinearModel as LinearModel
 from rankwise.rankers.linear.listnet import ListNet as ListNet
 from rankwise.rankers.linear.loss_ranker import LossRanker as LossRanker

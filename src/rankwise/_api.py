@@ -24,7 +24,15 @@ def _queries(store: Store, mmap: bool) -> Any:
     """Read queries; imported when a file of this kind is opened."""
     from rankwise.data.stored import read_queries
 
-    return read_queries(store, mmap)
+    queries = read_queries(store, mmap)
+    if "features" in store.metadata:  # only if a FeatureBuilder made them
+        from rankwise.features.state import read_builder
+
+        builder = read_builder(store)
+        if builder is None or builder.feature_names_out_ != queries.feature_names:
+            raise FileFormatError(f"{store.path} is damaged: its features are not those of its FeatureBuilder")
+        queries = queries._replace(built_by=builder)
+    return queries
 
 
 def _ranker(store: Store, mmap: bool) -> Any:

@@ -85,3 +85,31 @@ def test_what_cannot_be_certified_is_one_sentence(files, run, monkeypatch, argum
     assert out == ""
     assert sentence in " ".join(err.split())
     assert err.count("\n") == 1
+
+
+# ------------------------------------------------------------------------------------------- exit codes, seen queries
+
+
+def test_the_unseen_queries_of_a_file_certify_and_the_others_are_counted(files, run):
+    queries = make_lists(60, documents=6, features=3, random_state=0)
+    queries.save(files / "all.rankwise")
+    code, out, err = run("certify", files / "model.rankwise", "--holdout", files / "all.rankwise", "--json")
+    assert (code, err) == (0, "")
+    alone = run("certify", files / "model.rankwise", "--holdout", files / "test.rankwise", "--json")[1]
+    assert json.loads(out)["headline"] == json.loads(alone)["headline"]
+    assert json.loads(out)["about"] == "RidgeRanker, AP, 20 of 60 hold-out queries"
+    assert "40 of these queries were seen in fit, as training" in json.loads(out)["notes"][0]
+    assert "hold-out bounds use the 20 others" in json.loads(out)["notes"][0]
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_nothing_certified_is_exit_code_three(files, run, more):
+    code, out, err = run("certify", files / "model.rankwise", "--holdout", files / "train.rankwise", *more)
+    assert (code, err) == (3, "")
+    assert "40 of these queries were seen in fit" in " ".join(out.split())
+    code, out, _ = run("certify", files / "model.rankwise", *more)
+    assert code == 3
+    make_lists(60, documents=6, features=3, random_state=0)[40:42].save(files / "two.rankwise")
+    code, out, _ = run("certify", files / "model.rankwise", "--holdout", files / "two.rankwise", *more)
+    assert code == 3
+    assert "vacuous" in out

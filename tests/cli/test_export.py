@@ -107,3 +107,31 @@ def test_mistakes_are_one_sentence(export, files, monkeypatch, arguments, found)
     assert code == 2
     assert found in err
     assert err.count("\n") == 1
+
+
+def test_hybrid_search_from_a_table_with_empty_cells_to_a_pipeline(run, tmp_path):
+    queries = rw.make_hybrid(60, random_state=1)
+    rw.to_frame(queries).to_csv(tmp_path / "judged.csv", index=False)  # a cell without a value is empty
+    model, settings = tmp_path / "m.rankwise", ("--set", "engine=opensearch", "--set", "bootstrap=0")
+    code, _, _ = run("train", tmp_path / "judged.csv", "-r", "HybridRanker", "--docid", "docid", *settings, "-o", model)
+    assert code == 0
+    assert rw.load(model).missing == "keep"
+    code, out, _ = run("rank", model, tmp_path / "judged.csv", "--docid", "docid")
+    assert code == 0
+    code, out, _ = run(
+        *(
+            "export",
+            model,
+            "--to",
+            "opensearch-hybrid",
+            "--sample",
+            tmp_path / "judged.csv",
+            "--docid",
+            "docid",
+            "--json",
+        )
+    )
+    assert code == 0
+    done = json.loads(out)
+    assert done["parity"]["inverted_beyond_float32"] == 0
+    assert done["parity"]["lists"] == 60

@@ -165,7 +165,7 @@ def completions(words):
     [
         ("rankwise ra", {"rank"}),
         ("rankwise evaluate --tie", {"--ties", "--tie-range"}),
-        ("rankwise inspect x --missing ", {"error", "zero", "min"}),
+        ("rankwise inspect x --missing ", {"error", "zero", "min", "keep"}),
         ("rankwise train x --ranker Smo", {"SmoothRank"}),
         ("rankwise train x -m nD", {"nDCG@10", "nDCG"}),
     ],

@@ -135,3 +135,67 @@ def test_bad_input_is_one_sentence_and_exit_code_two(run, lists, tmp_path, argum
     assert sentence in err
     assert err.count("\n") == 1
     assert sorted(os.listdir(tmp_path)) == before
+
+
+# ------------------------------------------------------------------------------------------- test, certificate, leaks
+
+
+def test_four_lines_train_test_and_certify(run, lists):
+    code, out, err = run("train", "lists.txt", "--test-share", "0.5", *QUICK)
+    assert (code, err) == (0, "")
+    model, trained, tested, certified = out.splitlines()
+    assert model.endswith(": model.rankwise")
+    assert trained.startswith("trained on 20 queries: nDCG@10 0.")
+    assert tested.startswith("tested on 20 queries that were held out: nDCG@10 0.")
+    found = json.loads(run("certify", "model.rankwise", "--holdout", "lists.txt", "--json")[1])
+    assert found["about"].endswith("20 of 40 hold-out queries")
+    least = f"nDCG@10 on future queries is {1 - found['headline']['value']:.4f} or more in the mean"
+    assert certified == f"certified by them: {least}, with probability 0.95"
+
+
+def test_json_has_the_whole_certificate_and_no_leak(run, lists):
+    said = json.loads(run("train", "lists.txt", "--json", *QUICK)[1])
+    model = rw.load("model.rankwise")
+    _, test = rw.split(rw.read_letor("lists.txt"), (0.8, 0.2), random_state=0)
+    assert said["certificate"] == model.certificate(None, test).to_dict()
+    assert said["leaks"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--test-share", "0"), "not certified, because no query was held out: rankwise certify model.rankwise --holdout"),
+        (("--test-share", "0.05"), "not certified: 2 queries are too few for a bound on nDCG@10"),
+        (("-m", "DCG@5"), "not certified: DCG@5 has no largest value"),
+    ],
+)
+def test_what_is_not_certified_says_why(run, lists, arguments, sentence):
+    code, out, _ = run("train", "lists.txt", *QUICK, *arguments)
+    assert code == 0
+    assert sentence in out.splitlines()[-1]
+    assert len(out.splitlines()) <= 4
+
+
+def test_a_leak_is_a_warning_and_the_column_stays(run, tmp_path):
+    frame = rw.to_frame(rw.make_lists(60, documents=10, features=3, random_state=2))
+    frame["judged"], frame["again"] = frame["label"] * 2.5, 1 - frame["label"]
+    frame.to_csv(tmp_path / "leak.csv", index=False)
+    code, out, err = run("train", "leak.csv", "-r", "RidgeRanker")
+    assert code == 0
+    assert err.startswith("rankwise: warning: 2 features rank like the label itself")
+    assert "judged (alone: nDCG 1.000, skill 1.00)" in err
+    assert "--ignore judged,again" in err
+    assert "on 5 features" in out
+    code, out, err = run("train", "leak.csv", "-r", "RidgeRanker", "--ignore", "judged,again", "-o", "clean.rankwise")
+    assert (code, err) == (0, "")
+    assert "on 3 features" in out
+
+
+def test_columns_to_ignore_are_listed_or_repeated(run, tmp_path):
+    frame = rw.to_frame(rw.make_lists(30, documents=5, features=3, random_state=2))
+    frame["a"], frame["b, c"] = "text", "text"
+    frame.to_csv(tmp_path / "my.csv", index=False)
+    for ignored in (("--ignore", 'a,"b, c"'), ("--ignore", "a", "--ignore", '"b, c"')):
+        code, out, err = run("inspect", "my.csv", *ignored)
+        assert (code, err) == (0, "")
+        assert "3 features" in out

@@ -43,7 +43,9 @@ def test_what_a_call_prints_is_no_message(tmp_path):
     assert (found.count("pack"), found.count("cache"), found.count("compiler")) == (1, 0, 2)
 
 
-@pytest.mark.parametrize(("name", "why"), [("fails", "ValueError: of this kind"), ("dies", "the process that .* ended")])
+@pytest.mark.parametrize(
+    ("name", "why"), [("fails", "ValueError: of this kind"), ("dies", "the process that .* ended")]
+)
 def test_a_call_that_fails_is_named(tmp_path, name, why):
     with pytest.raises(RankwiseError, match=f"^{name} .*: {why}$"):
         compile_in_processes([call(name, tmp_path), call("nested", tmp_path)], 1)

@@ -243,7 +243,7 @@ def test_a_file_is_closed_when_nobody_wants_more(tmp_path):
 def test_what_cannot_be_asked_for():
     with pytest.raises(RankwiseError, match="rows is a whole number, 1 or more: found 0"):
         iter_letor("train.txt", rows=0)
-    with pytest.raises(RankwiseError, match="missing is 'error', 'zero' or 'min': found 'x'"):
+    with pytest.raises(RankwiseError, match="missing is 'error', 'zero', 'min' or 'keep': found 'x'"):
         iter_letor("train.txt", missing="x")
     with pytest.raises(RankwiseError, match="returning is 'error' or 'new': found 'old'"):
         iter_letor("train.txt", returning="old")

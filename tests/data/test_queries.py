@@ -146,7 +146,7 @@ def test_ids_without_a_hash_are_refused(unhashable):
         ({"docid": ["a"]}, "found 1 for 3 rows"),
         ({"feature_names": ["a", "b"]}, "found 2 names for 1 features"),
         ({"X": np.zeros((3, 2)), "feature_names": ["a", "a"]}, "holds 'a' twice"),
-        ({"missing": "mean"}, "missing is 'error', 'zero' or 'min': found 'mean'"),
+        ({"missing": "mean"}, "missing is 'error', 'zero', 'min' or 'keep': found 'mean'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_sentence(change, sentence):

@@ -5,6 +5,7 @@ import pytest
 
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
+from rankwise.data.synthetic.hybrid import make_hybrid
 from rankwise.data.synthetic.lists import make_lists
 
 
@@ -155,3 +156,34 @@ def test_features_have_heavy_tails_and_go_together(web):
 def test_the_longest_list_has_two_hundred_documents():
     sizes = make_lists(2_000, features=1, random_state=0).sizes
     assert (sizes.min(), sizes.max()) == (1, 200)
+
+
+# ------------------------------------------------------------------------------------------- runs of hybrid search
+
+
+def test_every_sub_query_returns_its_best_documents_and_nothing_else():
+    queries = make_hybrid(30, columns=6, documents=40, depth=10, random_state=1)
+    assert queries.feature_names == ("bm25", "vector", "sparse", "bm25_title", "late_interaction", "popularity")
+    for query in queries:
+        returned = ~np.isnan(query.X)
+        assert (returned.sum(axis=0) == 10).all()
+        assert returned.any(axis=1).all()
+    assert np.nanmin(queries.X) >= 0
+    assert set(np.unique(queries.y)) == {0.0, 1.0, 2.0, 3.0}
+    again = make_hybrid(30, columns=6, documents=40, depth=10, random_state=1)
+    np.testing.assert_array_equal(again.X, queries.X)
+
+
+def test_vectors_rank_better_than_bm25_and_scales_differ():
+    queries = make_hybrid(200, random_state=2)
+    bm25, vector = (ndcg(queries, np.nan_to_num(queries.X[:, column], nan=-1)) for column in (0, 1))
+    assert vector > bm25 + 0.1
+    assert np.nanmax(queries.X[:, 1]) < 1 < np.nanmedian(queries.X[:, 0])
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"columns": 7}, {"columns": 0}, {"depth": 60}, {"grades": 1}, {"noise": -1}, {"queries": 0}]
+)
+def test_a_run_that_cannot_be_is_refused(wrong):
+    with pytest.raises(RankwiseError):
+        make_hybrid(**{"queries": 5, **wrong})

@@ -6,12 +6,16 @@ import numpy as np
 from sklearn.base import clone
 
 from rankwise.data.queries import Queries
+from rankwise.exports import targets
 from rankwise.exports.formula import StepSum, WeightedSum
 from rankwise.rankers._base import registered
 from rankwise.rankers.boosting.steps import RankBoost
 from rankwise.rankers.linear.linear_model import LinearModel
 
-KINDS = sorted(registered())
+# rankers whose score is a function of a row; the others have exports of their own
+KINDS = sorted(name for name, kind in registered().items() if not kind.examples()[0].scores_by_query)
+# targets that score a document without its query
+OF_ROWS = sorted(name for name, kind in targets().items() if WeightedSum in kind.takes)
 NAMES = ("age", "bm25", "clicks", "depth", "edits")
 
 

@@ -19,12 +19,12 @@ from rankwise.exports.formula import StepSum, WeightedSum
 from rankwise.exports.solr import SLACK, before_slack, power_of_two
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.linear.linear_model import LinearModel
-from tests.exports.models import KINDS, NAMES, fitted, of_steps, of_weights, sample
+from tests.exports.models import KINDS, NAMES, OF_ROWS, fitted, of_steps, of_weights, sample
 
 EXACT = ("c", "python", "sql", "vespa")  # float64 all the way
 SINGLE = ("solr", "elasticsearch", "opensearch", "onnx")
 
-over_all_targets = pytest.mark.parametrize("target", sorted(targets()))
+over_all_targets = pytest.mark.parametrize("target", OF_ROWS)
 
 
 @over_all_targets
@@ -129,7 +129,7 @@ def test_real_lists_keep_their_measure_in_every_engine(data_folder):
     train, test = (rw.read_letor(data_folder / "ohsumed" / f"{part}.txt.gz") for part in ("S1", "S5"))
     for model in (rw.RidgeRanker(alpha=1.0), rw.RankBoost(rounds=20)):
         model.fit(train)
-        for target in targets():
+        for target in OF_ROWS:
             parity = export(model, target, sample=test).parity
             assert parity.pairs > 200_000
             # float32 sums of 45 features: scores nearer than this may change places
@@ -222,7 +222,7 @@ def test_any_weights_and_constant_keep_their_order_in_float32(weights, constant,
     model = of_weights(WeightedSum(("a", "b", "c"), weight, constant))
     queries = Queries.from_arrays(X, rng.integers(0, 3, 30), group=[10, 20], feature_names=("a", "b", "c"))
     size = np.abs(weight).sum() * np.abs(X).max() + abs(constant)
-    for target in targets():
+    for target in OF_ROWS:
         parity = export(model, target, sample=queries).parity
         assert parity.largest_difference <= (1e-12 if target in EXACT else 2e-6) * max(size, 1e-9), target
         if target in EXACT:
@@ -248,7 +248,7 @@ def test_models_without_weights_or_steps_are_still_models():
     no_steps = of_steps(StepSum(("a", "b"), empty.astype(np.int64), empty, empty))
     queries = Queries.from_arrays(np.eye(2), [0, 1], group=[2], feature_names=("a", "b"))
     for model in (nothing, no_steps):
-        for target in targets():
+        for target in OF_ROWS:
             assert export(model, target, sample=queries).parity.largest_difference == 0
 
 

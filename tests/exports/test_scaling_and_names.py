@@ -11,12 +11,12 @@ from sklearn.pipeline import make_pipeline
 
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
-from rankwise.exports import export, targets
+from rankwise.exports import export
 from rankwise.exports.formula import last_not_above, on_raw_features
 from rankwise.rankers.linear.linear_model import LinearModel
-from tests.exports.models import NAMES, fitted, raw_lists, sample
+from tests.exports.models import NAMES, OF_ROWS, fitted, raw_lists, sample
 
-over_all_targets = pytest.mark.parametrize("target", sorted(targets()))
+over_all_targets = pytest.mark.parametrize("target", OF_ROWS)
 
 
 # ------------------------------------------------------------------------------------------- scaling

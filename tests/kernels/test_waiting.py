@@ -144,10 +144,11 @@ def test_a_forked_child_listens_anew():
 
 
 def test_what_was_loaded_is_not_waited_for(monkeypatch):
-    a, b, c = (origins.Origin(name, "()", source, "", 0.0) for name, source in [*zip("ab", ["cache", "compiler"]), "cc"])
+    sources = {"a": "cache", "b": "compiler", "c": "compiler"}
     counts = {"first calls": {"fit": Counter(a=1, b=2, d=1)}, "workloads": {}}
     monkeypatch.setattr(waiting, "counts", lambda: counts)
-    monkeypatch.setattr(origins, "record", [a, b, c._replace(source="compiler")])
+    record = [origins.Origin(name, "()", source, "", 0.0) for name, source in sources.items()]
+    monkeypatch.setattr(origins, "record", record)
     assert waiting.progress_of(["fit", "unknown"]) == (1, 3)  # b was compiled; another b and d are left
     assert waiting.progress_of(["unknown"]) == (2, 0)
 

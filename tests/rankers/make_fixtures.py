@@ -38,7 +38,7 @@ def main() -> None:
         if not path.exists():  # what was written once has to be read as it is
             model = clone(kind.examples()[0]).fit(judged())
             model.save(path)
-            scores[name] = model.predict(rows()).tolist()
+            scores[name] = model.predict(Queries.from_arrays(rows(), group=[len(rows())])).tolist()
     told.write_text(json.dumps(scores, indent=1) + "\n")
 
 

@@ -52,8 +52,16 @@ def fitted(ranker, *data, **grouping):
 def learned(ranker, features=4):
     """What a ranker learned, to the bit: scores of some rows, and the weights of a linear one."""
     rows = np.random.default_rng(99).normal(size=(50, features))
-    scores = ranker.predict(rows).tobytes()
+    scores = ranker.predict(Queries.from_arrays(rows, group=[50])).tobytes()
     return scores, ranker.coef_.tobytes() if isinstance(ranker, LinearRanker) else b""
+
+
+def asked(ranker, rows):
+    """What ``predict`` takes for rows: an array, or queries where a score depends on the query."""
+    if not ranker.scores_by_query:
+        return rows
+    sizes = lists().sizes if len(rows) == lists().n_documents else [len(rows)]
+    return Queries.from_arrays(rows, group=sizes)
 
 
 def assert_one_sentence(error):
@@ -242,6 +250,11 @@ def test_a_fit_that_fails_leaves_the_ranker_as_it_was(ranker):
 
 @over_all_rankers
 def test_a_documents_score_depends_on_its_row_and_the_model_alone(ranker):
+    if ranker.scores_by_query:
+        with pytest.raises(DataError, match="within each query") as error:
+            fitted(ranker, lists()).predict(lists().X)
+        assert_one_sentence(error)
+        return
     for features, dtype in ((1, np.float64), (4, np.float32), (37, np.float64)):
         queries = lists(features=features, dtype=dtype)
         model = fitted(ranker, queries)
@@ -280,6 +293,8 @@ def test_float32_is_learned_from_where_it_stands(ranker, monkeypatch):
     model = fitted(ranker, narrow)
     assert learned(model) == learned(fitted(ranker, wide))
     np.testing.assert_array_equal(model.predict(narrow), model.predict(wide))
+    if ranker.scores_by_query:
+        return
     seen = []
     original = type(model)._scores
     monkeypatch.setattr(type(model), "_scores", lambda self, X: (seen.append(X), original(self, X))[1])
@@ -300,7 +315,7 @@ def test_read_only_and_mapped_features_are_as_good_as_any(ranker, tmp_path):
     model = fitted(ranker, stored)
     assert learned(model) == one
     np.testing.assert_array_equal(model.predict(stored), model.predict(queries))
-    np.testing.assert_array_equal(model.predict(mapped), model.predict(queries))
+    np.testing.assert_array_equal(model.predict(asked(model, mapped)), model.predict(queries))
     own = queries.X.copy()
     own.flags.writeable = False
     before = own.tobytes()
@@ -357,7 +372,8 @@ def test_features_are_known_by_their_names(ranker):
     for make in (pd.DataFrame, pl.DataFrame):
         columns = {name: queries.X[:, place] for place, name in enumerate(names)}
         table = {"unused": np.ones(len(scores))} | {name: columns[name] for name in reversed(names)}
-        np.testing.assert_array_equal(model.predict(make(table)), scores)
+        if not ranker.scores_by_query:
+            np.testing.assert_array_equal(model.predict(make(table)), scores)
         again = fitted(ranker, make(columns), queries.y, group=queries.sizes)
         assert tuple(again.feature_names_in_) == names
         assert learned(again) == learned(model)
@@ -388,14 +404,24 @@ def test_missing_values_follow_the_policy_of_the_ranker(ranker):
     holes = queries.X.copy()
     holes[queries.start[3] : queries.start[3] + 2, 1] = np.nan
     holes[-1, 0] = np.inf
+    if ranker.missing == "keep":
+        with pytest.raises(DataError, match=r"infinite at row \d+, feature 0.*keeps NaN only"):
+            clone(ranker).fit(holes, queries.y, group=queries.sizes)
+        ranker = clone(ranker).set_params(missing="error")
+    else:
+        with pytest.raises(RankwiseError, match=r"gives no meaning to missing values|found 'keep'"):
+            clone(ranker).set_params(missing="keep").fit(holes[:-1], queries.y[:-1], qid=queries.query_of_row[:-1])
     with pytest.raises(DataError, match=r"feature 1.*missing='zero'"):
         clone(ranker).fit(holes, queries.y, group=queries.sizes)
-    with pytest.raises(DataError, match=r"row \d+, feature 1"):
-        fitted(ranker, queries).predict(holes)
+    if not ranker.scores_by_query:
+        with pytest.raises(DataError, match=r"row \d+, feature 1"):
+            fitted(ranker, queries).predict(holes)
     for policy in ("zero", "min"):
         filled = Queries.from_arrays(holes, queries.y, group=queries.sizes, missing=policy)
         model = clone(ranker).set_params(missing=policy).fit(holes, queries.y, group=queries.sizes)
         assert learned(model) == learned(fitted(ranker, filled))
+        if ranker.scores_by_query:
+            continue
         if policy == "zero":
             np.testing.assert_array_equal(model.predict(holes), model.predict(filled))
         else:

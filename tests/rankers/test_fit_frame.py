@@ -60,10 +60,16 @@ def test_r8_the_extremes_of_weights_that_are_taken_are_learned_from(ranker, weig
 
 
 @over_all_kinds
-def test_r8_weights_of_documents_are_refused_with_a_way_out(ranker):
-    sentence = refusal(clone(ranker).fit, LISTS, sample_weight=np.ones(LISTS.n_documents))
-    assert "takes no sample_weight: queries are weighted, not documents" in sentence
-    assert "weight=" in sentence
+def test_r8_weights_of_documents_are_used_or_refused_with_a_way_out(ranker):
+    ones = np.ones(LISTS.n_documents)
+    if ranker.takes_document_weights:
+        clone(ranker).fit(LISTS, sample_weight=ones)
+        assert "document_weight holds one number per row" in refusal(clone(ranker).fit, LISTS, sample_weight=ones[1:])
+    else:
+        for given in ((LISTS, ones), (LISTS.with_document_weight(ones), None)):
+            sentence = refusal(clone(ranker).fit, given[0], sample_weight=given[1])
+            assert f"{ranker.name} takes no document weights: " in sentence
+            assert "weight=" in sentence
     if hasattr(ranker, "partial_fit"):
         assert "sample_weight" in refusal(clone(ranker).partial_fit, LISTS, sample_weight=np.ones(12))
     with pytest.raises(TypeError, match=r"fit\(\) got an unexpected keyword argument 'grup'"):

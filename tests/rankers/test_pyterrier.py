@@ -65,8 +65,12 @@ def test_a_ranker_is_a_learner_of_pyterrier(kind):
     unused = pytest.warns(UserWarning, match="eval_set is not used")
     with nullcontext() if ranker.takes_validation else unused:
         transformer.fit(train, judgements(train), valid, judgements(valid))
-    scored = transformer.transform(test)
-    assert np.isfinite(scored["score"]).all()
+    if ranker.scores_by_query:
+        with pytest.raises(DataError, match="within each query"):  # a transformer passes rows without their queries
+            transformer.transform(test)
+    else:
+        scored = transformer.transform(test)
+        assert np.isfinite(scored["score"]).all()
     held = LTRTransformer._arrays(valid, judgements(valid))
     known = {"validation": Queries.from_arrays(held[0], held[1], group=held[2])} if ranker.takes_validation else {}
     same = clone(ranker).fit(Queries.from_arrays(arrays[0], arrays[1], group=arrays[2]), **known)

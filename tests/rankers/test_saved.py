@@ -62,6 +62,11 @@ def test_a_file_that_is_cut_short_is_refused(ranker, tmp_path):
         assert "\n" not in str(error.value)
 
 
+def one_query(X):
+    """The rows as one query, which every ranker takes."""
+    return rw.Queries.from_arrays(X, group=[len(X)])
+
+
 @cache
 def file_of(kind):
     """The file of a fitted ranker, and what it learned: fitted once, for all that can happen to a file."""
@@ -90,7 +95,7 @@ def test_flipped_bytes_give_a_ranker_or_a_sentence(kind, tmp_path):
             assert "\n" not in str(error)  # noqa: PT017
             refused += 1
         else:
-            loaded.predict(np.zeros((1, loaded.n_features_in_)))
+            loaded.predict(one_query(np.zeros((1, loaded.n_features_in_))))
     assert refused > 50
 
 
@@ -240,7 +245,7 @@ def test_a_file_of_any_format_is_read_for_ever(path):
     model = rw.load(path)
     assert model.name == name.partition("_")[0]
     assert tuple(model.feature_names_in_) == ("bm25", "age", "clicks")
-    np.testing.assert_allclose(model.predict(rows()), scores[name], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(model.predict(one_query(rows())), scores[name], rtol=1e-12, atol=1e-14)
 
 
 def test_parameters_that_had_other_names_in_version_0_1_are_read_under_those_of_today():
@@ -279,7 +284,7 @@ def damage(count, seed, path):
     global _listening
     files = {one.stem: one.read_bytes() for one in FIXTURES}
     for one in FIXTURES:  # whatever is loaded and compiled at first use
-        rw.load(one).predict(rows())
+        rw.load(one).predict(one_query(rows()))
     rng, names, refused = np.random.default_rng(seed), list(files), 0
     for number in range(count):
         change = mutations.ALL[rng.integers(0, len(mutations.ALL))]
@@ -289,7 +294,7 @@ def damage(count, seed, path):
         try:
             model = rw.load(path)
             assert repr(model)
-            model.predict(np.zeros((1, model.n_features_in_)))
+            model.predict(one_query(np.zeros((1, model.n_features_in_))))
         except RankwiseError as error:
             assert "\n" not in str(error)  # noqa: PT017
             assert len(str(error)) < 500  # noqa: PT017

@@ -43,16 +43,16 @@ def _mixed(word):
     return word ^ (word >> np.uint64(31))
 
 
-mix = kernel(inline="always")(_mixed)
+mix = kernel(_mixed)
 
 
-@kernel(inline="always")
+@kernel
 def word_of(number):
     """The bits of a number as a float64; 0 and -0, which are equal, have the same."""
     return np.uint64(to_bits(np.float64(number) + 0.0))
 
 
-@kernel(inline="always")
+@kernel
 def product_of_halves(word, key):
     """(low half of the word + low half of the key) times the same of the high halves, each sum within 32 bits."""
     half = np.uint64(0xFFFFFFFF)

@@ -68,9 +68,8 @@ def _cut_into_boxes(f, width, start, centre):
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _moments(low, size, f, centre, inverse, w0, w1, buffer, moment):
+def _moments(low, size, f, centre, inverse, w0, w1, v, p0, p1, moment):
     """sum_i w_i v_i^a / a! for both weights, over ``size`` sources from ``low`` on."""
-    v, p0, p1, _, _ = buffer
     for i in range(size):
         v[i] = (f[low + i] - centre) * inverse
         p0[i] = w0[low + i]
@@ -104,12 +103,11 @@ def _moments(low, size, f, centre, inverse, w0, w1, buffer, moment):
 
 
 @kernel(fastmath={"contract"})
-def _hermite(count, twice, buffer, h):
+def _hermite(count, twice, last, lately, h):
     """h_0(t), h_1(t), ... into a row for each of ``count`` numbers 2 t.
 
     All at once: one after the other, every step would wait for the product of the step before.
     """
-    last, lately = buffer[0], buffer[1]
     for i in range(count):
         lately[i] = decay(0.25 * LOG2_E * (twice[i] * twice[i]))
         last[i] = twice[i] * lately[i]
@@ -136,12 +134,11 @@ def _translate(i, s, h, moment, local):
 
 
 @kernel(fastmath={"contract"})
-def _evaluate(low, size, f, centre, inverse, local, buffer, sums):
+def _evaluate(low, size, f, centre, inverse, local, u, v0, d0, v1, d1, sums):
     """Add the polynomials and their derivatives at ``size`` targets from ``low`` on to ``sums``."""
     for b in range(TERMS):
         local[0, b] *= _SIGNED[b]
         local[1, b] *= _SIGNED[b]
-    u, v0, d0, v1, d1 = buffer
     for i in range(size):
         u[i] = (f[low + i] - centre) * inverse
         v0[i], d0[i], v1[i], d1[i] = 0.0, 0.0, 0.0, 0.0
@@ -198,12 +195,14 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
     radius, inverse = math.sqrt(reach), 1.0 / math.sqrt(sigma)
     start, centre = np.empty(size + 1, np.int64), np.empty(size)
     count = _cut_into_boxes(f, math.sqrt(sigma), start, centre)
-    buffer = (np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size))
+    a, b, c, d, e = np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size)  # buffers
     moment, ready = np.empty((count, 2, TERMS)), np.empty(count, np.bool_)
     for s in range(count):
         ready[s] = False
     h, local = np.empty((count, 2 * TERMS)), np.empty((2, TERMS))
     chosen, twice = np.empty(count, np.int64), np.empty(count)
+    for j in range(targets):
+        sums[0, j], sums[1, j], sums[2, j], sums[3, j] = 0.0, 0.0, 0.0, 0.0
     first = 0  # the first box within reach; it only moves down
     for t in range(count):
         low, high = start[t], min(start[t + 1], targets)
@@ -221,7 +220,8 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
                     _add_rows(f, low, high, waiting, from_, sigma, w0, w1, sums)
                 waiting = to
                 if not ready[s]:
-                    _moments(np.uint64(from_), np.uint64(to - from_), f, centre[s], inverse, w0, w1, buffer, moment[s])
+                    low_, many = np.uint64(from_), np.uint64(to - from_)
+                    _moments(low_, many, f, centre[s], inverse, w0, w1, a, b, c, moment[s])
                     ready[s] = True
                 chosen[expanded], twice[expanded] = s, 2.0 * (centre[t] - centre[s]) * inverse
                 expanded += 1
@@ -230,12 +230,12 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
         if waiting < to:
             _add_rows(f, low, high, waiting, to, sigma, w0, w1, sums)
         if expanded > 0:
-            for b in range(TERMS):
-                local[0, b], local[1, b] = 0.0, 0.0
-            _hermite(expanded, twice, buffer, h)
+            for n in range(TERMS):
+                local[0, n], local[1, n] = 0.0, 0.0
+            _hermite(expanded, twice, a, b, h)
             for i in range(expanded):
                 _translate(i, chosen[i], h, moment, local)
-            _evaluate(np.uint64(low), np.uint64(high - low), f, centre[t], inverse, local, buffer, sums)
+            _evaluate(np.uint64(low), np.uint64(high - low), f, centre[t], inverse, local, a, b, c, d, e, sums)
 
 
 @kernel(inline="always")
@@ -255,20 +255,10 @@ def transforms_pay(f, positions, pairs, sigma):
 
 
 @kernel(inline="always")
-def _zeros(size):
-    """Four sums per target, to be added to."""
-    sums = np.empty((4, size))
-    for i in range(4):
-        for p in range(size):
-            sums[i, p] = 0.0
-    return sums
-
-
-@kernel(inline="always")
 def gauss_means(f, gain, sigma, reach, total, mean, own):
-    """E_j, Gbar_j and the derivative of Gbar_j with respect to f_j alone, of the first ``len(mean)`` positions."""
-    k = len(mean)
-    sums, ones = _zeros(k), np.empty(len(f))
+    """E_j, Gbar_j and the derivative of Gbar_j with respect to f_j alone, of the first ``len(own)`` positions."""
+    k = len(own)
+    sums, ones = np.empty((4, k)), np.empty(len(f))
     for p in range(len(f)):
         ones[p] = 1.0
     transforms(f, sigma, reach, ones, gain, k, sums)
@@ -280,15 +270,15 @@ def gauss_means(f, gain, sigma, reach, total, mean, own):
 
 @kernel(inline="always")
 def gauss_slopes(f, gain, weight, sigma, reach, total, mean, own, slope):
-    """Add the derivatives of sum_j w_j Gbar_j to ``slope``, given the results of :func:`gauss_means`."""
+    """The derivatives of sum_j w_j Gbar_j, given the results of :func:`gauss_means`."""
     k, size = len(weight), len(f)
-    sums, shared, by_mean = _zeros(size), np.empty(k), np.empty(k)
+    sums, shared, by_mean = np.empty((4, size)), np.empty(k), np.empty(k)
     for j in range(k):
         shared[j] = weight[j] / total[j]
         by_mean[j] = shared[j] * mean[j]
     transforms(f, sigma, reach, shared, by_mean, size, sums)
     for p in range(size):
-        slope[p] += gain[p] * sums[1, p] - sums[3, p]
+        slope[p] = gain[p] * sums[1, p] - sums[3, p]
     for j in range(k):
         slope[j] += weight[j] * own[j]
 
@@ -392,10 +382,8 @@ def row_means(f, gain, sigma, stop, pairs, total, mean):
         at += stop[j] - j - 1
     _decay_all(pairs)  # all rows together: the remainder of a vectorised loop costs more than a short row
     for p in range(len(total)):
-        total[p], mean[p] = (
-            1.0,
-            0.0,
-        )  # the mean as a difference from the gain of the document at the position: equal gains leave exactly 0
+        # the mean as a difference from the gain of the document at the position: equal gains leave exactly 0
+        total[p], mean[p] = 1.0, 0.0
     at = 0
     for j in range(len(stop)):
         _add_row(np.uint64(j), np.uint64(stop[j]), np.uint64(at - j - 1), gain, pairs, total, mean)
@@ -406,10 +394,10 @@ def row_means(f, gain, sigma, stop, pairs, total, mean):
 
 @kernel(inline="always")
 def row_slopes(f, gain, weight, sigma, stop, pairs, total, mean, slope):
-    """Add the derivatives of sum_j w_j Gbar_j to ``slope``, given the results of :func:`row_means`."""
+    """The derivatives of sum_j w_j Gbar_j, given the results of :func:`row_means`."""
     factor = np.empty(len(f))
     for p in range(len(f)):
-        factor[p] = 0.0
+        factor[p], slope[p] = 0.0, 0.0
     for j in range(len(weight)):
         factor[j] = 2.0 / sigma * weight[j] / total[j]
     at = 0

@@ -83,7 +83,7 @@ def _sort_long(value):
     sort_carrying(value, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
 
 
-@kernel(inline="always")
+@kernel
 def _sort_range(value, first, last):
     """Sort value[first:last] in place, ascending: Shell's sort, by insertion alone where there are few values.
 
@@ -110,7 +110,7 @@ def _sort_range(value, first, last):
 @kernel(inline="always")
 def sort_blocks(value, end, descending):
     """Sort ``value`` inside each block of ties, in place."""
-    t = 0
+    t = np.int64(0)  # of a literal the sort would be compiled once more
     while t < len(value):
         e = end[t]
         if e - t > 1:
@@ -132,7 +132,7 @@ def largest(value, top):
         everything = np.empty(len(value))
         for p in range(len(value)):
             everything[p] = value[p]
-        _sort_range(everything, 0, len(value))
+        _sort_range(everything, np.int64(0), len(value))
         for p in range(len(top)):
             top[p] = everything[len(value) - 1 - p]
         return

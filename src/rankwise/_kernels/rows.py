@@ -245,12 +245,9 @@ def _add_eight(z, row_weight, k, top, bottom, left, right, out):
         f2, f3 = z[k + 2, a] * row_weight[k + 2], z[k + 3, a] * row_weight[k + 3]
         f4, f5 = z[k + 4, a] * row_weight[k + 4], z[k + 5, a] * row_weight[k + 5]
         f6, f7 = z[k + 6, a] * row_weight[k + 6], z[k + 7, a] * row_weight[k + 7]
-        z0, z1, z2, z3 = z[k, low:right], z[k + 1, low:right], z[k + 2, low:right], z[k + 3, low:right]
-        z4, z5, z6, z7 = z[k + 4, low:right], z[k + 5, low:right], z[k + 6, low:right], z[k + 7, low:right]
-        own = out[a, low:right]
-        for b in range(len(own)):
-            own[b] += ((f0 * z0[b] + f1 * z1[b]) + (f2 * z2[b] + f3 * z3[b])) + (
-                (f4 * z4[b] + f5 * z5[b]) + (f6 * z6[b] + f7 * z7[b])
+        for b in range(np.uint64(low), np.uint64(right)):  # unsigned: an index that cannot wrap around is vectorised
+            out[a, b] += ((f0 * z[k, b] + f1 * z[k + 1, b]) + (f2 * z[k + 2, b] + f3 * z[k + 3, b])) + (
+                (f4 * z[k + 4, b] + f5 * z[k + 5, b]) + (f6 * z[k + 6, b] + f7 * z[k + 7, b])
             )
 
 

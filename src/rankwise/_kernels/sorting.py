@@ -30,9 +30,8 @@ def sort_carrying(key, place, key_buffer, place_buffer, count_buffer):
         _merge(key, place, key_buffer, place_buffer)
 
 
-# What is called once is inlined before types are inferred, which saves a compilation. Arrays are copied by loops: for
-# an assignment between arrays numba compiles the message of an error that cannot occur, 1.5 seconds of strings. Numbers
-# that are passed on are np.int64(...), because a function is compiled once more for a literal.
+# The parts are inlined before types are inferred: one compilation instead of four. Arrays are copied by loops, because
+# for an assignment between arrays numba compiles the message of an error that cannot occur, 1.5 seconds of strings.
 
 
 @kernel(inline="always")
@@ -62,7 +61,7 @@ def _deal(key, place, key_buffer, place_buffer, count):
             place[i] = place_buffer[i]
 
 
-@kernel
+@kernel(inline="always")
 def _insert(key, place, run, budget):
     """Insertion sort of every ``run`` keys; False once the budget is spent, with ties still in their order."""
     moves, low, high = 0, 0, run
@@ -88,7 +87,7 @@ def _insert(key, place, run, budget):
 @kernel(inline="always")
 def _merge(key, place, key_buffer, place_buffer):
     """Merge sort from the bottom up."""
-    size, width = len(key), np.int64(_RUN)
+    size, width = len(key), _RUN
     _insert(key, place, width, _RUN * size)
     while width < size:  # there and back again; a second pass with nothing left to merge is a copy
         _merge_runs(key, place, key_buffer, place_buffer, width)
@@ -96,7 +95,7 @@ def _merge(key, place, key_buffer, place_buffer):
         width *= 4
 
 
-@kernel
+@kernel(inline="always")
 def _merge_runs(from_key, from_place, to_key, to_place, width):
     """Merge neighbouring runs of this width."""
     size = min(len(from_key), len(to_key))  # one of them may be a longer buffer

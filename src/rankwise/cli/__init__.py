@@ -2,7 +2,8 @@
 
 A command module declares its options as annotated parameters and calls the library; ``reading`` has the options and the
 file handling that commands share, ``wording`` the words of the shell. This module registers the commands and turns
-errors into one message on standard error and exit code 2; Ctrl-C is exit code 130.
+errors into one message on standard error and exit code 2; ``certify`` that certifies nothing is exit code 3, and Ctrl-C
+is exit code 130.
 """
 
 import io
@@ -37,7 +38,7 @@ def _reflowed(text: str | None) -> str:
 
 # panel of the help -> names of its commands; each is a function of a module of this package with the same name
 _COMMANDS = {
-    "A first look": ("demo", "inspect", "convert"),
+    "A first look": ("demo", "inspect", "convert", "split"),
     "One ranker": ("train", "rank", "evaluate", "export"),
     "Several rankers": ("compare", "report"),
     "Guarantees": ("certify", "simulate"),
@@ -74,7 +75,7 @@ def main() -> int:
     Returns
     -------
     int
-        The exit code: 0, 2 for invalid input, or 130 after Ctrl-C.
+        The exit code: 0, 2 for invalid input, 3 if nothing could be certified, or 130 after Ctrl-C.
     """
     _print_anything()
     with warnings.catch_warnings():

@@ -15,6 +15,8 @@ from rankwise._errors import RankwiseError
 from rankwise.cli import reading
 from rankwise.cli.wording import in_shell, show_certificate
 
+NOT_CERTIFIED = 3  # exit code: the input is valid, and no bound below the trivial one follows from it
+
 
 @reading.with_options
 def certify(
@@ -22,7 +24,7 @@ def certify(
         Path | None, typer.Argument(help="A saved ranker, or scores of the hold-out from any source.")
     ] = None,
     train: Annotated[Path | None, typer.Option(help="The queries that the ranker was trained on.")] = None,
-    holdout: Annotated[Path | None, typer.Option(help="Judged queries unseen in training and selection.")] = None,
+    holdout: Annotated[Path | None, typer.Option(help="Judged queries; those seen in training are left out.")] = None,
     measure: Annotated[
         str | None, typer.Option("--measure", "-m", help="For scores: nDCG@10 (default), AP, RR ...")
     ] = None,
@@ -55,6 +57,10 @@ def certify(
 ) -> None:
     """Certify a ranker or scores, or plan how many judged queries a guarantee needs.
 
+    Queries of --holdout that the ranker saw in training are named and left out, so the file that it was trained on may
+    be given: the part that was held out certifies it. The exit code is 3 if there is no bound on future queries, or
+    only a vacuous one.
+
     Example: rankwise certify model.rankwise --train train.txt --holdout test.txt
 
     Example: rankwise certify lightgbm.scores --holdout test.txt -m nDCG@10
@@ -85,11 +91,13 @@ def certify(
         found = _of_scores(subject, holdout, measure or "nDCG@10", delta, seed, reads)
     if as_json:
         print(found.to_json())
-        return
-    print(in_shell(f"{found.about}\n{found.summary()}"))
-    show_certificate(found)
-    if details:
-        print(in_shell(found.details()))
+    else:
+        print(in_shell(f"{found.about}\n{found.summary()}"))
+        show_certificate(found)
+        if details:
+            print(in_shell(found.details()))
+    if found.headline is None or found.headline.vacuous:
+        raise typer.Exit(NOT_CERTIFIED)
 
 
 def _of_scores(path: Path, holdout: Path, measure: str, delta: float, seed: int, reads: dict[str, Any]) -> Any:

@@ -184,6 +184,7 @@ class _Crew:
         self._left = list(calls)
         self._running: list[Call] = []
         self._compiling: set[tuple[str, str]] = set()  # kernels and signatures
+        self._compiled: set[tuple[str, str]] = set()
         self._waits_for: dict[str, tuple[str, str]] = {}  # call -> the kernel that made it break off
         self._processes: list[subprocess.Popen[str]] = []
         self._threads: list[threading.Thread] = []
@@ -231,13 +232,9 @@ class _Crew:
                 if kind not in ("asks", "begins", "compiled"):
                     return kind, *told
                 if kind == "asks":
-                    with self._changed:
-                        wanted = (told[0], told[1])
-                        allowed = wanted not in self._compiling
-                        if allowed:
-                            mine = wanted
-                            self._compiling.add(mine)
-                    print(json.dumps(allowed), file=process.stdin, flush=True)
+                    wanted = (told[0], told[1])
+                    mine = wanted if self._allows(call, wanted) else None
+                    print(json.dumps(mine is not None), file=process.stdin, flush=True)
                 else:
                     self.told.put((kind, call, told[0]))
                     if kind == "compiled" and mine is not None and told == list(mine):
@@ -248,10 +245,23 @@ class _Crew:
                 self._has_compiled(mine)
         raise ValueError("no last message")
 
+    def _allows(self, call: Call, kernel: tuple[str, str]) -> bool:
+        """Whether a call may compile a kernel, and not another process compiles it, or has just done so.
+
+        What was compiled is looked for on the disk once more, but not twice: where nothing is kept, it is not there.
+        """
+        with self._changed:
+            just_compiled = kernel in self._compiled and self._waits_for.get(call.name) != kernel
+            if kernel in self._compiling or just_compiled:
+                return False
+            self._compiling.add(kernel)
+            return True
+
     def _has_compiled(self, kernel: tuple[str, str]) -> None:
         """Let the calls go on that wait for this kernel."""
         with self._changed:
             self._compiling.discard(kernel)
+            self._compiled.add(kernel)
             self._changed.notify_all()
 
     def _next(self) -> Call | None:

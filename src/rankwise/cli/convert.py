@@ -52,11 +52,11 @@ def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict
     # tables are read in their own precision
     if str(queries.X.dtype) != dtype:
         queries = queries.map_features(lambda X: X.astype(dtype))
-    _write(queries, target, sparse)
+    write_queries(queries, target, sparse)
     return f"{target}: {queries}"
 
 
-def _write(queries: "Queries", target: Path, sparse: bool) -> None:
+def write_queries(queries: "Queries", target: Path, sparse: bool) -> None:
     """Write queries in the format of the target's ending."""
     from rankwise.data.letor.write import write_letor
     from rankwise.data.tabular.frames import write_table

@@ -58,7 +58,7 @@ def export(
         return
     from rankwise import export as export_model
 
-    queries = None if sample is None else reading.read_queries(sample, reads)
+    queries = None if sample is None else reading.read_queries(sample, reading.keeping_missing(reads, [ranker]))
     done = export_model(
         ranker,
         to,

@@ -127,7 +127,7 @@ class RankingTask:
         The file that it was read from, for messages.
     data : Path
         The file of queries, or ``-``.
-    missing : {"error", "zero", "min"}
+    missing : {"error", "zero", "min", "keep"}
         How missing values are treated.
     zero_based : bool or "auto"
         Whether feature ids of a text begin at 0.

@@ -6,6 +6,7 @@ functions below take that dictionary: :func:`read_queries` reads judged queries 
 reads judged queries together with a file of scores, and :func:`load_ranker` opens a saved ranker.
 """
 
+import csv
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -40,7 +41,8 @@ JudgedArgument = Annotated[
 MissingOption = Annotated[
     Missing,
     typer.Option(
-        help="NaN, NULL and empty cells: an error, 0, or the smallest value in the query.", rich_help_panel=_VALUES
+        help="NaN, NULL and empty cells: an error, 0, the smallest value in the query, or keep (for HybridRanker).",
+        rich_help_panel=_VALUES,
     ),
 ]
 UnjudgedOption = Annotated[
@@ -60,7 +62,7 @@ LabelOption = Annotated[str, typer.Option("--label", help="Column of labels.", r
 DocidOption = Annotated[str | None, typer.Option("--docid", help="Column of document ids.", rich_help_panel=_TABLES)]
 IgnoreOption = Annotated[
     list[str] | None,
-    typer.Option("--ignore", help="Column that is not a feature; may be repeated.", rich_help_panel=_TABLES),
+    typer.Option("--ignore", help="Columns that are not features: a,b; may be repeated.", rich_help_panel=_TABLES),
 ]
 GradesOption = Annotated[
     str | None,
@@ -116,7 +118,7 @@ def options(
     """Turn these options into keyword arguments of :func:`read_queries`; options of tables only where given."""
     found: dict[str, Any] = {"missing": missing, "unjudged": unjudged, "zero_based": zero_based(first_id)}
     found |= {"qid": qid, "label": label or None}
-    given = {"docid": docid, "ignore": ignore, "grades": None if grades is None else as_grades(grades)}
+    given = {"docid": docid, "ignore": as_names(ignore or []), "grades": None if grades is None else as_grades(grades)}
     return found | {name: value for name, value in given.items() if value}
 
 
@@ -127,10 +129,24 @@ def zero_based(first_id: FirstId) -> Any:
 
 def for_rankers(reads: dict[str, Any], rankers: Iterable[Any]) -> dict[str, Any]:
     """Restrict the columns of a table to the features of these rankers, where all of them know names."""
+    rankers = list(rankers)
+    reads = keeping_missing(reads, rankers)
     known = [ranker._names() for ranker in rankers]
     if not known or None in known:
         return reads
     return {**reads, "features": list(dict.fromkeys(name for names in known for name in names or ()))}
+
+
+def as_names(given: list[str]) -> list[str]:
+    """Parse names of columns separated by commas as one line of CSV: a name that holds a comma stands in quotes."""
+    lines = (next(csv.reader([one], skipinitialspace=True), []) for one in given)
+    return list(dict.fromkeys(name.strip() for line in lines for name in line if name.strip()))
+
+
+def keeping_missing(reads: dict[str, Any], rankers: Iterable[Any]) -> dict[str, Any]:
+    """Keep missing values for rankers that give them a meaning, unless the user chose another rule."""
+    keep = reads["missing"] == "error" and all(ranker.missing == "keep" for ranker in rankers)
+    return {**reads, "missing": "keep"} if keep else reads
 
 
 def as_grades(text: str) -> dict[str, float]:

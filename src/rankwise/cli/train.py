@@ -1,8 +1,8 @@
 """``rankwise train``: train a ranker on judged queries and save it.
 
-The command has two halves. Without ``--online`` it fits a batch ranker, :class:`BatchRun`, on a file and measures it on
-queries that were held out. With ``--online`` it hands over to :mod:`rankwise.cli.train_online`, where the ranker learns
-query after query from a stream of any length.
+The command has two halves. Without ``--online`` it fits a batch ranker, :class:`BatchRun`, on a file, and measures and
+certifies it by queries that were held out. With ``--online`` it hands over to :mod:`rankwise.cli.train_online`, where
+the ranker learns query after query from a stream of any length.
 """
 
 import ast
@@ -10,17 +10,18 @@ import json
 import math
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwise._errors import DataError, Interrupted, RankwiseError
+from rankwise._errors import DataError, Interrupted, RankwiseError, warn
 from rankwise.cli import reading, wording
 
 if TYPE_CHECKING:
+    from rankwise.data.diagnose.findings import Finding
     from rankwise.data.queries import Queries
     from rankwise.rankers._base import Ranker
 
@@ -100,8 +101,9 @@ def train(
 ) -> None:
     """Train a ranker on judged queries, test it, and save it.
 
-    A random fifth of the queries is held out, and the ranker is measured on them; --validation or --test-share 0 train
-    on all queries. Ctrl-C saves the ranker as it was after the last finished round.
+    A random fifth of the queries is held out: they test the ranker and certify it. --validation or --test-share 0 train
+    on all queries. A feature that looks like the label is a warning, and stays unless --ignore names it. Ctrl-C saves
+    the ranker as it was after the last finished round.
 
     With --online, consecutive rows with one qid are a query, and a qid may return later: memory does not grow with the
     stream. Ctrl-C saves the ranker. A run that is resumed ends with the bits of one that was never stopped.
@@ -128,11 +130,15 @@ def train(
     for option, value in (("--resume", resume), ("--checkpoint", checkpoint), ("--skip", skip or None)):
         if value is not None:
             raise RankwiseError(f"{option} belongs to online learning: give --online as well")
-    batch = new_ranker(ranker or DEFAULT, {"measure": "nDCG@10", **given, "missing": reads["missing"]})
+    batch = new_ranker(ranker or DEFAULT, {"measure": "nDCG@10", **given})
+    reads = reading.keeping_missing(reads, [batch])
+    batch.set_params(missing=reads["missing"])
     known = {"verbose": not as_json, "random_state": seed, "n_jobs": jobs}
     batch.set_params(**{name: value for name, value in known.items() if name in batch._get_param_names()})
     target = _target(out, None)
     run = BatchRun(batch, *parts_of_file(data, validation, share, seed, reads), target)
+    for leak in run.leaks():
+        warn(f"{leak.what}: {leak.places()}; {leak.advice}")
     run.fit()
     run.show(as_json)
 
@@ -227,6 +233,12 @@ class BatchRun:
     test: "Queries | None"
     target: Path
 
+    def leaks(self) -> "list[Finding]":
+        """Features of the training queries that look like the label; they stay, whatever is found."""
+        from rankwise.data.diagnose.leaks import find_leaks, rank_alone
+
+        return list(find_leaks(self.train, rank_alone(self.train), {}))
+
     def fit(self) -> None:
         """Fit and save the ranker; after Ctrl-C save what the last finished round left, and raise again."""
         takes = self.validation is not None and self.model.takes_validation
@@ -239,7 +251,7 @@ class BatchRun:
         self.model.save(self.target)
 
     def results(self) -> dict[str, Any]:
-        """Collect the chosen settings and the measure on every part as plain values."""
+        """The ranker, what was chosen, its measure with intervals on every part, its certificate, and likely leaks."""
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
         return {
             "model": str(self.target),
@@ -248,6 +260,8 @@ class BatchRun:
             "measure": self.model._measure().title,
             "chosen": self._chosen(),
             "parts": {name: self._measured(part) for name, part in parts.items() if part is not None},
+            "leaks": [asdict(leak) for leak in self.leaks()],
+            "certificate": None if self.test is None else self.model.certificate(None, self.test).to_dict(),
         }
 
     def _chosen(self) -> dict[str, float]:
@@ -267,25 +281,45 @@ class BatchRun:
         return {"queries": len(part), **{name: x if math.isfinite(x) else None for name, x in numbers.items()}}
 
     def show(self, as_json: bool) -> None:
-        """Print :meth:`results` as a table or as JSON."""
+        """Print :meth:`results` in four lines or as JSON."""
         results = self.results()
         if as_json:
             print(json.dumps(results))
             return
-        from rich.console import Console
-
-        from rankwise._tables import Table
-
-        console = Console(highlight=False)
-        parts = results["parts"]
-        table: dict[str, Any] = {"part": list(parts)}
-        for title, key in {"queries": "queries", results["measure"]: "mean", "low": "low", "high": "high"}.items():
-            table[title] = [one[key] for one in parts.values()]
-        console.print(Table(table).rich())
         chosen = "".join(f", {name} {value:g}" for name, value in results["chosen"].items())
-        if self.test is None and self.validation is not None:
-            console.print("the validation part was used for model selection: its mean is optimistic", markup=False)
-        console.print(f"{results['ranker']} on {results['features']:,} features{chosen}: {self.target}", markup=False)
+        print(f"{results['ranker']} on {results['features']:,} features{chosen}: {self.target}")
+        said = {
+            "train": "trained on {}",
+            "validation": "selected by {}, on which its mean is optimistic",
+            "test": "tested on {} that were held out",
+        }
+        for name, part in results["parts"].items():
+            count = f"{part['queries']:,} {'query' if part['queries'] == 1 else 'queries'}"
+            print(f"{said[name].format(count)}: {results['measure']} {_with_interval(part)}")
+        print(_certified(results, self.target))
+
+
+def _with_interval(part: dict[str, Any]) -> str:
+    """A mean and its interval, to four digits."""
+    if part["mean"] is None:
+        return "undefined"
+    return f"{part['mean']:.4f}" + ("" if part["low"] is None else f" ({part['low']:.4f} to {part['high']:.4f})")
+
+
+def _certified(results: dict[str, Any], target: Path) -> str:
+    """The certificate in one line."""
+    certificate, measure = results["certificate"], results["measure"]
+    if certificate is None:
+        return f"not certified, because no query was held out: rankwise certify {target} --holdout FILE"
+    best = certificate["headline"]
+    if best is None:
+        return f"not certified: {certificate['notes'][0]}"
+    if best["value"] >= best["ceiling"]:
+        return f"not certified: {best['terms']['n']:,.0f} queries are too few for a bound on {measure}"
+    return (
+        f"certified by them: {measure} on future queries is {1 - best['value']:.4f} or more in the mean, "
+        f"with probability {1 - certificate['delta']:g}"
+    )
 
 
 def parts_of_file(

@@ -36,6 +36,7 @@ def in_shell(sentence: str) -> str:
     """
     sentence = re.sub(r"grades=\{([^}]*)\}", lambda found: f"--labels {_grades(found[1])}", sentence)
     sentence = sentence.replace("zero_based=True", "--first-id 0").replace("label=None", "--label ''")
+    sentence = re.sub(r"\bignore=\[('[^']*'(?:, '[^']*')+)\]", _ignored, sentence)
     sentence = re.sub(rf"\b({_ARGUMENTS})=\['([^']*)'\]", _option, sentence)
     sentence = re.sub(rf"\b({_ARGUMENTS})='([^']*)'((?:(?:,| or) '[^']*')*)", _options, sentence)
     return re.sub(rf"\b({_ARGUMENTS})=(\S*)", _option, sentence)
@@ -46,6 +47,12 @@ def _option(found: "re.Match[str]") -> str:
     name = _OPTIONS.get(found[1], found[1]).replace("_", "-")
     value = "NAME" if found[2] == "its name" else found[2] and shlex.quote(found[2])
     return f"--{name} {value}".rstrip()
+
+
+def _ignored(found: "re.Match[str]") -> str:
+    """Spell ``ignore=['a', 'b']`` as ``--ignore a,b``."""
+    names = re.findall(r"'([^']*)'", found[1])
+    return f"--ignore {shlex.quote(','.join(names))}"
 
 
 def _options(found: "re.Match[str]") -> str:

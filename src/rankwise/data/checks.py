@@ -7,7 +7,7 @@ was found and what is expected. ``is_*`` functions answer a question.
 import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import DataError, RankwiseError, in_one_line
 from rankwise.data.string_column import StringColumn
 
-Missing = Literal["error", "zero", "min"]
+Missing = Literal["error", "zero", "min", "keep"]
 Name = TypeVar("Name", str, bytes)
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
 # Squares, products and sums of weights within these stay within float64, whatever the number of queries.
 _LIGHTEST, _HEAVIEST = 1e-100, 1e100
-_WEIGHTS = f"weights are finite and 0 or more, and what is not 0 lies between {_LIGHTEST:g} and {_HEAVIEST:g}"
+WEIGHTS = f"weights are finite and 0 or more, and what is not 0 lies between {_LIGHTEST:g} and {_HEAVIEST:g}"
 
 # Values that are checked together: no check of a large X allocates a second array of its size.
 BLOCK_VALUES = 1 << 20
@@ -124,11 +124,25 @@ def as_features(X: Any, n_features: int | None = None) -> Floats:
             if n_features != len(array):
                 hint += ", and a single feature X.reshape(-1, 1)"
         raise DataError(f"X is documents x features, two dimensions: found shape {array.shape}{hint}")
+    if array.dtype.kind == "O":
+        array = _of_objects(array)
     if array.dtype.kind not in "fiub":
-        raise DataError(f"X holds numbers: found type {array.dtype}")
+        hint = " (Complex data not supported)" if array.dtype.kind == "c" else ""
+        raise DataError(f"X holds numbers: found type {array.dtype}{hint}")
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def _of_objects(array: NDArray[Any]) -> NDArray[Any]:
+    """Objects that are numbers, as a data frame of several types gives them, as float64; None becomes NaN."""
+    odd = next((value for value in array.flat if isinstance(value, (str, bytes))), None)
+    if odd is not None:
+        raise DataError(f"X holds numbers: found the text {odd!r:.60}; encode texts, or leave out their columns")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"X holds numbers: {in_one_line(error)}") from error
 
 
 def not_a_path(path: Any) -> str:
@@ -156,10 +170,10 @@ def as_weights(weight: ArrayLike, n_queries: int) -> NDArray[np.float64]:
     weights = as_floats(weight, "weight holds one number per query")
     if weights.shape != (n_queries,):
         raise DataError(f"weight holds one number per query: found shape {weights.shape} for {n_queries:,} queries")
-    usual = _usual_weights(weights)
+    usual = usual_weights(weights)
     if not usual.all():
         query = int(np.argmin(usual))
-        raise DataError(f"weight is {weights[query]} at query {query:,}: {_WEIGHTS}")
+        raise DataError(f"weight is {weights[query]} at query {query:,}: {WEIGHTS}")
     if n_queries and not weights.any():
         raise DataError("weight is 0 at every query: at least one query must count")
     return weights
@@ -167,12 +181,12 @@ def as_weights(weight: ArrayLike, n_queries: int) -> NDArray[np.float64]:
 
 def as_weight(weight: Any) -> float:
     """The weight of one query, 0 or of a usual size."""
-    if isinstance(weight, (int, float, np.integer, np.floating)) and _usual_weights(weight):
+    if isinstance(weight, (int, float, np.integer, np.floating)) and usual_weights(weight):
         return float(weight)
-    raise DataError(f"the weight of a query is one number: {_WEIGHTS}; found {weight!r:.60}")
+    raise DataError(f"the weight of a query is one number: {WEIGHTS}; found {weight!r:.60}")
 
 
-def _usual_weights(weight: Any) -> Any:
+def usual_weights(weight: Any) -> Any:
     """Whether weights are 0 or within the allowed sizes."""
     return (weight == 0) | ((weight >= _LIGHTEST) & (weight <= _HEAVIEST))
 
@@ -232,6 +246,30 @@ def first_not_finite(X: Floats) -> tuple[int, int] | None:
     return None
 
 
+def refuse_missing(X: Floats, who: str) -> None:
+    """Raise an error for NaN that was kept (``missing="keep"``), where ``who`` has no use for it."""
+    found = first_not_finite(X)
+    if found is not None:
+        row, feature = found
+        raise DataError(
+            f"X is {X[row, feature]} at row {row:,}, feature {feature}, and {who} gives no meaning to missing values: "
+            "make the queries with missing='zero' or missing='min'"
+        )
+
+
+def refuse_infinite(X: Floats, names: Any = None) -> None:
+    """Raise an error that names the first infinity; NaN is allowed."""
+    for rows in blocks_of_rows(*X.shape):
+        infinite = np.isinf(X[rows])
+        if infinite.any():
+            row, feature = np.unravel_index(int(np.argmax(infinite)), infinite.shape)
+            called = f" ({names[feature]})" if names else ""
+            raise DataError(
+                f"X is infinite at row {rows.start + int(row):,}, feature {feature}{called}: "
+                "missing='keep' keeps NaN only"
+            )
+
+
 def fill_missing(
     X: Floats, start: NDArray[np.int64], rows: NDArray[np.int64] | None, missing: Missing, names: Any = None
 ) -> Floats:
@@ -243,18 +281,22 @@ def fill_missing(
         The features.
     start, rows : ndarray of int64
         The layout of the queries; ``rows`` is None where the rows are grouped.
-    missing : {"error", "zero", "min"}
+    missing : {"error", "zero", "min", "keep"}
         "error" raises an error that names the row and the feature. "zero" puts 0. "min" puts the smallest finite value
-        of the feature in the same query, 0 if there is none (LETOR's rule).
+        of the feature in the same query, 0 if there is none (LETOR's rule). "keep" leaves NaN, for rankers that know
+        what to do with it, and refuses infinity.
     names : sequence of str, default=None
         The feature names, for the error message.
 
     Returns
     -------
     X : ndarray, shape (n_documents, n_features)
-        Finite features: the same array, or a copy where something was replaced.
+        Finite features, apart from NaN that is kept: the same array, or a copy where something was replaced.
     """
-    refuse_unless_one_of(missing, "missing", ("error", "zero", "min"))
+    refuse_unless_one_of(missing, "missing", get_args(Missing))
+    if missing == "keep":
+        refuse_infinite(X, names)
+        return X
     found = first_not_finite(X)
     if found is None:
         return X
@@ -263,7 +305,7 @@ def fill_missing(
         called = f" ({names[feature]})" if names else ""
         raise DataError(
             f"X is {X[row, feature]} at row {row:,}, feature {feature}{called}: "
-            "give missing='zero' or missing='min', or clean the data"
+            "give missing='zero' or missing='min', or replace NaN and infinity"
         )
     X = X.copy()
     if missing == "zero":

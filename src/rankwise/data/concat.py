@@ -38,8 +38,24 @@ def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
         qid=_ids(parts, rename),
         docid=None if docids is None else StringColumn.concat(docids),
         feature_names=parts[0].feature_names,
+        document_weight=_document_weights(parts),
         scaling=parts[0].scaling if all(part.scaling == parts[0].scaling for part in parts) else None,
+        built_by=common_builder(parts),
     )
+
+
+def _document_weights(parts: Sequence[Queries]) -> NDArray[np.float64] | None:
+    """The document weights of all parts, 1 in parts that have none; None if no part has any."""
+    if all(part.document_weight is None for part in parts):
+        return None
+    every = (np.ones(part.n_documents) if part.document_weight is None else part.document_weight for part in parts)
+    return np.concatenate(list(every))
+
+
+def common_builder(parts: Sequence[Queries]) -> Any:
+    """The builder that made the features of all parts, or None."""
+    digests = {getattr(part.built_by, "digest_", None) for part in parts}
+    return parts[0].built_by if len(digests) == 1 else None
 
 
 def _same_features(parts: Sequence[Queries]) -> list[Queries]:

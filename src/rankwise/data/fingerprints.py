@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import drive
+from rankwise.data.document_weights import recorded_weights
 from rankwise.data.queries import Queries
 
 # One fingerprint per query.
@@ -156,7 +157,7 @@ class TrainingRecord:
     @classmethod
     def of(cls, queries: Queries, *, n_jobs: int | None = None) -> "TrainingRecord":
         """The record of a set of queries."""
-        return cls().added(fingerprints(queries, n_jobs=n_jobs), queries.weight)
+        return cls().added(fingerprints(queries, n_jobs=n_jobs), recorded_weights(queries))
 
     def added(self, marks: Marks, weight: NDArray[np.float64] | None) -> "TrainingRecord":
         """The record with more queries."""

@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import DataError
 from rankwise.data import checks, grouping
 from rankwise.data.checks import Floats, Missing, plural
+from rankwise.data.document_weights import as_document_weights
+from rankwise.data.labels import Labels
 from rankwise.data.selection import Query, as_scaling, checked_fields, one_query, select, select_features
 from rankwise.data.string_column import StringColumn
 
@@ -55,11 +57,16 @@ class Queries:
         One name per feature, without repeats.
     scaling : Scaler, default=None
         The fitted scaler that made ``X``.
+    document_weight : array-like, shape (n_documents,), default=None
+        The document weights, 0 or more, for rankers that take them; None weights all documents equally. Measures
+        do not use them.
 
     Attributes
     ----------
-    X, y, start, weight, qid, docid, feature_names, scaling : as the parameters
+    X, y, start, weight, qid, docid, feature_names, scaling, document_weight : as the parameters
         What was given, as read-only views where possible; see also :attr:`rows` and :attr:`query_weight`.
+    built_by : FeatureBuilder or None
+        The fitted builder that made ``X`` from a table.
 
     Examples
     --------
@@ -70,7 +77,19 @@ class Queries:
     array([0., 1.])
     """
 
-    __slots__ = ("X", "_rows", "docid", "feature_names", "qid", "scaling", "start", "weight", "y")
+    __slots__ = (
+        "X",
+        "_rows",
+        "built_by",
+        "docid",
+        "document_weight",
+        "feature_names",
+        "qid",
+        "scaling",
+        "start",
+        "weight",
+        "y",
+    )
 
     X: Floats
     y: NDArray[np.float64] | None
@@ -81,6 +100,8 @@ class Queries:
     docid: StringColumn | None
     feature_names: tuple[str, ...] | None
     scaling: "Scaler | None"
+    document_weight: NDArray[np.float64] | None
+    built_by: Any  # a FeatureBuilder, which a higher layer has
 
     def __init__(
         self,
@@ -94,12 +115,18 @@ class Queries:
         docid: Sequence[Any] | None = None,
         feature_names: Sequence[str] | None = None,
         scaling: "Scaler | None" = None,
+        document_weight: ArrayLike | None = None,
     ) -> None:
         X = checks.as_features(X)
         layout = grouping.as_layout(start, rows, len(X))
         if qid is not None:
             layout = layout._replace(qid=grouping.as_query_ids(qid, len(layout.start) - 1))
-        self._set(*checked_fields(X, y, layout, weight, docid, feature_names), as_scaling(scaling, X.shape[1]))
+        self._set(
+            *checked_fields(X, y, layout, weight, docid, feature_names),
+            as_scaling(scaling, X.shape[1]),
+            None if document_weight is None else as_document_weights(document_weight, len(X)),
+            None,
+        )
 
     @classmethod
     def _trusted(
@@ -113,10 +140,12 @@ class Queries:
         docid: StringColumn | None = None,
         feature_names: tuple[str, ...] | None = None,
         scaling: "Scaler | None" = None,
+        document_weight: NDArray[np.float64] | None = None,
+        built_by: Any = None,
     ) -> "Queries":
         """Queries of parts that were checked where they came from; nothing is checked again."""
         queries = object.__new__(cls)
-        queries._set(X, y, start, rows, weight, qid, docid, feature_names, scaling)
+        queries._set(X, y, start, rows, weight, qid, docid, feature_names, scaling, document_weight, built_by)
         return queries
 
     def _set(self, *fields: Any) -> None:
@@ -140,6 +169,7 @@ class Queries:
         docid: Sequence[Any] | None = None,
         feature_names: Sequence[str] | None = None,
         missing: Missing = "error",
+        document_weight: ArrayLike | None = None,
     ) -> "Queries":
         """Make queries from arrays.
 
@@ -151,7 +181,8 @@ class Queries:
         y : array-like, shape (n_documents,), default=None
             The labels, 0 or more; None for data to be ranked.
         qid : sequence of hashable, length n_documents, default=None
-            One id per row, in any order. Give either ``qid`` or ``group``.
+            One id per row, in any order. Give either ``qid`` or ``group``, or neither where ``y`` is made by
+            :func:`rankwise.labels`, which carry their own.
         group : array-like of int, shape (n_queries,), default=None
             The sizes of consecutive queries. A size of 0 is a query without documents.
         weight : array-like, shape (n_queries,), default=None
@@ -160,9 +191,13 @@ class Queries:
             One id per row.
         feature_names : sequence of str, length n_features, default=None
             One name per feature, without repeats; the columns of a data frame where None.
-        missing : {"error", "zero", "min"}, default="error"
+        missing : {"error", "zero", "min", "keep"}, default="error"
             What to do with NaN and infinity. "min" takes the smallest value of the feature in the same query (LETOR's
-            rule).
+            rule). "keep" keeps NaN, which only some rankers take (:class:`~rankwise.HybridRanker`), and refuses
+            infinity.
+        document_weight : array-like, shape (n_documents,), default=None
+            One number per row: 0, or between 1e-100 and 1e100. A document of weight k counts in the loss of a ranker as
+            k copies of it would.
 
         Returns
         -------
@@ -182,13 +217,16 @@ class Queries:
         if feature_names is None and hasattr(X, "columns"):
             feature_names = list(X.columns)  # a data frame names its features
         X = checks.as_features(X)
+        if isinstance(y, Labels) and qid is None and group is None:
+            qid = y.whole_queries()
         if (qid is None) == (group is None):
             found = "neither" if qid is None else "both"
             raise DataError(f"say which rows belong together by qid= (one id per row) or group= (sizes): found {found}")
         parts = grouping.by_id(qid, len(X)) if qid is not None else grouping.by_size(group, len(X))  # type: ignore[arg-type]
         if group is not None:
             grouping.warn_of_empty(np.diff(parts.start), "group")
-        return cls._trusted(*checked_fields(X, y, parts, weight, docid, feature_names, missing))
+        queries = cls._trusted(*checked_fields(X, y, parts, weight, docid, feature_names, missing))
+        return queries if document_weight is None else queries.with_document_weight(document_weight)
 
     @classmethod
     def from_frame(cls, frame: Any, **columns: Any) -> "Queries":
@@ -382,6 +420,10 @@ class Queries:
     def __getitem__(self, key: Any) -> "Query | Queries":
         return select(self, key)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The documents, without the grouping: what a transformer of scikit-learn sees."""
+        return np.array(self.X, dtype=dtype) if copy else np.asarray(self.X, dtype=dtype)
+
     def __repr__(self) -> str:
         labels = "no labels"
         if self.y is not None:
@@ -390,6 +432,12 @@ class Queries:
             f"Queries({plural(len(self), 'query', 'queries')}, {plural(self.n_documents, 'document')}, "
             f"{plural(self.n_features, 'feature')}, {labels})"
         )
+
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show: the numbers, and the first queries."""
+        from rankwise.data.shown import queries_html
+
+        return queries_html(self)
 
     # ------------------------------------------------------------------------------------------- making another
 
@@ -423,6 +471,22 @@ class Queries:
         """
         return self._replace(weight=None if weight is None else checks.as_weights(weight, len(self)))
 
+    def with_document_weight(self, document_weight: ArrayLike | None) -> "Queries":
+        """The same queries with other document weights.
+
+        Parameters
+        ----------
+        document_weight : array-like, shape (n_documents,), or None
+            The new document weights, in input order; None weights all documents equally.
+
+        Returns
+        -------
+        queries : Queries
+            A copy that shares ``X``.
+        """
+        given = None if document_weight is None else as_document_weights(document_weight, self.n_documents)
+        return self._replace(document_weight=given)
+
     def map_features(
         self, function: Callable[[Floats], ArrayLike], *, feature_names: Sequence[str] | None = None
     ) -> "Queries":
@@ -446,7 +510,8 @@ class Queries:
         X = checks.fill_missing(X, self.start, self._rows, "error")
         if feature_names is None and X.shape[1] == self.n_features:
             feature_names = self.feature_names
-        return self._replace(X=X, feature_names=checks.as_names(feature_names, X.shape[1]), scaling=None)
+        names = checks.as_names(feature_names, X.shape[1])
+        return self._replace(X=X, feature_names=names, scaling=None, built_by=None)
 
     def select_features(self, names: Sequence[str]) -> "Queries":
         """The same queries with some of their features.
@@ -488,7 +553,19 @@ class Queries:
         return Queries._trusted(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
 
 
-_FIELDS = ("X", "y", "start", "_rows", "weight", "qid", "docid", "feature_names", "scaling")
+_FIELDS = (
+    "X",
+    "y",
+    "start",
+    "_rows",
+    "weight",
+    "qid",
+    "docid",
+    "feature_names",
+    "scaling",
+    "document_weight",
+    "built_by",
+)
 
 
 def as_queries(value: Any, function: str) -> Queries:

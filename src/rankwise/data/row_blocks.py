@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data import checks
+from rankwise.data.document_weights import differing_weights
 from rankwise.data.queries import Queries
 
 Vector = NDArray[np.float64]
@@ -77,7 +78,9 @@ _TINY = 1e-8
 
 
 def scale_factors(queries: Queries, scale: Scale) -> tuple[Vector, Vector]:
-    """The factor and the centre of every feature, from the queries whose weight is not 0.
+    """The factor and the centre of every feature, from the queries and documents whose weight is not 0.
+
+    Document weights count in the mean and in the standard deviation; query weights do not.
 
     Parameters
     ----------
@@ -103,17 +106,42 @@ def scale_factors(queries: Queries, scale: Scale) -> tuple[Vector, Vector]:
     plain = np.ones(queries.n_features), np.zeros(queries.n_features)
     if scale == "none" or queries.scaling is not None:
         return plain
-    blocks = list(row_blocks(queries))
+    blocks, weight = list(row_blocks(queries)), differing_weights(queries)
+    if weight is not None:
+        counted = (_counted(rows, weight) for rows in blocks)
+        blocks = [rows for rows in counted if len(rows)]
     largest = max((_largest(queries.X[rows]) for rows in blocks), default=0.0)
     if _TINY <= largest <= 1 or largest == 0:
         return plain
     centre, deviation = center_and_scale(queries.X, blocks, "standard")
+    if weight is not None:
+        centre, deviation = _weighted_moments(queries, blocks, weight, deviation > 0)
     with np.errstate(over="ignore"):
         factor = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
     if not np.isfinite(factor).all():
         feature = int(np.argmin(np.isfinite(factor)))
         raise RankwiseError(f"feature {feature} varies by {deviation[feature]:g} only, which cannot be scaled")
     return factor, centre
+
+
+def _counted(rows: Any, weight: Vector) -> NDArray[np.int64]:
+    """The rows of a block whose weight is not 0."""
+    every: NDArray[np.int64] = np.arange(len(weight), dtype=np.int64)[rows]
+    return every[weight[every] > 0]
+
+
+def _weighted_moments(
+    queries: Queries, blocks: list[Any], weight: Vector, varies: NDArray[np.bool_]
+) -> tuple[Vector, Vector]:
+    """(mean, standard deviation) with document weights; the deviation is 0 where a feature does not vary."""
+    total = float(sum(weight[rows].sum() for rows in blocks))
+    centre = np.zeros(queries.n_features)
+    for rows in blocks:
+        centre += (weight[rows] / total) @ queries.X[rows].astype(np.float64)
+    squares = np.zeros(queries.n_features)
+    for rows in blocks:
+        squares += (weight[rows] / total) @ (queries.X[rows].astype(np.float64) - centre) ** 2
+    return centre, np.where(varies, np.sqrt(squares), 0.0)
 
 
 def _largest(block: NDArray[Any]) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
-from rankwise.data.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole
+from rankwise.data.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole, refuse_missing
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.row_blocks import How, center_and_scale, shaped
 
@@ -86,6 +86,7 @@ class Scaler:
         """
         self._check_params()
         queries = as_queries(queries, "Scaler.fit")
+        refuse_missing(queries.X, "a Scaler")
         _refuse_scaled(queries)
         if self.per == "set" and not queries.n_documents:
             raise DataError("a scaler is fitted on documents: found none")
@@ -203,6 +204,7 @@ class Scaler:
         """The queries with their features in the fitted order."""
         self._check_fitted()
         queries = as_queries(queries, "Scaler.transform")
+        refuse_missing(queries.X, "a Scaler")
         _refuse_scaled(queries)
         if queries.n_features != self.n_features_in_:
             raise DataError(f"the scaler was fitted on {self.n_features_in_} features: found {queries.n_features}")

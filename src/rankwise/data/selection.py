@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rankwise._errors import DataError
 from rankwise.data import checks
 from rankwise.data.checks import Floats, Missing
+from rankwise.data.document_weights import as_document_weights
 from rankwise.data.grouping import Grouping
 from rankwise.data.string_column import offsets
 
@@ -25,7 +26,7 @@ from rankwise.data.string_column import StringColumn
 # ---------------------------------------------------------------------------------------------------------- one query
 
 
-_FIELDS = ("X", "y", "qid", "docid", "weight", "feature_names")
+_FIELDS = ("X", "y", "qid", "docid", "weight", "feature_names", "document_weight")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +50,8 @@ class Query:
         The weight of the query, 0 or between 1e-100 and 1e100.
     feature_names : sequence of str, length n_features, or None
         The names of the features.
+    document_weight : array-like, shape (n_documents,), default=None
+        The document weights.
     """
 
     X: Floats
@@ -57,6 +60,7 @@ class Query:
     docid: StringColumn | None
     weight: float
     feature_names: tuple[str, ...] | None
+    document_weight: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         X = checks.as_features(self.X)
@@ -67,6 +71,9 @@ class Query:
             "docid": checks.as_docid(self.docid, len(X)),
             "weight": checks.as_weight(self.weight),
             "feature_names": names,
+            "document_weight": None
+            if self.document_weight is None
+            else as_document_weights(self.document_weight, len(X)),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -81,6 +88,12 @@ class Query:
 
     def __len__(self) -> int:
         return len(self.X)
+
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show: the documents, the highest labels first."""
+        from rankwise.data.shown import query_html
+
+        return query_html(self)
 
 
 def checked_fields(
@@ -115,6 +128,11 @@ def select(queries: "Queries", key: Any) -> "Query | Queries":
     """``queries[key]``: one query for a number, otherwise the queries of a slice, a mask or a list of numbers."""
     if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # how scikit-learn slices
         key = key[0]
+    if isinstance(key, tuple) and len(key) == 2:
+        raise DataError(
+            "queries are selected by one index: select_features(names) selects features, and "
+            "DocumentTransformer(transformer) applies a scikit-learn transformer of columns"
+        )
     if isinstance(key, (int, np.integer)):
         return one_query(queries, range(len(queries))[int(key)])
     if isinstance(key, slice) and key.step in (None, 1) and queries.is_grouped:
@@ -145,6 +163,7 @@ def one_query(queries: "Queries", query: int) -> Query:
         None if queries.docid is None else queries.docid[places],
         1.0 if queries.weight is None else float(queries.weight[query]),
         queries.feature_names,
+        None if queries.document_weight is None else queries.document_weight[places],
     )
 
 
@@ -162,7 +181,7 @@ def select_features(queries: "Queries", names: Sequence[str]) -> "Queries":
     if tuple(names) == queries.feature_names:
         return queries
     X = np.ascontiguousarray(queries.X[:, [place[name] for name in names]])
-    return queries._replace(X=X, feature_names=checks.as_names(names, len(names)), scaling=None)
+    return queries._replace(X=X, feature_names=checks.as_names(names, len(names)), scaling=None, built_by=None)
 
 
 def _at(queries: "Queries", rows: Any, start: NDArray[np.int64], chosen: Any) -> "Queries":
@@ -176,4 +195,6 @@ def _at(queries: "Queries", rows: Any, start: NDArray[np.int64], chosen: Any) ->
         docid=None if queries.docid is None else queries.docid[rows],
         feature_names=queries.feature_names,
         scaling=queries.scaling,
+        document_weight=None if queries.document_weight is None else queries.document_weight[rows],
+        built_by=queries.built_by,
     )

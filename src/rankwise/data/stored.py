@@ -11,6 +11,7 @@ y                        F64       labels, if there are any
 rows                     I64       rows, query after query, unless they are grouped
 start                    I64       query q owns rows[start[q]:start[q+1]]
 weight                   F64       one per query, if there are any
+document_weight          F64       one per document, if there are any
 qid                      a number  one per query; texts are in ``qid.bytes`` and ``qid.offset``
 docid.bytes, .offset     U8, I64   one text per document
 feature.bytes, .offset   U8, I64   one name per feature
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise._store import Store, StoreWriter, read_store
 from rankwise.data import checks, grouping
+from rankwise.data.document_weights import as_document_weights
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
 from rankwise.data.string_column import StringColumn
@@ -122,6 +124,7 @@ def read_queries(store: Store, mmap: bool = True) -> Queries:
             docid=read_texts(store, "docid", len(X)),
             feature_names=_read_names(store, X.shape[1]),
             scaling=read_scaler(store),
+            document_weight=_read_document_weight(store, len(X)),
         )
     except FileFormatError:
         raise
@@ -157,6 +160,15 @@ def _read_weight(store: Store, count: int) -> NDArray[np.float64] | None:
     weight = store.array("weight", np.float64, (count,))
     # a selection of queries may hold none of non-zero weight
     return checks.as_weights(weight, count) if weight.any() else weight
+
+
+def _read_document_weight(store: Store, n_rows: int) -> NDArray[np.float64] | None:
+    """The document weights, or None."""
+    if "document_weight" not in store:
+        return None
+    weight = store.array("document_weight", np.float64, (n_rows,))
+    # a selection of documents may hold none of non-zero weight
+    return as_document_weights(weight, n_rows) if weight.any() else weight
 
 
 def _read_ids(store: Store, count: int) -> NDArray[Any] | None:
@@ -204,6 +216,7 @@ class QueriesWriter:
         self._opened = ExitStack()
         self._form: _Form | None = None
         self._scaling: Scaler | None = None
+        self._builder: Any = None
         self._start = [np.zeros(1, dtype=np.int64)]
         self._weight: list[NDArray[np.float64] | None] = []
         self._qid: list[NDArray[Any]] = []
@@ -224,7 +237,7 @@ class QueriesWriter:
         """
         number = len(self._weight)
         if self._form is None:
-            self._form, self._scaling = _Form.of(block), block.scaling
+            self._form, self._scaling, self._builder = _Form.of(block), block.scaling, block.built_by
         block = self._form.adapt(block, number)
         self._take_ids(block, number)
         before = self._file.length("X")
@@ -233,10 +246,13 @@ class QueriesWriter:
         if block.y is not None:
             self._file.append("y", block.y)
         self._append_docids(block, before)
+        self._append_document_weights(block, before)
         self._start.append(block.start[1:] + before)
         self._weight.append(block.weight)
         if self._scaling != block.scaling:
             self._scaling = None
+        if getattr(self._builder, "digest_", None) != getattr(block.built_by, "digest_", None):
+            self._builder = None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -275,6 +291,15 @@ class QueriesWriter:
             append_texts(self._file, "docid", StringColumn.empty(min(_ROWS_AT_ONCE, before - first)))
         append_texts(self._file, "docid", StringColumn.empty(block.n_documents) if block.docid is None else block.docid)
 
+    def _append_document_weights(self, block: Queries, before: int) -> None:
+        """Store document weights from the first block on that has them; those of the blocks before are then 1."""
+        if block.document_weight is None and not self._file.length("document_weight"):
+            return
+        for first in range(self._file.length("document_weight"), before, _ROWS_AT_ONCE):
+            self._file.append("document_weight", np.ones(min(_ROWS_AT_ONCE, before - first)))
+        own = np.ones(block.n_documents) if block.document_weight is None else block.document_weight
+        self._file.append("document_weight", own)
+
     def _finish(self) -> None:
         """Write what there is one of per query, per feature and per file."""
         if self._form is None:
@@ -289,6 +314,10 @@ class QueriesWriter:
         self._append_ids()
         if self._scaling is not None:
             append_scaler(self._file, self._scaling)
+        if self._builder is not None:
+            self._file.metadata["features"], arrays = self._builder.to_state()
+            for name, array in arrays.items():
+                self._file.append(name, array)
 
     def _append_ids(self) -> None:
         """Write the query ids as one array of numbers or as texts."""

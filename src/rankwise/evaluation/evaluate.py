@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,9 @@ from rankwise.evaluation.statistics.intervals import How, interval, mean
 from rankwise.measures._base import Empty, Measure, Ties
 from rankwise.measures.compute import EMPTY, ScoredLists, fill_empty, measure_lists
 from rankwise.measures.conventions import Convention, convention, settle
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Value = TypeVar("Value")
 
@@ -268,6 +271,42 @@ class Evaluation:
             },
         }
 
+    def plot(self, level: float = 0.95, how: How = "bootstrap") -> "Figure":
+        """Draw the values of all queries and the means with their intervals; needs the extra ``plot``.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            The confidence level of the intervals.
+        how : {"bootstrap", "t"}, default="bootstrap"
+            The kind of interval.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from rankwise._figures import COLOURS, FAINT, house_style, new_figure
+
+        table = self.table(level, how)
+        figure = new_figure(5.2, 1.1 + 0.45 * max(1, len(table)))
+        with house_style():
+            axes = figure.subplots()
+            at = np.arange(len(table))[::-1]
+            for place, row in zip(at, self.values, strict=True):
+                known = np.sort(row[np.isfinite(row)])
+                # the same queries give the same picture: heights follow the order of the values, not chance
+                height = place + 0.25 * np.cos(2.399963 * np.arange(len(known)))
+                axes.plot(known, height, ".", color=FAINT, markersize=2, alpha=0.6)
+            axes.hlines(at, table["low"], table["high"], color=COLOURS[0], linewidth=2)
+            axes.plot(table["mean"], at, "o", color=COLOURS[0], markersize=5)
+            axes.set_yticks(at, table["measure"])
+            axes.set_ylim(-0.6, len(table) - 0.4)
+            axes.grid(visible=False, axis="y")
+            axes.set_xlabel(f"value per query, mean with {level:.0%} interval")
+            axes.set_title(f"{len(self.qid):,} queries")
+        return figure
+
     def __repr__(self) -> str:
         return repr(self.table())
 
@@ -397,6 +436,10 @@ def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Queries, Any
         from rankwise.evaluation.files import open_judged
 
         queries, scores = open_judged(queries, scores)
+    if not isinstance(queries, Queries) and hasattr(scores, "features_"):
+        from rankwise.rankers._raw_tables import as_built
+
+        queries = as_built(scores, queries, grouped=True, judged=True)  # a raw table, for a ranker that takes one
     if not isinstance(queries, Queries):
         labels = np.asarray(queries)
         if (qid is None) == (group is None):

@@ -9,6 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,11 +18,14 @@ from rankwise._errors import RankwiseError
 from rankwise._paths import path_of
 from rankwise._registry import discover
 from rankwise.data.checks import Floats
-from rankwise.exports.formula import Formula
+from rankwise.exports.formula import StepSum, WeightedSum
 from rankwise.exports.parity import Parity
 from rankwise.measures._base import Vector
+from rankwise.rankers.fusion.normalizers import RULES, Fusion
 
 Content = str | bytes
+
+_SHOWN = 600  # characters of a model in a notebook
 
 
 @dataclass(frozen=True)
@@ -61,20 +65,23 @@ class Target(ABC):
         The name of the engine or language.
     arithmetic : str
         How the engine computes a score.
+    takes : tuple of type
+        The formulas that the engine can express; for a `FusionFormula`, :meth:`score` gets one query at a time.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     arithmetic: ClassVar[str]  # how the engine computes a score
+    takes: ClassVar[tuple[type, ...]] = (WeightedSum, StepSum)
 
     @abstractmethod
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: Any, called: str) -> Written:
         """Write the files for a formula.
 
         Parameters
         ----------
-        formula : WeightedSum or StepSum
-            What the ranker computes.
+        formula : WeightedSum, StepSum or FusionFormula
+            What the ranker computes, one of ``takes``.
         called : str
             The name of the model in the target.
 
@@ -102,6 +109,15 @@ class Target(ABC):
         ndarray of shape (n_documents,)
             The scores.
         """
+
+    def _refuse_unless_known(self, rule: Fusion, engine: str) -> None:
+        """Raise an error for a normaliser or a mean that the engine does not have."""
+        if rule.normalizer not in RULES[engine]:
+            raise RankwiseError(
+                f"{self.title} has no normalizer {rule.normalizer!r}: fit with {' or '.join(map(repr, RULES[engine]))}"
+            )
+        if rule.combination != "arithmetic_mean" and engine != "opensearch":
+            raise RankwiseError(f"{self.title} has no {rule.combination}: fit with combination='arithmetic_mean'")
 
 
 @dataclass(frozen=True)
@@ -171,6 +187,21 @@ class Export:
             with writing(target) as part:
                 part.write_bytes(content if isinstance(content, bytes) else content.encode())
         return list(written)
+
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show: the files, the evidence, the notes, and the beginning of the model."""
+        sizes = {
+            name: f"{len(one):,} {'bytes' if isinstance(one, bytes) else 'characters'}"
+            for name, one in self.files.items()
+        }
+        files = ", ".join(f"{name} ({size})" for name, size in sizes.items())
+        evidence = [] if self.parity is None else [str(self.parity)]
+        lines = [f"Export for {self.target}: {files}", *evidence, *self.notes]
+        said = "".join(f"<p>{escape(line)}</p>\n" for line in lines)
+        if isinstance(self.content, bytes):
+            return said
+        cut = " ..." if len(self.content) > _SHOWN else ""
+        return f"{said}<pre>{escape(self.content[:_SHOWN])}{cut}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain values; of a binary file only the length is given.

@@ -1,4 +1,5 @@
-"""What a fitted ranker computes, without how it was trained: a weighted sum, or a sum of steps, over named features.
+"""What a fitted ranker computes, without how it was trained: a weighted sum or a sum of steps over named features, or a
+weighted mean of scores that are normalised within a query.
 
 :func:`opened` finds the ranker and its scaler, and :func:`formula_of` turns them into a formula on raw features.
 Thresholds on scaled features become thresholds on raw ones, exact for every float64.
@@ -17,9 +18,12 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
+from rankwise.features.builder import FeatureBuilder
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
+from rankwise.rankers.fusion.hybrid_ranker import HybridRanker
+from rankwise.rankers.fusion.normalizers import Fusion
 
 Scaling = Scaler | Literal["none"] | None
 
@@ -107,10 +111,41 @@ class StepSum:
         return found
 
 
+@dataclass(frozen=True)
+class FusionFormula:
+    """s(x) = the weighted mean of columns that are normalised within the query.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names of the columns.
+    weight : ndarray
+        The weights.
+    fusion : Fusion
+        The normaliser and the mean.
+    constant : float
+        0: no engine adds a constant here.
+    """
+
+    names: tuple[str, ...]
+    weight: Vector
+    fusion: Fusion
+    constant: float = 0.0
+
+    @property
+    def as_weighted_sum(self) -> WeightedSum | None:
+        """The same as a weighted sum, where nothing is normalised; documents that were not returned count 0."""
+        if self.fusion.by_query or self.fusion.combination != "arithmetic_mean":
+            return None
+        return WeightedSum(self.names, self.weight, missing="zero")
+
+
 Formula = WeightedSum | StepSum
 
 
-def formula_of(ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[str] | None) -> tuple[Formula, list[str]]:
+def formula_of(
+    ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[str] | None
+) -> tuple[Formula | FusionFormula, list[str]]:
     """What a fitted ranker computes on raw features.
 
     Parameters
@@ -124,7 +159,7 @@ def formula_of(ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[st
 
     Returns
     -------
-    formula : WeightedSum or StepSum
+    formula : WeightedSum, StepSum or FusionFormula
         The formula.
     notes : list of str
         Notes about names and missing values.
@@ -151,6 +186,10 @@ def formula_of(ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[st
             return StepSum(names, *parts, missing=ranker.missing), notes
         feature, threshold, alpha, constant = on_raw_features(scaler, *parts)
         return StepSum(names, feature, threshold, alpha, constant, ranker.missing), notes
+    if isinstance(ranker, HybridRanker):
+        if scaler is not None:
+            raise RankwiseError(f"{ranker.name} normalises scores itself: fit it on raw scores, without a Scaler")
+        return FusionFormula(names, ranker.weights_, ranker._fusion()), notes
     raise RankwiseError(
         f"{ranker.name} cannot be exported: a file for an engine holds a weighted sum of features or a sum of steps"
     )
@@ -183,6 +222,10 @@ def opened(model: Any, scaling: Scaling = None, sample: Queries | None = None) -
     scaler: Any = scaling
     if hasattr(model, "steps") and not isinstance(model, Ranker):  # a pipeline of scikit-learn's
         *before, (_, ranker) = model.steps
+        if before and isinstance(before[0][1], FeatureBuilder):  # which the ranker knows
+            before = before[1:]
+            if not before and isinstance(ranker, Ranker):
+                return opened(ranker, scaling, sample)
         if len(before) != 1 or not isinstance(before[0][1], Scaler) or not isinstance(ranker, Ranker):
             raise RankwiseError("a pipeline is exported if it is a Scaler and then a ranker: found other steps")
         scaler, model = before[0][1] if scaling is None else scaling, ranker

@@ -42,10 +42,7 @@ class Vespa(Target):
 
     def write(self, formula: Formula, called: str) -> Written:
         """Write the rank profile."""
-        if not _PLAIN.fullmatch(called):
-            raise RankwiseError(f"the name of a rank profile is letters, digits and _: found {called!r:.60}")
-        if called in _PROFILES:
-            raise RankwiseError(f"{called!r} cannot be the name of a rank profile: Vespa has one of that name")
+        profile_name(called)
         if isinstance(self.rerank, bool) or not isinstance(self.rerank, int) or self.rerank < 1:
             raise RankwiseError(f"rerank is a whole number, 1 or more: found {self.rerank!r:.40}")
         # names become part of an expression, so they are checked one by one
@@ -100,6 +97,14 @@ class Vespa(Target):
             else:
                 total += float(term)
         return total
+
+
+def profile_name(called: str) -> None:
+    """Raise an error for a name that no rank profile can have."""
+    if not _PLAIN.fullmatch(called):
+        raise RankwiseError(f"the name of a rank profile is letters, digits and _: found {called!r:.60}")
+    if called in _PROFILES:
+        raise RankwiseError(f"{called!r} cannot be the name of a rank profile: Vespa has one of that name")
 
 
 def rank_feature(name: str) -> str:

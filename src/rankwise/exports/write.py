@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.exports._base import Export, Target, targets
-from rankwise.exports.formula import Scaling, formula_of, opened
+from rankwise.exports._base import Export, Target, Written, targets
+from rankwise.exports.formula import Formula, FusionFormula, Scaling, formula_of, opened
 from rankwise.exports.parity import parity_of
+from rankwise.measures._base import Vector
+from rankwise.rankers._base import Ranker
+from rankwise.rankers._raw_tables import as_built
+
+AnyFormula = Formula | FusionFormula
 
 
 def export(
@@ -22,6 +29,7 @@ def export(
     sample: Queries | None = None,
     feature_names: Sequence[str] | None = None,
     scaling: Scaling = None,
+    features: Literal["raw", "built"] = "raw",
     shift: float | Literal["sample"] = 0.0,
     **options: Any,
 ) -> Export:
@@ -30,22 +38,28 @@ def export(
     Parameters
     ----------
     model : Ranker or Pipeline
-        A fitted ranker, or scikit-learn's pipeline of a :class:`~rankwise.Scaler` and a ranker.
+        A fitted ranker, or scikit-learn's pipeline of a :class:`~rankwise.FeatureBuilder` or a
+        :class:`~rankwise.Scaler` and a ranker.
     to : str or Target
-        "ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python" or "c"; or a target with its
-        options.
+        "ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python" or "c"; for a
+        :class:`~rankwise.HybridRanker` "opensearch-hybrid", "elasticsearch-hybrid", "vespa-hybrid" or "solr-hybrid"; or
+        a target with its options.
     path : str or path-like, default=None
         Where to write at once; otherwise use :meth:`Export.write`.
     called : str, default="rankwise"
         The name of the model in the engine, of the function or of the column; a name that the language or the engine
         uses for something else raises a clear error.
-    sample : Queries, default=None
-        Queries with raw features, on which the engine's arithmetic is compared with the ranker's.
+    sample : Queries or data frame, default=None
+        Queries with raw features, on which the engine's arithmetic is compared with the ranker's; a table, if the
+        ranker takes one.
     feature_names : sequence of str, default=None
         The names of the features in the engine; None takes the ranker's, or f1, f2, ...
     scaling : Scaler or "none", default=None
         The fitted :class:`~rankwise.Scaler` through which the ranker sees raw features; "none" where the engine gets
         features that are scaled already; None takes what the ranker or the sample says.
+    features : {"raw", "built"}, default="raw"
+        What the engine gets, if the ranker learned from features of a :class:`~rankwise.FeatureBuilder`: the columns of
+        the table, which is possible where every feature is a column; or the features that the builder makes.
     shift : float or "sample", default=0.0
         A constant added to every score; "sample" takes as much as lifts every score of the sample to 0 or above.
     **options : dict
@@ -75,19 +89,26 @@ def export(
     target = _target(to, options)
     if not isinstance(called, str) or not called.strip() or not called.isprintable():
         raise RankwiseError(f"called is the name of the model, a printable text: found {called!r:.60}")
-    ranker, scaler = opened(model, scaling, sample)
+    ranker, scaler = opened(model, scaling, sample if isinstance(sample, Queries) else None)
+    _refuse_builder(ranker, features, target)
+    if sample is not None:
+        sample = as_built(ranker, sample, grouped=True, judged=True, scaled=False)
     if sample is not None and scaler is not None and sample.scaling is not None:
         raise DataError(
             f"the sample was scaled by {sample.scaling!r}: give the raw queries and scaling= that scaler, since raw "
             "features are what an engine sees; or scaling='none' if it gets them scaled"
         )
     formula, notes = formula_of(ranker, scaler, feature_names)
+    formula = _expressed(formula, target, ranker)
+    notes += _other_rules(formula, target)
     own = None
     if sample is not None:
-        sample = ranker._aligned(sample)
+        sample = ranker._aligned(sample, scaled=False)
         own = ranker.predict(sample if scaler is None else scaler.transform(sample))
     # a shift moves all scores alike and changes no ranking; Lucene rejects scores below 0
     lifted = _shift(shift, own)
+    if lifted and isinstance(formula, FusionFormula):
+        raise RankwiseError(f"{target.title} adds no constant to scores: leave out shift=")
     formula = replace(formula, constant=formula.constant + lifted)
     written = target.write(formula, called)
     if lifted and written.dropped:
@@ -95,13 +116,66 @@ def export(
     parity = None
     if sample is not None and own is not None:
         # computed from the written files, so that the check covers the writer, too
-        scores = target.score(written.files, sample.X, formula.names)
+        scores = _scored(target, written, sample, formula)
         arithmetic = written.arithmetic or target.arithmetic
         parity = parity_of(sample, own + lifted, scores, ranker._measure(), arithmetic, written.dropped)
     done = Export(target.name, dict(written.files), (*written.notes, *notes), parity, written.dropped)
     if path is not None:
         done.write(path)
     return done
+
+
+def _expressed(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormula:
+    """The formula in a form that the target takes."""
+    if isinstance(formula, target.takes):
+        return formula
+    if isinstance(formula, FusionFormula):
+        plain = formula.as_weighted_sum
+        if plain is not None:
+            return plain
+        able = sorted(name for name, kind in targets().items() if FusionFormula in kind.takes)
+        raise RankwiseError(
+            f"{target.title} scores a document without seeing its query, and {ranker.name} normalises scores within "
+            f"each query: export to {', '.join(able)}, or fit with normalizer='none'"
+        )
+    raise RankwiseError(f"{target.title} takes a HybridRanker: found {ranker.name}")
+
+
+def _other_rules(formula: AnyFormula, target: Target) -> list[str]:
+    """A note where weights were learned by other rules than those of the engine."""
+    engine = target.name.removesuffix("-hybrid")
+    if not isinstance(formula, FusionFormula) or formula.fusion.engine == engine:
+        return []
+    return [
+        f"the weights were learned by the rules of {formula.fusion.engine or 'the textbook'}, which differ for equal "
+        f"scores and for documents that a sub-query did not return: fit with engine={engine!r}"
+    ]
+
+
+def _scored(target: Target, written: Written, sample: Queries, formula: AnyFormula) -> Vector:
+    """The scores of the engine; one query after the other where it normalises within queries."""
+    if not isinstance(formula, FusionFormula):
+        return target.score(written.files, sample.X, formula.names)
+    scores = np.empty(sample.n_documents)
+    for query in range(len(sample)):
+        rows = sample.rows_of(query)
+        scores[rows] = target.score(written.files, sample.X[rows], formula.names)
+    return scores
+
+
+def _refuse_builder(ranker: Ranker, features: str, target: Target) -> None:
+    """Raise an error for features that an engine does not have, unless the caller says that it gets them."""
+    if features not in ("raw", "built"):
+        raise RankwiseError(f"features is 'raw' or 'built': found {features!r:.40}")
+    builder = getattr(ranker, "features_", None)
+    if builder is None or features == "built" or builder.is_plain:
+        return
+    made = next(row for row in builder.plan_ if row["features"] not in ([], [row["column"]]))
+    raise RankwiseError(
+        f"{ranker.name} learned from features that its FeatureBuilder makes of columns ({made['column']!r}: "
+        f"{made['treatment']}), and a file for {target.title} does not hold that: give features='built' if the engine "
+        f"gets the {len(builder.feature_names_out_)} features of model.features_.transform"
+    )
 
 
 def _target(to: str | Target, options: dict[str, Any]) -> Target:

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import RankwiseError
 from rankwise._registry import discover
 from rankwise.data import checks
+from rankwise.data.document_weights import as_document_weights
 from rankwise.measures._base import Measure
 
 Vector = NDArray[np.float64]
@@ -49,6 +50,9 @@ class Loss:
         worst pair. None: no such bound is known. A loss that declares one has a field ``margin``.
     kernel : compiled function
         Value and gradient of one query; see Notes.
+    document_weights : bool
+        Whether documents can have weights: one of weight k counts as k copies of it. The loss then has a
+        ``weighted_kernel``, for queries with such weights, and may override :meth:`prepare_weighted`.
 
     Notes
     -----
@@ -65,6 +69,8 @@ class Loss:
     nonnegative: ClassVar[bool] = True
     perceptron_bound: ClassVar[Literal["weights", "worst pair"] | None] = None
     kernel: ClassVar[Any]
+    document_weights: ClassVar[bool] = False
+    weighted_kernel: ClassVar[Any]
 
     # ------------------------------------------------------------------------------------------- facts
 
@@ -221,6 +227,27 @@ class Loss:
         """
         return labels, self.row_values(labels)
 
+    def prepare_weighted(self, labels: Vector, weight: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
+        """What :meth:`prepare` computes, for ``weighted_kernel``.
+
+        Parameters
+        ----------
+        labels : ndarray, shape (n_documents,)
+            Labels in input order.
+        weight : ndarray, shape (n_documents,)
+            Document weights in input order.
+        start : ndarray of int64, shape (n_queries + 1,)
+            Query q owns ``rows[start[q]:start[q+1]]``.
+        rows : ndarray of int64 or None
+            None: rows are grouped by query.
+
+        Returns
+        -------
+        label, value : ndarray, shape (n_documents,)
+            As the kernel takes them; by default labels and weights.
+        """
+        return labels, weight
+
     def table(self, longest: int) -> Vector:
         """Numbers by position, such as discounts.
 
@@ -242,7 +269,9 @@ class Loss:
 
     # ------------------------------------------------------------------------------------------- for users
 
-    def __call__(self, scores: ArrayLike, labels: ArrayLike) -> tuple[float, Vector]:
+    def __call__(
+        self, scores: ArrayLike, labels: ArrayLike, document_weight: ArrayLike | None = None
+    ) -> tuple[float, Vector]:
         """Compute the loss of one query and its gradient with respect to the scores.
 
         Parameters
@@ -251,6 +280,8 @@ class Loss:
             Finite scores.
         labels : array-like, shape (n_documents,)
             Labels, 0 or more.
+        document_weight : array-like, shape (n_documents,), default=None
+            Document weights, if the loss takes them.
 
         Returns
         -------
@@ -272,7 +303,8 @@ class Loss:
         if not np.isfinite(s).all():
             place = int(np.argmin(np.isfinite(s)))
             raise RankwiseError(f"scores is {s[place]} at row {place:,}: a loss needs finite scores")
-        values, gradient = loss_lists(PreparedLists.of(self, y, np.array([0, len(y)])), s, n_jobs=1)
+        weight = None if document_weight is None else as_document_weights(document_weight, len(y))
+        values, gradient = loss_lists(PreparedLists.of(self, y, np.array([0, len(y)]), None, weight), s, n_jobs=1)
         return float(values[0]), gradient
 
     def __repr__(self) -> str:

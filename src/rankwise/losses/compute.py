@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise.losses._base import Loss, Rows, Vector
 
@@ -31,6 +32,8 @@ class PreparedLists:
         None: rows are grouped by query.
     table : ndarray
         What :meth:`Loss.table` returned for the longest query.
+    weighted : bool
+        Whether documents have weights.
     """
 
     loss: Loss
@@ -39,9 +42,22 @@ class PreparedLists:
     start: Rows
     rows: Rows | None
     table: Vector
+    weighted: bool = False
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel to run over these queries."""
+        return type(self.loss).weighted_kernel if self.weighted else type(self.loss).kernel
 
     @classmethod
-    def of(cls, loss: Loss, labels: Vector, start: Rows, rows: Rows | None = None) -> "PreparedLists":
+    def of(
+        cls,
+        loss: Loss,
+        labels: Vector,
+        start: Rows,
+        rows: Rows | None = None,
+        document_weight: Vector | None = None,
+    ) -> "PreparedLists":
         """Prepare queries for a loss.
 
         Parameters
@@ -54,15 +70,27 @@ class PreparedLists:
             Query q owns ``rows[start[q]:start[q+1]]``.
         rows : ndarray of int64, default=None
             None: rows are grouped by query.
+        document_weight : ndarray, shape (n_documents,), default=None
+            Document weights in input order, for a loss that takes them.
 
         Returns
         -------
         PreparedLists
             Ready for :func:`loss_lists`.
+
+        Raises
+        ------
+        RankwiseError
+            If the loss takes no document weights.
         """
         longest = int(np.diff(start).max(initial=0))
-        label, value = loss.prepare(labels, start, rows)
-        return cls(loss, label, value, start, rows, np.ascontiguousarray(loss.table(longest)))
+        table = np.ascontiguousarray(loss.table(longest))
+        if document_weight is None or (document_weight == 1.0).all():  # the same, to the last bit
+            return cls(loss, *loss.prepare(labels, start, rows), start, rows, table)
+        if not loss.document_weights:
+            raise RankwiseError(f"{loss!r} takes no document weights")
+        weight = np.ascontiguousarray(document_weight)
+        return cls(loss, *loss.prepare_weighted(labels, weight, start, rows), start, rows, table, weighted=True)
 
 
 def loss_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = None) -> tuple[Vector, Vector]:
@@ -92,7 +120,7 @@ def loss_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = Non
     params = np.array(lists.loss.params(), dtype=np.float64)
     values, gradient = np.zeros(len(lists.start) - 1), np.zeros(len(scores))
     given = (lists.start, rows, scores, lists.label, lists.value, lists.table, params, values, gradient)
-    work = partial(_driver(), typed_function(type(lists.loss).kernel, kernel_type()), *given)
+    work = partial(_driver(), typed_function(lists.kernel, kernel_type()), *given)
     drive.run(work, list(drive.query_chunks(lists.start)), n_jobs)
     return values, gradient
 

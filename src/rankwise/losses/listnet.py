@@ -13,6 +13,7 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp
 from rankwise._kernels.jit import kernel
+from rankwise._kernels.weighted_losses import weighted_softmax, weighted_targets
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.measures.ndcg import gains
 
@@ -75,6 +76,11 @@ class ListNet(Loss):
     The gradient is P(s) - P(y), in O(m). G1 <= 2, H1 <= 1 (attained at m = 2, s = 0). Queries whose labels are all
     equal count 0 in both forms. The KL form is in [0, 2b + y_max - y_min] for scores in [-b, b].
 
+    With document weights the probabilities are P_i(v) = w_i e^v_i / sum_j w_j e^v_j, which is the softmax over w_i
+    copies of each document: the KL form is sum_i P_i(y) log((P_i(y) / w_i) / (P_i(s) / w_i)), the other one
+    -sum_i P_i(y) log(P_i(s) / w_i). Weights times c change the KL form by nothing, the other one by log c.
+    G1, H1 and the range of the KL form stay the same.
+
     References
     ----------
     Z. Cao, T. Qin, T.-Y. Liu, M.-F. Tsai, H. Li (2007). Learning to rank: from pairwise approach to listwise approach.
@@ -94,6 +100,8 @@ class ListNet(Loss):
     convex = True
     smooth = True
     kernel = listnet_formula
+    document_weights = True
+    weighted_kernel = weighted_softmax
 
     def __post_init__(self) -> None:
         if self.target not in ("labels", "gains"):
@@ -111,6 +119,13 @@ class ListNet(Loss):
         target, log_target = np.zeros(len(labels)), np.zeros(len(labels))
         target_lists(start, every, labels, self.row_values(labels), target, log_target)
         return target, log_target
+
+    def prepare_weighted(self, labels: Vector, weight: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
+        """The weights, and log(e^t / sum of w e^t) of the target t."""
+        every = np.arange(len(labels)) if rows is None else rows
+        kept, log_target = np.zeros(len(labels)), np.zeros(len(labels))
+        weighted_targets(start, every, labels, self.row_values(labels), weight, kept, log_target)
+        return kept, log_target
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""

@@ -14,6 +14,7 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import log1pexp, sigmoid
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
+from rankwise._kernels.weighted_losses import weighted_pair_logistic
 from rankwise.losses._base import Loss
 
 
@@ -89,6 +90,9 @@ class PairLogistic(Loss):
     **No measure is bounded**: a pair in the wrong order costs at least log 2 = 0.693, which is below 1. Hence
     phi / log 2, with the mean, bounds 1 - Pairs under pessimistic ties; phi itself does not.
 
+    With document weights a pair weighs w_i w_j, and the mean divides by the sum of these weights: weights times c
+    change the mean by nothing, the sum by c^2. G1 and H1 of the mean stay the same.
+
     References
     ----------
     C. Burges, T. Shaked, E. Renshaw, A. Lazier, M. Deeds, N. Hamilton, G. Hullender (2005). Learning to rank using
@@ -107,6 +111,8 @@ class PairLogistic(Loss):
     convex = True
     smooth = True
     kernel = pair_logistic_formula
+    document_weights = True
+    weighted_kernel = weighted_pair_logistic
 
     def __post_init__(self) -> None:
         if not isinstance(self.per_pair, (bool, np.bool_)):

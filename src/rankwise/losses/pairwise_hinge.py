@@ -14,6 +14,7 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.ragged import number_levels
 from rankwise._kernels.sorting import sort_carrying
+from rankwise._kernels.weighted_losses import weighted_pair_hinge
 from rankwise.losses._base import Loss
 from rankwise.measures import Pairs
 from rankwise.measures._base import Measure
@@ -122,6 +123,10 @@ class PairHinge(Loss):
     so the rounding error is a few units in the last place of the largest of them (of its square, for the squared
     hinge). A pair contributes 2 (e_j - e_i)(e_j - e_i)' to the Hessian of the squared hinge, so H1 = 8 for its mean.
 
+    With document weights a pair weighs w_i w_j, and the mean divides by the sum of these weights: weights times c
+    change the mean by nothing, the sum by c^2. G1 and H1 of the mean stay the same, since it is a mean of the same
+    terms.
+
     References
     ----------
     T. Joachims (2002). Optimizing search engines using clickthrough data. KDD. doi:10.1145/775047.775067.
@@ -133,6 +138,8 @@ class PairHinge(Loss):
     name = "PairHinge"
     convex = True
     kernel = pair_hinge_formula
+    document_weights = True
+    weighted_kernel = weighted_pair_hinge
 
     def __post_init__(self) -> None:
         if not all(isinstance(flag, (bool, np.bool_)) for flag in (self.squared, self.per_pair)):

@@ -17,7 +17,6 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp
 from rankwise._kernels.gauss import gauss_means, gauss_slopes, reach, row_means, row_slopes, transforms_pay, windows
 from rankwise._kernels.jit import kernel
-from rankwise._kernels.ragged import largest
 from rankwise._kernels.sorting import sort_carrying
 from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Rows, SmoothedMeasure, Vector
@@ -36,10 +35,10 @@ _LEAST_SIGMA = float(np.finfo(np.float64).smallest_normal)
 @kernel(inline="always")
 def _all_equal(value):
     """Whether all values are the same: then every order is perfect."""
+    equal = True
     for p in range(1, len(value)):
-        if value[p] != value[0]:
-            return False
-    return True
+        equal &= value[p] == value[0]
+    return equal
 
 
 @kernel(inline="always")
@@ -55,32 +54,6 @@ def _sort_by_score(score, value, f, ranked, order):
 
 
 @kernel(inline="always")
-def _set_means(f, ranked, sigma, far, stop, count, by_boxes, total, mean, own):
-    """The means of all positions by transforms or row by row; returns the pairs, of which transforms need none."""
-    positions = len(stop)
-    pairs = np.empty(0 if by_boxes else count)
-    if by_boxes:
-        gauss_means(f, ranked, sigma, far, total[:positions], mean[:positions], own)
-    else:
-        row_means(f, ranked, sigma, stop, pairs, total, mean)
-    return pairs
-
-
-@kernel(inline="always")
-def _set_gradient(f, ranked, order, weight, sigma, far, stop, pairs, by_boxes, total, mean, own, grad):
-    """The gradient of -sum_j w_j Gbar_j, document by document."""
-    slope = np.empty(len(f))
-    for p in range(len(f)):
-        slope[p] = 0.0
-    if by_boxes:
-        gauss_slopes(f, ranked, weight, sigma, far, total, mean, own, slope)
-    else:
-        row_slopes(f, ranked, weight, sigma, stop, pairs, total, mean, slope)
-    for p in range(len(order)):
-        grad[order[p]] = -slope[p]
-
-
-@kernel(inline="always")
 def _smoothed(score, value, weight, sigma, grad):
     """1 - sum_j w_j Gbar_j, its gradient into ``grad``."""
     size, positions = len(score), len(weight)
@@ -88,34 +61,21 @@ def _smoothed(score, value, weight, sigma, grad):
     _sort_by_score(score, value, f, ranked, order)
     far, stop = reach(f, ranked, positions, sigma), np.empty(positions, np.int64)
     count = windows(f, far, stop)
-    by_boxes = transforms_pay(f, positions, count, sigma)
-    total, mean, own = np.empty(size), np.empty(size), np.empty(positions)
-    pairs = _set_means(f, ranked, sigma, far, stop, count, by_boxes, total, mean, own)
-    _set_gradient(f, ranked, order, weight, sigma, far, stop, pairs, by_boxes, total, mean, own, grad)
+    total, mean, slope = np.empty(size), np.empty(size), np.empty(size)
+    if transforms_pay(f, positions, count, sigma):
+        own = np.empty(positions)
+        gauss_means(f, ranked, sigma, far, total, mean, own)
+        gauss_slopes(f, ranked, weight, sigma, far, total, mean, own, slope)
+    else:
+        pairs = np.empty(count)
+        row_means(f, ranked, sigma, stop, pairs, total, mean)
+        row_slopes(f, ranked, weight, sigma, stop, pairs, total, mean, slope)
     reached = 0.0
     for j in range(positions):
         reached += weight[j] * mean[j]
+    for p in range(size):
+        grad[order[p]] = -slope[p]
     return 1.0 - reached
-
-
-@kernel
-def _divide_by_ideal(start, rows, gain, discount, cut, value):
-    """Gains divided by the ideal DCG@k of their query; 0 where that is 0. No ``rows``: rows are grouped by query."""
-    longest = 0
-    for q in range(len(start) - 1):
-        longest = max(longest, start[q + 1] - start[q])
-    gain_buffer, top_buffer = np.empty(longest), np.empty(longest)
-    for q in range(len(start) - 1):
-        low, size = start[q], start[q + 1] - start[q]
-        own, top = gain_buffer[:size], top_buffer[: min(cut, size)]
-        for p in range(size):
-            own[p] = gain[low + p if len(rows) == 0 else rows[low + p]]
-        largest(own, top)
-        ideal = 0.0
-        for p in range(len(top)):
-            ideal += top[p] * discount[p]
-        for p in range(size):
-            value[low + p if len(rows) == 0 else rows[low + p]] = own[p] / ideal if ideal > 0.0 else 0.0
 
 
 @kernel
@@ -148,9 +108,13 @@ def smooth_rr_formula(score, label, value, grad, table, params):
     _sort_by_score(score, value, f, ranked, order)
     far, stop = reach(f, ranked, size, sigma), np.empty(size, np.int64)
     count = windows(f, far, stop)
+    total, rho, weight, slope = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     by_boxes = transforms_pay(f, size, count, sigma)
-    total, rho, own, weight = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    pairs = _set_means(f, ranked, sigma, far, stop, count, by_boxes, total, rho, own)
+    own, pairs = np.empty(size), np.empty(0 if by_boxes else count)
+    if by_boxes:
+        gauss_means(f, ranked, sigma, far, total, rho, own)
+    else:
+        row_means(f, ranked, sigma, stop, pairs, total, rho)
     later = 0.0
     for j in range(size - 1, -1, -1):
         weight[j] = 1.0 / (j + 1) - later
@@ -159,7 +123,12 @@ def smooth_rr_formula(score, label, value, grad, table, params):
     for j in range(size):
         weight[j] *= before
         before *= 1.0 - rho[j]
-    _set_gradient(f, ranked, order, weight, sigma, far, stop, pairs, by_boxes, total, rho, own, grad)
+    if by_boxes:
+        gauss_slopes(f, ranked, weight, sigma, far, total, rho, own, slope)
+    else:
+        row_slopes(f, ranked, weight, sigma, stop, pairs, total, rho, slope)
+    for p in range(size):
+        grad[order[p]] = -slope[p]
     return max(1.0 - later, 0.0)
 
 
@@ -288,10 +257,18 @@ class SmoothNDCG(SmoothMeasure):
 
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
         """Labels, and gains divided by the ideal DCG, which does not depend on scores."""
-        gain, value = self.row_values(labels), np.zeros(len(labels))
-        longest = int(np.diff(start).max(initial=0))
-        every = np.empty(0, np.int64) if rows is None else rows
-        _divide_by_ideal(start, every, gain, self.table(longest), longest if self.k is None else self.k, value)
+        gain, sizes = self.row_values(labels), np.diff(start)
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        own = gain[: len(owner)] if rows is None else gain[rows]
+        best = own[np.lexsort((-own, owner))]
+        position = np.arange(len(owner)) - start[:-1][owner]
+        counted = position < (len(owner) if self.k is None else self.k)
+        terms = best[counted] * self.table(int(sizes.max(initial=0)))[position[counted]]
+        ideal = np.bincount(owner[counted], terms, len(sizes))[owner]
+        value = np.zeros(len(labels))
+        value[np.arange(len(owner)) if rows is None else rows] = np.divide(
+            own, ideal, out=np.zeros(len(own)), where=ideal > 0.0
+        )
         return labels, value
 
     def table(self, longest: int) -> Vector:

@@ -54,7 +54,7 @@ def refuse_unknown(function: str, unknown: Mapping[str, Any]) -> None:
     """Raise an error for unknown arguments; for ``sample_weight`` it names the alternative."""
     if "sample_weight" in unknown:
         raise DataError(
-            f"{function} takes no sample_weight: queries are weighted, not documents; give "
+            f"{function} takes no sample_weight: in rounds, queries are weighted and documents are not; give "
             "Queries.from_arrays(X, y, qid=..., weight=one number per query)"
         )
     for name in unknown:
@@ -62,9 +62,14 @@ def refuse_unknown(function: str, unknown: Mapping[str, Any]) -> None:
 
 
 def refuse_without_documents(ranker: str, queries: Queries) -> None:
-    """Raise an error if there are no documents."""
+    """Raise an error if there are no documents, or no features."""
     if not queries.n_documents:
         raise DataError(f"{ranker}.fit needs judged documents: found {len(queries):,} queries with none")
+    if not queries.n_features:
+        raise DataError(
+            f"{ranker}.fit needs features: found 0 feature(s) (shape={queries.X.shape}) while a minimum of 1 is "
+            "required."
+        )
 
 
 def warn_if_all_orders_are_alike(ranker: str, queries: Queries) -> None:

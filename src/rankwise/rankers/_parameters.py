@@ -33,9 +33,9 @@ class CommonParameters:
         Number of threads; None uses all cores. The result does not depend on it.
     verbose : bool, default=False
         Whether to show a progress bar on a terminal.
-    missing : {"error", "zero", "min"}, default="error"
+    missing : {"error", "zero", "min", "keep"}, default="error"
         What ``fit`` and ``predict`` do with NaN in arrays: raise an error, replace it by 0, or by the smallest value
-        of the feature within the query.
+        of the feature within the query; "keep" leaves it to rankers that give it a meaning, others raise an error.
     """
 
     measure: Any = "nDCG@10"

@@ -18,6 +18,7 @@ from rankwise._store import Store, StoreWriter
 from rankwise.data.checks import Missing
 from rankwise.data.fingerprints import MOST, Fingerprints, Seen, TrainingRecord, packed
 from rankwise.data.scaling import Scaler
+from rankwise.features.state import append_builder, read_builder
 from rankwise.rankers._base import Ranker, registered
 from rankwise.rankers._fit_frame import Frozen, meant_all, plain, plain_parameters
 
@@ -35,6 +36,8 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
     if frozen is not None:
         parameters = frozen.written(parameters)
     names = ranker._names()
+    features = getattr(ranker, "features_", None)
+    built = None if features is None else features.to_state()
     with StoreWriter(path, KIND) as file:
         file.metadata.update(
             {
@@ -48,6 +51,8 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
         )
         for name, array in arrays.items():
             file.append(name, array)
+        if getattr(ranker, "document_weights_", False):
+            file.metadata["document_weights"] = True
         if frozen is not None:
             file.metadata["digest"] = frozen.digest
         seen = getattr(ranker, "seen_", None)
@@ -64,6 +69,8 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
             file.metadata["scaling"], learned = scaling.to_state()
             for name, array in learned.items():
                 file.append(f"scaling.{name}", array)
+        if built is not None:
+            append_builder(file, built)
 
 
 def read_ranker(store: Store) -> Ranker:
@@ -86,6 +93,8 @@ def read_ranker(store: Store) -> Ranker:
             if len(names) != width or len(set(names)) < width or not all(isinstance(one, str) for one in names):
                 raise RankwiseError(f"it names {len(names)} features of {width}")
             ranker.feature_names_in_ = np.array(names, dtype=object)
+        if "document_weights" in store.metadata and store.fact("document_weights", bool):
+            ranker.document_weights_ = True
         with np.errstate(invalid="raise"):  # NaN where a whole number belongs
             learned = store.fact("learned", dict)
             ranker._restore({_RENAMED.get(name, name): value for name, value in learned.items()}, store)
@@ -95,6 +104,11 @@ def read_ranker(store: Store) -> Ranker:
             ranker.seen_ = _read_seen(store)
         if "scaling" in store.metadata:  # only if a Scaler made the training queries
             ranker.scaling_ = _read_scaling(store, width)
+        builder = read_builder(store)
+        if builder is not None:  # only if a FeatureBuilder made the training queries
+            if list(builder.feature_names_out_) != names:
+                raise RankwiseError("its features are not those of its FeatureBuilder")
+            ranker.features_ = builder
     except FileFormatError:
         raise
     except Exception as error:  # a hostile file may provoke any error

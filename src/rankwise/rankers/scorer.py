@@ -3,6 +3,7 @@
 import copy
 import os
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from rankwise._kernels.thresholds import score_steps
 from rankwise._store import Store, read_store
 from rankwise.data import checks
 from rankwise.data.queries import Queries
+from rankwise.data.selection import Query
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._persist import read_ranker
+from rankwise.rankers._raw_tables import as_built
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
 
 Vector = NDArray[np.float64]
@@ -42,7 +45,8 @@ class Scorer:
     whatever the weights (0 times infinity is NaN), so that only the scores are checked; for sums of steps every feature
     is. ``predict`` then handles such input: it names the row and the feature, fills in by the ranker's ``missing``, or
     finds that finite features were too large. With ``missing="min"``, which ``predict`` does not take for arrays, the
-    array is taken as the documents of one query.
+    array is taken as the documents of one query; so is every array for a ranker that normalises scores within a query
+    (:class:`~rankwise.HybridRanker`).
 
     A scorer has no state that changes, and its compiled code runs without the interpreter's lock: threads may share it.
 
@@ -67,6 +71,9 @@ class Scorer:
         self._model = copy.copy(model)
         self._width = model.n_features_in_
         self._kernel, self._sees_all = _kernel_of(self._model)
+        builder = getattr(model, "features_", None)
+        if builder is not None and builder.needs_queries:  # predict raises an error for arrays
+            self._kernel = None
         if self._kernel is not None:
             for kind in _PLAIN:  # compile, or load, now and not at the first query
                 self._kernel(np.zeros((1, self._width), dtype=kind), np.empty(1))
@@ -104,7 +111,7 @@ class Scorer:
         Parameters
         ----------
         X : array of shape (n_documents, n_features), data frame or Queries
-            The documents of one query.
+            The documents of one query; a raw table if the ranker has ``features_``.
 
         Returns
         -------
@@ -145,14 +152,24 @@ class Scorer:
 
     def _carefully(self, X: Any) -> Vector:
         """The scores of any input, by ``predict``."""
-        if self._model.missing == "min" and not isinstance(X, Queries):
+        X = as_built(self._model, X, one_query=True)
+        by_query = self._model.missing == "min" or self._model.scores_by_query
+        if by_query and not isinstance(X, (Queries, Query)):
             features = checks.as_features(self._model._frame_in_order(X) if hasattr(X, "columns") else X)
             self._model._check_width(features.shape[1])
-            X = Queries.from_arrays(features, group=[len(features)], missing="min")
+            X = Queries.from_arrays(features, group=[len(features)], missing=self._model.missing)
         return self._model.predict(X)
 
     def __repr__(self) -> str:
         return f"Scorer({self._model.name} on {self._width} features)"
+
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show."""
+        way = "by predict" if self._kernel is None else "by compiled code"
+        names = self._model._names()
+        width = f"{self._width} features" + ("" if names is None else f": {', '.join(names[:8])}")
+        more = f" and {self._width - 8} more" if names is not None and self._width > 8 else ""
+        return f"<p>Scorer of {escape(self._model.name)}, {way}, on {escape(width)}{more}</p>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Scorer, (self._model,)

@@ -14,6 +14,7 @@ from rankwise.data.diagnose.features import feature_names
 from rankwise.data.queries import Queries
 from rankwise.evaluation.analysis.importance import weights_of
 from rankwise.evaluation.compare.result import Comparison
+from rankwise.rankers._base import Ranker
 from rankwise.report.compact import name_of, numbers
 
 Places = NDArray[np.int64]
@@ -94,11 +95,15 @@ def query_lists(comparison: Comparison, limits: Limits) -> dict[str, Any]:
     ranks = {name: _ranks(comparison.queries, scores) for name, scores in comparison.scores.items()}
     shown = [_near_the_top(comparison.queries, query, ranks, limits.documents) for query in chosen]
     weights = _weights(comparison)
+    parts = _additive(comparison, weights, chosen)
     every = [w != 0 for folds in weights.values() for w in folds]
+    moved = [np.any([one.any(axis=0) for one in each.values()], axis=0) for each in parts.values() if each]
     # features without a weight in any ranker explain nothing
-    used = np.flatnonzero(np.any(every, axis=0)) if every else np.zeros(0, dtype=np.int64)
-    # rows of features that fit into the limit: weights and means of queries come first, then documents
-    buffer = limits.features // len(used) - len(every) - len(chosen) if len(used) else 0
+    used = np.flatnonzero(np.any([*every, *moved], axis=0)) if every or moved else np.zeros(0, dtype=np.int64)
+    # rows of features that fit into the limit: weights and means of queries come first, then documents, of which each
+    # has its values and the contributions of every ranker that is additive and not linear
+    rows = limits.features // len(used) - len(every) if len(used) else 0
+    buffer = rows // (1 + len(parts)) - len(chosen)
     explained = _depth(comparison.queries, chosen, ranks, limits.documents, buffer)
     used = used if explained else used[:0]
     names = feature_names(comparison.queries)
@@ -111,6 +116,7 @@ def query_lists(comparison: Comparison, limits: Limits) -> dict[str, Any]:
         "weights": {name: [numbers(w[used], 5) for w in folds] for name, folds in weights.items() if len(used)},
         "queries": [
             _query(comparison, int(query), rows, ranks, used, explained)
+            | {"parts": _parts_of(comparison, int(query), rows, ranks, used, explained, parts)}
             for query, rows in zip(chosen, shown, strict=True)
         ],
     }
@@ -141,6 +147,50 @@ def _query(
             numbers(queries.X[row, used], 4) if with_features else None
             for row, with_features in zip(rows, near, strict=True)
         ],
+    }
+
+
+def _additive(
+    comparison: Comparison, linear: dict[str, Any], chosen: Places
+) -> dict[str, dict[int, NDArray[np.float64]]]:
+    """For each ranker that is a sum over features and not linear: by query, the contributions over their mean."""
+    found: dict[str, dict[int, NDArray[np.float64]]] = {}
+    for name, models in comparison.models.items():
+        if name in linear or not models or not all(isinstance(model, Ranker) for model in models):
+            continue
+        each = {}
+        for query in map(int, chosen):
+            model = models[int(comparison.fold_of_query[query]) - 1]
+            one = comparison.queries[[query]]
+            if model._names() not in (None, one.feature_names) or model.n_features_in_ != one.n_features:
+                break
+            parts = model._contributions(np.asarray(one.X))
+            if parts is None:
+                break
+            each[query] = parts[0] - parts[0].mean(axis=0)
+        else:
+            found[name] = each
+    return found
+
+
+def _parts_of(
+    comparison: Comparison,
+    query: int,
+    rows: Places,
+    ranks: dict[str, Places],
+    used: Places,
+    explained: int,
+    parts: dict[str, dict[int, NDArray[np.float64]]],
+) -> dict[str, list[Any]]:
+    """For each ranker of ``parts``, the contributions of every document that is near the top."""
+    if not len(used):
+        return {}
+    every = np.arange(comparison.queries.n_documents)[comparison.queries.rows_of(query)]
+    place = np.searchsorted(every, rows)
+    near = np.min([ranks[name][rows] for name in ranks], axis=0) <= explained
+    return {
+        name: [numbers(each[query][at, used], 4) if ok else None for at, ok in zip(place, near, strict=True)]
+        for name, each in parts.items()
     }
 
 

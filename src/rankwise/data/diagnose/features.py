@@ -176,7 +176,12 @@ def feature_table(queries: Queries, summary: Summary) -> Table:
     )
 
 
-def find_in_features(queries: Queries, summary: Summary) -> Iterator[Finding]:
+def equal_features(queries: Queries, summary: Summary) -> list[tuple[int, int]]:
+    """(first, twin) pairs of features with equal values everywhere; constant ones are not among them."""
+    return _same_columns(queries, summary.column_key, np.flatnonzero(summary.low != summary.high))
+
+
+def find_in_features(queries: Queries, summary: Summary, same: list[tuple[int, int]]) -> Iterator[Finding]:
     """Findings about single features and about features that repeat each other."""
     if queries.n_features == 0 or queries.n_documents == 0:
         return
@@ -195,7 +200,6 @@ def find_in_features(queries: Queries, summary: Summary) -> Iterator[Finding]:
         )
         yield Finding.of("warning", what, _chosen(names, within), advice)
     yield from _find_scales(names, summary, ~everywhere)
-    same = _same_columns(queries, summary.column_key, np.flatnonzero(~everywhere))
     if same:
         what = f"{plural(len(same), 'feature repeats', 'features repeat')} another one"
         where = (f"{names[twin]} = {names[first]}" for first, twin in same)

@@ -32,7 +32,7 @@ class Reading:
     ----------
     dtype : numpy.dtype
         The type of the features.
-    missing : {"error", "zero", "min"}
+    missing : {"error", "zero", "min", "keep"}
         What to do with values that are not finite.
     names : tuple of str, or None
         The feature names.

@@ -11,7 +11,7 @@ query sizes.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +72,7 @@ def read_letor(
         The text; ``-`` is standard input. gzip is recognised by its first bytes.
     dtype : {"float64", "float32"}, default="float64"
         The type of X; float32 is the rounded float64 value.
-    missing : {"error", "zero", "min"}, default="error"
+    missing : {"error", "zero", "min", "keep"}, default="error"
         What to do with ``NULL``, ``nan``, ``inf`` and numbers that are too large. "min" takes the smallest value of the
         feature in the query (LETOR's rule).
     unjudged : {"error", "drop", "zero"}, default="error"
@@ -161,7 +161,7 @@ def iter_letor(
         The smallest number of documents of a block, except for the last one.
     dtype : {"float64", "float32"}, default="float64"
         The type of X.
-    missing : {"error", "zero", "min"}, default="error"
+    missing : {"error", "zero", "min", "keep"}, default="error"
         As for :func:`read_letor`.
     unjudged : {"error", "drop", "zero"}, default="error"
         As for :func:`read_letor`.
@@ -217,7 +217,7 @@ def as_reading(
     if kind not in (np.float32, np.float64):
         raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}")
     drive.threads(n_jobs)  # refuses an invalid number of threads
-    refuse_unless_one_of(missing, "missing", ("error", "zero", "min"))
+    refuse_unless_one_of(missing, "missing", get_args(Missing))
     refuse_unless_one_of(unjudged, "unjudged", tuple(_UNJUDGED))
     if not (isinstance(zero_based, bool) or (isinstance(zero_based, str) and zero_based == "auto")):
         raise RankwiseError(f"zero_based is True, False or 'auto': found {zero_based!r}")

@@ -54,7 +54,7 @@ class Wanted:
         The columns that are read.
     decimal : {".", ","}
         The decimal mark.
-    missing : {"error", "zero", "min"}
+    missing : {"error", "zero", "min", "keep"}
         What happens to features that are not finite.
     unjudged : {"error", "drop", "zero"}
         What happens to labels that are empty or negative.
@@ -127,6 +127,26 @@ class CsvText:
                 rows = read_cells(_decoded(block), self.format.delimiter, line, wanted)
             found = found or len(rows.X) > 0
             yield rows
+            line += block.count(b"\n")
+        if not found:
+            raise FileFormatError(f"{self.source.name} holds names of columns and no rows")
+
+    def records(self) -> Iterator[list[str]]:
+        """All records as their cells, whatever they hold; one of another length than the header raises an error."""
+        line, found = self.first_line, False
+        for block in self._blocks():
+            reader = csv.reader(io.StringIO(_decoded(block), newline=""), delimiter=self.format.delimiter)
+            place = f"{self.source.name}, line "
+            try:
+                for record in reader:
+                    if record and len(record) != len(self.names):
+                        expected = f"expected {len(self.names)} cells as in the header, found {len(record)}"
+                        raise FileFormatError(f"{place}{line + reader.line_num - 1:,}: {expected}")
+                    if record:  # no blank line
+                        found = True
+                        yield record
+            except csv.Error as error:  # usually a quote that does not end
+                raise FileFormatError(f"{place}{line + reader.line_num - 1:,}: {error}") from error
             line += block.count(b"\n")
         if not found:
             raise FileFormatError(f"{self.source.name} holds names of columns and no rows")
@@ -220,7 +240,7 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
         return None
     arrow, text = require("pyarrow"), require("pyarrow.csv")
     ids = [columns.qid, *([columns.docid] if columns.docid else [])]
-    numbers = [*columns.features, *(name for name in (columns.label, columns.weight) if name is not None)]
+    numbers = [*columns.features, *(name for name in (columns.label, columns.weight, columns.document_weight) if name)]
     kinds = {**dict.fromkeys(numbers, arrow.float64()), **dict.fromkeys(ids, arrow.binary())}
     if set(ids) & set(numbers):
         return None
@@ -243,16 +263,18 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
     X = side_by_side([found[name].to_numpy() for name in columns.features], len(table))
     y = None if columns.label is None else found[columns.label].to_numpy()
     weight = None if columns.weight is None else found[columns.weight].to_numpy()
+    of_document = None if columns.document_weight is None else found[columns.document_weight].to_numpy()
     qid = _texts(found[columns.qid])
     odd = [
         wanted.missing == "error" and not np.isfinite(X).all(),
         y is not None and wanted.unjudged == "error" and not (y >= 0).all(),
-        weight is not None and np.isnan(weight).any(),
+        any(one is not None and np.isnan(one).any() for one in (weight, of_document)),
         (np.diff(qid.offset) == 0).any(),
     ]
     if any(odd):
         return None
-    return TableRows(X, y, qid, None if columns.docid is None else _texts(found[columns.docid]), weight)
+    docid = None if columns.docid is None else _texts(found[columns.docid])
+    return TableRows(X, y, qid, docid, weight, of_document)
 
 
 def _texts(column: Any) -> StringColumn:
@@ -299,6 +321,7 @@ def read_cells(text: str, delimiter: str, first_line: int, wanted: Wanted) -> Ta
         StringColumn.of(block.identities(columns.qid)),
         None if columns.docid is None else StringColumn.of(block.column(columns.docid)),
         None if columns.weight is None else block.weights(columns.weight),
+        None if columns.document_weight is None else block.weights(columns.document_weight),
     )
 
 

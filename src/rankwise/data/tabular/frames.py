@@ -64,6 +64,7 @@ def from_frame(
     grades: Mapping[str, float] | None = None,
     missing: Missing = "error",
     unjudged: Unjudged = "error",
+    document_weight: str | None = None,
 ) -> Queries:
     """Make judged queries from a table with one row per document, in any order.
 
@@ -85,10 +86,13 @@ def from_frame(
         Columns that are not read.
     grades : mapping of str to float, default=None
         The labels of the words in a label column of words, such as ``{"bad": 0, "good": 1}``.
-    missing : {"error", "zero", "min"}, default="error"
-        What to do with nulls, NaN and infinity among the features. "min" takes the smallest value of the query.
+    missing : {"error", "zero", "min", "keep"}, default="error"
+        What to do with nulls, NaN and infinity among the features. "min" takes the smallest value of the query, "keep"
+        leaves NaN to rankers that give it a meaning.
     unjudged : {"error", "drop", "zero"}, default="error"
         What to do with rows whose label is null or negative.
+    document_weight : str, default=None
+        The column of document weights.
 
     Returns
     -------
@@ -108,7 +112,7 @@ def from_frame(
     Queries(2 queries, 3 documents, 1 feature, labels 0 to 2)
     """
     table = open_frame(frame)
-    columns = Roles(qid, label, docid, weight, features, ignore).among(table.columns)
+    columns = Roles(qid, label, docid, weight, features, ignore, document_weight=document_weight).among(table.columns)
     rows = without_unjudged(rows_of(table, columns, grades, unjudged), unjudged)
     return as_queries(rows, columns.features, missing, weight)
 
@@ -116,7 +120,7 @@ def from_frame(
 def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | None = None) -> Any:
     """Make a table with one row per document, in input order.
 
-    The columns are qid, then docid, label, weight and score where there are any, then the features.
+    The columns are qid, then docid, label, weight, document_weight and score where there are any, then the features.
     ``from_frame(to_frame(queries), ...)`` gives the same queries back.
 
     Parameters
@@ -147,6 +151,8 @@ def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | 
         columns["label"] = queries.y
     if queries.weight is not None:
         columns["weight"] = queries.weight[owner]
+    if queries.document_weight is not None:
+        columns["document_weight"] = queries.document_weight
     if scores is not None:
         columns["score"] = as_scores(scores, queries.n_documents)
     for place, name in enumerate(_names_of(queries)):
@@ -207,6 +213,8 @@ def read_table(path: File | ByteStream, **columns: Any) -> Queries:
         columns["label"] = None
     if "weight" not in columns and facts.get("weighted") is True:
         columns["weight"] = "weight"
+    if "document_weight" not in columns and facts.get("document_weighted") is True:
+        columns["document_weight"] = "document_weight"
     with _about(name):
         queries = from_frame(table, **columns)
     return queries._replace(feature_names=None) if facts.get("named") is False else queries
@@ -233,7 +241,7 @@ def iter_table(
         The role of each column.
     rows : int, default=100_000
         About how many documents a block has; None reads everything in one block, with rows in any order.
-    missing : {"error", "zero", "min"}, default="error"
+    missing : {"error", "zero", "min", "keep"}, default="error"
         As for :func:`from_frame`.
     on_read : callable, default=None
         Receives the number of bytes each time some are read.
@@ -255,6 +263,8 @@ def iter_table(
     with _about(name):
         if table.facts.get("weighted") is True:
             roles = replace(roles, ignore=(*roles.ignore, "weight"))
+        if table.facts.get("document_weighted") is True:
+            roles = replace(roles, ignore=(*roles.ignore, "document_weight"))
         columns = roles.among(table.names)
         pieces = (rows_of(open_frame(batch), columns, None, "error") for batch in table.batches(columns, rows, on_read))
         for block in whole_lists(pieces, columns.features, missing, rows, name):
@@ -290,6 +300,7 @@ def write_table(queries: Queries, path: str | os.PathLike[str]) -> None:
                 "version": __version__,
                 "labels": None if queries.y is None else [queries.y.min(), queries.y.max()] if len(queries.y) else [],
                 "weighted": queries.weight is not None,
+                "document_weighted": queries.document_weight is not None,
                 "named": queries.feature_names is not None,
             }
             require("pyarrow.parquet").write_table(table.replace_schema_metadata({KEY: json.dumps(facts)}), part)
@@ -379,6 +390,7 @@ def rows_of(
         as_ids(_identities(table, columns.qid), "qid"),
         None if columns.docid is None else StringColumn.of(_identities(table, columns.docid)),
         None if columns.weight is None else _numbers(table, columns.weight, "weight"),
+        None if columns.document_weight is None else _numbers(table, columns.document_weight, "document_weight"),
     )
 
 

@@ -49,6 +49,8 @@ class Columns(NamedTuple):
         The query weights.
     features : list of str
         The features.
+    document_weight : str or None
+        The document weights.
     """
 
     qid: str
@@ -56,6 +58,7 @@ class Columns(NamedTuple):
     docid: str | None
     weight: str | None
     features: list[str]
+    document_weight: str | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Roles:
 
     Attributes
     ----------
-    qid, label, docid, weight, features, ignore : str, sequence of str or None
+    qid, label, docid, weight, features, ignore, document_weight : str, sequence of str or None
         As for :func:`rankwise.data.tabular.frames.from_frame`.
     judged : bool
         False: the labels are not read, and their column, if there is one, is still not a feature.
@@ -80,6 +83,7 @@ class Roles:
     ignore: Sequence[str] = ()
     judged: bool = True
     learned_by: str | None = None
+    document_weight: str | None = None
 
     def among(self, names: Sequence[str]) -> Columns:
         """Assign the roles to the columns of a table.
@@ -102,6 +106,7 @@ class Roles:
         docid = "docid" if self.docid is None and "docid" in names and "docid" not in self.ignore else self.docid
         label = self.label if self.judged or self.label in names else None
         given = {"qid": self.qid, "label": label, "docid": docid, "weight": self.weight}
+        given["document_weight"] = self.document_weight
         roles = {role: name for role, name in given.items() if name is not None}
         for role, name in roles.items():
             _require(name, names, role)
@@ -116,7 +121,7 @@ class Roles:
             _require(name, names, "features")
             if name == label:
                 raise DataError(f"column {name!r} is the label and cannot be a feature too")
-        return Columns(self.qid, label if self.judged else None, docid, self.weight, features)
+        return Columns(self.qid, label if self.judged else None, docid, self.weight, features, self.document_weight)
 
 
 def _require(name: str, names: Sequence[str], role: str) -> None:
@@ -164,6 +169,8 @@ class TableRows(NamedTuple):
         The document ids.
     weight : ndarray of float64, shape (n_rows,), or None
         The query weight of every row.
+    document_weight : ndarray of float64, shape (n_rows,), or None
+        The document weights.
     """
 
     X: Floats
@@ -171,6 +178,7 @@ class TableRows(NamedTuple):
     qid: NDArray[Any] | StringColumn
     docid: StringColumn | None
     weight: NDArray[np.float64] | None
+    document_weight: NDArray[np.float64] | None = None
 
     def at(self, places: Any) -> "TableRows":
         """The rows at these places."""
@@ -222,7 +230,13 @@ def as_queries(rows: TableRows, names: Sequence[str], missing: Missing, weight_c
     """Make queries of rows in any order."""
     docid: Any = rows.docid
     queries = Queries.from_arrays(
-        rows.X, rows.y, qid=rows.identities(), docid=docid, feature_names=names, missing=missing
+        rows.X,
+        rows.y,
+        qid=rows.identities(),
+        docid=docid,
+        feature_names=names,
+        missing=missing,
+        document_weight=rows.document_weight,
     )
     if rows.weight is None:
         return queries
@@ -240,7 +254,7 @@ def whole_lists(
         The rows.
     names : sequence of str
         The feature names.
-    missing : {"error", "zero", "min"}
+    missing : {"error", "zero", "min", "keep"}
         What to do with features that are not finite.
     rows : int or None
         About how many rows a block has; None makes one block of rows in any order.

@@ -49,6 +49,7 @@ class OnArrays(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, queries: Queries) -> Self:
         """Train on the documents of all queries, query after query."""
+        refuse_document_weights(queries, type(self.model).__name__)
         # not every learner accepts a weight of 0, and such queries have no effect
         if queries.weight is not None and (queries.weight == 0).any():
             queries = queries[queries.weight > 0]
@@ -82,6 +83,14 @@ def takes(function: Any, name: str) -> bool:
 def in_list_order(queries: Queries) -> tuple[Any, Vector]:
     """Features and labels with the documents of every query together."""
     return queries.in_query_order(np.asarray(queries.X)), queries.in_query_order(queries.labels())
+
+
+def refuse_document_weights(queries: Queries, name: str) -> None:
+    """Raise an error for document weights: what they mean in another learner is not known."""
+    if queries.document_weight is not None:
+        raise DataError(
+            f"{name} gets no document weights, because their meaning differs: use queries.with_document_weight(None)"
+        )
 
 
 def row_weights(queries: Queries) -> Vector | None:
@@ -161,6 +170,7 @@ class LambdaRank(BaseEstimator):  # type: ignore[misc]
         LambdaRank
             The object itself.
         """
+        refuse_document_weights(queries, "LightGBM")
         lightgbm = require("lightgbm")
         rules = {
             "objective": "lambdarank",

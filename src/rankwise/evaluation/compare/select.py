@@ -47,6 +47,7 @@ GRIDS: dict[str, Grid] = {
     "MaxPairPerceptron": _ROUNDS,
     "OnlineRanker": {"loss": (None, PairHinge()), **_STEPS},
     "RankBoost": {"pairs": ("equal", "query")},
+    "HybridRanker": {"normalizer": ("min_max", "l2", "z_score", "rrf")},
 }
 
 # One of each family, quick enough for a first look: regression, pairs, lists, boosting, online, direct optimisation.

@@ -178,6 +178,9 @@ class ThresholdRanker(Ranker):
     def _scores(self, X: Floats) -> Vector:
         return StepScorer.of(self.steps_)(X, self.n_jobs)
 
+    def _contributions(self, X: Floats) -> tuple[NDArray[np.float64], float] | None:
+        return StepScorer.of(self.steps_).by_feature(X), 0.0
+
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return {"rounds": self.rounds_, "features": self.n_features_in_}, history_arrays(self.history_)
 
@@ -254,6 +257,15 @@ class StepScorer:
         start = np.append(first, fresh.sum()).astype(np.int64)
         worths = [np.append(0.0, np.cumsum(part)) for part in np.split(alpha, first[1:])] if len(used) else []
         return cls(used.astype(np.int64), start, cut[fresh], np.concatenate([*worths, np.empty(0)]))
+
+    def by_feature(self, X: Floats) -> NDArray[np.float64]:
+        """What each feature adds to the score of each row; scores are sums of these from the first feature on."""
+        found = np.zeros(X.shape)
+        for number, feature in enumerate(self.feature.tolist()):
+            first, last = int(self.start[number]), int(self.start[number + 1])
+            below = np.searchsorted(self.cut[first:last], X[:, feature].astype(np.float64), side="left")
+            found[:, feature] = self.worth[first + number + below]
+        return found
 
     def __call__(self, X: Floats, n_jobs: int | None = None) -> Vector:
         """One score per row, by a binary search for every feature in use."""

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise.data.fingerprints import NOT_SEEN, Seen, TrainingRecord, seen_before
+from rankwise.data.fingerprints import NOT_SEEN, Seen, TrainingRecord, fingerprints, seen_before
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS
@@ -68,8 +69,8 @@ def certificate_of(
     ranker = fit.ranker
     about, found = f"{ranker.name}, {ranker._measure().title}", _Collected(fit, delta)
     if holdout is not None:
-        about += f", {len(holdout):,} hold-out queries"
-        found.add_holdout(ranker._aligned(holdout), random_state)
+        used = found.add_holdout(ranker._aligned(holdout), random_state)
+        about += f", {used:,} {'' if used == len(holdout) else f'of {len(holdout):,} '}hold-out queries"
     try:
         found.add_account()
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a state that no fit leaves
@@ -143,24 +144,26 @@ class _Collected:
     @property
     def training(self) -> TrainingObjective | None:
         """What the fit minimised, if these are still its weights."""
-        return None if self.fit.intact is False else self.ranker._training_objective()
+        if self.fit.intact is False or getattr(self.ranker, "document_weights_", False):
+            return None
+        return self.ranker._training_objective()
 
     # ------------------------------------------------------------------------------------------- hold-out queries
 
-    def add_holdout(self, queries: Queries, random_state: int | np.random.Generator) -> None:
-        """Intervals for the mean loss of the measure, if the ranker has not seen these queries."""
-        measure, seen = self.ranker._measure(), getattr(self.ranker, "seen_", None)
+    def add_holdout(self, queries: Queries, random_state: int | np.random.Generator) -> int:
+        """Intervals for the mean loss of the measure on the queries that the ranker has not seen; their number."""
+        measure = self.ranker._measure()
         if not measure.at_most_one:
             self.notes.append(f"{measure.title} has no largest value, so no interval is known for its mean: use nDCG")
-            return
-        unseen = self._unseen(queries, seen)
-        if unseen is None:
-            return
+            return len(queries)
+        unseen, queries = self._unseen(queries, getattr(self.ranker, "seen_", None))
+        if not len(queries):
+            return 0
         sample = self._sample(queries)
         values = 1 - sample.measured(measure, "expected")
         if np.isnan(values).all():
             self.notes.append(f"{measure.title} is undefined for every query of the hold-out")
-            return
+            return len(queries)
         distinct = len(set(sample.group.tolist()))
         if distinct < len(queries):
             self.notes.append(repeats_note(len(queries), distinct))
@@ -175,41 +178,60 @@ class _Collected:
             )
         except RankwiseError as error:  # weights that differ
             self.notes.append(f"no hold-out bound: {error}")
+        return len(queries)
 
-    def _unseen(self, queries: Queries, seen: Seen | None) -> Precondition | None:
-        """Whether these queries are unseen, as a precondition; None if some were seen, which a note names."""
+    def _unseen(self, queries: Queries, seen: Seen | None) -> tuple[Precondition, Queries]:
+        """The queries that ``fit`` did not see, and whether that is known; notes name the others.
+
+        What is left out is decided by the training queries and the content of each query, never by a score. Given the
+        training queries, the rest are therefore still independent draws: of queries that ``fit`` did not see. A changed
+        copy is recognised most times and not always, so where there is one, nothing is known about the rest.
+        """
         if seen is None:
             self.notes.append(
                 "the ranker's file has no fingerprints: whether the hold-out shares queries with the training queries "
                 "could not be checked"
             )
-            return Precondition(NOT_SEEN)
-        names = queries.names()
-        shared = False
-        for part, as_what in ((seen.training, "training"), (seen.validation, "validation")):
-            which = np.flatnonzero(seen_before(queries, part, n_jobs=getattr(self.ranker, "n_jobs", None)))
-            if len(which):
-                shared = True
-                some = ", ".join(str(names[query]) for query in which[:_NAMED])
-                more = f" and {len(which) - _NAMED:,} more" if len(which) > _NAMED else ""
-                self.notes.append(
-                    f"no hold-out bound: {len(which):,} of these queries were seen in fit, as {as_what}: {some}{more}"
-                )
-        if shared:
-            return None
+            return Precondition(NOT_SEEN), queries
+        n_jobs = getattr(self.ranker, "n_jobs", None)
+        hashes = fingerprints(queries, n_jobs=n_jobs)["hash"]
+        left, changed = np.ones(len(queries), bool), np.zeros(len(queries), bool)
+        found = {}
+        for as_what, part in {"training": seen.training, "validation": seen.validation}.items():
+            known, copies = seen_before(queries, part, n_jobs=n_jobs), np.isin(hashes, part.marks["hash"])
+            changed |= known & ~copies
+            # queries of equal documents coincide by chance, but in a file that holds others of these they are copies
+            found[as_what] = known | copies if known.any() else known
+            left &= ~found[as_what]
+        if changed.any():
+            left[:] = False
+        for as_what, which in found.items():
+            if which.any():
+                self.notes.append(_seen_note(queries, np.flatnonzero(which), as_what, int(left.sum())))
+        if changed.any():
+            self.notes.append(
+                f"{int(changed.sum()):,} of them are changed copies (other labels, rounded features, documents left "
+                "out), of which not all can be recognised: no query of this hold-out counts as unseen"
+            )
         forgotten = seen.training.forgotten + seen.validation.forgotten
         if forgotten:
             self.notes.append(
                 f"the last {forgotten:,} queries of the stream left no fingerprint: whether the hold-out shares "
                 "queries with them could not be checked"
             )
-        return Precondition(NOT_SEEN, None if forgotten else True)
+        return Precondition(NOT_SEEN, None if forgotten else True), queries if left.all() else queries[left]
 
     # ------------------------------------------------------------------------------------------- the fit itself
 
     def add_account(self) -> None:
         """Bounds that the fit itself provides."""
         if self.fit.intact is False:
+            return
+        if getattr(self.ranker, "document_weights_", False):
+            self.notes.append(
+                "the fit weighted documents: no bound rests on its training objective, because bounds and measures "
+                "count documents equally"
+            )
             return
         own = [
             with_known_preconditions(replace(bound, kind=bound.kind or "training"), OWN_ROUNDS)
@@ -229,7 +251,9 @@ class _Collected:
     def add_training(self, queries: Queries, declared: Declared) -> None:
         """Bounds on the training queries, and from them on future queries."""
         ranker, measure = self.ranker, self.ranker._measure()
-        sample, learned, training = self._sample(queries), self._learned(queries), self.training
+        learned, training = self._learned(queries), self.training
+        queries = queries.with_document_weight(None)  # bounds count documents equally
+        sample = self._sample(queries)
         if training is not None:
             rests = (learned, *self._as_fitted)
             own = [surrogate_on_sample(sample, training.loss), smoothing_gap(sample, training.loss, measure)]
@@ -305,6 +329,17 @@ class _Collected:
         queries.labels()
         n_jobs = getattr(self.ranker, "n_jobs", None)
         return ScoredSample(queries=queries, scores=self.ranker.predict(queries), n_jobs=n_jobs)
+
+
+def _seen_note(queries: Queries, which: NDArray[np.int64], as_what: str, left: int) -> str:
+    """The note on queries of the hold-out that were seen, of which ``left`` others are used."""
+    names = queries.names()
+    some = ", ".join(str(names[query]) for query in which[:_NAMED])
+    more = f" and {len(which) - _NAMED:,} more" if len(which) > _NAMED else ""
+    seen = f"{len(which):,} of these queries were seen in fit, as {as_what}: {some}{more}"
+    if not left:
+        return f"no hold-out bound: {seen}"
+    return f"{seen}; they are left out, and hold-out bounds use the {left:,} others"
 
 
 def _to_come(measure: Measure) -> str:

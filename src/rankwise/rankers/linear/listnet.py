@@ -149,6 +149,11 @@ class ListNet(OnlineLearner):
         """Whether ``fit`` uses a validation set: only the solver "lbfgs" does."""
         return self._is_batch()
 
+    @property
+    def takes_document_weights(self) -> bool:  # type: ignore[override]
+        """Whether ``fit`` uses document weights: only the solver "lbfgs" does."""
+        return self._is_batch()
+
     def _is_batch(self) -> bool:
         if self.solver not in ("sgd", "lbfgs"):
             raise RankwiseError(f"solver is 'sgd' or 'lbfgs': found {self.solver!r}")
@@ -220,6 +225,9 @@ class ListNet(OnlineLearner):
             averaging=self.averaging,
             scale=self._round_scale(),
         )
+
+    def _why_unweighted(self) -> str:
+        return "the ledger of solver='sgd' counts unweighted losses; solver='lbfgs' takes them"
 
     def _round_scale(self) -> Any:
         return "none" if self.scale == "auto" else self.scale

@@ -24,6 +24,7 @@ from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
+from rankwise.data.document_weights import differing_weights
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import Loss
@@ -72,8 +73,18 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         """The convex loss that is minimised."""
 
     @property
+    def takes_document_weights(self) -> bool:  # type: ignore[override]
+        """Whether ``fit`` uses document weights: if its loss does."""
+        return getattr(self._loss(), "document_weights", False)
+
+    def _why_unweighted(self) -> str:
+        return f"{self._loss()!r:.60} declares none"
+
+    @property
     def _by_newton(self) -> bool:
-        """Whether Newton steps solve the problem: they need Hessian products and a smooth penalty."""
+        """Whether Newton steps solve the problem: they need Hessian products, without weights, and a smooth penalty."""
+        if getattr(self, "document_weights_", False):
+            return False
         return self.penalty == "l2" and self._loss().squared_pairs is not None
 
     def _risk(self, queries: Queries, factor: Vector, prior: Vector) -> Risk:
@@ -419,6 +430,8 @@ def theory_alpha(loss: Loss, queries: Queries, factor: Vector, row_radius: float
         )
     if (factor != 1).any():
         raise RankwiseError("alpha='theory' takes the row_radius= of raw features: give scale='none'")
+    if differing_weights(queries) is not None:
+        raise RankwiseError("alpha='theory' is for documents of equal weight: found weights that differ")
     counting = queries.counted
     if queries.weight is not None and len(counting) and np.ptp(queries.weight[counting]) > 0:
         raise RankwiseError("alpha='theory' is for queries of equal weight: found weights that differ")

@@ -12,6 +12,7 @@ import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise.data import checks
+from rankwise.data.document_weights import differing_weights
 from rankwise.data.queries import Queries
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge
@@ -92,13 +93,16 @@ class RankSVM(RegularisedRanker):
 
 
 def _mean_pairs(queries: Queries) -> float:
-    """The weighted mean over queries of the number of pairs with different labels."""
+    """The weighted mean over queries of the number of pairs with different labels, or of the sum of their weights."""
     owner, labels = queries.query_of_row, queries.labels()
+    row_weight = differing_weights(queries)
+    if row_weight is None:
+        row_weight = np.ones(len(labels))
     order = np.lexsort((labels, owner))
     new = np.flatnonzero((np.diff(owner[order], prepend=-1) != 0) | (np.diff(labels[order], prepend=-1.0) != 0))
     same = np.zeros(len(queries))
-    np.add.at(same, owner[order][new], np.diff(new, append=len(order)).astype(np.float64) ** 2)
-    pairs = (queries.sizes.astype(np.float64) ** 2 - same) / 2
+    np.add.at(same, owner[order][new], np.add.reduceat(row_weight[order], new) ** 2 if len(new) else 0.0)
+    pairs = (np.bincount(owner, row_weight, len(queries)) ** 2 - same) / 2
     return float(mean_share(queries) * (pairs.sum() if queries.weight is None else queries.weight @ pairs))
 
 

@@ -21,6 +21,7 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._store import Store
 from rankwise._tables import Table
+from rankwise.data.document_weights import differing_weights
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import rows_in_order, scale_factors
 from rankwise.measures.ndcg import gains
@@ -90,7 +91,7 @@ class Moments:
 
         X, labels = np.asarray(queries.X), queries.labels()
         rows, count = rows_in_order(queries, lists)
-        weight = np.empty(0) if queries.weight is None else queries.weight[queries.query_of_row]
+        weight = _row_weight(queries)
         width = queries.n_features + 2
         add_moments = moments_on(X.dtype)
 
@@ -193,7 +194,8 @@ class WeightedRows:
         """
         rows, count = rows_in_order(queries, lists)
         rows = rows if len(rows) else np.arange(count)
-        weight = queries.query_weight[queries.query_of_row[rows]]
+        given = _row_weight(queries)
+        weight = given[rows] if len(given) else np.ones(len(rows))
         return cls((queries.X[rows] - shift) * factor, target[rows], weight, queries.labels()[rows] > 0)
 
     def __add__(self, other: "WeightedRows") -> "WeightedRows":
@@ -225,6 +227,15 @@ class WeightedRows:
             values, vectors = np.linalg.eigh(z @ z.T)
             along = vectors.T @ t
             return [np.asarray((vectors @ part) @ z) for part in _shrunk(along, values, alphas, z.shape[1])]
+
+
+def _row_weight(queries: Queries) -> Vector:
+    """The weight of every row, query weight times document weight; empty if all are 1."""
+    own = differing_weights(queries)
+    if queries.weight is None:
+        return np.empty(0) if own is None else own
+    weight = queries.weight[queries.query_of_row]
+    return weight if own is None else np.asarray(weight * own)
 
 
 def ridge_problem(queries: Queries) -> type[Moments] | type[WeightedRows]:
@@ -274,6 +285,8 @@ _MOST_OF_GRADES = 10.0
 @dataclass(eq=False, repr=False, kw_only=True)
 class RidgeRanker(SelectionParameters, LinearRanker):
     r"""min over w, b of sum_i c_i (w . x_i + b - G(label_i))^2 + alpha norm(w)^2, scores w . x.
+
+    c_i is the weight of the query times the weight of the document, and the balance of ``balanced``.
 
     Parameters
     ----------
@@ -328,6 +341,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
 
     name = "RidgeRanker"
     takes_validation = True
+    takes_document_weights = True
 
     alpha: float | Sequence[float] | None = None
     target: str = "gains"

@@ -23,6 +23,7 @@ from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.fingerprints import FINGERPRINT, Seen, TrainingRecord
+from rankwise.data.labels import Labels
 from rankwise.data.queries import Queries
 from rankwise.data.selection import Query
 from rankwise.guarantees.bounds.online import WeightFacts
@@ -79,6 +80,9 @@ class OnlineLearner(LinearRanker):
     @abstractmethod
     def _config(self, queries: Queries | None) -> OnlineConfig:
         """The configuration of a new run; ``queries`` are those of a ``fit``, None in a stream."""
+
+    def _why_unweighted(self) -> str:
+        return "its ledger and the bounds on it count unweighted losses; LossRanker takes them in batch"
 
     def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
         """Begin with no fingerprints: queries are added as their rounds are run."""
@@ -151,6 +155,7 @@ class OnlineLearner(LinearRanker):
         refuse_unknown(f"{self.name}.partial_fit", unknown)
         for block in self._blocks(X, y, group, qid):
             with one_blas_thread(), self._all_or_nothing():
+                self._refuse_document_weights(block)
                 begins = not hasattr(self, "ledger_")
                 if begins:
                     self._remember_features(block)
@@ -186,8 +191,8 @@ class OnlineLearner(LinearRanker):
     def _blocks(self, X: Any, y: Any, group: Any, qid: Any) -> Iterator[Queries]:
         if isinstance(X, Query):
             yield _gather([_one_list(X)], self.missing)
-        elif isinstance(X, Queries) or group is not None or qid is not None:
-            yield self._judged(X, y, group, qid)
+        elif isinstance(X, Queries) or isinstance(y, Labels) or group is not None or qid is not None:
+            yield self._judged(X, y, group, qid, "partial_fit")
         elif y is not None:
             yield _gather([_one_list((X, y))], self.missing)
         elif isinstance(X, Iterable) and not isinstance(X, np.ndarray):
@@ -249,6 +254,8 @@ def _one_list(item: Any) -> tuple[Any, Any, float, Any]:
     if isinstance(item, Query):
         if item.y is None:
             raise DataError(f"query {item.qid!r} has no labels, which learning needs")
+        if item.document_weight is not None:
+            raise DataError(f"query {item.qid!r} has document weights, and rounds take none")
         return item.X, item.y, item.weight, item.feature_names
     if isinstance(item, (tuple, list)) and len(item) == 2:
         names = getattr(item[0], "columns", None)  # a data frame names its features

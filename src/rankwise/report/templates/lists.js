@@ -1,18 +1,24 @@
-// An opened query: its documents as two rankers order them, and what the features add to one document's score.
+// An opened query: its documents as two rankers order them, and why one document stands above another.
 
 const labels = [...new Set(numbers.lists.queries.flatMap((query) => query.label))].sort((a, b) => a - b);
 const TOP_FEATURES = 10;
-const opened = { query: null, document: null };
+const opened = { query: null, document: null, versus: null };
 
 function openQuery(place, left, right) {
   opened.query = numbers.lists.queries[place];
-  opened.document = null;
+  [opened.document, opened.versus] = numbers.lists.explained ? firstTwo(opened.query, left) : [null, null];
   options(byId("left"), numbers.rankers, left);
   options(byId("right"), numbers.rankers, right);
   byId("opened").hidden = false;
   fillLists();
   byId("opened").focus({ preventScroll: true });
   byId("opened").scrollIntoView({ block: "start" });
+}
+
+// The first two documents of a ranker's list: why is the first above the second?
+function firstTwo(query, ranker) {
+  const order = query.docid.map((_, document) => document).sort((a, b) => query.rank[ranker][a] - query.rank[ranker][b]);
+  return order.length > 1 ? order.slice(0, 2) : [null, null];
 }
 
 function closeQuery() {
@@ -31,7 +37,7 @@ function fillLists() {
   const missing = query.left_out ? ` ${query.left_out} documents that are further down in every list are left out.` : "";
   byId("opened-about").textContent =
     `${query.size} documents, tested in fold ${query.fold}. Arrows: places higher or lower than in the other list. ` +
-    `Equal scores stand as they came.${missing} Choose a document to see what its score is made of.`;
+    `Equal scores stand as they came.${missing} Choose a document to see why it stands where it does.`;
   for (const [side, ranker, other] of [["left", left, right], ["right", right, left]]) {
     const value = query.values[ranker][measure];
     byId(`${side}-title`).textContent = `${numbers.rankers[ranker]}: ${numbers.measures[measure]} ${fixed(value)}`;
@@ -74,44 +80,77 @@ function chip(label) {
 
 function chooseDocument(document, list) {
   opened.document = document;
+  if (opened.versus === document) opened.versus = null;
   fillLists();
   list.querySelector(`[data-document="${document}"]`).focus({ preventScroll: true });
   byId("document").scrollIntoView({ block: "nearest" });
 }
 
+function chooseVersus() {
+  opened.versus = byId("versus").value === "" ? null : Number(byId("versus").value);
+  fillParts();
+}
+
 function fillParts() {
-  const { query, document } = opened;
+  const { query, document, versus } = opened;
   byId("document").hidden = document === null;
   if (document === null) return;
-  byId("document-title").textContent = `Document ${query.docid[document]}, label ${query.label[document]}`;
+  const named = (place) => `${query.docid[place]} (label ${query.label[place]})`;
+  const than = versus === null ? "the average document" : named(versus);
+  byId("document-title").textContent = `Why ${named(document)} stands above or below ${than}`;
+  const left = Number(byId("left").value);
+  const others = query.docid.map((_, place) => place).filter((place) => place !== document)
+    .sort((a, b) => query.rank[left][a] - query.rank[left][b]);
+  byId("versus").replaceChildren(element("option", { value: "", text: "the average document of the query" }),
+    ...others.map((place) => element("option", { value: place, text: named(place) })));
+  byId("versus").value = versus === null ? "" : String(versus);
   for (const side of ["left", "right"]) {
     const ranker = Number(byId(side).value);
-    byId(`${side}-parts`).replaceChildren(...partsOf(query, document, numbers.rankers[ranker]));
+    byId(`${side}-parts`).replaceChildren(...partsOf(query, document, versus, ranker));
   }
 }
 
-function partsOf(query, document, ranker) {
-  const title = element("h4", { text: ranker });
-  const folds = numbers.lists.weights[ranker];
-  if (!numbers.lists.explained) return [title, element("p", { className: "small soft", text: "There is no linear ranker, or no space for features in this file." })];
-  if (!folds) return [title, element("p", { className: "small soft", text: "Not a linear ranker of this run: its score is no sum over features." })];
+// What features add to a document's score over the average document: null where the ranker is no sum over features,
+// undefined where the document's features are not in this file.
+function contributions(query, document, name) {
+  const folds = numbers.lists.weights[name];
+  if (folds) {
+    const x = query.x[document];
+    return x ? folds[query.fold - 1].map((weight, place) => weight * (x[place] - query.mean[place])) : undefined;
+  }
+  const additive = query.parts[name];
+  return additive ? additive[document] || undefined : null;
+}
+
+function partsOf(query, document, versus, number) {
+  const ranker = numbers.rankers[number];
+  const said = (text) => [element("h4", { text: ranker }), element("p", { className: "small soft", text })];
+  if (!numbers.lists.explained) return said("There is no ranker that is a sum over features, or no space for features in this file.");
+  const own = contributions(query, document, ranker);
+  if (own === null) return said("Not an additive ranker of this run: its score is no sum over features.");
+  const other = versus === null ? own.map(() => 0) : contributions(query, versus, ranker);
+  if (own === undefined || other === undefined) return said("Too low in every ranking: the features are not in this file.");
   const x = query.x[document];
-  if (!x) return [title, element("p", { className: "small soft", text: "Too low in every ranking: its features are not in this file." })];
-  const weights = folds[query.fold - 1];
-  const parts = weights.map((weight, place) => ({ place, weight, part: weight * (x[place] - query.mean[place]) }))
+  const against = versus === null ? query.mean : query.x[versus];
+  const parts = own.map((value, place) => ({ place, part: value - other[place] }))
     .filter(({ part }) => part !== 0)
     .sort((a, b) => Math.abs(b.part) - Math.abs(a.part));
   const largest = parts.length ? Math.abs(parts[0].part) : 0;
   const rows = parts.slice(0, TOP_FEATURES).map(({ place, part }) => {
     const name = numbers.lists.features[place];
     return element("tr", {}, element("td", { className: "clip", text: name, title: name }),
-      cell(short(x[place]), undefined, "n score"), cell(short(query.mean[place]), undefined, "n score"),
+      cell(short(x[place]), undefined, "n score"), cell(short(against[place]), undefined, "n score"),
       cell(signed(part), undefined, part > 0 ? "n up" : "n down"), element("td", { className: "score" }, bar(part, largest)));
   });
-  const head = element("tr", {}, ...[["Feature", ""], ["Value", "n score"], ["Mean", "n score"], ["Adds", "n"], ["", "score"]].map(
+  const head = element("tr", {}, ...[["Feature", ""], ["Value", "n score"], [versus === null ? "Mean" : "Other", "n score"], ["Adds", "n"], ["", "score"]].map(
     ([text, className]) => element("th", { className, text, scope: "col" })));
   const rest = parts.slice(TOP_FEATURES).reduce((sum, { part }) => sum + part, 0);
-  const note = parts.length > TOP_FEATURES ? `${parts.length - TOP_FEATURES} more features add ${signed(rest)} together.` : "";
-  return [title, element("div", { className: "box" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows))),
-    element("p", { className: "small soft", text: note })];
+  const sum = parts.reduce((total, { part }) => total + part, 0);
+  const left = parts.length - TOP_FEATURES;
+  const more = left > 0 ? `${left} more ${left > 1 ? "features add" : "feature adds"} ${signed(rest)}.` : "";
+  const rank = query.rank[number];
+  const places = versus === null ? `rank ${rank[document]}` : `rank ${rank[document]} against ${rank[versus]}`;
+  return [element("h4", { text: `${ranker}: ${signed(sum)}, ${places}` }),
+    element("div", { className: "box" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows))),
+    element("p", { className: "small soft", text: more })];
 }

@@ -20,6 +20,7 @@ function start() {
       if (button) chooseDocument(Number(button.dataset.document), event.currentTarget);
     });
   }
+  byId("versus").addEventListener("change", chooseVersus);
   byId("close").addEventListener("click", closeQuery);
   showChanges();
   repaint();

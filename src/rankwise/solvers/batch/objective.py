@@ -28,14 +28,15 @@ def _fused_lists(kernel, first, last, start, rows, X, label, value, weight, tabl
     longest = 0
     for q in range(first, last):
         longest = max(longest, start[q + 1] - start[q])
-    buffer, places = np.empty((4, longest)), np.empty(longest, np.int64)
+    scores, labels, values = np.empty(longest), np.empty(longest), np.empty(longest)
+    slopes, places = np.empty(longest), np.empty(longest, np.int64)
     total = 0.0
     for q in range(first, last):
         low, size = start[q], start[q + 1] - start[q]
         query_weight = 1.0 if len(weight) == 0 else weight[q]
         if size == 0 or query_weight == 0.0:
             continue
-        s, y, v, g, own = buffer[0, :size], buffer[1, :size], buffer[2, :size], buffer[3, :size], places[:size]
+        s, y, v, g, own = scores[:size], labels[:size], values[:size], slopes[:size], places[:size]
         for p in range(size):
             row = low + p if len(rows) == 0 else rows[low + p]
             own[p] = row
@@ -102,7 +103,9 @@ class LossOverLists:
             The function.
         """
         own = np.empty(0) if queries.weight is None else queries.weight
-        prepared = PreparedLists.of(loss, queries.labels(), queries.start, queries.scattered_rows)
+        prepared = PreparedLists.of(
+            loss, queries.labels(), queries.start, queries.scattered_rows, queries.document_weight
+        )
         return cls(queries, prepared, own if weight is None else np.ascontiguousarray(weight, dtype=np.float64))
 
     def __call__(self, w: Vector, *, n_jobs: int | None = None) -> tuple[float, Vector]:
@@ -153,5 +156,5 @@ class LossOverLists:
     @cached_property
     def _compiled(self) -> Callable[..., float]:
         """The compiled loop with its kernel."""
-        kernel = typed_function(type(self.prepared.loss).kernel, kernel_type())
+        kernel = typed_function(self.prepared.kernel, kernel_type())
         return partial(fused_on(self.queries.X.dtype), kernel)

@@ -1,0 +1,206 @@
+"""``rankwise split``: divide a file of judged queries into parts or folds, by query.
+
+A table keeps its rows as they are, with every column; other files are read and written again. All files are written
+into a new folder under a temporary name, which is renamed when everything is complete.
+"""
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise.cli import reading
+from rankwise.data.sources import plain_number
+
+if TYPE_CHECKING:
+    from rankwise.data.queries import Queries
+
+_PARTS = "train=0.6,vali=0.2,test=0.2"
+_FOLD_FILES = ("train", "vali", "test")
+
+
+@reading.with_options
+def split(
+    data: reading.JudgedArgument,
+    parts: Annotated[
+        str | None, typer.Option("--parts", help=f"NAME=SHARE of queries, adding up to 1 (default {_PARTS}).")
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=3, help="Instead of parts: this many folds, each with train, vali and test.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The folder, which must be new (default: named after the file).")
+    ] = None,
+    to: Annotated[
+        Literal["csv", "txt", "parquet", "rankwise"] | None, typer.Option(help="Format (default: that of the file).")
+    ] = None,
+    seed: reading.SeedOption = 0,
+    as_json: reading.JsonOption = False,
+    *,
+    reads: dict[str, Any],
+) -> None:
+    """Divide a file of judged queries into parts or folds; a query is never divided.
+
+    The same seed gives the same division. CSV, parquet and Arrow files keep all columns and need --qid alone; --to
+    another format reads the features. Folds are folders Fold1, Fold2 ... which compare reads as .txt.
+
+    Example: rankwise split my.csv --parts train=0.6,vali=0.2,test=0.2 --qid query
+
+    Example: rankwise split judged.txt --folds 5 --out folds
+    """
+    if parts is not None and folds is not None:
+        raise RankwiseError("--parts and --folds are two ways to divide a file: give one of them")
+    shares = as_shares(parts or _PARTS)
+    target = _folder(data, out)
+    opened = _open(data, to, reads)
+    written: dict[str, Any] = {}
+    with _new_folder(target) as folder:
+        for name, numbers in _divided(len(opened.queries), shares, folds, seed).items():
+            rows = np.flatnonzero(np.isin(opened.queries.query_of_row, numbers))
+            file = folder / f"{name}{opened.ending}"
+            file.parent.mkdir(exist_ok=True)
+            opened.write(numbers, rows, file)
+            counts = {"queries": len(numbers), "documents": len(rows)}
+            written[name] = {"file": str(target / f"{name}{opened.ending}"), **counts}
+    if as_json:
+        print(json.dumps({"out": str(target), "seed": seed, "parts": written}))
+        return
+    for one in written.values():
+        print(f"{one['file']}: {one['queries']:,} queries, {one['documents']:,} documents")
+
+
+def as_shares(text: str) -> dict[str, float]:
+    """Parse ``train=0.8,test=0.2``.
+
+    Parameters
+    ----------
+    text : str
+        NAME=SHARE pairs; names become names of files.
+
+    Returns
+    -------
+    dict of str to float
+        The share of each part.
+    """
+    shares: dict[str, float] = {}
+    for pair in text.split(","):
+        name, equals, share = (one.strip() for one in pair.partition("="))
+        value = plain_number(share)
+        if not equals or value is None or not re.fullmatch(r"\w[\w-]*", name):
+            raise RankwiseError(f"--parts takes NAME=SHARE pairs, such as {_PARTS}: found {pair!r:.60}")
+        if name in shares:
+            raise RankwiseError(f"--parts names {name!r} twice: give every part its own name")
+        shares[name] = value
+    return shares
+
+
+class _Opened(NamedTuple):
+    """A file that was read, and how some of its queries are written."""
+
+    queries: "Queries"
+    ending: str
+    write: Callable[[NDArray[np.int64], NDArray[np.int64], Path], None]  # numbers of queries, rows, file
+
+
+def _open(data: Path, to: str | None, reads: dict[str, Any]) -> _Opened:
+    """Open the file: a table that stays one keeps its rows, anything else is read as queries."""
+    from rankwise.data.sources import peeked
+    from rankwise.data.tabular.frames import is_table, suffix_of
+    from rankwise.data.tabular.kept_rows import keep_rows
+    from rankwise.data.tabular.rows import ARROW_ENDINGS
+
+    reading.refuse_folders(data)
+    own = suffix_of(data)
+    kept = None
+    if own in ARROW_ENDINGS and to in (None, own[1:]):
+        kept = keep_rows(data, reads["qid"])
+    elif to in (None, "csv") and (own not in ARROW_ENDINGS):
+        from_stream = str(data) == "-" or (data.exists() and not data.is_file())
+        if from_stream or is_table(data) or reading.looks_like_csv(data):
+            with peeked(data) as source:
+                if source.kind == "csv":
+                    kept = keep_rows(source, reads["qid"])
+                elif from_stream:
+                    from rankwise.data.letor.read import read_letor
+
+                    return _as_queries(read_letor(source, **reading.of_letor(reads)), f".{to or 'txt'}")
+    if kept is not None:
+        packed = ".gz" if data.name.lower().endswith(".gz") else ""
+        ending = f"{own or '.csv'}{packed}" if str(data) != "-" else ".csv"
+        table = kept
+        return _Opened(kept.queries, ending, lambda _, rows, file: table.write(rows, file))
+    queries = reading.read_queries(data, reads)
+    text = own in (".txt", ".letor", ".dat", ".svm")
+    ending = f".{to}" if to else own if text or own in (".rankwise", ".safetensors") else ".txt"
+    packed = ".gz" if to is None and text and data.name.endswith(".gz") else ""
+    return _as_queries(queries, ending + packed)
+
+
+def _as_queries(queries: "Queries", ending: str) -> _Opened:
+    """Queries that are written again in the format of the ending."""
+    from rankwise.cli.convert import write_queries
+
+    return _Opened(queries, ending, lambda numbers, _, file: write_queries(queries[numbers], file, False))
+
+
+def _divided(count: int, shares: dict[str, float], folds: int | None, seed: int) -> dict[str, NDArray[np.int64]]:
+    """The numbers of the queries of each file; the division is that of ``rankwise.split`` and ``rankwise.kfold``."""
+    from rankwise.data import folds as dividing
+    from rankwise.data.queries import Queries
+
+    every = Queries.from_arrays(np.arange(count, dtype=np.float64).reshape(-1, 1), None, group=[1] * count)
+
+    def numbers(part: "Queries") -> NDArray[np.int64]:
+        return np.asarray(part.X[:, 0], dtype=np.int64)
+
+    if folds is None:
+        found = dividing.split(every, list(shares.values()), random_state=seed)
+        return {name: numbers(part) for name, part in zip(shares, found, strict=True)}
+    return {
+        f"Fold{number}/{name}": numbers(part)
+        for number, fold in enumerate(dividing.kfold(every, folds, random_state=seed), start=1)
+        for name, part in zip(_FOLD_FILES, fold, strict=True)
+    }
+
+
+def _folder(data: Path, out: Path | None) -> Path:
+    """Choose the folder, and check before anything is read that it is new and can be made."""
+    if out is None and str(data) == "-":
+        raise RankwiseError("standard input has no name: name the folder of the parts by --out")
+    stem = re.split(r"(?<=.)\.", data.name, maxsplit=1)[0]
+    target = out or Path(stem if stem != data.name else f"{stem}-parts")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise RankwiseError(f"{target} is there already: name a new folder by --out")
+    parent = Path(os.path.realpath(target)).parent
+    if not parent.is_dir():
+        raise RankwiseError(f"{target} cannot be written: the folder {parent} does not exist")
+    if not os.access(parent, os.W_OK):
+        raise RankwiseError(f"{target} cannot be written: no permission")
+    return target
+
+
+@contextmanager
+def _new_folder(target: Path) -> Iterator[Path]:
+    """A folder beside the target that is renamed to it when the body succeeds, and removed otherwise."""
+    place = Path(os.path.realpath(target))
+    folder = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".part", dir=place.parent))
+    try:
+        yield folder
+        mask = os.umask(0)
+        os.umask(mask)
+        folder.chmod(0o777 & ~mask)  # mkdtemp makes it private
+        if place.is_dir():
+            place.rmdir()  # it is empty, and Windows renames onto nothing
+        folder.rename(place)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,78 @@
+"""The columns of a raw table that are no features: query ids, labels, document ids and query weights."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError
+from rankwise.data.grouping import by_id
+from rankwise.data.string_column import StringColumn
+from rankwise.data.tabular.rows import Roles
+from rankwise.features.columns import read_numbers
+from rankwise.features.table import Column, QueriesTable, RawTable
+from rankwise.features.treatments import Layout
+
+Array = NDArray[np.float64]
+
+
+def training_layout(
+    table: RawTable, roles: dict[str, str | None], labelled: bool
+) -> tuple[Layout, NDArray[np.int64] | None, set[str]]:
+    """(start and rows, the query of each row, columns with a role) of the training table."""
+    if isinstance(table, QueriesTable):
+        queries = table.queries
+        if queries.built_by is not None:
+            raise DataError("these queries were made by a FeatureBuilder already: give the raw table")
+        return (queries.start, queries.scattered_rows), queries.query_of_row, set()
+    label = roles["label"] if not labelled or roles["label"] in table.names else None
+    columns = Roles(str(roles["qid"]), label, roles["docid"], roles["weight"]).among(table.names)
+    parts = by_id(table.identities(columns.qid), table.n_rows)
+    owner = np.repeat(np.arange(len(parts.start) - 1), np.diff(parts.start))
+    if parts.rows is not None:
+        placed = np.empty_like(owner)
+        placed[parts.rows] = owner
+        owner = placed
+    taken = {name for name in (columns.qid, columns.label, columns.docid, columns.weight) if name is not None}
+    return (parts.start, parts.rows), owner, taken
+
+
+def labels_of(table: RawTable, name: str | None, grades: Mapping[str, float] | None) -> Array | None:
+    """The labels, NaN where they are missing; None without their column."""
+    if name is None or name not in table.names:
+        return None
+    column = table.column(name)
+    if grades is not None:
+        texts = _words(column)
+        unknown = [text for text in dict.fromkeys(texts) if text is not None and text not in grades]
+        if unknown:
+            raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, and grades does not say what that means")
+        return np.array([np.nan if text is None else grades[text] for text in texts], dtype=np.float64)
+    try:
+        return np.asarray(read_numbers(column, "number", {}), dtype=np.float64)
+    except DataError as error:
+        if column.stored != "text":
+            raise
+        raise DataError(f"{error}; grades={{'bad': 0, 'good': 1}} says what words mean as labels") from error
+
+
+def docids_of(table: RawTable, name: str | None, features: Sequence[str]) -> StringColumn | None:
+    """The document ids; None without their column. One called ``docid`` needs no naming, unless it is a feature."""
+    if name is None and "docid" in features:
+        return None
+    name = name or "docid"
+    return table.texts(name) if name in table.names else None
+
+
+def weights_of(table: RawTable, name: str | None) -> Array | None:
+    """The weight of the query of each row; None without their column."""
+    if name is None or name not in table.names:
+        return None
+    return np.asarray(read_numbers(table.column(name), "number", {}), dtype=np.float64)
+
+
+def _words(column: Column) -> list[str | None]:
+    """The values of a column as texts."""
+    if column.stored == "text":
+        return list(column.values.tolist())
+    return [None if not np.isfinite(value) else f"{value:g}" for value in column.values.tolist()]

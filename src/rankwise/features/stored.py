@@ -1,0 +1,361 @@
+"""Fitted transformers as JSON and arrays, and back: no pickle, and nothing in a file is trusted.
+
+:class:`Packed` takes plain values, arrays, and the transformers of a named list (:data:`STORABLE`) apart into JSON
+values and arrays by name; :func:`unpacked` puts them together again. What is restored are numbers and texts in
+instances of the listed classes: parameters are checked by scikit-learn's own rules, attributes may not hide anything of
+the class, and what compiled code relies on is computed again.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import FileFormatError, RankwiseError
+
+# class -> its module in scikit-learn
+STORABLE = {
+    "SimpleImputer": "impute",
+    "MissingIndicator": "impute",
+    "OneHotEncoder": "preprocessing",
+    "OrdinalEncoder": "preprocessing",
+    "QuantileTransformer": "preprocessing",
+    "PowerTransformer": "preprocessing",
+    "StandardScaler": "preprocessing",
+    "MinMaxScaler": "preprocessing",
+    "MaxAbsScaler": "preprocessing",
+    "RobustScaler": "preprocessing",
+    "SplineTransformer": "preprocessing",
+    "KBinsDiscretizer": "preprocessing",
+    "PolynomialFeatures": "preprocessing",
+    "Nystroem": "kernel_approximation",
+    "RBFSampler": "kernel_approximation",
+    "PolynomialCountSketch": "kernel_approximation",
+    "Pipeline": "pipeline",
+}
+_SCALARS = ("float64", "float32", "int64", "int32", "bool")
+_DTYPES = (*_SCALARS, "object", "int8", "uint8", "intp")
+_DEEPEST = 12
+_MOST_OUTPUTS = 100_000  # of polynomial features, whose number explodes with the degree
+_T = "is"  # the key that says what a JSON object stands for
+
+
+class NotStorableError(RankwiseError):
+    """A value that no file can hold."""
+
+
+# ---------------------------------------------------------------------------------------------------------- writing
+
+
+class Packed:
+    """Values taken apart.
+
+    Attributes
+    ----------
+    arrays : dict of str to ndarray
+        The arrays so far, by the names that the JSON values refer to.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, NDArray[Any]] = {}
+
+    def pack(self, value: Any, what: str) -> Any:
+        """Take a value apart.
+
+        Parameters
+        ----------
+        value : object
+            The value.
+        what : str
+            What it is, for messages.
+
+        Returns
+        -------
+        json : object
+            A JSON value; arrays in it are names in :attr:`arrays`.
+
+        Raises
+        ------
+        NotStorableError
+            If the value, or one inside of it, cannot be stored.
+        """
+        if value is None or isinstance(value, (bool, int, str)):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {_T: "float", "value": repr(float(value))}
+        if isinstance(value, np.generic):
+            return self._scalar(value, what)
+        if isinstance(value, np.ndarray):
+            return self._array(value, what)
+        if isinstance(value, (list, tuple)):
+            items = [self.pack(item, what) for item in value]
+            return {_T: "tuple" if isinstance(value, tuple) else "list", "items": items}
+        if isinstance(value, dict):
+            return {
+                _T: "dict",
+                "items": [[self.pack(key, what), self.pack(item, what)] for key, item in value.items()],
+            }
+        if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+            name = np.dtype(value).name
+            if name in _DTYPES:
+                return {_T: "dtype" if isinstance(value, np.dtype) else "type", "name": name}
+        if type(value).__name__ == "BSpline" and type(value).__module__.startswith("scipy."):
+            parts = {name: self.pack(getattr(value, name), what) for name in ("t", "c", "k", "extrapolate")}
+            return {_T: "spline", **parts}
+        return self._transformer(value, what)
+
+    def _scalar(self, value: np.generic, what: str) -> Any:
+        if value.dtype.name not in _SCALARS:
+            raise NotStorableError(f"{what} cannot be saved: it holds a number of type {value.dtype}")
+        return {_T: "scalar", "dtype": value.dtype.name, "value": self.pack(value.item(), what)}
+
+    def _array(self, value: NDArray[Any], what: str) -> Any:
+        if value.dtype.kind in "OU":
+            items = [self.pack(item, what) for item in value.ravel().tolist()]
+            return {_T: "objects", "shape": list(value.shape), "items": items}
+        if value.dtype.name not in _DTYPES:
+            raise NotStorableError(f"{what} cannot be saved: it holds an array of type {value.dtype}")
+        name = f"features.{len(self.arrays)}"
+        self.arrays[name] = np.ascontiguousarray(value).reshape(-1)
+        # the order in memory decides which BLAS routine multiplies, and hence the last bits
+        order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+        return {_T: "array", "name": name, "shape": list(value.shape), "order": order}
+
+    def _transformer(self, value: Any, what: str) -> Any:
+        kind = type(value).__name__
+        if kind not in STORABLE or type(value) is not storable(kind):
+            raise NotStorableError(
+                f"{what} cannot be saved: it holds a {kind}, and a file holds numbers, texts and the transformers "
+                f"{', '.join(STORABLE)} of scikit-learn"
+            )
+        parameters = value.get_params(deep=False)
+        learned = {name: item for name, item in vars(value).items() if name not in parameters}
+        return {
+            _T: "transformer",
+            "class": kind,
+            "parameters": {name: self.pack(item, f"{kind} of {what}") for name, item in parameters.items()},
+            "learned": {name: self.pack(item, f"{kind} of {what}") for name, item in learned.items()},
+        }
+
+
+def storable(name: str) -> Any:
+    """A class of the list, imported when it is needed."""
+    import importlib
+
+    return getattr(importlib.import_module(f"sklearn.{STORABLE[name]}"), name)
+
+
+# ---------------------------------------------------------------------------------------------------------- reading
+
+
+def unpacked(json: Any, arrays: Mapping[str, NDArray[Any]], depth: int = 0) -> Any:
+    """Put together what :class:`Packed` took apart.
+
+    Parameters
+    ----------
+    json : object
+        The JSON value, from a file that may be anybody's.
+    arrays : mapping of str to ndarray
+        The arrays of the file.
+    depth : int, default=0
+        How many values this one stands inside of.
+
+    Returns
+    -------
+    value : object
+        The value.
+
+    Raises
+    ------
+    FileFormatError
+        If no value is stored like this.
+    """
+    if depth > _DEEPEST:
+        raise FileFormatError("values stand inside of each other without end")
+    if json is None or isinstance(json, (bool, int, float, str)):
+        return json
+    kind = json.get(_T) if isinstance(json, dict) else None
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    if reader is None:
+        raise FileFormatError(f"a stored value is {json!r:.60}")
+    return reader(json, arrays, depth + 1)
+
+
+def _read_float(json: dict[str, Any], arrays: Any, depth: int) -> float:
+    if json.get("value") not in ("nan", "inf", "-inf"):
+        raise FileFormatError(f"a stored number is {json.get('value')!r:.40}")
+    return float(json["value"])
+
+
+def _read_scalar(json: dict[str, Any], arrays: Any, depth: int) -> Any:
+    value, name = unpacked(json.get("value"), arrays, depth), json.get("dtype")
+    if name not in _SCALARS or not isinstance(value, (bool, int, float)):
+        raise FileFormatError(f"a stored number is {value!r:.40} of type {name!r:.40}")
+    return np.dtype(name).type(value)
+
+
+def _shape(json: dict[str, Any]) -> tuple[int, ...]:
+    shape = json.get("shape")
+    if not isinstance(shape, list) or len(shape) > 3 or not all(type(size) is int and size >= 0 for size in shape):
+        raise FileFormatError(f"a stored array has shape {shape!r:.40}")
+    return tuple(shape)
+
+
+def _read_array(json: dict[str, Any], arrays: Any, depth: int) -> NDArray[Any]:
+    name, shape, order = json.get("name"), _shape(json), json.get("order")
+    flat = arrays.get(name) if isinstance(name, str) else None
+    if flat is None or flat.ndim != 1 or flat.size != math.prod(shape) or order not in ("C", "F"):
+        raise FileFormatError(f"a stored array {name!r:.40} is missing, or has another shape than {shape}")
+    array: NDArray[Any] = flat.reshape(shape)
+    return np.asfortranarray(array) if order == "F" else array
+
+
+def _read_objects(json: dict[str, Any], arrays: Any, depth: int) -> NDArray[np.object_]:
+    items, shape = json.get("items"), _shape(json)
+    if not isinstance(items, list) or len(items) != math.prod(shape):
+        raise FileFormatError("a stored array of texts has another length than it says")
+    found = np.empty(len(items), dtype=object)
+    for place, item in enumerate(items):
+        found[place] = unpacked(item, arrays, depth)
+    return found.reshape(shape)
+
+
+def _items(json: dict[str, Any]) -> list[Any]:
+    items = json.get("items")
+    if not isinstance(items, list):
+        raise FileFormatError(f"a stored list is {items!r:.40}")
+    return items
+
+
+def _read_list(json: dict[str, Any], arrays: Any, depth: int) -> list[Any]:
+    return [unpacked(item, arrays, depth) for item in _items(json)]
+
+
+def _read_tuple(json: dict[str, Any], arrays: Any, depth: int) -> tuple[Any, ...]:
+    return tuple(_read_list(json, arrays, depth))
+
+
+def _read_dict(json: dict[str, Any], arrays: Any, depth: int) -> dict[Any, Any]:
+    found = {}
+    for pair in _items(json):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise FileFormatError(f"a stored pair is {pair!r:.40}")
+        key = unpacked(pair[0], arrays, depth)
+        if not isinstance(key, (str, int, tuple)):
+            raise FileFormatError(f"a stored key is {key!r:.40}")
+        found[key] = unpacked(pair[1], arrays, depth)
+    return found
+
+
+def _read_dtype(json: dict[str, Any], arrays: Any, depth: int) -> Any:
+    if json.get("name") not in _DTYPES:
+        raise FileFormatError(f"a stored type is {json.get('name')!r:.40}")
+    dtype = np.dtype(json["name"])
+    return dtype if json[_T] == "dtype" else dtype.type
+
+
+def _read_spline(json: dict[str, Any], arrays: Any, depth: int) -> Any:
+    from scipy.interpolate import BSpline
+
+    t, c, k, extrapolate = (unpacked(json.get(name), arrays, depth) for name in ("t", "c", "k", "extrapolate"))
+    if not (isinstance(t, np.ndarray) and isinstance(c, np.ndarray) and type(k) is int and 0 <= k <= 20):
+        raise FileFormatError("a stored spline lacks its knots, coefficients or degree")
+    if extrapolate not in (True, False, "periodic") or t.dtype != np.float64 or c.dtype != np.float64:
+        raise FileFormatError("a stored spline has knots or coefficients that are no numbers")
+    return BSpline(t, c, k, extrapolate=extrapolate)  # which checks knots and shapes
+
+
+def _read_transformer(json: dict[str, Any], arrays: Any, depth: int) -> Any:
+    name, parameters, learned = json.get("class"), json.get("parameters"), json.get("learned")
+    if not (isinstance(name, str) and name in STORABLE and isinstance(parameters, dict) and isinstance(learned, dict)):
+        raise FileFormatError(f"a stored transformer is {name!r:.40}")
+    kind = storable(name)
+    known = set(kind._get_param_names())
+    if not set(parameters) <= known:
+        raise FileFormatError(f"a stored {name} has the parameters {sorted(set(parameters) - known)!r:.60}")
+    made = kind(**{key: unpacked(value, arrays, depth) for key, value in parameters.items()})
+    made._validate_params()  # scikit-learn's own rules
+    for key, value in learned.items():
+        # learned attributes end in _ or begin with _, and hide no method, property or constant of the class
+        if not key.isidentifier() or not (key.endswith("_") or key.startswith("_")) or hasattr(kind, key):
+            raise FileFormatError(f"a stored {name} has learned {key!r:.40}")
+        setattr(made, key, unpacked(value, arrays, depth))
+    if learned:
+        check = _CHECKS.get(name)
+        if check is not None:
+            check(made)
+    return made
+
+
+_READERS = {
+    "float": _read_float,
+    "scalar": _read_scalar,
+    "array": _read_array,
+    "objects": _read_objects,
+    "list": _read_list,
+    "tuple": _read_tuple,
+    "dict": _read_dict,
+    "dtype": _read_dtype,
+    "type": _read_dtype,
+    "spline": _read_spline,
+    "transformer": _read_transformer,
+}
+
+
+# ---------------------------------------------------------------- what compiled code relies on, computed again
+
+
+def _check_onehot(encoder: Any) -> None:
+    """The columns of each feature: a sparse matrix with an index beyond its width would write outside of its memory."""
+    outputs = []
+    mappings = getattr(encoder, "_default_to_infrequent_mappings", None) or [None] * len(encoder.categories_)
+    dropped = encoder._drop_idx_after_grouping
+    for place, levels in enumerate(encoder.categories_):
+        count, mapping = len(levels), mappings[place]
+        if mapping is not None:
+            used = sorted(set(mapping.tolist()))
+            count = len(used)
+            if len(mapping) != len(levels) or any(number != place for place, number in enumerate(used)):
+                raise FileFormatError("a stored OneHotEncoder has rare levels that do not fit its levels")
+        if dropped is not None and dropped[place] is not None:
+            if not 0 <= int(dropped[place]) < count:
+                raise FileFormatError("a stored OneHotEncoder drops a level that it does not have")
+            count -= 1
+        outputs.append(count)
+    if list(encoder._n_features_outs) != outputs or len(outputs) != encoder.n_features_in_:
+        raise FileFormatError("a stored OneHotEncoder has other columns than its levels have")
+
+
+def _check_polynomial(made: Any) -> None:
+    """The number of outputs, for which memory is reserved before it is filled."""
+    width, degree = made.n_features_in_, made.degree
+    most = degree if isinstance(degree, int) else max(degree)
+    if not (isinstance(width, int) and 0 < width < _MOST_OUTPUTS and 0 <= most <= 20):
+        raise FileFormatError("stored polynomial features have an impossible number of inputs or degree")
+    if math.comb(width + most, most) > _MOST_OUTPUTS:
+        raise FileFormatError(f"stored polynomial features have more than {_MOST_OUTPUTS:,} outputs")
+    fresh = type(made)(**made.get_params(deep=False)).fit(np.zeros((1, width)))
+    made.__dict__.clear()
+    made.__dict__.update(fresh.__dict__)
+
+
+def _check_sketch(made: Any) -> None:
+    """The size of the sketch, which is given by parameters alone."""
+    if made.n_components > _MOST_OUTPUTS or made.degree > 20:
+        raise FileFormatError("a stored PolynomialCountSketch has an impossible size")
+
+
+def _check_splines(made: Any) -> None:
+    """The number of outputs, for which memory is reserved before it is filled."""
+    if not (isinstance(made.n_features_out_, int) and 0 < made.n_features_out_ <= _MOST_OUTPUTS):
+        raise FileFormatError("a stored SplineTransformer has an impossible number of outputs")
+
+
+_CHECKS = {
+    "SplineTransformer": _check_splines,
+    "OneHotEncoder": _check_onehot,
+    "PolynomialFeatures": _check_polynomial,
+    "PolynomialCountSketch": _check_sketch,
+}

@@ -1,0 +1,323 @@
+"""Raw tables: the columns of a data frame, a CSV text or `Queries`, as arrays of numbers, texts or days.
+
+A column has the type that its source gives it. Texts are looked at later (:mod:`rankwise.features.columns`), in the
+same way for all sources, so that a CSV file and the data frame read from it give the same features.
+"""
+
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError, FileFormatError
+from rankwise.data.checks import as_features, not_a_path
+from rankwise.data.grouping import as_ids
+from rankwise.data.letor.read import as_written
+from rankwise.data.queries import Queries
+from rankwise.data.string_column import StringColumn
+from rankwise.data.tabular.csv import EMPTY, CsvText
+from rankwise.data.tabular.frames import CSV, open_frame, suffix_of
+from rankwise.data.tabular.rows import ARROW_ENDINGS, read_arrow
+
+Stored = Literal["number", "boolean", "date", "text", "other"]
+_EMPTY = frozenset(EMPTY)
+_DAY = 86_400_000_000  # microseconds
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    stored : {"number", "boolean", "date", "text", "other"}
+        The type that the source gives it.
+    values : ndarray
+        float64 with NaN for what is missing (dates: days since 1970-01-01), or objects for texts: str, None for what is
+        missing. Empty for "other".
+    decimal : str
+        The decimal mark of numbers in its texts, if the source has one for all columns.
+    type_name : str
+        The name of the type, for "other".
+    """
+
+    name: str
+    stored: Stored
+    values: NDArray[Any]
+    decimal: str = "."
+    type_name: str = ""
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Where there is no value; infinite numbers count as missing."""
+        if self.stored == "text":
+            return np.fromiter((value is None for value in self.values), bool, len(self.values))
+        return np.asarray(~np.isfinite(self.values), dtype=bool)
+
+
+class RawTable(ABC):
+    """A table with one row per document.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The columns.
+    n_rows : int
+        The number of rows.
+    """
+
+    names: tuple[str, ...]
+    n_rows: int
+
+    @abstractmethod
+    def column(self, name: str) -> Column:
+        """One column by name."""
+
+    @abstractmethod
+    def identities(self, name: str) -> NDArray[Any]:
+        """One id per row from a column that holds ids; an empty one raises an error."""
+
+    def texts(self, name: str) -> StringColumn:
+        """A column of document ids."""
+        return StringColumn.of(self.identities(name).tolist())
+
+
+def as_table(source: Any) -> RawTable:
+    """The table of any source.
+
+    Parameters
+    ----------
+    source : data frame, RawTable or Queries
+        A polars (eager or lazy), pandas or Arrow table, what :func:`read_columns` read, or queries whose
+        features have names.
+
+    Returns
+    -------
+    table : RawTable
+        The table.
+    """
+    if isinstance(source, RawTable):
+        return source
+    if isinstance(source, Queries):
+        return QueriesTable(source)
+    if isinstance(source, (str, bytes, os.PathLike)):
+        raise DataError(not_a_path(source))
+    return FrameTable(open_frame(source))
+
+
+def read_columns(path: str | os.PathLike[str]) -> RawTable:
+    """Read a CSV, Parquet or Arrow file with columns of any kind.
+
+    CSV needs no optional package. Separators and decimal commas are detected.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    table : RawTable
+        Its columns, for :class:`rankwise.FeatureBuilder` and for models that have one.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is not a table.
+    """
+    from rankwise.data.sources import peeked
+
+    suffix = suffix_of(path)
+    if suffix in ARROW_ENDINGS:
+        return FrameTable(open_frame(read_arrow(os.fspath(path), suffix)[0]))
+    if suffix not in CSV:
+        known = ", ".join((*ARROW_ENDINGS, *CSV))
+        raise FileFormatError(f"{os.fspath(path)} is not a known table: its name must end in one of {known}")
+    with peeked(path) as source:
+        if source.kind == "letor":
+            raise FileFormatError(f"{source.name} holds LETOR lines, not columns of a table: use read_letor")
+        return CsvTable(CsvText.open(source))
+
+
+# ------------------------------------------------------------------------------------------------------ data frames
+
+
+class FrameTable(RawTable):
+    """The table of a data frame.
+
+    Parameters
+    ----------
+    frame : narwhals.DataFrame
+        The data frame.
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        self._called = {str(name): name for name in frame.columns}
+        if len(self._called) < len(frame.columns):
+            raise DataError("two columns of the data frame have the same name: give them different names")
+        self.names = tuple(self._called)
+        self.n_rows = len(frame)
+
+    def column(self, name: str) -> Column:
+        """One column by name."""
+        import narwhals as nw
+
+        series = self._frame.get_column(self._called[name])
+        dtype = series.dtype
+        if dtype == nw.Boolean:
+            return Column(name, "boolean", _floats(series))
+        if dtype.is_numeric():
+            return Column(name, "number", _floats(series))
+        if dtype == nw.Date or isinstance(dtype, nw.Datetime):
+            return Column(name, "date", _days(series))
+        if dtype in (nw.String, nw.Categorical, nw.Enum):
+            return Column(name, "text", _texts(series.cast(nw.String).to_list()))
+        if dtype in (nw.Object, nw.Unknown):
+            return _of_objects(name, series.to_list(), str(dtype))
+        return Column(name, "other", np.empty(0), type_name=str(dtype))
+
+    def identities(self, name: str) -> NDArray[Any]:
+        """One id per row from a column that holds ids; an empty one raises an error."""
+        series = self._frame.get_column(self._called[name])
+        null = series.is_null().to_numpy()
+        if null.any():
+            raise DataError(f"column {name!r} has no value at row {int(np.argmax(null)):,}")
+        ids: NDArray[Any] = as_ids(series.to_numpy() if series.dtype.is_numeric() else series.to_list(), name)
+        return ids
+
+
+def _floats(series: Any) -> NDArray[np.float64]:
+    """Numbers and truth values with NaN for nulls."""
+    import narwhals as nw
+
+    if series.dtype == nw.Boolean and series.is_null().any():
+        return np.array([np.nan if _is_gap(value) else float(value) for value in series.to_list()])
+    return np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+
+
+def _days(series: Any) -> NDArray[np.float64]:
+    """Days since 1970-01-01 in UTC, to the microsecond; NaN for nulls."""
+    import narwhals as nw
+
+    if series.dtype == nw.Date:
+        series = series.cast(nw.Datetime("us"))
+    found = series.dt.timestamp("us").to_list()
+    return np.array([np.nan if _is_gap(value) else value / _DAY for value in found], dtype=np.float64)
+
+
+def _is_gap(value: Any) -> bool:
+    """Whether a Python value stands for none; pandas has three of its own."""
+    return (
+        value is None
+        or (isinstance(value, float) and math.isnan(value))
+        or type(value).__name__ in ("NAType", "NaTType")
+    )
+
+
+def _texts(values: Sequence[Any]) -> NDArray[np.object_]:
+    """Texts without spaces around them; None for nulls and for texts that stand for nothing."""
+    found = np.empty(len(values), dtype=object)
+    for row, value in enumerate(values):
+        text = None if _is_gap(value) else str(value).strip()
+        found[row] = None if text is None or text in _EMPTY else text
+    return found
+
+
+def _of_objects(name: str, values: list[Any], dtype: str) -> Column:
+    """A column of Python objects: numbers, truth values or dates if all are, otherwise texts."""
+    gaps = list(map(_is_gap, values))
+    there = [value for value, gap in zip(values, gaps, strict=True) if not gap]
+
+    def floats(convert: Any) -> NDArray[np.float64]:
+        pairs = zip(values, gaps, strict=True)
+        return np.array([np.nan if gap else convert(value) for value, gap in pairs], dtype=np.float64)
+
+    if there and all(isinstance(value, (bool, np.bool_)) for value in there):
+        return Column(name, "boolean", floats(float))
+    if there and all(isinstance(value, (int, float, Decimal, np.number)) for value in there):
+        return Column(name, "number", floats(float))
+    if there and all(isinstance(value, date) for value in there):
+        return Column(name, "date", floats(days_of))
+    if all(isinstance(value, (str, int, float, bool, np.generic, Decimal)) for value in there):
+        return Column(name, "text", _texts([None if gap else value for value, gap in zip(values, gaps, strict=True)]))
+    return Column(name, "other", np.empty(0), type_name=f"{dtype} ({type(there[0]).__name__})")
+
+
+def days_of(value: date) -> float:
+    """Days since 1970-01-01, in UTC where the time zone is known."""
+    moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+    passed = moment - datetime(1970, 1, 1, tzinfo=None if moment.tzinfo is None else UTC)
+    return (passed.days * _DAY + passed.seconds * 1_000_000 + passed.microseconds) / _DAY
+
+
+# ------------------------------------------------------------------------------------------------- CSV and Queries
+
+
+class CsvTable(RawTable):
+    """The table of a CSV text; all of its columns are texts.
+
+    Parameters
+    ----------
+    text : CsvText
+        The opened text.
+    """
+
+    def __init__(self, text: CsvText) -> None:
+        self.names = text.names
+        self._decimal = text.format.decimal
+        self._name = text.source.name
+        cells = list(zip(*text.records(), strict=True))
+        self._cells = dict(zip(self.names, cells, strict=True))
+        self.n_rows = len(cells[0])
+
+    def column(self, name: str) -> Column:
+        """One column by name."""
+        return Column(name, "text", _texts(self._cells[name]), self._decimal)
+
+    def identities(self, name: str) -> NDArray[Any]:
+        """One id per row from a column that holds ids: integers where each is written as one."""
+        ids: NDArray[Any] = as_written(self.texts(name))
+        return ids
+
+    def texts(self, name: str) -> StringColumn:
+        """A column of document ids, as written."""
+        cells = self._cells[name]
+        if "" in cells:
+            raise DataError(f"{self._name}: column {name!r} is empty at row {cells.index(''):,}")
+        return StringColumn.of(cells)
+
+
+class QueriesTable(RawTable):
+    """The named features of queries as a table of numbers; the queries know their ids and labels themselves.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries.
+    """
+
+    def __init__(self, queries: Queries) -> None:
+        if queries.feature_names is None:
+            raise DataError("a FeatureBuilder needs names of columns: give feature_names= when making the queries")
+        self.queries = queries
+        self.names = queries.feature_names
+        self.n_rows = queries.n_documents
+
+    def column(self, name: str) -> Column:
+        """One column by name."""
+        values = as_features(self.queries.X)[:, self.names.index(name)].astype(np.float64)
+        return Column(name, "number", values)
+
+    def identities(self, name: str) -> NDArray[Any]:
+        """Not used: the ids of queries are not a column."""
+        raise DataError(f"the ids of queries are not among their features: there is no column {name!r}")

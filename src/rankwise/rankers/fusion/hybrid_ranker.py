@@ -1,0 +1,316 @@
+"""`HybridRanker`: the weights of BM25, vector and other scores in hybrid search, learned for a measure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise._figures import COLOURS, FAINT, PlottedTable
+from rankwise._progress import progress
+from rankwise._store import Store
+from rankwise._tables import Table
+from rankwise.data import checks
+from rankwise.data.checks import Missing
+from rankwise.data.queries import Queries
+from rankwise.data.selection import Query
+from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_lists
+from rankwise.rankers._base import Ranker
+from rankwise.rankers._model_selection import weighted_mean
+from rankwise.rankers.fusion.normalizers import Engine, Fusion, Normalizer
+from rankwise.rankers.fusion.simplex import Candidates, first_of_the_best, grid_size, search
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Vector = NDArray[np.float64]
+_LEVEL = 0.95
+_EDGES = ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class HybridRanker(Ranker):
+    r"""Hybrid search: a weighted mean of scores that are normalised within each query.
+
+    .. math:: s(d) = \sum_j w_j \, n(x_j(d)), \quad w_j \ge 0, \quad \sum_j w_j = 1.
+
+    Every feature is the score of one sub-query: BM25, a vector field, a sparse encoder ... NaN marks a document that
+    the sub-query did not return. n normalises a column within the query as search engines do it
+    (:mod:`rankwise.rankers.fusion.normalizers`). The weights are those of the largest mean measure over the training
+    queries, among weights of whole hundredths. It is made for two to six columns; of more, the six that rank best alone
+    share the weight.
+
+    Parameters
+    ----------
+    measure : str or Measure, default="nDCG@10"
+        The measure that the weights are chosen for.
+    normalizer : {"min_max", "l2", "z_score", "rrf", "none"}, default="min_max"
+        What each column is put through within a query; "rrf" is 1 / (rank_constant + rank), and gives reciprocal rank
+        fusion with weights.
+    engine : {"opensearch", "elasticsearch", "vespa", "solr"}, default=None
+        Whose rules decide equal scores and documents that a sub-query did not return; None: the textbook's.
+    combination : {"arithmetic_mean", "geometric_mean", "harmonic_mean"}, default="arithmetic_mean"
+        The weighted mean; the latter two are OpenSearch's.
+    rank_constant : int, default=60
+        The constant of "rrf".
+    weights : "equal" or sequence of float, default=None
+        Weights that are fixed instead of learned, 0 or more and of sum 1: "equal" is the baseline to compare with.
+    bootstrap : int, default=1000
+        How often the queries are drawn again for ``intervals_``; 0 leaves the intervals out.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+    missing : {"error", "zero", "min", "keep"}, default="keep"
+        What ``fit`` and ``predict`` do with NaN in arrays. "keep": the sub-query did not return the document.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of the draws of the bootstrap. It does not change the weights.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_features,)
+        The weights, 0 or more and of sum 1. Of several that reach the largest mean, those nearest to equal weights.
+    intervals_ : Table
+        Per column the weight and the ends of its 95 % percentile interval over draws of the training queries with
+        replacement: how much the weights would change with other queries. NaN without learning or bootstrap.
+    curve_ : WeightCurve
+        With two columns: the mean measure against the weight of the first, which draws itself. Absent otherwise.
+
+    Notes
+    -----
+    ``predict`` needs the grouping unless ``normalizer="none"``: it takes `Queries` or one `Query`, and a `Scorer` takes
+    the documents of one query per call. Ties of raw scores have the ranks of their order of rows under "rrf".
+
+    References
+    ----------
+    G. V. Cormack, C. L. A. Clarke and S. Buettcher (2009). Reciprocal rank fusion outperforms Condorcet and individual
+    rank learning methods. SIGIR 2009, 758-759. doi:10.1145/1571941.1572114
+
+    S. Bruch, S. Gai and A. Ingber (2023). An analysis of fusion functions for hybrid retrieval. ACM Transactions on
+    Information Systems 42(1), 20. doi:10.1145/3596512
+
+    Examples
+    --------
+    >>> from rankwise import make_hybrid
+    >>> queries = make_hybrid(100, random_state=1)
+    >>> model = HybridRanker(engine="opensearch", bootstrap=200).fit(queries)
+    >>> float(model.weights_.sum())
+    1.0
+    >>> bool(model.weights_[1] > model.weights_[0])  # the vectors are the better column here
+    True
+    """
+
+    name = "HybridRanker"
+    keeps_missing = True
+
+    normalizer: Normalizer = "min_max"
+    engine: Engine | None = None
+    combination: Literal["arithmetic_mean", "geometric_mean", "harmonic_mean"] = "arithmetic_mean"
+    rank_constant: int = 60
+    weights: Any = None
+    bootstrap: int = 1000
+    missing: Missing = "keep"
+    random_state: Any = 0
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        """Instances that the common tests run on."""
+        return (cls(bootstrap=20), cls(normalizer="none", bootstrap=0), cls(normalizer="rrf", weights="equal"))
+
+    @property
+    def scores_by_query(self) -> bool:
+        """Whether a score depends on the other documents of the query."""
+        return self._fusion().by_query
+
+    # ------------------------------------------------------------------------------------------- learning
+
+    def _fit(self, queries: Queries, validation: Queries | None) -> None:
+        if validation is not None:
+            raise DataError(f"{self.name} does no model selection: leave out the validation set")
+        fusion, measure = self._fusion(), self._measure()
+        fusion.check()
+        checks.as_whole(self.bootstrap, "bootstrap", 0, 1_000_000)
+        self.__dict__.pop("curve_", None)
+        fixed = self._fixed_weights(queries.n_features)
+        if fixed is not None:
+            self.weights_, self.intervals_ = fixed, self._table(fixed, np.full((len(fixed), 2), np.nan))
+            return
+        rows, start = queries.rows, queries.start
+        parts, labels = fusion.normalised(queries.X[rows], start), queries.labels()[rows]
+        prepared, weight = PreparedMeasure.of(measure, labels, start), queries.query_weight
+
+        def values_of(weights: Vector) -> Vector:
+            lists = ScoredLists(fusion.combined(parts, weights, self.n_jobs), labels, start)
+            return np.asarray(measure_lists([prepared], lists, n_jobs=self.n_jobs)[0])
+
+        candidates = Candidates(values_of, lambda values: weighted_mean(values, weight))
+        shown = None if self.verbose else False
+        with progress(self.name, grid_size(queries.n_features), enabled=shown) as bar:
+            search(candidates, queries.n_features, lambda: bar.advance(1))
+        weights, values, means = candidates.arrays()
+        self.weights_ = weights[first_of_the_best(means)]
+        drawn = self._drawn(weights, values, weight)
+        ends = _ends(weights[drawn.chosen]) if len(drawn.chosen) else np.full((len(self.weights_), 2), np.nan)
+        self.intervals_ = self._table(self.weights_, ends)
+        if queries.n_features == 2:
+            order = np.argsort(weights[:, 0])
+            band = _ends(drawn.means) if len(drawn.chosen) else np.full((len(means), 2), np.nan)
+            self.curve_ = self._curve(np.column_stack((weights[:, 0], means, band))[order])
+
+    def _drawn(self, weights: Vector, values: Vector, weight: Vector) -> "_Drawn":
+        """The choice and the means of all candidates, for queries that are drawn again with replacement."""
+        counts = ~np.isnan(values).any(axis=0) & (weight > 0)
+        own, weight = values[:, counts], weight[counts]
+        random, found = checks.as_random(self.random_state), []
+        if not len(weight):
+            return _Drawn(np.empty(0, dtype=np.int64), np.empty((0, len(weights))))
+        for _ in range(self.bootstrap):
+            often = np.bincount(random.integers(len(weight), size=len(weight)), minlength=len(weight)) * weight
+            total = often.sum()
+            found.append(own @ (often / total) if total else np.full(len(own), np.nan))
+        chosen = [first_of_the_best(means) for means in found]
+        return _Drawn(np.array(chosen, dtype=np.int64), np.array(found).reshape(len(found), len(weights)))
+
+    def _fixed_weights(self, columns: int) -> Vector | None:
+        if self.weights is None:
+            return None
+        if isinstance(self.weights, str) and self.weights == "equal":
+            return np.full(columns, 1 / columns)
+        try:
+            given = np.asarray(self.weights, dtype=np.float64)
+        except (TypeError, ValueError):
+            given = np.empty(0)
+        if given.shape != (columns,) or not (given >= 0).all() or not abs(given.sum() - 1) < 1e-6:
+            raise RankwiseError(
+                f"weights is None, 'equal', or {columns} numbers of 0 or more with the sum 1: "
+                f"found {self.weights!r:.60}"
+            )
+        return given
+
+    def _fusion(self) -> Fusion:
+        return Fusion(self.normalizer, self.engine, self.combination, self.rank_constant)
+
+    def _table(self, weights: Vector, ends: Vector) -> Table:
+        names = self._names() or tuple(f"f{place}" for place in range(1, len(weights) + 1))
+        return Table({"column": list(names), "weight": weights, "low": ends[:, 0], "high": ends[:, 1]})
+
+    def _curve(self, rows: Vector) -> "WeightCurve":
+        columns = dict(zip(("weight", "mean", "low", "high"), rows.T, strict=True))
+        return WeightCurve(columns, self._measure().title, self.intervals_)
+
+    # ------------------------------------------------------------------------------------------- ranking
+
+    def predict(self, X: Any) -> Vector:
+        """Score documents.
+
+        Parameters
+        ----------
+        X : Queries or Query
+            The documents with the scores of the sub-queries; named columns are matched by name. With
+            ``normalizer="none"`` also a data frame or array of shape (n_documents, n_features).
+
+        Returns
+        -------
+        scores : ndarray of shape (n_documents,)
+            One score per document, in input order; a higher score is ranked first.
+
+        Raises
+        ------
+        DataError
+            If rows come without their grouping and the normalizer needs it.
+        """
+        self._check_fitted()
+        if not self.scores_by_query:
+            return super().predict(X)
+        if isinstance(X, Query):
+            X = Queries._trusted(X.X, None, np.array([0, len(X.X)]), feature_names=X.feature_names)
+        if not isinstance(X, Queries):
+            frame = self._frame_in_order(X) if hasattr(X, "columns") else X
+            self._check_width(checks.as_features(frame, self.n_features_in_).shape[1])
+            raise DataError(
+                f"{self.name} normalises scores within each query (normalizer={self.normalizer!r}): give Queries, one "
+                "Query, or Queries.from_arrays(X, qid=..., missing='keep')"
+            )
+        queries, fusion = self._aligned(X), self._fusion()
+        scores = np.empty(queries.n_documents)
+        parts = fusion.normalised(queries.X[queries.rows], queries.start)
+        scores[queries.rows] = fusion.combined(parts, self.weights_, self.n_jobs)
+        return scores
+
+    def _scores(self, X: checks.Floats) -> Vector:
+        return self._fusion().combined(X, self.weights_, self.n_jobs)
+
+    # ------------------------------------------------------------------------------------------- saving
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        ends = np.column_stack((self.intervals_["low"], self.intervals_["high"]))
+        arrays: dict[str, NDArray[Any]] = {"weights": self.weights_, "intervals": ends}
+        if hasattr(self, "curve_"):
+            arrays["curve"] = np.column_stack([self.curve_[name] for name in self.curve_.columns])
+        return {}, arrays
+
+    def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
+        self._fusion().check()
+        self._measure()  # an unknown one is an error now, and not at the first use
+        width = self.n_features_in_
+        self.weights_ = store.array("weights", np.float64, (width,))
+        if not (self.weights_ >= 0).all() or not abs(self.weights_.sum() - 1) < 1e-6:
+            raise RankwiseError("its weights are not 0 or more with the sum 1")
+        self.intervals_ = self._table(self.weights_, store.array("intervals", np.float64, (width, 2)))
+        if "curve" in store:
+            self.curve_ = self._curve(store.array("curve", np.float64, (None, 4)))
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What the draws of the bootstrap chose.
+
+    Attributes
+    ----------
+    chosen : ndarray of int64, shape (n_draws,)
+        The best candidate of each draw.
+    means : ndarray of shape (n_draws, n_candidates)
+        The mean of every candidate on each draw.
+    """
+
+    chosen: NDArray[np.int64]
+    means: Vector
+
+
+def _ends(draws: Vector) -> Vector:
+    """The ends of the percentile interval of every column."""
+    return np.quantile(draws, _EDGES, axis=0).T
+
+
+class WeightCurve(PlottedTable):
+    """The mean measure of the training queries against the weight of the first column.
+
+    Parameters
+    ----------
+    columns : dict of str to array-like
+        The weights, the means, and the ends of their 95 % bootstrap intervals.
+    measure : str
+        The title of the measure.
+    chosen : Table
+        The table of the chosen weights and their intervals.
+    """
+
+    __slots__ = ("_chosen", "_measure")
+
+    def __init__(self, columns: Mapping[str, Any], measure: str, chosen: Table) -> None:
+        super().__init__(columns, f"{measure} by the weight of {chosen['column'][0]}")
+        self._measure, self._chosen = measure, chosen
+
+    def _draw(self, axes: "Axes") -> None:
+        first = next(iter(self._chosen))
+        axes.fill_between(self["weight"], self["low"], self["high"], color=COLOURS[0], alpha=0.15, linewidth=0)
+        axes.plot(self["weight"], self["mean"], color=COLOURS[0], label="mean, with its 95 % interval")
+        axes.axvline(0.5, color=FAINT, linestyle=":", label="equal weights")
+        axes.axvline(first["weight"], color=COLOURS[1], label=f"chosen: {first['weight']:.2f}, with its 95 % interval")
+        axes.axvspan(first["low"], first["high"], color=COLOURS[1], alpha=0.12, linewidth=0)
+        axes.set_xlabel(f"weight of {first['column']} ({self._chosen['column'][1]} has the rest)")
+        axes.set_ylabel(self._measure)
+        axes.set_xlim(0, 1)
+        axes.legend()
