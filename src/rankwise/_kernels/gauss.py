@@ -381,8 +381,9 @@ def row_means(f, gain, sigma, stop, pairs, total, mean):
         _square_row(np.uint64(j), np.uint64(stop[j]), np.uint64(at - j - 1), f, LOG2_E / sigma, pairs)
         at += stop[j] - j - 1
     _decay_all(pairs)  # all rows together: the remainder of a vectorised loop costs more than a short row
+    # the mean as a difference from the gain of the document at the position: equal gains leave exactly 0
     for p in range(len(total)):
-        total[p], mean[p] = 1.0, 0.0  # the mean as a difference from the gain of the document at the position: equal gains leave exactly 0
+        total[p], mean[p] = 1.0, 0.0
     at = 0
     for j in range(len(stop)):
         _add_row(np.uint64(j), np.uint64(stop[j]), np.uint64(at - j - 1), gain, pairs, total, mean)

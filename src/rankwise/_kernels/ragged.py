@@ -4,10 +4,17 @@ The order of a query is given by row numbers, its ties by ``end``: positions t .
 at which a block begins. A query without ties has ``end[t] = t + 1``.
 """
 
-import numpy as np
+from functools import cache
+from typing import Any
 
-from rankwise._kernels.jit import kernel
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from rankwise._kernels.jit import FLOATS_IN, INTS, INTS_IN, compiled, kernel
 from rankwise._kernels.sorting import sort_carrying
+
+Ints = NDArray[np.int64]
 
 # Shorter blocks are sorted by insertion, which needs no call.
 _SHORT = 16
@@ -15,8 +22,9 @@ _SHORT = 16
 _PASSES = 6
 
 
-@kernel
-def order_lists(first, last, start, rows, key, order, end, finite):
+def order_lists(
+    first: int, last: int, start: Ints, rows: Ints, key: NDArray[np.float64], order: Ints, end: Ints, finite: Ints
+) -> bool:
     """Order the rows of queries first..last-1 by decreasing key, ties in the order of ``rows``, and find the ties.
 
     Parameters
@@ -39,6 +47,19 @@ def order_lists(first, last, start, rows, key, order, end, finite):
     tied : bool
         Whether any two keys of a query are equal.
     """
+    keys = np.ascontiguousarray(key, dtype=np.float64)
+    return bool(_order_compiled()(first, last, np.ascontiguousarray(start), rows, keys, order, end, finite))
+
+
+@cache
+def _order_compiled() -> Any:
+    """:func:`_order_lists` for one set of types, whether or not the caller's arrays can be written to."""
+    given = (types.int64, types.int64, INTS_IN, INTS_IN, FLOATS_IN)
+    return compiled(kernel(_order_lists), types.boolean(*given, INTS, INTS, INTS))
+
+
+def _order_lists(first, last, start, rows, key, order, end, finite):
+    """The loop of :func:`order_lists`."""
     tied = False
     longest = 0
     for q in range(first, last):

@@ -36,10 +36,10 @@ _LEAST_SIGMA = float(np.finfo(np.float64).smallest_normal)
 @kernel(inline="always")
 def _all_equal(value):
     """Whether all values are the same: then every order is perfect."""
+    equal = True
     for p in range(1, len(value)):
-        if value[p] != value[0]:
-            return False
-    return True
+        equal = equal and value[p] == value[0]
+    return equal
 
 
 @kernel(inline="always")
