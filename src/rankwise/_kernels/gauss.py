@@ -102,7 +102,7 @@ def _moments(low, size, f, centre, inverse, w0, w1, v, p0, p1, moment):
         moment[1, a] *= _INVERSE_FACTORIAL[a]
 
 
-@kernel(fastmath={"contract"})
+@kernel(inline="always")
 def _hermite(count, twice, last, lately, h):
     """h_0(t), h_1(t), ... into a row for each of ``count`` numbers 2 t.
 
@@ -121,7 +121,7 @@ def _hermite(count, twice, last, lately, h):
             h[i, n + 1] = new
 
 
-@kernel(fastmath={"contract"})
+@kernel(inline="always")
 def _translate(i, s, h, moment, local):
     """Add box s of sources to the polynomials of a box of targets; signs and factorials are applied at the end."""
     for a in range(0, TERMS, 4):
@@ -133,7 +133,7 @@ def _translate(i, s, h, moment, local):
             local[1, b] += n0 * h0 + n1 * h1 + n2 * h2 + n3 * h3
 
 
-@kernel(fastmath={"contract"})
+@kernel(inline="always")
 def _evaluate(low, size, f, centre, inverse, local, u, v0, d0, v1, d1, sums):
     """Add the polynomials and their derivatives at ``size`` targets from ``low`` on to ``sums``."""
     for b in range(TERMS):
@@ -173,7 +173,7 @@ def _row(low, high, x, f, scale, w0, w1):
     return v0, d0, v1, d1
 
 
-@kernel(inline="always")
+@kernel
 def _add_rows(f, low, high, from_, to, sigma, w0, w1, sums):
     """Add the sources from_ .. to-1 to the sums at the targets low .. high-1."""
     for at in range(low, high):
@@ -184,7 +184,7 @@ def _add_rows(f, low, high, from_, to, sigma, w0, w1, sums):
         sums[3, at] += 2.0 / sigma * d1
 
 
-@kernel
+@kernel(fastmath={"contract"})
 def transforms(f, sigma, reach, w0, w1, targets, sums):
     """F and F' for the weights w0 (sums[0], sums[1]) and w1 (sums[2], sums[3]) at the first ``targets`` scores.
 
@@ -381,8 +381,8 @@ def row_means(f, gain, sigma, stop, pairs, total, mean):
         _square_row(np.uint64(j), np.uint64(stop[j]), np.uint64(at - j - 1), f, LOG2_E / sigma, pairs)
         at += stop[j] - j - 1
     _decay_all(pairs)  # all rows together: the remainder of a vectorised loop costs more than a short row
+    # the mean as a difference from the gain of the document at the position: equal gains leave exactly 0
     for p in range(len(total)):
-        # the mean as a difference from the gain of the document at the position: equal gains leave exactly 0
         total[p], mean[p] = 1.0, 0.0
     at = 0
     for j in range(len(stop)):

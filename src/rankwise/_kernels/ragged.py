@@ -4,18 +4,27 @@ The order of a query is given by row numbers, its ties by ``end``: positions t .
 at which a block begins. A query without ties has ``end[t] = t + 1``.
 """
 
+from functools import cache
+from typing import Any
+
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.jit import FLOATS_IN, INTS, INTS_IN, compiled, kernel
 from rankwise._kernels.sorting import sort_carrying
+
+Ints = NDArray[np.int64]
 
 # Shorter blocks are sorted by insertion, which needs no call; longer ones than the other by a sort in O(m log m).
 _SHORT, _LONG = 16, 512
+# Different values of a long block that are sorted one after the other: five grades are common.
+_PASSES = 6
 
 
-@kernel
-def order_lists(first, last, start, rows, key, order, end, finite):
+def order_lists(
+    first: int, last: int, start: Ints, rows: Ints, key: NDArray[np.float64], order: Ints, end: Ints, finite: Ints
+) -> bool:
     """Order the rows of queries first..last-1 by decreasing key, ties in the order of ``rows``, and find the ties.
 
     Parameters
@@ -38,6 +47,19 @@ def order_lists(first, last, start, rows, key, order, end, finite):
     tied : bool
         Whether any two keys of a query are equal.
     """
+    keys = np.ascontiguousarray(key, dtype=np.float64)
+    return bool(_order_compiled()(first, last, np.ascontiguousarray(start), rows, keys, order, end, finite))
+
+
+@cache
+def _order_compiled() -> Any:
+    """:func:`_order_lists` for one set of types, whether or not the caller's arrays can be written to."""
+    given = (types.int64, types.int64, INTS_IN, INTS_IN, FLOATS_IN)
+    return compiled(kernel(_order_lists), types.boolean(*given, INTS, INTS, INTS))
+
+
+def _order_lists(first, last, start, rows, key, order, end, finite):
+    """The loop of :func:`order_lists`."""
     tied = False
     longest = 0
     for q in range(first, last):
@@ -85,11 +107,22 @@ def _sort_long(value):
 
 @kernel
 def _sort_range(value, first, last):
-    """Sort value[first:last] in place, ascending: Shell's sort, by insertion alone where there are few values.
+    """Sort value[first:last] in place, ascending.
 
-    numba's own sort takes 0.8 seconds to compile; on some hundred values, most of them equal as gains are, it is no
-    faster.
+    Gains have few different values: each pass brings the smallest one to the front. Other values are left to Shell's
+    sort, and few values to insertion. numba's own sort takes 0.8 seconds to compile and is no faster here.
     """
+    passes = 0
+    while last - first > _SHORT and passes < _PASSES:
+        lowest = value[first]
+        for p in range(first + 1, last):
+            lowest = value[p] if value[p] < lowest else lowest
+        for p in range(first, last):
+            if value[p] == lowest:
+                value[p] = value[first]
+                value[first] = lowest
+                first += 1
+        passes += 1
     if last - first > _LONG:
         _sort_long(value[first:last])
         return

@@ -251,7 +251,7 @@ def _add_eight(z, row_weight, k, top, bottom, left, right, out):
             )
 
 
-@kernel
+@kernel(inline="always")
 def _add_gathered(z, row_weight, count, out):
     """Add the products of the first ``count`` rows; rows that fill up the last eight have weight 0."""
     width = out.shape[1]
@@ -275,21 +275,21 @@ def _moments(first, last, rows, X, label, target, weight, shift, factor, out):
     width = X.shape[1] + 2
     z, row_weight, count = np.empty((2, _GATHERED, width)), np.empty((2, _GATHERED)), np.empty(2, np.int64)
     count[0], count[1] = 0, 0
-    for place in range(first, last):
-        row = place if len(rows) == 0 else rows[place]
-        part = 1 if label[row] > 0 else 0
-        own = z[part, count[part]]
-        own[0] = 1.0
-        for j in range(width - 2):
-            own[j + 1] = (X[row, j] - shift[j]) * factor[j]
-        own[width - 1] = target[row]
-        row_weight[part, count[part]] = 1.0 if len(weight) == 0 else weight[row]
-        count[part] += 1
-        if count[part] == _GATHERED:
+    for place in range(first, last + 2):  # the last two steps add what is left of either part
+        part = place - last
+        if place < last:
+            row = place if len(rows) == 0 else rows[place]
+            part = 1 if label[row] > 0 else 0
+            own = z[part, count[part]]
+            own[0] = 1.0
+            for j in range(width - 2):
+                own[j + 1] = (X[row, j] - shift[j]) * factor[j]
+            own[width - 1] = target[row]
+            row_weight[part, count[part]] = 1.0 if len(weight) == 0 else weight[row]
+            count[part] += 1
+        if place >= last or count[part] == _GATHERED:
             _add_gathered(z[part], row_weight[part], count[part], out[part])
             count[part] = 0
-    for part in range(2):
-        _add_gathered(z[part], row_weight[part], count[part], out[part])
 
 
 @cache
@@ -306,7 +306,8 @@ def moments_on(dtype: np.dtype[Any]) -> Any:
 
 def linear_scores(X: Any, coef: NDArray[np.float64], n_jobs: int | None) -> NDArray[np.float64]:
     """X coef, row by row. All linear predictions come from here, so that candidates are judged by the final bits."""
-    rows, scores, weights = np.asarray(X), np.empty(len(X)), np.ascontiguousarray(coef)
+    rows, scores, weights = np.asarray(X), np.empty(len(X)), np.ascontiguousarray(coef).view()
+    weights.setflags(write=False)  # as in the loops of losses, which share the compiled product
     parts = [(first, min(first + drive.CHUNK, len(X))) for first in range(0, len(X), drive.CHUNK)]
     drive.run(lambda first, last: score_rows(rows, first, last, weights, scores), parts, n_jobs)
     return scores

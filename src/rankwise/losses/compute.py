@@ -133,12 +133,19 @@ def _loss_range(kernel, start, rows, score, label, value, table, params, out, gr
             if start[q] < start[q + 1]:
                 out[q] = kernel(score[own], label[own], value[own], gradient[own], table, params)
         return
+    longest = 0
     for q in range(first, last):
-        mine = rows[start[q] : start[q + 1]]
-        if len(mine) > 0:
-            part = np.zeros(len(mine))
-            out[q] = kernel(score[mine], label[mine], value[mine], part, table, params)
-            gradient[mine] = part
+        longest = max(longest, start[q + 1] - start[q])
+    scores, labels, values, slopes = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
+    for q in range(first, last):
+        low, size = start[q], start[q + 1] - start[q]
+        if size > 0:
+            for p in range(size):
+                row = rows[low + p]
+                scores[p], labels[p], values[p], slopes[p] = score[row], label[row], value[row], 0.0
+            out[q] = kernel(scores[:size], labels[:size], values[:size], slopes[:size], table, params)
+            for p in range(size):
+                gradient[rows[low + p]] = slopes[p]
 
 
 @cache

@@ -16,13 +16,14 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp
 from rankwise._kernels.gauss import gauss_means, gauss_slopes, reach, row_means, row_slopes, transforms_pay, windows
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.jit import kernel, typed_function
 from rankwise._kernels.sorting import sort_carrying
 from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Rows, SmoothedMeasure, Vector
 from rankwise.measures import NDCG, RR, P
-from rankwise.measures._base import Measure
-from rankwise.measures.ndcg import ANY_RELEVANCE, DCG, as_gain, discounts, gains, relevance, settle_gains
+from rankwise.measures._base import TIES, Measure
+from rankwise.measures.compute import KERNEL, measure_chunk
+from rankwise.measures.ndcg import ANY_RELEVANCE, DCG, as_gain, discounts, gains, ideal_gain, relevance, settle_gains
 
 # Below the smallest normal number 1/sigma overflows.
 _LEAST_SIGMA = float(np.finfo(np.float64).smallest_normal)
@@ -76,6 +77,12 @@ def _smoothed(score, value, weight, sigma, grad):
     for p in range(size):
         grad[order[p]] = -slope[p]
     return 1.0 - reached
+
+
+@kernel
+def ideal_formula(value, end, retrieved, best, table, params):
+    """The ideal DCG, in the form of a measure."""
+    return ideal_gain(best, table)
 
 
 @kernel
@@ -258,18 +265,14 @@ class SmoothNDCG(SmoothMeasure):
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
         """Labels, and gains divided by the ideal DCG, which does not depend on scores."""
         gain, sizes = self.row_values(labels), np.diff(start)
-        owner = np.repeat(np.arange(len(sizes)), sizes)
-        own = gain[: len(owner)] if rows is None else gain[rows]
-        best = own[np.lexsort((-own, owner))]
-        position = np.arange(len(owner)) - start[:-1][owner]
-        counted = position < (len(owner) if self.k is None else self.k)
-        terms = best[counted] * self.table(int(sizes.max(initial=0)))[position[counted]]
-        ideal = np.bincount(owner[counted], terms, len(sizes))[owner]
-        value = np.zeros(len(labels))
-        value[np.arange(len(owner)) if rows is None else rows] = np.divide(
-            own, ideal, out=np.zeros(len(own)), where=ideal > 0.0
-        )
-        return labels, value
+        order = np.arange(len(labels)) if rows is None else rows
+        cut, ideal = np.array([np.inf if self.k is None else float(self.k)]), np.empty(len(sizes))
+        kernel = typed_function(ideal_formula, KERNEL)
+        given = (TIES["stable"], True, self.table(int(sizes.max(initial=0))), cut, ideal)
+        measure_chunk(kernel, start, order, order, sizes, gain, *given)
+        best, value = np.ones(len(labels)), np.zeros(len(labels))
+        best[order[: start[-1]]] = np.repeat(ideal, sizes)
+        return labels, np.divide(gain, best, out=value, where=best > 0.0)
 
     def table(self, longest: int) -> Vector:
         """The discounts of the first positions."""

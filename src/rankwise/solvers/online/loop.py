@@ -320,7 +320,7 @@ class QueryBlock:
     """Some queries in the order in which they are shown, with everything that the labels alone decide.
 
     ``start`` is where the documents of each query begin in the block, ``prepared`` what the loss computes from the
-    labels, and ``grade`` the class of each label in its query, 0 the lowest.
+    labels, and ``grade`` the class of each label, larger for larger labels of the same query.
     """
 
     order: NDArray[np.int64]
