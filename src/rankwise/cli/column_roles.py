@@ -81,7 +81,7 @@ def candidates(table: "RawTable", role: str, taken: Iterable[str], owner: NDArra
     """
     names, found = NAMES[role], []
     for name in table.names:
-        plain = re.sub(r"[\W_]", "", name).lower()
+        plain = _plain(name)
         why = None if name in set(taken) else _of_values(table.column(name), role, owner)
         if why is None:
             continue
@@ -90,6 +90,16 @@ def candidates(table: "RawTable", role: str, taken: Iterable[str], owner: NDArra
         if plain in names or (telling and role != "docid"):
             found.append((-score, names.index(plain) if plain in names else len(names), Candidate(name, score, text)))
     return [one for *_, one in sorted(found, key=lambda each: each[:2])]
+
+
+def is_called_id(name: str) -> bool:
+    """Whether a column has the name of an identifier."""
+    return _plain(name).endswith("id") or _plain(name) in NAMES["docid"]
+
+
+def _plain(name: str) -> str:
+    """A name without case and punctuation."""
+    return re.sub(r"[\W_]", "", name).lower()
 
 
 def _of_values(column: "Column", role: str, owner: NDArray[np.int64] | None) -> tuple[bool, str] | None:

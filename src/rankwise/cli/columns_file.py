@@ -59,7 +59,7 @@ def read_columns_file(path: Path) -> dict[str, Any]:
             raise FileFormatError(f"{path}: {name} is the name of a column, in quotes: found {found[name]!r:.40}")
     ignore, grades, kinds = found.get("ignore", []), found.get("grades", {}), found.get("kinds", {})
     if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
-        raise FileFormatError(f"{path}: ignore is a list of columns, such as [\"url\"]: found {ignore!r:.40}")
+        raise FileFormatError(f'{path}: ignore is a list of columns, such as ["url"]: found {ignore!r:.40}')
     if not isinstance(grades, dict) or not all(type(grade) in (int, float) for grade in grades.values()):
         raise FileFormatError(f"{path}: grades holds a number for each word of the label column")
     if not isinstance(kinds, dict):

@@ -84,6 +84,6 @@ def _show_columns(path: Path, builder: "FeatureBuilder") -> None:
     left = sum(not row["features"] for row in builder.plan_)
     used = f"{len(builder.feature_names_out_)} features from {len(builder.columns_in_)} columns, {left} left out"
     print(f"{path}: {builder.n_features_in_} columns: {', '.join(roles)}; {used}")
-    columns = {name: report[name] for name in report.columns}
+    columns: dict[str, Any] = {name: report[name] for name in report.columns}
     columns["reason"] = [in_shell(reason) for reason in report["reason"].tolist()]
     Console(highlight=False).print(Table(columns).rich())

@@ -13,7 +13,7 @@ from rankwise._errors import DataError, FileFormatError
 from rankwise.cli import reading
 from rankwise.cli.column_roles import candidates, owners, proposed_grades
 from rankwise.cli.columns_file import read_columns_file, write_columns_file
-from rankwise.cli.tables import new_builder, open_table
+from rankwise.cli.tables import IS_NO_NUMBER, mostly_numbers, new_builder, open_table, plain_numbers
 from rankwise.cli.wording import in_shell
 from rankwise.data.checks import plural
 from rankwise.data.diagnose.findings import Finding
@@ -68,21 +68,34 @@ def look_at(path: Path, reads: dict[str, Any]) -> Look:
     """
     told = any(kind != "number" for kind in reads.get("kinds", {}).values())
     table = open_table(path) if told else None
+    findings: list[Finding] = []
     if table is None:
         try:
             return Look(reading.read_queries(path, reads), reads, [])
-        except (DataError, FileFormatError):
+        except (DataError, FileFormatError) as error:
             table = open_table(path)
             if table is None:
                 raise
-    reads, findings = _settled(table, reads)
-    if not told:
-        try:
+            try:
+                reads, findings = _settled(table, reads)
+            except DataError:
+                raise error from None  # which names the line, too
+        if plain_numbers(table, reads):
             return Look(reading.read_queries(path, reads), reads, findings, table)
-        except (DataError, FileFormatError):
-            pass  # its columns are not all plain numbers
+    else:
+        reads, findings = _settled(table, reads)
     builder = new_builder({**reads, "missing": "error"})
-    return Look(builder.fit_transform(table), reads, findings, table, builder)
+    queries = builder.fit_transform(table)
+    return Look(queries, reads, [*findings, *_about_numbers(table, builder)], table, builder)
+
+
+def _about_numbers(table: "RawTable", builder: "FeatureBuilder") -> list[Finding]:
+    """The finding about columns of numbers with some texts among them."""
+    found = mostly_numbers(table, builder)
+    if not found:
+        return []
+    what = f"most values of {plural(len(found), 'column')} are numbers, and it {IS_NO_NUMBER}"
+    return [Finding.of("problem", what, found, "mend the texts; or the kind number in --columns takes them as gaps")]
 
 
 def read_other(path: Path, first: Look) -> "Queries":
@@ -109,12 +122,14 @@ def _settled(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, Any], 
         if role != "docid" and name is None:
             continue  # data without labels
         if name not in table.names:
+            if role in reads:
+                raise DataError(f"there is no column {name!r}: give {role}='its name'")
             found = candidates(table, role, taken, owner)
-            if role != "docid" or found or "docid" in known:
+            if role != "docid" or found:
                 findings.append(_about_role(role, str(name), [f"{one.name} ({one.why})" for one in found]))
             if not found and role == "qid":
                 raise DataError(
-                    f"there is no column {name!r} of query ids, and no other column repeats its values as query ids do: "
+                    f"there is no column {name!r} of query ids, and no other one repeats its values as query ids do: "
                     "give qid='its name'"
                 )
             name = settled[role] = found[0].name if found else None
@@ -133,9 +148,9 @@ def _about_role(role: str, name: str, found: list[str]) -> Finding:
     what = f"no column is called {name!r}, which would hold the {_TITLES[role]}"
     if not found:
         return Finding.of("problem", what, (), f"give {role}='its name': no column has values like {_TITLES[role]}")
-    others = f"; if it is another one, give {role}='its name'" if len(found) > 1 else f"; {role}='its name' says otherwise"
     severity: Any = "note" if role == "docid" else "problem"
-    return Finding.of(severity, what, found[:_SHOWN], f"the first of these is taken here and in the command{others}")
+    advice = f"the first of these is taken here and in the command; if it is another one, give {role}='its name'"
+    return Finding.of(severity, what, found[:_SHOWN], advice)
 
 
 def _with_grades(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
@@ -157,7 +172,7 @@ def _with_grades(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, An
         findings.append(Finding.of("problem", what, [listed], advice))
         labels = labels_of(table, name, grades)
     unjudged = 0 if labels is None else int((~(labels >= 0)).sum())
-    if unjudged and reads["unjudged"] == "error":
+    if 0 < unjudged < table.n_rows and reads["unjudged"] == "error":
         reads = {**reads, "unjudged": "drop"}
         what = f"{plural(unjudged, 'row has', 'rows have')} no label, or a negative one, in {name!r}"
         findings.append(Finding.of("problem", what, (), "unjudged='drop' leaves them out, unjudged='zero' is label 0"))

@@ -210,9 +210,9 @@ def _table(task: RankingTask, source: "Path | ByteStream", on_read: OnRead) -> I
     from rankwise.data.tabular.frames import iter_table
     from rankwise.data.tabular.rows import Roles
 
-    columns = {role: task.columns[role] for role in ("qid", "label", "docid") if role in task.columns}
-    ignore = () if task.names else task.columns.get("ignore", ())
-    roles = Roles(**columns, ignore=ignore, features=task.names, judged=False, learned_by=f"{task.ranker.name} ({task.model})")
+    columns: dict[str, Any] = {role: task.columns[role] for role in ("qid", "label", "docid") if role in task.columns}
+    columns["ignore"] = () if task.names else task.columns.get("ignore", ())
+    roles = Roles(**columns, features=task.names, judged=False, learned_by=f"{task.ranker.name} ({task.model})")
     rows = None if task.unsorted else _ROWS
     try:
         yield from iter_table(source, roles, rows=rows, missing=task.missing, on_read=on_read)

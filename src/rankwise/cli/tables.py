@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwise._errors import DataError, FileFormatError
+from rankwise._errors import DataError, FileFormatError, warn
 from rankwise.cli import reading
+from rankwise.cli.column_roles import is_called_id
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rankwise.features.table import RawTable
     from rankwise.rankers._base import Ranker
 
+_OF_TEXTS = ("category", "text", "identifier", "other")  # kinds of columns that are not read as numbers
+IS_NO_NUMBER = "is not taken for a number"
 Parts = tuple["Queries", "Queries | None", "Queries | None"]
 
 
@@ -90,6 +93,35 @@ def is_plain(table: "RawTable", name: str) -> bool:
     return column.stored in ("number", "boolean") and not column.missing.any()
 
 
+def mostly_numbers(table: "RawTable", builder: "FeatureBuilder") -> list[str]:
+    """Columns that the builder takes for texts though most of their values are numbers, with a text that is none.
+
+    Parameters
+    ----------
+    table : RawTable
+        The training table.
+    builder : FeatureBuilder
+        The builder that was fitted on it.
+
+    Returns
+    -------
+    list of str
+        The columns, each with an example.
+    """
+    from rankwise.features.texts import number_of
+
+    found = []
+    for row in builder.plan_:
+        column = table.column(row["column"])
+        if row["kind"] not in _OF_TEXTS or column.stored != "text" or is_called_id(column.name):
+            continue
+        texts = [text for text in column.values.tolist() if text is not None]
+        odd = [text for text in texts if number_of(text, column.decimal) is None]
+        if odd and 2 * len(odd) < len(texts):
+            found.append(f"{column.name} ({odd[0]!r:.40} and {len(odd) - 1:,} more of {len(texts):,})")
+    return found
+
+
 def new_builder(reads: dict[str, Any]) -> "FeatureBuilder":
     """A FeatureBuilder as the options say; gaps that the ranker fills by its own rule are kept for it."""
     from rankwise.features.builder import FeatureBuilder
@@ -139,7 +171,7 @@ def built_parts(
 
     builder = new_builder(reads)
     if validation is not None or share == 0:
-        train = builder.fit_transform(table)
+        train = _learned(builder, table)
         other = None if validation is None else _open_or_refuse(validation)
         return train, None if other is None else _applied(builder, other, validation or data), None
     parts = by_id(table.identities(builder.qid), table.n_rows)
@@ -150,7 +182,15 @@ def built_parts(
         SelectedRows(table, np.sort(part.X[:, 0].astype(np.int64)))
         for part in split(numbered, (1 - share, share), random_state=seed)
     )
-    return builder.fit_transform(learned), None, _applied(builder, held, data)
+    return _learned(builder, learned), None, _applied(builder, held, data)
+
+
+def _learned(builder: "FeatureBuilder", table: "RawTable") -> "Queries":
+    """Fit a builder and make queries of the training table; columns that should be numbers are a warning."""
+    queries = builder.fit_transform(table)
+    for name in mostly_numbers(table, builder):
+        warn(f"most values of a column are numbers, and it {IS_NO_NUMBER}: {name}; rankwise inspect says what to do")
+    return queries
 
 
 def refuse_too_few(data: Path, count: int) -> None:
@@ -219,7 +259,7 @@ def built_by(
 ) -> "Queries":
     """Apply the builder of a model; columns with a role are the model's unless the options name others."""
     twin = builder.as_fitted()
-    given = {role: reads[role] for role in ("qid", "label", "docid") if role in reads}
+    given: dict[str, str | None] = {role: reads[role] for role in ("qid", "label", "docid") if role in reads}
     twin.roles_ = {**builder.roles_, **given}
     twin.grades = reads.get("grades", twin.grades)
     if reads.get("unjudged", "error") != "error":
