@@ -3,6 +3,7 @@
 import csv
 import json
 import shlex
+import sys
 import tomllib
 
 import numpy as np
@@ -212,6 +213,33 @@ def test_columns_under_other_names_are_given_by_options(run, table, tmp_path):
     code, out, err = run("evaluate", "renamed.csv", "--model", "model.rankwise", "--qid", "q", "--label", "r", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out) == same
+
+
+def test_parquet_validation_gaps_and_standard_input(run, tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    for name, seed in (("train", 1), ("vali", 2)):
+        write(tmp_path / f"{name}.csv", shop(60, seed=seed))
+        pandas.read_csv(tmp_path / f"{name}.csv").to_parquet(tmp_path / f"{name}.parquet")
+    roles = ("--qid", "search_id", "--label", "relevance", "--docid", "sku", "--ignore", "ordered")
+    found = []
+    for ending in ("csv", "parquet"):
+        files = (f"train.{ending}", "--validation", f"vali.{ending}")
+        code, out, err = run("train", *files, *roles, "--missing", "zero", "-r", "RidgeRanker", "-o", ending, "--json")
+        assert (code, err) == (0, "")
+        found.append({**json.loads(out), "model": None})
+    assert found[0] == found[1]
+    assert {name: part["queries"] for name, part in found[0]["parts"].items()} == {"train": 60, "validation": 60}
+    model = rw.load("csv")
+    assert "stars_missing" not in model.feature_names_in_
+    assert model.missing == "zero"
+    code, out, err = run("rank", "csv", "vali.csv")
+    assert (code, err) == (0, "")
+    with open("vali.csv") as text:
+        monkeypatch.setattr(sys, "stdin", text)
+        assert run("rank", "csv", "-") == (0, out, "")
+    code, out, err = run("evaluate", "-", "--model", "csv")
+    assert (code, out) == (2, "")
+    assert "is not read from standard input: give a file" in err
 
 
 def test_words_and_gaps_in_labels_come_with_the_command(run, table, tmp_path):

@@ -178,7 +178,9 @@ def _one_ahead(blocks: Iterator["Queries"]) -> Iterator["Queries"]:
 def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
     """Read the file in blocks of whole queries, by its format."""
     from rankwise.data.sources import peeked
+    from rankwise.data.tabular.csv import CsvText
     from rankwise.data.tabular.frames import CSV, is_table, suffix_of
+    from rankwise.features.table import CsvTable
 
     data = task.data
     table = raw_table_for(task.ranker, data)
@@ -191,7 +193,13 @@ def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
         yield from stored_blocks(data, on_read)
     else:
         with peeked(data, on_read) as source:
-            yield from _table(task, source, on_read) if source.kind == "csv" else _text(task, source)
+            if source.kind != "csv":
+                yield from _text(task, source)
+            elif hasattr(task.ranker, "features_") and not data.is_file():  # standard input, of which features are made
+                table = CsvTable(CsvText.open(source))
+                yield built_by(task.ranker.features_, table, data, task.columns, judged=False)
+            else:
+                yield from _table(task, source, on_read)
 
 
 def stored_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:

@@ -238,6 +238,10 @@ def read_for(ranker: "Ranker", path: Path, reads: dict[str, Any], *, judged: boo
     Queries
         With the features that the ranker learned from.
     """
+    if hasattr(ranker, "features_") and str(path) == "-":
+        raise DataError(
+            f"{ranker.name} makes its features of a table, which is not read from standard input: give a file"
+        )
     table = raw_table_for(ranker, path)
     if table is None:
         return reading.read_queries(path, reading.for_rankers(reads, [ranker]))
@@ -246,11 +250,10 @@ def read_for(ranker: "Ranker", path: Path, reads: dict[str, Any], *, judged: boo
 
 def raw_table_for(ranker: "Ranker", path: Path) -> "RawTable | None":
     """The table if the ranker's builder has to be applied to it; None for files that hold features already."""
-    builder = getattr(ranker, "features_", None)
-    table = None if builder is None else open_table(path)
-    if builder is None or table is None:
+    table = open_table(path) if hasattr(ranker, "features_") else None
+    if table is None:
         return None
-    names = set(table.names)
+    builder, names = ranker.features_, set(table.names)
     return None if not names >= {*builder.columns_in_} and names >= {*builder.feature_names_out_} else table
 
 
