@@ -209,11 +209,11 @@ def test_a_text_among_numbers_is_named(run, write):
     write("my.csv", text(cells=cells))
     code, out, _ = run("inspect", "my.csv", *ROLES)
     assert code == 0
-    assert "PROBLEM: most values of 1 column are numbers, and it is not taken for a number" in out
+    assert "PROBLEM: 1 column where most values are numbers, but not all: not taken for numbers" in out
     assert f"bm25_title ('unknown' and 0 more of {LISTS.n_documents})" in out
     code, _, err = run("train", "my.csv", *ROLES, "-r", "RidgeRanker", "--test-share", "0")
     assert code == 0
-    assert f"it is not taken for a number: bm25_title ('unknown' and 0 more of {LISTS.n_documents})" in err
+    assert f"not taken for numbers: bm25_title ('unknown' and 0 more of {LISTS.n_documents})" in err
 
 
 def test_what_is_no_file_is_told(run, write, tmp_path):

@@ -59,7 +59,7 @@ def evaluate(
     rankers = {path: reading.load_ranker(path) for path in rankings if reading.is_saved(path)}
     # a ranker with a FeatureBuilder reads a table in its own way; the others share the queries that are read once
     built = {path: ranker for path, ranker in rankers.items() if hasattr(ranker, "features_")}
-    if len(rankers) == len(rankings):
+    if len(built) < len(rankers) == len(rankings):
         reads = reading.for_rankers(reads, [ranker for path, ranker in rankers.items() if path not in built])
     opened: dict[str, Any] = {}
     if built and len(built) == len(rankers) < len(rankings):  # scores need ids and labels alone

@@ -13,7 +13,7 @@ from rankwise._errors import DataError, FileFormatError
 from rankwise.cli import reading
 from rankwise.cli.column_roles import candidates, owners, proposed_grades
 from rankwise.cli.columns_file import read_columns_file, write_columns_file
-from rankwise.cli.tables import IS_NO_NUMBER, mostly_numbers, new_builder, open_table, plain_numbers
+from rankwise.cli.tables import MIXED, mostly_numbers, new_builder, open_table, plain_numbers
 from rankwise.cli.wording import in_shell
 from rankwise.data.checks import plural
 from rankwise.data.diagnose.findings import Finding
@@ -94,7 +94,7 @@ def _about_numbers(table: "RawTable", builder: "FeatureBuilder") -> list[Finding
     found = mostly_numbers(table, builder)
     if not found:
         return []
-    what = f"most values of {plural(len(found), 'column')} are numbers, and it {IS_NO_NUMBER}"
+    what = f"{plural(len(found), 'column')} {MIXED}"
     return [Finding.of("problem", what, found, "mend the texts; or the kind number in --columns takes them as gaps")]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from rankwise._errors import DataError, FileFormatError, warn
 from rankwise.cli import reading
 from rankwise.cli.column_roles import is_called_id
+from rankwise.data.checks import plural
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
 
 _OF_TEXTS = ("category", "text", "identifier", "other")  # kinds of columns that are not read as numbers
-IS_NO_NUMBER = "is not taken for a number"
+MIXED = "where most values are numbers, but not all: not taken for numbers"
 Parts = tuple["Queries", "Queries | None", "Queries | None"]
 
 
@@ -188,8 +189,9 @@ def built_parts(
 def _learned(builder: "FeatureBuilder", table: "RawTable") -> "Queries":
     """Fit a builder and make queries of the training table; columns that should be numbers are a warning."""
     queries = builder.fit_transform(table)
-    for name in mostly_numbers(table, builder):
-        warn(f"most values of a column are numbers, and it {IS_NO_NUMBER}: {name}; rankwise inspect says what to do")
+    found = mostly_numbers(table, builder)
+    if found:
+        warn(f"{plural(len(found), 'column')} {MIXED}: {', '.join(found)}; rankwise inspect says what to do")
     return queries
 
 
