@@ -178,12 +178,42 @@ MISTAKES = {
 }
 
 
+# of these columns features are made, and inspect finds columns and grades that no option names
+MADE = ("a column of texts", "an empty cell", "decimal commas and points")
+FOUND = (*MADE, "no column of that name", "labels in words")
+
+
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_gets_one_sentence_that_says_what_to_do(run, write, mistake):
     content, options, sentence = MISTAKES[mistake]
     write("my.csv", content)
-    assert sentence in refused(run, "inspect", "my.csv", *options)
-    assert sentence in refused(run, "train", "my.csv", *options)
+    assert sentence in refused(run, "convert", "my.csv", "my.rankwise", *options)
+    if mistake not in FOUND:
+        assert sentence in refused(run, "inspect", "my.csv", *options)
+    if mistake not in MADE:
+        assert sentence in refused(run, "train", "my.csv", *options)
+
+
+@pytest.mark.parametrize("mistake", [name for name in FOUND if name != "an empty cell"])  # a single document
+def test_inspect_mends_what_can_be_mended(run, write, mistake):
+    content, options, _ = MISTAKES[mistake]
+    write("my.csv", content)
+    code, out, err = run("inspect", "my.csv", *options)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1].startswith("rankwise train my.csv --qid query --label grade")
+
+
+def test_a_text_among_numbers_is_named(run, write):
+    cells = list(rows())
+    cells[0][2] = "unknown"
+    write("my.csv", text(cells=cells))
+    code, out, _ = run("inspect", "my.csv", *ROLES)
+    assert code == 0
+    assert "PROBLEM: 1 column where most values are numbers, but not all: not taken for numbers" in out
+    assert f"bm25_title ('unknown' and 0 more of {LISTS.n_documents})" in out
+    code, _, err = run("train", "my.csv", *ROLES, "-r", "RidgeRanker", "--test-share", "0")
+    assert code == 0
+    assert f"not taken for numbers: bm25_title ('unknown' and 0 more of {LISTS.n_documents})" in err
 
 
 def test_what_is_no_file_is_told(run, write, tmp_path):

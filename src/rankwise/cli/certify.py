@@ -13,6 +13,7 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
+from rankwise.cli.tables import read_for
 from rankwise.cli.wording import in_shell, show_certificate
 
 NOT_CERTIFIED = 3  # exit code: the input is valid, and no bound below the trivial one follows from it
@@ -81,8 +82,7 @@ def certify(
         if measure is not None:
             raise RankwiseError("a ranker is certified for its own measure: leave out --measure")
         ranker = reading.load_ranker(subject)
-        reads = reading.for_rankers(reads, [ranker])
-        learned, held = (None if one is None else reading.read_queries(one, reads) for one in (train, holdout))
+        learned, held = (None if one is None else read_for(ranker, one, reads) for one in (train, holdout))
         declared: dict[str, Any] = {"row_radius": row_radius, "longest": longest, "random_state": seed}
         found = ranker.certificate(learned, held, delta, unverified=unverified, **declared)
     else:

@@ -112,7 +112,7 @@ def compare(
             random_state=seed,
             n_jobs=jobs,
             verbose=not as_json,
-            reading=reads,
+            reading=reading.with_defaults(reads),
         )
     except KeyboardInterrupt:
         if resume is not None:

@@ -12,6 +12,7 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
+from rankwise.cli.tables import read_for
 
 
 @reading.with_options
@@ -56,11 +57,18 @@ def evaluate(
     if not rankings:
         raise RankwiseError("evaluate takes files of scores, or --model with a saved ranker: found neither")
     rankers = {path: reading.load_ranker(path) for path in rankings if reading.is_saved(path)}
-    if len(rankers) == len(rankings):
-        reads = reading.for_rankers(reads, rankers.values())
+    # a ranker with a FeatureBuilder reads a table in its own way; the others share the queries that are read once
+    built = {path: ranker for path, ranker in rankers.items() if hasattr(ranker, "features_")}
+    if len(built) < len(rankers) == len(rankings):
+        reads = reading.for_rankers(reads, [ranker for path, ranker in rankers.items() if path not in built])
     opened: dict[str, Any] = {}
+    if built and len(built) == len(rankers) < len(rankings):  # scores need ids and labels alone
+        opened["queries"] = read_for(next(iter(built.values())), judged, reads)
     for path in track(rankings, "evaluating"):
-        if path in rankers:
+        if path in built:
+            queries = read_for(built[path], judged, reads)
+            values = built[path].predict(queries)
+        elif path in rankers:
             queries = opened["queries"] = opened.get("queries") or reading.read_queries(judged, reads)
             values = rankers[path].predict(queries)
         else:

@@ -11,6 +11,7 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
+from rankwise.cli.tables import read_for
 from rankwise.data.sources import plain_number
 
 
@@ -58,7 +59,7 @@ def export(
         return
     from rankwise import export as export_model
 
-    queries = None if sample is None else reading.read_queries(sample, reading.keeping_missing(reads, [ranker]))
+    queries = None if sample is None else _sample(ranker, sample, reads)
     done = export_model(
         ranker,
         to,
@@ -73,6 +74,13 @@ def export(
         print(json.dumps(done.to_dict()))
         return
     _show(done, output)
+
+
+def _sample(ranker: Any, path: Path, reads: dict[str, Any]) -> Any:
+    """Read queries to compare scores on."""
+    if hasattr(ranker, "features_"):
+        return read_for(ranker, path, reads, judged=False)
+    return reading.read_queries(path, reading.keeping_missing(reads, [ranker]))
 
 
 def _opened(path: Path, names: list[str] | None) -> Any:

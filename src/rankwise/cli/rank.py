@@ -19,6 +19,7 @@ import typer
 from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise.cli import reading
 from rankwise.cli.rank_output import Form, Ranked, form_of, opened
+from rankwise.cli.tables import built_by, raw_table_for
 from rankwise.data.checks import Missing
 
 if TYPE_CHECKING:
@@ -63,15 +64,17 @@ def rank(
         Missing | None, typer.Option("--missing", help="NaN, NULL, empty cells (default: the ranker's own rule).")
     ] = None,
     first_id: reading.FirstIdOption = "auto",
-    qid: reading.QidOption = "qid",
-    label: reading.LabelOption = "label",
+    qid: reading.QidOption = None,
+    label: reading.LabelOption = None,
     docid: reading.DocidOption = None,
     ignore: reading.IgnoreOption = None,
+    columns: reading.ColumnsOption = None,
 ) -> None:
     """Rank the documents of queries with a saved ranker: query, document, rank, score.
 
     Whole queries are read, ranked and written in blocks, so a file may be larger than memory. Equal scores keep the
-    order of the input. Columns of a table are found by the names of the features that the ranker was trained on.
+    order of the input. Columns of a table are found by the names of the features or columns that the ranker was trained
+    on; a table of which features have to be made is read as a whole.
 
     Example: rankwise rank model.rankwise test.txt --top 10
 
@@ -96,7 +99,7 @@ def rank(
         zero_based=reading.zero_based(first_id),
         features=features,
         unsorted=unsorted,
-        columns={"qid": qid, "label": label or None, "docid": docid, "ignore": ignore or ()},
+        columns=reading.of_columns(qid, label, docid, ignore, None, columns),
     )
     reading.refuse_folders(data)
     # a pipe has no size: the bar then shows the elapsed time
@@ -136,7 +139,7 @@ class RankingTask:
     unsorted : bool
         Whether the rows of a query may be apart.
     columns : dict
-        The columns of a table by role: qid, label, docid, ignore.
+        The columns of a table that the options name: qid, label, docid, ignore.
     """
 
     ranker: "Ranker"
@@ -175,16 +178,28 @@ def _one_ahead(blocks: Iterator["Queries"]) -> Iterator["Queries"]:
 def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
     """Read the file in blocks of whole queries, by its format."""
     from rankwise.data.sources import peeked
+    from rankwise.data.tabular.csv import CsvText
     from rankwise.data.tabular.frames import CSV, is_table, suffix_of
+    from rankwise.features.table import CsvTable
 
     data = task.data
-    if is_table(data) and suffix_of(data) not in CSV:
+    table = raw_table_for(task.ranker, data)
+    if table is not None:  # features are made of the whole table at once
+        yield built_by(task.ranker.features_, table, data, task.columns, judged=False)
+        on_read(os.path.getsize(data))
+    elif is_table(data) and suffix_of(data) not in CSV:
         yield from _table(task, data, on_read)
     elif not is_table(data) and reading.is_saved(data):
         yield from stored_blocks(data, on_read)
     else:
         with peeked(data, on_read) as source:
-            yield from _table(task, source, on_read) if source.kind == "csv" else _text(task, source)
+            if source.kind != "csv":
+                yield from _text(task, source)
+            elif hasattr(task.ranker, "features_") and not data.is_file():  # standard input, of which features are made
+                table = CsvTable(CsvText.open(source))
+                yield built_by(task.ranker.features_, table, data, task.columns, judged=False)
+            else:
+                yield from _table(task, source, on_read)
 
 
 def stored_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
@@ -203,7 +218,8 @@ def _table(task: RankingTask, source: "Path | ByteStream", on_read: OnRead) -> I
     from rankwise.data.tabular.frames import iter_table
     from rankwise.data.tabular.rows import Roles
 
-    columns = {**task.columns, "ignore": () if task.names else task.columns["ignore"]}
+    columns: dict[str, Any] = {role: task.columns[role] for role in ("qid", "label", "docid") if role in task.columns}
+    columns["ignore"] = () if task.names else task.columns.get("ignore", ())
     roles = Roles(**columns, features=task.names, judged=False, learned_by=f"{task.ranker.name} ({task.model})")
     rows = None if task.unsorted else _ROWS
     try:

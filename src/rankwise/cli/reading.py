@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _TABLES = "Columns of a table (parquet, Arrow, CSV)"
 _VALUES = "Values in the data"
-OF_TABLES = ("qid", "label", "docid", "ignore", "grades", "features")
+OF_TABLES = ("qid", "label", "docid", "ignore", "grades", "features", "kinds", "columns")
 
 Unjudged = Literal["error", "drop", "zero"]
 FirstId = Literal["auto", "0", "1"]
@@ -57,8 +57,14 @@ FirstIdOption = Annotated[
         rich_help_panel=_VALUES,
     ),
 ]
-QidOption = Annotated[str, typer.Option("--qid", help="Column of query ids.", rich_help_panel=_TABLES)]
-LabelOption = Annotated[str, typer.Option("--label", help="Column of labels.", rich_help_panel=_TABLES)]
+QidOption = Annotated[
+    str | None,
+    typer.Option("--qid", help="Column of query ids (default: the model's, or qid).", rich_help_panel=_TABLES),
+]
+LabelOption = Annotated[
+    str | None,
+    typer.Option("--label", help="Column of labels (default: the model's, or label).", rich_help_panel=_TABLES),
+]
 DocidOption = Annotated[str | None, typer.Option("--docid", help="Column of document ids.", rich_help_panel=_TABLES)]
 IgnoreOption = Annotated[
     list[str] | None,
@@ -67,6 +73,10 @@ IgnoreOption = Annotated[
 GradesOption = Annotated[
     str | None,
     typer.Option("--labels", help="Grades of words in the label column: bad=0,good=1.", rich_help_panel=_TABLES),
+]
+ColumnsOption = Annotated[
+    Path | None,
+    typer.Option("--columns", help="A file with all of these, as inspect writes it.", rich_help_panel=_TABLES),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random choices.")]
@@ -109,17 +119,41 @@ def options(
     missing: MissingOption = "error",
     unjudged: UnjudgedOption = "error",
     first_id: FirstIdOption = "auto",
-    qid: QidOption = "qid",
-    label: LabelOption = "label",
+    qid: QidOption = None,
+    label: LabelOption = None,
     docid: DocidOption = None,
     ignore: IgnoreOption = None,
     grades: GradesOption = None,
+    columns: ColumnsOption = None,
 ) -> dict[str, Any]:
     """Turn these options into keyword arguments of :func:`read_queries`; options of tables only where given."""
     found: dict[str, Any] = {"missing": missing, "unjudged": unjudged, "zero_based": zero_based(first_id)}
-    found |= {"qid": qid, "label": label or None}
-    given = {"docid": docid, "ignore": as_names(ignore or []), "grades": None if grades is None else as_grades(grades)}
+    return found | of_columns(qid, label, docid, ignore, None if grades is None else as_grades(grades), columns)
+
+
+def of_columns(
+    qid: str | None,
+    label: str | None,
+    docid: str | None,
+    ignore: list[str] | None,
+    grades: dict[str, float] | None,
+    columns: Path | None,
+) -> dict[str, Any]:
+    """What the user says about columns: the options, before the file of ``--columns``; an empty label is none."""
+    from rankwise.cli.columns_file import read_columns_file
+
+    found = {} if columns is None else read_columns_file(columns)
+    given: dict[str, Any] = {"qid": qid, "docid": docid, "ignore": [*found.get("ignore", ()), *as_names(ignore or [])]}
+    given |= {"grades": grades, "columns": columns}
+    if label is not None:
+        found["label"] = label or None
     return found | {name: value for name, value in given.items() if value}
+
+
+def with_defaults(reads: dict[str, Any]) -> dict[str, Any]:
+    """The same with the default names of columns, and without what no reader of plain numbers takes."""
+    taken = {name: value for name, value in reads.items() if name not in ("kinds", "columns")}
+    return {"qid": "qid", "label": "label", **taken}
 
 
 def zero_based(first_id: FirstId) -> Any:
@@ -186,6 +220,7 @@ def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
     from rankwise.data.sources import peeked
     from rankwise.data.tabular.frames import is_table, read_table
 
+    reads = with_defaults(reads)
     of_tables = {name: value for name, value in reads.items() if name in (*OF_TABLES, "missing", "unjudged")}
     of_texts = of_letor(reads)
     refuse_folders(path)

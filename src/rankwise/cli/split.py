@@ -62,7 +62,7 @@ def split(
         raise RankwiseError("--parts and --folds are two ways to divide a file: give one of them")
     shares = as_shares(parts or _PARTS)
     target = _folder(data, out)
-    opened = _open(data, to, reads)
+    opened = _open(data, to, reading.with_defaults(reads))
     written: dict[str, Any] = {}
     with _new_folder(target) as folder:
         for name, numbers in _divided(len(opened.queries), shares, folds, seed).items():

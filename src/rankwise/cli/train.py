@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwise._errors import DataError, Interrupted, RankwiseError, warn
+from rankwise._errors import Interrupted, RankwiseError, warn
 from rankwise.cli import reading, wording
 
 if TYPE_CHECKING:
@@ -105,6 +105,9 @@ def train(
     A random fifth of the queries is held out: they test the ranker and certify it. --validation or --test-share 0 train
     on all queries. A feature that looks like the label is a warning, and stays unless --ignore names it. Ctrl-C saves
     the ranker as it was after the last finished round.
+
+    Of a table with texts, dates or gaps, features are made as rankwise inspect shows, learned from the training part
+    alone. The model remembers how, and which columns hold ids and labels.
 
     With --online, consecutive rows with one qid are a query, and a qid may return later: memory does not grow with the
     stream. Ctrl-C saves the ranker. A run that is resumed ends with the bits of one that was never stopped.
@@ -262,12 +265,22 @@ class BatchRun:
             "model": str(self.target),
             "ranker": self.model.name,
             "features": self.model.n_features_in_,
+            "columns": self._columns(),
             "measure": self.model._measure().title,
             "chosen": self._chosen(),
             "parts": {name: self._measured(part) for name, part in parts.items() if part is not None},
             "leaks": [asdict(leak) for leak in self.leaks],
             "certificate": None if self.test is None else self.model.certificate(None, self.test).to_dict(),
         }
+
+    def _columns(self) -> dict[str, Any] | None:
+        """The columns that features were made of, those left out, and those with a role; None without a builder."""
+        builder = self.train.built_by
+        if builder is None:
+            return None
+        left = {row["column"]: row["reason"] for row in builder.plan_ if not row["features"]}
+        roles = {role: name for role, name in builder.roles_.items() if name is not None}
+        return {"used": list(builder.columns_in_), "left_out": left, "roles": roles}
 
     def _chosen(self) -> dict[str, float]:
         """Numbers that the fit chose: attributes that repeat the name of a parameter with an underscore."""
@@ -293,6 +306,10 @@ class BatchRun:
             return
         chosen = "".join(f", {name} {value:g}" for name, value in results["chosen"].items())
         print(f"{results['ranker']} on {results['features']:,} features{chosen}: {self.target}")
+        columns = results["columns"]
+        if columns is not None:
+            used, left = len(columns["used"]), len(columns["left_out"])
+            print(f"features from {used} columns, {left} left out: rankwise inspect shows what is done with each")
         said = {
             "train": "trained on {}",
             "validation": "selected by {}, on which its mean is optimistic",
@@ -331,16 +348,18 @@ def parts_of_file(
     data: Path, validation: Path | None, share: float, seed: int, reads: dict[str, Any]
 ) -> tuple["Queries", "Queries | None", "Queries | None"]:
     """Return (train, validation, test): a second file for model selection, or a share held out for a test."""
+    from rankwise.cli.tables import built_parts, read_or_open, refuse_too_few
     from rankwise.data.folds import split
+    from rankwise.features.table import RawTable
 
-    queries = reading.read_queries(data, reads)
+    queries = read_or_open(data, reads)
+    if isinstance(queries, RawTable):
+        return built_parts(data, queries, validation, share, seed, reads)
     queries.labels()
     if validation is not None:
         return queries, reading.read_queries(validation, reads), None
     if share == 0:
         return queries, None, None
-    if len(queries) < 2:
-        held = f"{len(queries)} {'query' if len(queries) == 1 else 'queries'}"
-        raise DataError(f"{data} holds {held}, too few to hold some out: give --test-share 0")
+    refuse_too_few(data, len(queries))
     train, test = split(queries, (1 - share, share), random_state=seed)
     return train, None, test

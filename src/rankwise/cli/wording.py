@@ -35,6 +35,7 @@ def in_shell(sentence: str) -> str:
     'give --missing zero or --missing min'
     """
     sentence = re.sub(r"grades=\{([^}]*)\}", lambda found: f"--labels {_grades(found[1])}", sentence)
+    sentence = re.sub(r"columns=\{'([^']*)': '(\w+)'\}", r'kind "\2" in --columns', sentence)
     sentence = sentence.replace("zero_based=True", "--first-id 0").replace("label=None", "--label ''")
     sentence = re.sub(r"\bignore=\[('[^']*'(?:, '[^']*')+)\]", _ignored, sentence)
     sentence = re.sub(rf"\b({_ARGUMENTS})=\['([^']*)'\]", _option, sentence)

@@ -8,7 +8,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -321,3 +321,34 @@ class QueriesTable(RawTable):
     def identities(self, name: str) -> NDArray[Any]:
         """Not used: the ids of queries are not a column."""
         raise DataError(f"the ids of queries are not among their features: there is no column {name!r}")
+
+
+class SelectedRows(RawTable):
+    """Some rows of a table.
+
+    Parameters
+    ----------
+    table : RawTable
+        The table.
+    rows : ndarray of int64
+        The numbers of the rows.
+    """
+
+    def __init__(self, table: RawTable, rows: NDArray[np.int64]) -> None:
+        self._table, self._rows = table, rows
+        self.names = table.names
+        self.n_rows = len(rows)
+
+    def column(self, name: str) -> Column:
+        """One column by name."""
+        column = self._table.column(name)
+        return column if column.stored == "other" else replace(column, values=column.values[self._rows])
+
+    def identities(self, name: str) -> NDArray[Any]:
+        """One id per row from a column that holds ids; an empty one raises an error."""
+        found: NDArray[Any] = self._table.identities(name)[self._rows]
+        return found
+
+    def texts(self, name: str) -> StringColumn:
+        """A column of document ids, as the whole table has them."""
+        return self._table.texts(name)[self._rows]

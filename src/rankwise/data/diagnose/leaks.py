@@ -205,9 +205,17 @@ def _advice(queries: Queries, places: NDArray[np.int64]) -> str:
     them = "it" if len(places) == 1 else "them"
     way = "leave the column out of the file"
     if queries.feature_names is not None:
-        way = f"leave {them} out by ignore={[queries.feature_names[place] for place in places]!r} when reading"
+        columns = _columns_of([queries.feature_names[place] for place in places], queries)
+        way = f"leave {them} out by ignore={columns!r} when reading"
     known = "is it" if len(places) == 1 else "are they"
     return f"{known} known before anybody has judged or clicked? If not, {way}; nothing is left out by itself"
+
+
+def _columns_of(features: list[str], queries: Queries) -> list[str]:
+    """The columns of the table that features were made of; the features themselves without a FeatureBuilder."""
+    plan = () if queries.built_by is None else queries.built_by.plan_
+    owner = {feature: row["column"] for row in plan for feature in row["features"]}
+    return list(dict.fromkeys(owner.get(name, name) for name in features))
 
 
 def _standing_out(alone: Alone, order: NDArray[np.int64]) -> NDArray[np.int64]:
