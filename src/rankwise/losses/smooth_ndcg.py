@@ -269,7 +269,7 @@ class SmoothNDCG(SmoothMeasure):
         cut, ideal = np.array([np.inf if self.k is None else float(self.k)]), np.empty(len(sizes))
         kernel = typed_function(ideal_formula, KERNEL)
         given = (TIES["stable"], True, self.table(int(sizes.max(initial=0))), cut, ideal)
-        measure_chunk(kernel, start, order, order, sizes, gain, *given)
+        measure_chunk()(kernel, start, order, order, sizes, gain, *given)
         best, value = np.ones(len(labels)), np.zeros(len(labels))
         best[order[: start[-1]]] = np.repeat(ideal, sizes)
         return labels, np.divide(gain, best, out=value, where=best > 0.0)
