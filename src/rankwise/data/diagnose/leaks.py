@@ -171,7 +171,7 @@ def _of_query(queries: Queries, query: int) -> tuple[Any, ...] | None:
     for weights in (discount[::-1], discount):  # the largest value first, and the smallest
         total = np.bincount(block, np.repeat(weights, d), minlength=n * d)
         sides.append((mean * total).reshape(d, n).sum(axis=1))
-    ideal = float(np.sort(gain)[::-1] @ discount)
+    ideal = float((np.sort(gain)[::-1] * discount).sum())
     orders = lgamma(n + 1) - sum(lgamma(count + 1) for count in np.unique(gain, return_counts=True)[1])
     chance = float(gain.mean() * discount.sum()) / ideal
     varies = np.where(begins[1:].any(axis=0), n, 0)
