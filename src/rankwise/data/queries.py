@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import DataError
 from rankwise.data import checks, grouping
 from rankwise.data.checks import Floats, Missing, plural
-from rankwise.data.document_weights import as_document_weights
 from rankwise.data.labels import Labels
 from rankwise.data.selection import Query, as_scaling, checked_fields, one_query, select, select_features
 from rankwise.data.string_column import StringColumn
@@ -124,7 +123,7 @@ class Queries:
         self._set(
             *checked_fields(X, y, layout, weight, docid, feature_names),
             as_scaling(scaling, X.shape[1]),
-            None if document_weight is None else as_document_weights(document_weight, len(X)),
+            None if document_weight is None else checks.as_document_weights(document_weight, len(X)),
             None,
         )
 
@@ -484,7 +483,7 @@ class Queries:
         queries : Queries
             A copy that shares ``X``.
         """
-        given = None if document_weight is None else as_document_weights(document_weight, self.n_documents)
+        given = None if document_weight is None else checks.as_document_weights(document_weight, self.n_documents)
         return self._replace(document_weight=given)
 
     def map_features(

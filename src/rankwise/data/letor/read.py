@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.text import letor_lines as code
-from rankwise._kernels.waiting import expect
 from rankwise.data.checks import Missing, as_names, as_whole, fill_missing, refuse_unless_one_of
 from rankwise.data.grouping import Grouping, by_run, by_size, warn_of_empty
 from rankwise.data.letor.problems import Reading, SourceLocation
@@ -114,7 +113,7 @@ def read_letor(
     """
     how = as_reading(dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs)
     text = read_text(path)
-    expect("read_letor")
+    drive.expect("read_letor")
     table = read_table(text, _first_byte(text), how)
     if table is None:
         raise FileFormatError(f"{text.name} holds no rows: expected lines of the form label qid:id feature:value ...")
