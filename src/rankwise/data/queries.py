@@ -28,6 +28,21 @@ if TYPE_CHECKING:
 
 Array = TypeVar("Array", bound=NDArray[Any])
 
+# In the order in which `Queries._trusted` takes them.
+_FIELDS = (
+    "X",
+    "y",
+    "start",
+    "_rows",
+    "weight",
+    "qid",
+    "docid",
+    "feature_names",
+    "scaling",
+    "document_weight",
+    "built_by",
+)
+
 
 class Queries:
     """Judged queries: documents x features, labels, and which rows belong to which query.
@@ -76,19 +91,7 @@ class Queries:
     array([0., 1.])
     """
 
-    __slots__ = (
-        "X",
-        "_rows",
-        "built_by",
-        "docid",
-        "document_weight",
-        "feature_names",
-        "qid",
-        "scaling",
-        "start",
-        "weight",
-        "y",
-    )
+    __slots__ = _FIELDS
 
     X: Floats
     y: NDArray[np.float64] | None
@@ -550,21 +553,6 @@ class Queries:
     def _replace(self, **changes: Any) -> "Queries":
         """A copy with other fields, by the names of the constructor's parameters."""
         return Queries._trusted(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
-
-
-_FIELDS = (
-    "X",
-    "y",
-    "start",
-    "_rows",
-    "weight",
-    "qid",
-    "docid",
-    "feature_names",
-    "scaling",
-    "document_weight",
-    "built_by",
-)
 
 
 def as_queries(value: Any, function: str) -> Queries:
