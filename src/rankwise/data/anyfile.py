@@ -165,7 +165,7 @@ def write_any(queries: Queries, target: str | os.PathLike[str], sparse: bool = F
 def _stream(source: str | os.PathLike[str], target: str | os.PathLike[str], dtype: str, options: dict[str, Any]) -> str:
     """Convert a text into a rankwise file block by block, with a progress bar over the bytes of the source."""
     from rankwise._progress import progress
-    from rankwise.data.letor.read import iter_letor
+    from rankwise.data.letor.stream import iter_letor
     from rankwise.data.stored import QueriesWriter
 
     reading = {name: value for name, value in options.items() if name not in ("qid", "label", *_OF_TABLES)}
