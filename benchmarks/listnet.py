@@ -35,9 +35,9 @@ def training_lists() -> tuple[Any, str]:
 
 
 def run() -> list[dict[str, Any]]:
+    from rankwise.losses.compute import LossOverLists
     from rankwise.losses.listnet import ListNet as ListNetLoss
     from rankwise.rankers.linear.listnet import ListNet
-    from rankwise.solvers.batch.objective import LossOverLists
 
     queries, called = training_lists()
     objective, rng = LossOverLists.of(ListNetLoss(), queries), np.random.default_rng(1)

@@ -43,7 +43,7 @@ def rank(folder: Path, source: str, target: str) -> None:
 
 
 def run() -> list[dict[str, Any]]:
-    from rankwise.data.letor.read import iter_letor
+    from rankwise.data.letor.stream import iter_letor
     from rankwise.data.tabular.frames import iter_table
     from rankwise.data.tabular.rows import Roles
 

@@ -30,9 +30,9 @@ def synthetic(rows: int, length: int) -> Any:
 
 def passes() -> list[dict[str, Any]]:
     """One value and gradient of the pair hinge, and a fit to a gap of 1e-3, for lists of every length."""
+    from rankwise.losses.compute import LossOverLists
     from rankwise.losses.pairwise_hinge import PairHinge
     from rankwise.rankers.linear.presets import RankSVM
-    from rankwise.solvers.batch.objective import LossOverLists
 
     w = np.random.default_rng(1).standard_normal(FEATURES) / math.sqrt(FEATURES)
     seconds, rows = {}, []

@@ -36,8 +36,8 @@ def synthetic(rows: int) -> Any:
 
 
 def objective(queries: Any) -> Any:
+    from rankwise.losses.compute import LossOverLists
     from rankwise.losses.smooth_ndcg import SmoothNDCG
-    from rankwise.solvers.batch.objective import LossOverLists
 
     return LossOverLists.of(SmoothNDCG(k=50, sigma=1.0), queries)
 

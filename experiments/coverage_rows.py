@@ -249,7 +249,7 @@ def smallest_risk(loss: Loss, population: str, norm: float, steps: int = 300) ->
     norm : of the weights at most
     steps : how many; they shrink as 1/sqrt(step)
     """
-    from rankwise.solvers.batch.objective import LossOverLists
+    from rankwise.losses.compute import LossOverLists
 
     reference = reference_of(population, FEW)
     share = np.full(len(reference.queries), 1 / len(reference.queries))

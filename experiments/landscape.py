@@ -12,11 +12,11 @@ from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import SmoothedMeasure, smoothed
+from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure
 from rankwise.rankers._model_selection import mean_measure
 from rankwise.rankers.smooth.annealing import at_sigma, largest_gain, list_weights
 from rankwise.rankers.smooth.smoothrank import SmoothRank, within_lists
-from rankwise.solvers.batch.objective import LossOverLists
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,8 +19,8 @@ from rankwise.data.folds import kfold as kfold
 from rankwise.data.folds import read_folds as read_folds
 from rankwise.data.folds import split as split
 from rankwise.data.labels import labels as labels
-from rankwise.data.letor.read import iter_letor as iter_letor
 from rankwise.data.letor.read import read_letor as read_letor
+from rankwise.data.letor.stream import iter_letor as iter_letor
 from rankwise.data.letor.write import write_letor as write_letor
 from rankwise.data.queries import Queries as Queries
 from rankwise.data.scaling import Scaler as Scaler

@@ -202,7 +202,7 @@ def compare(
     >>> len(found.queries), found.baseline, len(found.cells)
     (60, 'ridge', 6)
     """
-    from rankwise._kernels.waiting import expect
+    from rankwise._kernels.drive import expect
     from rankwise.evaluation.compare.folds import divide
     from rankwise.evaluation.compare.rankers import Learner, as_entries
     from rankwise.evaluation.compare.run import ComparisonRun, baseline_of, check_options, compared, rehearse

@@ -11,7 +11,7 @@ defaults with those below, and no date and no version is written into the file.
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -127,18 +127,9 @@ class PlottedTable(Table, ABC):
         The columns, as for :class:`~rankwise._tables.Table`.
     title : str
         The title of the figure.
-
-    Attributes
-    ----------
-    title : str
-        The title of the figure.
     """
 
-    __slots__ = ("title",)
-
-    def __init__(self, columns: Mapping[str, Any], title: str) -> None:
-        super().__init__(columns)
-        self.title = title
+    __slots__ = ()
 
     def plot(self) -> "Figure":
         """Draw the table; needs the extra ``plot``.

@@ -34,11 +34,15 @@ class Table:
     ----------
     columns : dict of str to array-like
         The columns by name. Texts and mixed values are kept as objects.
+    title : str, default=""
+        What the rows are, for the figure of a table that draws itself.
 
     Attributes
     ----------
     columns : tuple of str
         The names of the columns.
+    title : str
+        As given.
 
     Examples
     --------
@@ -53,14 +57,15 @@ class Table:
     ['nDCG@10']
     """
 
-    __slots__ = ("_columns",)
+    __slots__ = ("_columns", "title")
 
-    def __init__(self, columns: Mapping[str, Any]) -> None:
+    def __init__(self, columns: Mapping[str, Any], title: str = "") -> None:
         # columns are copied and made read-only: a table may be shared and cached without surprises
         self._columns = {str(name): _as_column(name, values) for name, values in columns.items()}
         lengths = {name: len(values) for name, values in self._columns.items()}
         if len(set(lengths.values())) > 1:
             raise DataError(f"the columns of a table have the same length: found {lengths}")
+        self.title = title
 
     @property
     def columns(self) -> tuple[str, ...]:

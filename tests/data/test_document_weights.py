@@ -8,8 +8,8 @@ import pytest
 
 from rankwise import DataError, Queries, Query, from_frame, iter_letor, load, read_table, to_frame, write_letor
 from rankwise._api import load as load_any
-from rankwise.data.document_weights import differing_weights, recorded_weights
-from rankwise.data.fingerprints import TrainingRecord
+from rankwise.data.checks import differing_weights
+from rankwise.data.fingerprints import TrainingRecord, recorded_weights
 from rankwise.data.stored import QueriesWriter
 from rankwise.data.tabular.frames import iter_table, write_table
 from rankwise.data.tabular.rows import Roles

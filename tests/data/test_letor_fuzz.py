@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
 from rankwise.data.letor import table
-from rankwise.data.letor.read import iter_letor, read_letor
+from rankwise.data.letor.read import read_letor
+from rankwise.data.letor.stream import iter_letor
 from tests.data import reference_letor
 
 WIDEST = 3_000  # the plain reader makes lists of lists

@@ -9,7 +9,8 @@ import pytest
 
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise.data.letor import table
-from rankwise.data.letor.read import as_reading, iter_letor, read_letor
+from rankwise.data.letor.read import as_reading, read_letor
+from rankwise.data.letor.stream import iter_letor
 from rankwise.data.letor.table import read_table
 from rankwise.data.queries import Queries
 from rankwise.data.sources import Text

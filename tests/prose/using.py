@@ -6,8 +6,8 @@ from inspect import signature
 from experiments import hybrid
 from experiments.exported import PRECISE
 from rankwise.data.diagnose.correlation import SAME
-from rankwise.data.diagnose.documents import _DEVIATIONS
 from rankwise.data.diagnose.leaks import HALF
+from rankwise.data.diagnose.queries import _DEVIATIONS
 from rankwise.evaluation.compare.run import _MANY_DOCUMENTS
 from rankwise.evaluation.compare.select import USUAL
 from rankwise.evaluation.statistics.intervals import interval

@@ -1,7 +1,8 @@
-"""Spread fixed chunks of queries over threads; the chunks, and so the bits, do not depend on the number of threads.
+"""How public calls run kernels: they say what is about to run, and spread fixed chunks of queries over threads.
 
-Kernels release the GIL and work on a range of queries. Nothing is summed across threads here: each chunk writes its own
-part of the output, or its result is returned in order.
+Kernels release the GIL and work on a range of queries. The chunks, and so the bits, do not depend on the number of
+threads. Nothing is summed across threads here: each chunk writes its own part of the output, or its result is returned
+in order.
 """
 
 import os
@@ -18,6 +19,20 @@ Result = TypeVar("Result")
 
 # Documents per chunk: many enough that the 50 us of a call into compiled code do not matter, few enough to balance.
 CHUNK = 1 << 16
+
+# The public calls so far, in order: :mod:`rankwise._kernels.waiting` looks up how many kernels they need.
+expected: dict[str, None] = {}
+
+
+def expect(*calls: str) -> None:
+    """Say what is about to run, so that the number of kernels is known when they have to be compiled.
+
+    Parameters
+    ----------
+    *calls : str
+        Names of public functions and rankers; unknown ones are ignored.
+    """
+    expected.update(dict.fromkeys(calls))
 
 
 def threads(n_jobs: int | None = None) -> int:

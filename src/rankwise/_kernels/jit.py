@@ -19,7 +19,7 @@ from numba.core import sigutils
 from numba.core.caching import NullCache
 from numba.core.ccallback import CFunc
 
-from rankwise._kernels import origins, pack
+from rankwise._kernels import origins, pack, waiting  # noqa: F401  # waiting listens to what is compiled
 from rankwise._kernels.cache import KernelCache, cache_folder
 from rankwise._kernels.keys import KernelDigest, kernel_digest, type_text
 from rankwise._kernels.level import optimise_for_the_level

@@ -6,9 +6,9 @@ done; where a progress bar is shown, it says so in that bar. ``logging`` gets on
 logger ``rankwise``, so that nothing is printed where neither a terminal nor a log asks for it. A process that finds its
 kernels compiled does none of this.
 
-The number of kernels is known beforehand: public functions call :func:`expect` with their name, and
-``counts.json``, which ``python3 run.py python -m tests.kernels.make_counts`` writes, has the kernels that each of them
-loads.
+The number of kernels is known beforehand: public functions say what they are about to run
+(:func:`rankwise._kernels.drive.expect`), and ``counts.json``, which ``python3 run.py python -m
+tests.kernels.make_counts`` writes, has the kernels that each of them loads.
 """
 
 import json
@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 
 from rankwise import _progress
-from rankwise._kernels import origins
+from rankwise._kernels import drive, origins
 
 _COUNTS = Path(__file__).with_name("counts.json")
 _PATIENCE = 1.0  # seconds of compilation before anything is said
@@ -32,18 +32,6 @@ _REDRAWN_EVERY = 0.2
 _ERASED = "\r\x1b[2K"
 
 logger = logging.getLogger("rankwise")
-_expected: dict[str, None] = {}
-
-
-def expect(*calls: str) -> None:
-    """Say what is about to run, so that the number of kernels is known when they have to be compiled.
-
-    Parameters
-    ----------
-    *calls : str
-        Names of public functions and rankers; unknown ones are ignored.
-    """
-    _expected.update(dict.fromkeys(calls))
 
 
 @cache
@@ -68,7 +56,7 @@ def needed_by(part: str, names: Iterable[str]) -> Counter[str]:
     Parameters
     ----------
     part : {"first calls", "workloads"}
-        Whether the names are those of :func:`expect` or of workloads.
+        Whether the names are those of public calls or of workloads.
     names : iterable of str
         The names; unknown ones need nothing.
 
@@ -138,7 +126,7 @@ class Waiting:
                         self._show()
 
     def _show(self) -> None:
-        done, total = progress_of(_expected)
+        done, total = progress_of(drive.expected)
         how_far = f"{done} of about {total}" if total else f"{done} so far"
         if not self._logged:
             self._logged = True
@@ -169,7 +157,7 @@ def progress_of(calls: Iterable[str]) -> tuple[int, int]:
     Parameters
     ----------
     calls : iterable of str
-        What runs, as :func:`expect` takes it.
+        What runs, as :func:`~rankwise._kernels.drive.expect` takes it.
 
     Returns
     -------

@@ -1,17 +1,12 @@
 """``rankwise convert``: convert judged queries between formats, in bounded memory where the formats allow it."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from rankwise._errors import RankwiseError
 from rankwise.cli import reading
-
-if TYPE_CHECKING:
-    from rankwise.data.queries import Queries
 
 
 @reading.with_options
@@ -39,7 +34,7 @@ def convert(
 
 def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict[str, Any]) -> str:
     """Convert a file: a table is read first, by its columns; everything else is converted from file to file."""
-    from rankwise.data.anyfile import convert_any
+    from rankwise.data.anyfile import convert_any, write_any
     from rankwise.data.tabular.frames import is_table
 
     reading.refuse_folders(source)
@@ -52,23 +47,5 @@ def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict
     # tables are read in their own precision
     if str(queries.X.dtype) != dtype:
         queries = queries.map_features(lambda X: X.astype(dtype))
-    write_queries(queries, target, sparse)
+    write_any(queries, target, sparse)
     return f"{target}: {queries}"
-
-
-def write_queries(queries: "Queries", target: Path, sparse: bool) -> None:
-    """Write queries in the format of the target's ending."""
-    from rankwise.data.letor.write import write_letor
-    from rankwise.data.tabular.frames import write_table
-    from rankwise.data.trec import write_qrels
-
-    ending = Path(target.name.removesuffix(".gz")).suffix.lower()
-    writers: dict[str, Callable[[], None]] = {
-        **dict.fromkeys((".rankwise", ".safetensors"), lambda: queries.save(target)),
-        **dict.fromkeys((".parquet", ".csv"), lambda: write_table(queries, target)),
-        **dict.fromkeys((".txt", ".letor", ".dat", ".svm"), lambda: write_letor(queries, target, sparse=sparse)),
-        ".qrels": lambda: write_qrels(queries, target),
-    }
-    if ending not in writers:
-        raise RankwiseError(f"{target} ends in {ending or 'nothing'!r}, expected one of {', '.join(writers)}")
-    writers[ending]()

@@ -1,16 +1,32 @@
-"""``rankwise inspect``: describe judged queries, find problems in them, and say how to train on them."""
+"""``rankwise inspect``: describe judged queries, find problems in them, and say how to train on them.
+
+A file is read in any case that can be mended by options, and what has to be said about its columns is kept as findings:
+roles whose column is not there, labels that are words or missing. The command for training has the options that work.
+"""
 
 import json
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from rankwise._errors import DataError, FileFormatError
 from rankwise.cli import reading
+from rankwise.cli.column_roles import candidates, owners, proposed_grades
+from rankwise.cli.columns_file import read_columns_file, write_columns_file
+from rankwise.cli.tables import MIXED, mostly_numbers, new_builder, open_table, plain_numbers
 from rankwise.cli.wording import in_shell
+from rankwise.data.checks import plural
+from rankwise.data.diagnose.findings import Diagnosis, Finding
 
 if TYPE_CHECKING:
+    from rankwise.data.queries import Queries
     from rankwise.features.builder import FeatureBuilder
+    from rankwise.features.table import RawTable
+
+_SHOWN = 4  # candidates that a finding names
+_TITLES = {"qid": "query ids", "label": "labels", "docid": "document ids"}
 
 
 @reading.with_options
@@ -43,21 +59,19 @@ def inspect(
     Example: rankwise inspect my.csv --write-columns columns.toml
     """
     from rankwise._progress import track
-    from rankwise.cli.look import look_at, read_other, train_command, write_look
-    from rankwise.data.diagnose.findings import Diagnosis
     from rankwise.data.diagnose.run import diagnose
     from rankwise.data.tabular.frames import is_table
 
     path, *others = files
-    look = look_at(path, reads)
+    look = _look_at(path, reads)
     splits = {str(path): look.queries}
-    splits |= {str(other): read_other(other, look) for other in track(others, "reading")}
+    splits |= {str(other): _read_other(other, look) for other in track(others, "reading")}
     diagnosis = diagnose(splits, verbose=True)
     diagnosis = Diagnosis.of([*look.findings, *diagnosis.findings], diagnosis.facts, diagnosis.features)
     if write_columns is not None:
-        write_look(write_columns, path, look)
+        _write_look(write_columns, path, look)
     written = write_columns is not None
-    command = train_command(path, look, write_columns or reads.get("columns"), written)
+    command = _train_command(path, look, write_columns or reads.get("columns"), written)
     if as_json:
         plan = None if look.builder is None else look.builder.plan_
         print(json.dumps({**diagnosis.to_dict(), "columns": plan, "command": command}))
@@ -79,11 +93,245 @@ def _show_columns(path: Path, builder: "FeatureBuilder") -> None:
 
     from rankwise._tables import Table
 
-    report, titles = builder.report_, {"qid": "query ids", "label": "labels", "docid": "document ids"}
-    roles = [f"{titles[role]} in {name}" for role, name in builder.roles_.items() if role in titles and name]
+    report = builder.report_
+    roles = [f"{_TITLES[role]} in {name}" for role, name in builder.roles_.items() if role in _TITLES and name]
     left = sum(not row["features"] for row in builder.plan_)
     used = f"{len(builder.feature_names_out_)} features from {len(builder.columns_in_)} columns, {left} left out"
     print(f"{path}: {builder.n_features_in_} columns: {', '.join(roles)}; {used}")
     columns: dict[str, Any] = {name: report[name] for name in report.columns}
     columns["reason"] = [in_shell(reason) for reason in report["reason"].tolist()]
     Console(highlight=False).print(Table(columns).rich())
+
+
+# ------------------------------------------------------------------------------------------- what is read
+
+
+class Look(NamedTuple):
+    """A file that was read.
+
+    Attributes
+    ----------
+    queries : Queries
+        Its queries.
+    reads : dict
+        What the options say, with the columns that were found.
+    findings : list of Finding
+        About roles and labels.
+    table : RawTable or None
+        The table, if the file is one that could not be read as plain numbers by the options alone.
+    builder : FeatureBuilder or None
+        The builder that made the features, where one was needed.
+    """
+
+    queries: "Queries"
+    reads: dict[str, Any]
+    findings: list[Finding]
+    table: "RawTable | None" = None
+    builder: "FeatureBuilder | None" = None
+
+
+def _look_at(path: Path, reads: dict[str, Any]) -> Look:
+    """Read a file, with columns found by name and values where the options name none that are there.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    reads : dict
+        What the options say.
+
+    Returns
+    -------
+    Look
+        The queries, and what has to be said about the columns.
+    """
+    told = any(kind != "number" for kind in reads.get("kinds", {}).values())
+    table = open_table(path) if told else None
+    findings: list[Finding] = []
+    if table is None:
+        try:
+            return Look(reading.read_queries(path, reads), reads, [])
+        except (DataError, FileFormatError) as error:
+            table = open_table(path)
+            if table is None:
+                raise
+            try:
+                reads, findings = _settled(table, reads)
+            except DataError:
+                raise error from None  # which names the line, too
+        if plain_numbers(table, reads):
+            return Look(reading.read_queries(path, reads), reads, findings, table)
+    else:
+        reads, findings = _settled(table, reads)
+    builder = new_builder({**reads, "missing": "error"})
+    queries = builder.fit_transform(table)
+    return Look(queries, reads, [*findings, *_about_numbers(table, builder)], table, builder)
+
+
+def _about_numbers(table: "RawTable", builder: "FeatureBuilder") -> list[Finding]:
+    """The finding about columns of numbers with some texts among them."""
+    found = mostly_numbers(table, builder)
+    if not found:
+        return []
+    what = f"{plural(len(found), 'column')} {MIXED}"
+    return [Finding.of("problem", what, found, "mend the texts; or the kind number in --columns takes them as gaps")]
+
+
+def _read_other(path: Path, first: Look) -> "Queries":
+    """Read another split as the first file was read."""
+    if first.builder is None:
+        return reading.read_queries(path, first.reads)
+    table = open_table(path)
+    if table is None:
+        raise DataError(f"{path} is not a table, and the first file is one with columns of several kinds")
+    try:
+        return first.builder.transform(table)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def _settled(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
+    """The options with columns that are there, and findings about those that were not."""
+    known = reading.with_defaults(reads)
+    settled, findings = dict(reads), []
+    taken = set(known.get("ignore", ()))
+    owner = None
+    for role in ("qid", "label", "docid"):
+        name = known.get(role, "docid" if role == "docid" else None)
+        if role != "docid" and name is None:
+            continue  # data without labels
+        if name not in table.names:
+            if role in reads:
+                raise DataError(f"there is no column {name!r}: give {role}='its name'")
+            found = candidates(table, role, taken, owner)
+            if role != "docid" or found:
+                findings.append(_about_role(role, str(name), [f"{one.name} ({one.why})" for one in found]))
+            if not found and role == "qid":
+                raise DataError(
+                    f"there is no column {name!r} of query ids, and no other one repeats its values as query ids do: "
+                    "give qid='its name'"
+                )
+            name = settled[role] = found[0].name if found else None
+        if name is not None:
+            taken.add(name)
+        if role == "qid":
+            owner = owners(table, str(name))
+    if known["label"] is not None and settled.get("label", "label") is not None:
+        settled, more = _with_grades(table, settled)
+        findings += more
+    return {name: value for name, value in settled.items() if value is not None or name == "label"}, findings
+
+
+def _about_role(role: str, name: str, found: list[str]) -> Finding:
+    """The finding about a role whose column is not there."""
+    what = f"no column is called {name!r}, which would hold the {_TITLES[role]}"
+    if not found:
+        return Finding.of("problem", what, (), f"give {role}='its name': no column has values like {_TITLES[role]}")
+    severity: Any = "note" if role == "docid" else "problem"
+    advice = f"the first of these is taken here and in the command; if it is another one, give {role}='its name'"
+    return Finding.of(severity, what, found[:_SHOWN], advice)
+
+
+def _with_grades(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
+    """Grades for words in the label column, and what to do with rows that have no label."""
+    from rankwise.features.roles import labels_of
+
+    name = str(reads.get("label", "label"))
+    column, findings = table.column(name), []
+    try:
+        labels = labels_of(table, name, reads.get("grades"))
+    except DataError:
+        if reads.get("grades") or column.stored != "text":
+            raise
+        grades = proposed_grades(column)
+        reads = {**reads, "grades": grades}
+        listed = ",".join(f"{word}={grade:g}" for word, grade in grades.items())
+        what = f"the labels in {name!r} are words"
+        advice = "the command gives them grades in this order: check it, and change --labels"
+        findings.append(Finding.of("problem", what, [listed], advice))
+        labels = labels_of(table, name, grades)
+    unjudged = 0 if labels is None else int((~(labels >= 0)).sum())
+    if 0 < unjudged < table.n_rows and reads["unjudged"] == "error":
+        reads = {**reads, "unjudged": "drop"}
+        what = f"{plural(unjudged, 'row has', 'rows have')} no label, or a negative one, in {name!r}"
+        findings.append(Finding.of("problem", what, (), "unjudged='drop' leaves them out, unjudged='zero' is label 0"))
+    return reads, findings
+
+
+# ------------------------------------------------------------------------------------------- what is written
+
+
+def _train_command(path: Path, look: Look, columns: Path | None, written: bool) -> str | None:
+    """The command that trains on this file, to paste; None without labels.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    look : Look
+        What was found.
+    columns : Path or None
+        The file of ``--columns``.
+    written : bool
+        Whether that file was written just now, and so holds everything.
+
+    Returns
+    -------
+    str or None
+        The command, quoted for a shell.
+    """
+    reads = look.reads
+    if look.queries.y is None:
+        return None
+    words = ["rankwise", "train", str(path)]
+    said = {} if columns is None else read_columns_file(columns)
+    if columns is not None:
+        words += ["--columns", str(columns)]
+    for role in ("qid", "label", "docid"):
+        if reads.get(role, role) not in (said.get(role, role), None) and not written:
+            words += [f"--{role}", reads[role]]
+    ignored = [name for name in reads.get("ignore", ()) if name not in said.get("ignore", ())]
+    if ignored:
+        words += ["--ignore", ",".join(f'"{name}"' if "," in name else name for name in ignored)]
+    if reads.get("grades") and reads["grades"] != said.get("grades"):
+        words += ["--labels", ",".join(f"{word}={grade:g}" for word, grade in reads["grades"].items())]
+    for name in ("unjudged", "missing"):
+        if reads[name] != "error":
+            words += [f"--{name}", reads[name]]
+    return shlex.join(words)
+
+
+def _write_look(target: Path, path: Path, look: Look) -> None:
+    """Write what was decided as a file for ``--columns``.
+
+    Parameters
+    ----------
+    target : Path
+        The file to write.
+    path : Path
+        The table.
+    look : Look
+        What was found.
+    """
+    table = look.table or open_table(path)
+    if table is None:
+        raise DataError(f"{path} is not a table, so it has no columns to write")
+    roles = {**reading.with_defaults(look.reads)}
+    if roles.get("docid") is None and "docid" in table.names:
+        roles["docid"] = "docid"
+    ignored = roles.get("ignore", ())
+    if look.builder is not None:
+        kinds = [(row["column"], *_asked({**row, "reason": in_shell(row["reason"])})) for row in look.builder.plan_]
+    else:
+        names = [name for name in table.names if name not in (roles["qid"], roles["label"], roles.get("docid"))]
+        kinds = [(name, "ignore", "as told") if name in ignored else (name, "number", "numbers") for name in names]
+    write_columns_file(target, path.name, roles, kinds)
+
+
+def _asked(row: dict[str, Any]) -> tuple[str, str]:
+    """(kind for the file, remark) of a column."""
+    from rankwise.features.columns import LEFT_OUT
+
+    if row["kind"] in LEFT_OUT:
+        return "ignore", f"{row['kind']}: {row['reason']}"
+    return "number" if row["kind"] == "amount" else row["kind"], row["reason"]

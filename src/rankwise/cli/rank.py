@@ -230,7 +230,8 @@ def _table(task: RankingTask, source: "Path | ByteStream", on_read: OnRead) -> I
 
 def _text(task: RankingTask, source: "ByteStream") -> Iterator["Queries"]:
     """Read a LETOR text, after a check of its first lines: a text may leave out features that are 0."""
-    from rankwise.data.letor.read import iter_letor, read_letor
+    from rankwise.data.letor.read import read_letor
+    from rankwise.data.letor.stream import iter_letor
 
     width = task.ranker.n_features_in_
     _check_text(task, source, width)

@@ -148,9 +148,9 @@ def _open(data: Path, to: str | None, reads: dict[str, Any]) -> _Opened:
 
 def _as_queries(queries: "Queries", ending: str) -> _Opened:
     """Queries that are written again in the format of the ending."""
-    from rankwise.cli.convert import write_queries
+    from rankwise.data.anyfile import write_any
 
-    return _Opened(queries, ending, lambda numbers, _, file: write_queries(queries[numbers], file, False))
+    return _Opened(queries, ending, lambda numbers, _, file: write_any(queries[numbers], file))
 
 
 def _divided(count: int, shares: dict[str, float], folds: int | None, seed: int) -> dict[str, NDArray[np.int64]]:

@@ -134,7 +134,7 @@ def train(
     for option, value in (("--resume", resume), ("--checkpoint", checkpoint), ("--skip", skip or None)):
         if value is not None:
             raise RankwiseError(f"{option} belongs to online learning: give --online as well")
-    from rankwise._kernels.waiting import expect
+    from rankwise._kernels.drive import expect
 
     batch = new_ranker(ranker or DEFAULT, {"measure": "nDCG@10", **given})
     reads = reading.keeping_missing(reads, [batch])

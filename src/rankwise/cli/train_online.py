@@ -115,7 +115,7 @@ def _once(data: Path, n_features: int | None, reads: dict[str, Any], on_read: On
     """Yield the blocks of one pass; a LETOR text is read as it comes, other files are opened as a whole."""
     from rankwise._kernels.drive import query_chunks
     from rankwise.data.anyfile import kind_of
-    from rankwise.data.letor.read import iter_letor
+    from rankwise.data.letor.stream import iter_letor
     from rankwise.data.tabular.frames import is_table
 
     reading.refuse_folders(data)

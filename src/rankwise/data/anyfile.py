@@ -113,16 +113,39 @@ def convert_any(
     summary : str
         One line that says what was written.
     """
-    endings = [suffix.lower() for suffix in Path(path_of(target)).suffixes]
-    ending = next((suffix for suffix in reversed(endings) if suffix != ".gz"), "")
-    known = (*_STORES, *_TABLES, *_TEXTS, ".qrels")
-    if ending not in known:
-        raise DataError(f"{target} ends in {ending or 'nothing'!r}, expected one of {', '.join(known)}")
+    ending = _ending(target)
     if ending in _STORES and kind_of(source) == "text":
         return _stream(source, target, dtype, options)
     queries = read_any(source, **({"dtype": dtype} if kind_of(source) == "text" else {}), **options)
     if str(queries.X.dtype) != dtype:
         queries = queries.map_features(lambda X: X.astype(dtype))
+    write_any(queries, target, sparse)
+    return f"{target}: {queries}"
+
+
+def _ending(target: str | os.PathLike[str]) -> str:
+    """The ending of a file to write, which names its format; ``.gz`` does not count."""
+    endings = [suffix.lower() for suffix in Path(path_of(target)).suffixes]
+    ending = next((suffix for suffix in reversed(endings) if suffix != ".gz"), "")
+    known = (*_STORES, *_TABLES, *_TEXTS, ".qrels")
+    if ending not in known:
+        raise DataError(f"{target} ends in {ending or 'nothing'!r}, expected one of {', '.join(known)}")
+    return ending
+
+
+def write_any(queries: Queries, target: str | os.PathLike[str], sparse: bool = False) -> None:
+    """Write judged queries in the format that the ending of the file names.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries.
+    target : path
+        The file to write.
+    sparse : bool, default=False
+        Whether a LETOR text leaves zeros out.
+    """
+    ending = _ending(target)
     if ending in _STORES:
         queries.save(target)
     elif ending in _TABLES:
@@ -137,13 +160,12 @@ def convert_any(
         from rankwise.data.letor.write import write_letor
 
         write_letor(queries, target, sparse=sparse)
-    return f"{target}: {queries}"
 
 
 def _stream(source: str | os.PathLike[str], target: str | os.PathLike[str], dtype: str, options: dict[str, Any]) -> str:
     """Convert a text into a rankwise file block by block, with a progress bar over the bytes of the source."""
     from rankwise._progress import progress
-    from rankwise.data.letor.read import iter_letor
+    from rankwise.data.letor.stream import iter_letor
     from rankwise.data.stored import QueriesWriter
 
     reading = {name: value for name, value in options.items() if name not in ("qid", "label", *_OF_TABLES)}

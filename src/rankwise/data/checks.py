@@ -7,13 +7,16 @@ was found and what is expected. ``is_*`` functions answer a question.
 import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError, in_one_line
 from rankwise.data.string_column import StringColumn
+
+if TYPE_CHECKING:
+    from rankwise.data.queries import Queries
 
 Missing = Literal["error", "zero", "min", "keep"]
 Name = TypeVar("Name", str, bytes)
@@ -184,6 +187,27 @@ def as_weight(weight: Any) -> float:
     if isinstance(weight, (int, float, np.integer, np.floating)) and usual_weights(weight):
         return float(weight)
     raise DataError(f"the weight of a query is one number: {WEIGHTS}; found {weight!r:.60}")
+
+
+def as_document_weights(weight: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    """Document weights as float64: one per row, 0 or of a usual size, not all zero.
+
+    A document of weight k counts in a loss as k copies of it would, and one of weight 0 not at all.
+    """
+    weights = as_vector(weight, n_rows, "document_weight")
+    usual = usual_weights(weights)
+    if not usual.all():
+        row = int(np.argmin(usual))
+        raise DataError(f"document_weight is {weights[row]} at row {row:,}: {WEIGHTS}")
+    if n_rows and not weights.any():
+        raise DataError("document_weight is zero at every row: at least one document must count")
+    return weights
+
+
+def differing_weights(queries: "Queries") -> NDArray[np.float64] | None:
+    """The document weights, or None if there are none or all of them are 1, which is the same to the last bit."""
+    weight = queries.document_weight
+    return None if weight is None or (weight == 1.0).all() else weight
 
 
 def usual_weights(weight: Any) -> Any:

@@ -14,6 +14,7 @@ has seen, together as :class:`Seen`. :func:`seen_before` finds hold-out queries 
 finds queries that repeat each other. Both compare content, not ids.
 """
 
+import hashlib
 import math
 from dataclasses import dataclass, field
 from typing import Literal, Self
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import drive
-from rankwise.data.document_weights import recorded_weights
+from rankwise.data.checks import differing_weights
 from rankwise.data.queries import Queries
 
 # One fingerprint per query.
@@ -180,6 +181,21 @@ class TrainingRecord:
         if (self.count, self.weighted) == (other.count, other.weighted):
             return "in another order"
         return "with other weights" if (self.count, self.content) == (other.count, other.content) else "other"
+
+
+def recorded_weights(queries: Queries) -> NDArray[np.float64] | None:
+    """What the record of a fit keeps of the weights: the query weights, and a digest of any document weights.
+
+    A digest stands in place of the query's weight, as the bits of a float64; the record looks at bits alone.
+    """
+    weight = differing_weights(queries)
+    if weight is None:
+        return queries.weight
+    digests = np.empty(len(queries), dtype=np.uint64)
+    for query in range(len(queries)):
+        own = np.append(weight[queries.rows_of(query)], queries.query_weight[query])
+        digests[query] = int.from_bytes(hashlib.blake2b(own.tobytes(), digest_size=8).digest(), "little")
+    return digests.view(np.float64)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import DataError
 from rankwise.data import checks, grouping
 from rankwise.data.checks import Floats, Missing, plural
-from rankwise.data.document_weights import as_document_weights
 from rankwise.data.labels import Labels
 from rankwise.data.selection import Query, as_scaling, checked_fields, one_query, select, select_features
 from rankwise.data.string_column import StringColumn
@@ -28,6 +27,21 @@ if TYPE_CHECKING:
 
 
 Array = TypeVar("Array", bound=NDArray[Any])
+
+# In the order in which `Queries._trusted` takes them.
+_FIELDS = (
+    "X",
+    "y",
+    "start",
+    "_rows",
+    "weight",
+    "qid",
+    "docid",
+    "feature_names",
+    "scaling",
+    "document_weight",
+    "built_by",
+)
 
 
 class Queries:
@@ -77,19 +91,7 @@ class Queries:
     array([0., 1.])
     """
 
-    __slots__ = (
-        "X",
-        "_rows",
-        "built_by",
-        "docid",
-        "document_weight",
-        "feature_names",
-        "qid",
-        "scaling",
-        "start",
-        "weight",
-        "y",
-    )
+    __slots__ = _FIELDS
 
     X: Floats
     y: NDArray[np.float64] | None
@@ -124,7 +126,7 @@ class Queries:
         self._set(
             *checked_fields(X, y, layout, weight, docid, feature_names),
             as_scaling(scaling, X.shape[1]),
-            None if document_weight is None else as_document_weights(document_weight, len(X)),
+            None if document_weight is None else checks.as_document_weights(document_weight, len(X)),
             None,
         )
 
@@ -484,7 +486,7 @@ class Queries:
         queries : Queries
             A copy that shares ``X``.
         """
-        given = None if document_weight is None else as_document_weights(document_weight, self.n_documents)
+        given = None if document_weight is None else checks.as_document_weights(document_weight, self.n_documents)
         return self._replace(document_weight=given)
 
     def map_features(
@@ -551,21 +553,6 @@ class Queries:
     def _replace(self, **changes: Any) -> "Queries":
         """A copy with other fields, by the names of the constructor's parameters."""
         return Queries._trusted(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
-
-
-_FIELDS = (
-    "X",
-    "y",
-    "start",
-    "_rows",
-    "weight",
-    "qid",
-    "docid",
-    "feature_names",
-    "scaling",
-    "document_weight",
-    "built_by",
-)
 
 
 def as_queries(value: Any, function: str) -> Queries:

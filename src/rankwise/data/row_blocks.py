@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data import checks
-from rankwise.data.document_weights import differing_weights
+from rankwise.data.checks import differing_weights
 from rankwise.data.queries import Queries
 
 Vector = NDArray[np.float64]

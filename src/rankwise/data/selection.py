@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from rankwise._errors import DataError
 from rankwise.data import checks
 from rankwise.data.checks import Floats, Missing
-from rankwise.data.document_weights import as_document_weights
 from rankwise.data.grouping import Grouping
 from rankwise.data.string_column import offsets
 
@@ -73,7 +72,7 @@ class Query:
             "feature_names": names,
             "document_weight": None
             if self.document_weight is None
-            else as_document_weights(self.document_weight, len(X)),
+            else checks.as_document_weights(self.document_weight, len(X)),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise._store import Store, StoreWriter, read_store
 from rankwise.data import checks, grouping
-from rankwise.data.document_weights import as_document_weights
+from rankwise.data.checks import as_document_weights
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
 from rankwise.data.string_column import StringColumn

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
-from rankwise._kernels.waiting import expect
+from rankwise._kernels.drive import expect
 from rankwise._tables import Table
 from rankwise.data import checks, grouping
 from rankwise.data.queries import Queries

@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import RankwiseError
 from rankwise._registry import discover
 from rankwise.data import checks
-from rankwise.data.document_weights import as_document_weights
 from rankwise.measures._base import Measure
 
 Vector = NDArray[np.float64]
@@ -303,7 +302,7 @@ class Loss:
         if not np.isfinite(s).all():
             place = int(np.argmin(np.isfinite(s)))
             raise RankwiseError(f"scores is {s[place]} at row {place:,}: a loss needs finite scores")
-        weight = None if document_weight is None else as_document_weights(document_weight, len(y))
+        weight = None if document_weight is None else checks.as_document_weights(document_weight, len(y))
         values, gradient = loss_lists(PreparedLists.of(self, y, np.array([0, len(y)]), None, weight), s, n_jobs=1)
         return float(values[0]), gradient
 

@@ -1,19 +1,31 @@
-"""Losses over many queries: the one compiled loop that runs any loss.
+"""Losses over many queries: the two compiled loops that run any loss.
 
-:class:`PreparedLists` holds what a loss can compute from the labels alone; :func:`loss_lists` then runs the kernel over
-the queries, in chunks, on threads. The loop takes the kernel as a typed function, so that it is compiled once for all
-losses. numba is imported by the first call and not by this module.
+:class:`PreparedLists` holds what a loss can compute from the labels alone. :func:`loss_lists` then runs the kernel over
+the queries, given their scores. :class:`LossOverLists`, which batch solvers minimise, is the sum of the loss as a
+function of linear weights: its loop scores a query, calls the kernel, and adds X' g while the rows of the query are in
+the cache, in one pass over X.
+
+Both work through the queries in chunks, on threads, and take the kernel as a typed function, so that each is compiled
+once for all losses.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any
+from functools import cache, cached_property, partial
+from typing import Any, Self
 
 import numpy as np
+from numba import types
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
+from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS_IN, compiled, features_in, kernel, typed_function
+from rankwise._kernels.rows import add_rows, dot
+from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss, Rows, Vector
+
+# The signature of a kernel: (score, label, value, grad, table, params) -> loss.
+KERNEL = types.float64(FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS, FLOATS_IN, FLOATS_IN)
 
 
 @dataclass(frozen=True)
@@ -114,13 +126,11 @@ def loss_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = Non
     gradient : ndarray, shape (n_documents,)
         The gradient with respect to every score, in input order.
     """
-    from rankwise._kernels.jit import typed_function
-
     rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
     params = np.array(lists.loss.params(), dtype=np.float64)
     values, gradient = np.zeros(len(lists.start) - 1), np.zeros(len(scores))
     given = (lists.start, rows, scores, lists.label, lists.value, lists.table, params, values, gradient)
-    work = partial(_driver(), typed_function(lists.kernel, kernel_type()), *given)
+    work = partial(_driver(), typed_function(lists.kernel, KERNEL), *given)
     drive.run(work, list(drive.query_chunks(lists.start)), n_jobs)
     return values, gradient
 
@@ -149,22 +159,139 @@ def _loss_range(kernel, start, rows, score, label, value, table, params, out, gr
 
 
 @cache
-def kernel_type() -> Any:
-    """The numba signature of a kernel: (score, label, value, grad, table, params) -> loss."""
-    from numba import types
+def _driver() -> Any:
+    """The loop over queries, compiled at its first use."""
+    given = (types.FunctionType(KERNEL), INTS_IN, INTS_IN, *(FLOATS_IN,) * 5, FLOATS, FLOATS, types.int64, types.int64)
+    return compiled(kernel(_loss_range), types.void(*given))
 
-    read = types.Array(types.float64, 1, "C", readonly=True)
-    return types.float64(read, read, read, types.Array(types.float64, 1, "C"), read, read)
+
+# ------------------------------------------------------------------------------------------------ linear weights
+
+
+@dataclass(frozen=True)
+class LossOverLists:
+    """f(w) = sum_q weight_q phi_q(X_q w), with its gradient sum_q weight_q X_q' g_q.
+
+    The queries are processed in fixed chunks whose parts are added in order, so every number of threads gives the same
+    bits. X is read once per call, in place, in float32 or float64.
+
+    Attributes
+    ----------
+    queries : Queries
+        Judged queries.
+    prepared : PreparedLists
+        The loss, and what it computes from the labels.
+    weight : ndarray, shape (n_queries,) or (0,)
+        Weights of the queries; empty where all are 1.
+    """
+
+    queries: Queries
+    prepared: PreparedLists
+    weight: Vector
+
+    @classmethod
+    def of(cls, loss: Loss, queries: Queries, weight: Vector | None = None) -> Self:
+        """Prepare a loss for queries.
+
+        Parameters
+        ----------
+        loss : Loss
+            The loss.
+        queries : Queries
+            Judged queries.
+        weight : ndarray, shape (n_queries,), default=None
+            Used in place of the queries' own weights.
+
+        Returns
+        -------
+        LossOverLists
+            The function.
+        """
+        own = np.empty(0) if queries.weight is None else queries.weight
+        prepared = PreparedLists.of(
+            loss, queries.labels(), queries.start, queries.scattered_rows, queries.document_weight
+        )
+        return cls(queries, prepared, own if weight is None else np.ascontiguousarray(weight, dtype=np.float64))
+
+    def __call__(self, w: Vector, *, n_jobs: int | None = None) -> tuple[float, Vector]:
+        """Evaluate the function.
+
+        Parameters
+        ----------
+        w : ndarray, shape (n_features,)
+            Weights.
+        n_jobs : int, default=None
+            Number of threads; None uses every core.
+
+        Returns
+        -------
+        value : float
+            f(w).
+        gradient : ndarray, shape (n_features,)
+            The gradient of f at w.
+        """
+        weights = np.ascontiguousarray(w, dtype=np.float64)
+
+        given, compiled_loop = self._given, self._compiled
+
+        def part(first: int, last: int) -> tuple[float, Vector]:
+            gradient = np.zeros(self.queries.n_features)
+            return compiled_loop(first, last, *given, weights, gradient), gradient
+
+        total, slope = 0.0, np.zeros(self.queries.n_features)
+        for value, gradient in drive.run(part, self._chunks, n_jobs):
+            total += value
+            slope += gradient
+        return total, slope
+
+    # The same at every call; on short lists, looking it up would take as long as the work itself.
+
+    @cached_property
+    def _chunks(self) -> list[tuple[int, int]]:
+        return list(drive.query_chunks(self.queries.start))
+
+    @cached_property
+    def _given(self) -> tuple[Any, ...]:
+        """What the compiled loop takes besides the range, the weights and the gradient."""
+        prepared, X = self.prepared, np.asarray(self.queries.X)
+        rows = np.empty(0, np.int64) if prepared.rows is None else prepared.rows
+        params = np.array(prepared.loss.params(), dtype=np.float64)
+        return self.queries.start, rows, X, prepared.label, prepared.value, self.weight, prepared.table, params
+
+    @cached_property
+    def _compiled(self) -> Callable[..., float]:
+        """The compiled loop with its kernel."""
+        return partial(_fused_on(self.queries.X.dtype), typed_function(self.prepared.kernel, KERNEL))
+
+
+def _fused_lists(kernel, first, last, start, rows, X, label, value, weight, table, params, w, gradient):
+    """The weighted sum of the loss over queries first..last-1; adds its gradient with respect to w to ``gradient``."""
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, start[q + 1] - start[q])
+    scores, labels, values = np.empty(longest), np.empty(longest), np.empty(longest)
+    slopes, places = np.empty(longest), np.empty(longest, np.int64)
+    total = 0.0
+    for q in range(first, last):
+        low, size = start[q], start[q + 1] - start[q]
+        query_weight = 1.0 if len(weight) == 0 else weight[q]
+        if size == 0 or query_weight == 0.0:
+            continue
+        s, y, v, g, own = scores[:size], labels[:size], values[:size], slopes[:size], places[:size]
+        for p in range(size):
+            row = low + p if len(rows) == 0 else rows[low + p]
+            own[p] = row
+            s[p] = dot(X[row], w)
+            y[p], v[p], g[p] = label[row], value[row], 0.0
+        total += query_weight * kernel(s, y, v, g, table, params)
+        for p in range(size):
+            g[p] *= query_weight
+        add_rows(X, own, g, gradient)
+    return total
 
 
 @cache
-def _driver() -> Any:
-    """The loop over queries; it takes the kernel as a typed argument, so one compiled loop serves all losses."""
-    from numba import types
-
-    from rankwise._kernels.jit import compiled, kernel
-
-    ints = types.Array(types.int64, 1, "C", readonly=True)
-    read, floats = types.Array(types.float64, 1, "C", readonly=True), types.Array(types.float64, 1, "C")
-    given = (types.FunctionType(kernel_type()), ints, ints, *(read,) * 5, floats, floats, types.int64, types.int64)
-    return compiled(kernel(_loss_range), types.void(*given))
+def _fused_on(dtype: "np.dtype[Any]") -> Any:
+    """The pass over this type of X, compiled at its first use."""
+    given = (types.FunctionType(KERNEL), types.int64, types.int64, INTS_IN, INTS_IN, features_in(dtype))
+    return compiled(kernel(_fused_lists), types.float64(*given, *(FLOATS_IN,) * 6, FLOATS))

@@ -23,13 +23,12 @@ from sklearn.exceptions import NotFittedError
 
 from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, Interrupted, RankwiseError
-from rankwise._kernels.waiting import expect
+from rankwise._kernels.drive import expect
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
-from rankwise.data.document_weights import differing_weights, recorded_weights
-from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints
+from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints, recorded_weights
 from rankwise.data.folds import Unsliced
 from rankwise.data.labels import Labels
 from rankwise.data.queries import Queries, as_queries
@@ -198,10 +197,10 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         with one_blas_thread(), self._all_or_nothing():
             self._remember_features(train)
             self.__dict__.pop("document_weights_", None)
-            if differing_weights(train) is not None:
+            if checks.differing_weights(train) is not None:
                 self.document_weights_ = True
             if hasattr(self, "features_") and not isinstance(validation, (Unsliced, type(None))):
-                validation = as_built(self, validation, grouped=True, judged=True)  # it may be a table
+                validation = self._built(validation, grouped=True, judged=True)  # it may be a table
             held = None if validation is None else self._aligned(Unsliced.open(validation))
             self._remember_lists(train, held)
             if outermost and held is not None:
@@ -244,7 +243,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             One score per document, in input order; a higher score is ranked first.
         """
         self._check_fitted()
-        X = as_built(self, X)
+        X = self._built(X)
         if isinstance(X, Query):
             X = Queries._trusted(X.X, None, np.array([0, len(X.X)]), feature_names=X.feature_names)
         if isinstance(X, Queries):
@@ -281,7 +280,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             Columns qid, docid (or row number), rank from 1, and score; ties in input order.
         """
         self._check_fitted()
-        queries = as_queries(as_built(self, queries, grouped=True), f"{self.name}.rank")
+        queries = as_queries(self._built(queries, grouped=True), f"{self.name}.rank")
         scores = self.predict(queries)
         owner = queries.query_of_row
         order = np.lexsort((np.arange(len(scores)), -scores, owner))
@@ -334,7 +333,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
                 "give Queries with document_weight=, or the weights to fit alone, in a pipeline as step__sample_weight="
             )
         self._check_fitted()
-        X = as_built(self, X, grouped=True, judged=y is None)
+        X = self._built(X, grouped=True, judged=y is None)
         queries = self._judged(self._frame_in_order(X) if hasattr(X, "columns") else X, y, group, qid, "score")
         return mean_measure(queries, self.predict(queries), self._measure(), getattr(self, "n_jobs", None))
 
@@ -387,7 +386,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         self._check_fitted()
         declared = Declared(row_radius=row_radius, longest=longest, first_ball=first_ball)
         train, holdout = (
-            None if part is None else as_built(self, part, grouped=True, judged=True) for part in (train, holdout)
+            None if part is None else self._built(part, grouped=True, judged=True) for part in (train, holdout)
         )
         with one_blas_thread():
             return certificate_of(self, train, holdout, delta, declared, unverified, random_state)
@@ -461,7 +460,17 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             queries = Queries.from_arrays(X, y, group=group, qid=qid, missing=self.missing)
         queries.labels()
         self._check_policy()
-        return self._without_missing(without_gaps(self, queries))
+        return self._without_missing(self._without_gaps(queries))
+
+    def _built(self, X: Any, **how: bool) -> Any:
+        """What the ranker was given, with the features that it learned from; ``features_`` makes those of a table."""
+        if isinstance(X, Queries) and not hasattr(self, "features_"):
+            return X
+        return as_built(self, X, **how)
+
+    def _without_gaps(self, queries: Queries) -> Queries:
+        """The queries without the NaN that a builder with ``missing="keep"`` leaves."""
+        return queries if queries.built_by is None else without_gaps(self, queries)
 
     def _check_policy(self) -> None:
         if self.missing == "keep" and not self.keeps_missing:
@@ -512,7 +521,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _aligned(self, queries: Queries, scaled: bool = True) -> Queries:
         """The queries with their features in the fitted order, matched by name if both have names."""
-        queries = without_gaps(self, as_built(self, queries, scaled=scaled))
+        queries = self._without_gaps(self._built(queries, scaled=scaled))
         names = self._names()
         if names is not None and queries.feature_names is not None and names != queries.feature_names:
             queries = queries.select_features(names)

@@ -13,11 +13,11 @@ from scipy.optimize import minimize
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
+from rankwise.losses.compute import LossOverLists
 from rankwise.rankers.linear.loss_ranker import ALPHAS, NothingLearnedWarning
 from rankwise.rankers.linear.presets import MaxPairRanker, RankSVM, SLAMRanker, StructuredNDCG, SVMMap
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.solvers.batch import newton as newton_steps
-from rankwise.solvers.batch.objective import LossOverLists
 from rankwise.solvers.batch.risk import BundleRisk
 from tests.oracles.losses import plain
 from tests.oracles.losses_structured import ndcg_hinge_costs

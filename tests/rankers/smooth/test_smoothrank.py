@@ -9,10 +9,10 @@ from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import smoothed
+from rankwise.losses.compute import LossOverLists
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.annealing import Annealing
 from rankwise.rankers.smooth.smoothrank import ALPHAS, SIGMAS, SmoothRank
-from rankwise.solvers.batch.objective import LossOverLists
 
 MEASURES = ("nDCG@5", "nDCG", "DCG@5", "AP", "P@3", "RR")
 over_all_measures = pytest.mark.parametrize("measure", MEASURES)

@@ -12,9 +12,9 @@ import rankwise as rw
 from experiments.landscape import landscape
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
+from rankwise.losses.compute import LossOverLists
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.smoothrank import SIGMAS, SmoothRank, score_unit
-from rankwise.solvers.batch.objective import LossOverLists
 from tests.rankers.smooth.test_smoothrank import QUICK, lists, mean, same
 
 

@@ -1,4 +1,5 @@
-"""Diagnosis of the queries and their labels: sizes, queries of one label, labels that a gain cannot take, repeats.
+"""Diagnosis of the queries, their labels and their documents: sizes, one label alone, labels that a gain cannot take or
+that depend on the order of the rows, repeats.
 
 Repeated documents within a query, and queries that two splits share, are found by 64-bit keys in linear time and memory
 and then compared value by value.
@@ -16,6 +17,7 @@ from rankwise._errors import RankwiseError
 from rankwise.data.checks import is_number, plural
 from rankwise.data.diagnose.features import Keys, mixed
 from rankwise.data.diagnose.findings import Finding, Severity
+from rankwise.data.diagnose.mid_ranks import mid_ranks
 from rankwise.data.queries import Queries
 
 Gain = str | Mapping[float, float] | Sequence[float]
@@ -29,6 +31,10 @@ _EXACT_LABEL, _LARGEST_LABEL = 53, 996
 _LABELS_ONE_BY_ONE = 100
 # One query with more documents than this is more often a forgotten query id than a real query.
 _SUSPICIOUS = 1_000
+# Correlations of row numbers and labels from which a finding is made, and rows count as sorted by label.
+_NOTED, _SORTED = 0.1, 0.9
+# Standard deviations of what a random order gives: five are exceeded by chance less than once in a million sets.
+_DEVIATIONS = 5.0
 
 
 def list_facts(queries: Queries) -> dict[str, Any]:
@@ -185,6 +191,49 @@ def _as_text(label: float) -> str:
     return str(int(label)) if label == int(label) else repr(label)
 
 
+def find_position(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]:
+    """Labels that rise or fall with the order of the rows of a query, by more than chance.
+
+    The covariance of row numbers and ranks of labels is summed over queries, and divided by that of sorted rows. If the
+    order says nothing about labels, each order of a query is as likely as any other, and the sum has mean 0 and a known
+    variance.
+    """
+    if queries.y is None:
+        return
+    labels = queries.in_query_order(queries.labels())
+    total = variance = most = 0.0
+    for begin, end in zip(queries.start[:-1].tolist(), queries.start[1:].tolist(), strict=True):
+        n = end - begin
+        if n < 2:
+            continue
+        rank = mid_ranks(labels[begin:end]) - (n + 1) / 2
+        place = np.arange(n) - (n - 1) / 2
+        # each query counts by its length, not by the square of it
+        size = float((rank * rank).sum()) * float((place * place).sum()) / n**4
+        total += float((rank * place).sum()) / n**2
+        variance += size / (n - 1)
+        most += float((np.sort(rank) * place).sum()) / n**2  # of rows in the order of their labels
+    if most == 0:
+        return
+    correlation, deviations = total / most, abs(total) / variance**0.5
+    facts["label_by_position"] = correlation
+    if abs(correlation) < _NOTED or deviations < _DEVIATIONS:
+        return
+    figures = f"correlation {correlation:+.2f}, {deviations:.0f} standard deviations from a random order"
+    if abs(correlation) >= _SORTED:
+        advice = (
+            "where scores are equal, ties='stable' and other tools keep this order, which flatters (or punishes) every "
+            "ranker: shuffle the rows of each query, or evaluate with ties='expected'"
+        )
+        yield Finding.of("warning", f"rows are sorted by label within queries ({figures})", (), advice)
+    else:
+        advice = (
+            "rows that come from an earlier ranking carry its position, and judgements from clicks its bias: keep the "
+            "position out of the features, and evaluate with ties='expected'"
+        )
+        yield Finding.of("note", f"labels depend on the order of rows within queries ({figures})", (), advice)
+
+
 # ------------------------------------------------------------------------------------------------------------ repeats
 
 # Pairs of rows that are compared together.
@@ -211,6 +260,29 @@ class NamedQueries:
     queries: Queries
     columns: NDArray[np.int64]
     row_key: Keys
+
+
+def find_repeated_ids(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]:
+    """Document ids that occur more than once in a query; their number is added to ``facts``."""
+    if queries.docid is None or not queries.n_documents:
+        return
+    names, ids, owner = queries.names(), list(queries.docid), queries.query_of_row.tolist()
+    first: dict[tuple[int, Any], int] = {}
+    repeated: dict[int, list[Any]] = {}
+    against = rows = 0
+    for row, key in enumerate(zip(owner, ids, strict=True)):
+        earlier = first.setdefault(key, row)
+        if earlier != row:
+            rows += 1
+            against += queries.y is not None and bool(queries.y[earlier] != queries.y[row])
+            repeated.setdefault(key[0], []).append(ids[row])
+    facts["repeated_ids"] = rows
+    if repeated:
+        labels = f", {against:,} of them with another label" if against else ""
+        what = f"{plural(rows, 'row repeats', 'rows repeat')} the id of a document of the same query{labels}"
+        where = (f"{names[query]}: {found[0]}" for query, found in sorted(repeated.items()))
+        advice = "a document counts twice in every measure: check the join that made the rows, and keep one of each"
+        yield Finding.of("warning", what, where, advice)
 
 
 def find_repeated_rows(queries: Queries, row_key: Keys, facts: dict[str, Any]) -> Iterator[Finding]:

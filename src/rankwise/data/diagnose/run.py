@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from rankwise._errors import DataError
 from rankwise.data.checks import refuse_missing
 from rankwise.data.diagnose.correlation import find_correlated
-from rankwise.data.diagnose.documents import find_position, find_repeated_ids
 from rankwise.data.diagnose.drift import find_changed_meaning
 from rankwise.data.diagnose.features import (
     equal_features,
@@ -29,6 +28,8 @@ from rankwise.data.diagnose.queries import (
     Gain,
     NamedQueries,
     find_in_lists,
+    find_position,
+    find_repeated_ids,
     find_repeated_rows,
     find_shared_queries,
     list_facts,

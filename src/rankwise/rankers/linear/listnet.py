@@ -21,6 +21,7 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import Scale, scale_factors
+from rankwise.losses.compute import LossOverLists
 from rankwise.losses.listnet import ListNet as ListNetLoss
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_grid
@@ -30,7 +31,6 @@ from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.online.learner import OnlineLearner, theory_step
 from rankwise.solvers.batch.descent import Function, descend
-from rankwise.solvers.batch.objective import LossOverLists
 from rankwise.solvers.batch.risk import mean_share
 from rankwise.solvers.online.config import OnlineConfig, Step
 

@@ -24,10 +24,11 @@ from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
-from rankwise.data.document_weights import differing_weights
+from rankwise.data.checks import differing_weights
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import Loss
+from rankwise.losses.compute import LossOverLists
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import NothingLearnedWarning, as_numbers, raw_weights
@@ -43,7 +44,6 @@ from rankwise.rankers._model_selection import (
 from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
-from rankwise.solvers.batch.objective import LossOverLists
 from rankwise.solvers.batch.risk import Attempt, BundleRisk, NewtonRisk, Risk, mean_share
 
 Vector = NDArray[np.float64]

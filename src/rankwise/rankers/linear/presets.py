@@ -12,7 +12,7 @@ import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise.data import checks
-from rankwise.data.document_weights import differing_weights
+from rankwise.data.checks import differing_weights
 from rankwise.data.queries import Queries
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge

@@ -21,7 +21,7 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.data.document_weights import differing_weights
+from rankwise.data.checks import differing_weights
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import rows_in_order, scale_factors
 from rankwise.measures.ndcg import gains

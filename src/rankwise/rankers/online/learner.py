@@ -9,6 +9,7 @@ into the file, so that a loaded run continues with the same bits.
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import astuple, dataclass, fields, replace
 from typing import Any, Self
 
@@ -110,10 +111,8 @@ class OnlineLearner(LinearRanker):
             self._take(state, replace(ledger, record=record), seen)
             return state.rounds > 0
 
-        with (
-            progress("learning", self.epochs * len(queries), enabled=None if self.verbose else False) as bar,
-            self._kept_on_ctrl_c(keep),
-        ):
+        shown = progress("learning", self.epochs * len(queries)) if self.verbose else nullcontext()
+        with shown as bar, self._kept_on_ctrl_c(keep):
             for epoch in range(self.epochs):
                 order = random.permutation(len(queries)) if self.shuffle else np.arange(len(queries))
                 for part in _chunks(queries, order):
@@ -121,7 +120,8 @@ class OnlineLearner(LinearRanker):
                     if epoch == 0:
                         marks[part] = played.marks
                     run = state, run[1].after(played, queries, state, 0), run[2].with_training(played.marks)
-                    bar.advance(len(part))
+                    if bar is not None:
+                        bar.advance(len(part))
         keep()
 
     def partial_fit(

@@ -23,6 +23,7 @@ from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import row_blocks, scale_factors
 from rankwise.losses._base import Loss
+from rankwise.losses.compute import LossOverLists
 from rankwise.losses.structured import SVMMapHinge
 from rankwise.losses.structured_ndcg import NDCGHinge
 from rankwise.measures._base import Measure
@@ -44,7 +45,6 @@ from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.solvers.batch.bundle import Bundle, BundleResult
-from rankwise.solvers.batch.objective import LossOverLists
 
 Vector = NDArray[np.float64]
 

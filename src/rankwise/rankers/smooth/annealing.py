@@ -24,12 +24,12 @@ from rankwise._kernels import drive
 from rankwise._progress import progress
 from rankwise.data.queries import Queries
 from rankwise.losses._base import SmoothedMeasure
+from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import DCG, discounts, gains
 from rankwise.rankers._model_selection import measure_of_weights
 from rankwise.solvers.batch.descent import Bounds, Function, Solver, descend
-from rankwise.solvers.batch.objective import LossOverLists
 
 if TYPE_CHECKING:
     from rankwise.rankers.smooth.smoothrank import Beginnings

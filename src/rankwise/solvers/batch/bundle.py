@@ -289,9 +289,28 @@ class Bundle:
         self._known.append((z, value))
         return value, slope
 
+    @one_blas_thread()
+    def add(self, w: ArrayLike, value: float, slope: ArrayLike) -> None:
+        """Add what the oracle has answered before: as :meth:`ask`, without a call.
+
+        Parameters
+        ----------
+        w : array-like of shape (dimensions,)
+            The point.
+        value : float
+            F(w).
+        slope : array-like of shape (dimensions,)
+            A subgradient of F at w.
+        """
+        z = np.asarray(w, dtype=np.float64) - self.center
+        self._known.append((z, self._checked(z, value, slope)[0]))
+
     def _ask(self, z: Vector) -> tuple[float, Vector]:
         """F and a subgradient at center + z, which becomes a plane."""
-        found, slope = self.oracle(self.center + z)
+        return self._checked(z, *self.oracle(self.center + z))
+
+    def _checked(self, z: Vector, found: float, slope: ArrayLike) -> tuple[float, Vector]:
+        """An answer of the oracle at center + z, which becomes a plane."""
         value, slope = float(found), np.asarray(slope, dtype=np.float64)
         if slope.shape != z.shape or not (np.isfinite(value) and np.isfinite(slope).all()):
             raise RankwiseError(

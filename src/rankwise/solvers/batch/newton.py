@@ -27,8 +27,8 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
+from rankwise.losses.compute import LossOverLists
 from rankwise.losses.pairwise_hinge import PairHinge
-from rankwise.solvers.batch.objective import LossOverLists
 
 Vector = NDArray[np.float64]
 

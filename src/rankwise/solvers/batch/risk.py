@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from rankwise._progress import progress
 from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss
+from rankwise.losses.compute import LossOverLists
 from rankwise.solvers.batch.bundle import Bundle, Form
 from rankwise.solvers.batch.newton import NewtonStep, Ridged, SquaredPairsAt, SquaredPairsOverLists, newton
-from rankwise.solvers.batch.objective import LossOverLists
 
 Vector = NDArray[np.float64]
 

@@ -122,12 +122,16 @@ def best_comparator(
             "a comparator is sought with c of 0 or more, tol above 0 and at least 1 call: "
             f"found c={c!r}, tol={tol!r}, max_calls={max_calls!r}"
         )
-    bundle = Bundle(oracle, dimensions, floor=0.0)
     u, norm, calls = np.zeros(dimensions), 0.0, 1
-    value, slope = bundle.ask(u)
+    value, slope = oracle(u)
+    value = float(value)
     bound, proved = larger_root(value, norm, c), _least_bound(value, slope, c)
     if c == 0 and proved < bound:
         raise RankwiseError("a comparator is sought with c above 0 unless the loss is the same everywhere: found c=0")
+    if value >= 0 and bound - proved <= tol * bound:  # no u is better than 0
+        return Comparator(u, norm, value, bound, min(proved, bound), True, calls)
+    bundle = Bundle(oracle, dimensions, floor=0.0)
+    bundle.add(u, value, slope)
     search, accuracy = _Search(math.log(c or 1.0)), max(_COARSEST, tol / 4)
     while bound - proved > tol * bound and calls < max_calls and accuracy > _FINEST:
         found = bundle.solve(math.exp(search.at), tol=accuracy, max_calls=max_calls - calls)

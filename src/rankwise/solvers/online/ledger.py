@@ -24,7 +24,7 @@ from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds import online as bounds_of
 from rankwise.guarantees.bounds.online import WeightFacts
-from rankwise.solvers.batch.objective import LossOverLists
+from rankwise.losses.compute import LossOverLists
 from rankwise.solvers.online.config import Curve, OnlineConfig, RoundLog, State, Tally
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ from rankwise._kernels.rows import (
 from rankwise.data.fingerprints import FINGERPRINT, Marks, packed
 from rankwise.data.queries import Queries
 from rankwise.guarantees.bounds.online import WeightFacts
-from rankwise.losses.compute import PreparedLists, kernel_type
+from rankwise.losses.compute import KERNEL, PreparedLists
 from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.solvers.online.config import OnlineConfig, RoundLog, State
 
@@ -248,7 +248,7 @@ _sketches = types.Array(types.uint32, 2, "C")
 @cache
 def rounds_on(dtype: np.dtype[Any], scaled: bool, onto_l1: bool) -> Any:
     """The loop compiled for this type of X, with scaling and the projection onto the l1 ball only where asked for."""
-    given = (types.FunctionType(kernel_type()), *(_ints_in,) * 3, features_in(dtype), _floats_in, _ints_in)
+    given = (types.FunctionType(KERNEL), *(_ints_in,) * 3, features_in(dtype), _floats_in, _ints_in)
     radius, moments = types.float64 if onto_l1 else types.none, _table if scaled else types.none
     state = (_floats, _table, moments, types.Array(types.int64, 1, "C"), _floats, _floats)
     shown = (_floats, _floats, _truths, _hashes, _sketches)
@@ -367,7 +367,7 @@ class RoundRunner:
         state = vars(self.state) if scaled else {**vars(self.state), "moments": None}
         before = self.state.rounds
         done = rounds_on(queries.X.dtype, scaled, onto_l1)(
-            typed_function(type(config.loss).kernel, kernel_type()),
+            typed_function(type(config.loss).kernel, KERNEL),
             part.order,
             queries.start,
             no_rows if queries.is_grouped else queries.rows,

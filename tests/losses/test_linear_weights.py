@@ -5,8 +5,7 @@ import pytest
 
 from rankwise.data.queries import Queries
 from rankwise.losses import registered
-from rankwise.losses.compute import PreparedLists, loss_lists
-from rankwise.solvers.batch.objective import LossOverLists
+from rankwise.losses.compute import LossOverLists, PreparedLists, loss_lists
 from tests.oracles.losses import DEFINITIONS, plain
 
 LOSSES = [loss for kind in registered().values() for loss in kind.examples()[:2]]
