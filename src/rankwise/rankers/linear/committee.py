@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.data.document_weights import differing_weights
+from rankwise.data.checks import differing_weights
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import Scale
 from rankwise.measures._base import Measure, parse

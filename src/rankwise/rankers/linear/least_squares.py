@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
-from rankwise.data.document_weights import differing_weights
+from rankwise.data.checks import differing_weights
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import row_blocks, rows_in_order
 

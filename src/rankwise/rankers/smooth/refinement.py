@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rankwise._blas import one_blas_thread
 from rankwise._kernels import drive
 from rankwise.losses._base import SmoothedMeasure
+from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure
 from rankwise.rankers._cross_validation import Pool
 from rankwise.rankers._model_selection import weighted_mean
@@ -29,7 +30,6 @@ from rankwise.rankers.linear.least_squares import Problem
 from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS
 from rankwise.rankers.smooth.annealing import Stage, at_sigma, list_weights
 from rankwise.solvers.batch.descent import Function, descend
-from rankwise.solvers.batch.objective import LossOverLists
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
