@@ -149,8 +149,8 @@ def some_queries(queries: Queries, values: int) -> NDArray[np.int64]:
 def _of_query(queries: Queries, query: int) -> tuple[Any, ...] | None:
     """What every feature does alone in one query; None where all labels are equal.
 
-    nDCG of every feature and of its reverse, documents that either contradicts, documents if the feature varies, nDCG of
-    a random order, and the surprise.
+    nDCG of every feature and of its reverse, documents that either contradicts, documents if the feature varies, nDCG
+    of a random order, and the surprise.
     """
     rows = queries.rows_of(int(query))
     gain = queries.labels()[rows]
@@ -227,8 +227,8 @@ def find_leaks(queries: Queries, alone: Alone | None, facts: dict[str, Any]) -> 
         yield Finding.of("problem", what, _with_figures(names, alone, copies), _advice(queries, copies))
     if len(coarse) and alone is not None:
         what = (
-            f"{plural(len(coarse), 'feature is', 'features are')} a coarse copy of the label: where documents of a query "
-            f"differ in it, at most {CONTRADICTED:.0%} of them contradict the label"
+            f"{plural(len(coarse), 'feature is', 'features are')} a coarse copy of the label: where documents of a "
+            f"query differ in it, at most {CONTRADICTED:.0%} of them contradict the label"
         )
         yield Finding.of("problem", what, _with_figures(names, alone, coarse), _advice(queries, coarse))
     known = {*copies, *coarse, *above}

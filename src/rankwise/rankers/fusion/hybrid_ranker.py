@@ -246,7 +246,7 @@ class HybridRanker(Ranker):
         """The weighted, normalised columns of the documents of one query; the other means are no sums."""
         if self.combination != "arithmetic_mean":
             return None
-        parts = self._fusion().normalised(np.asarray(X), np.array([0, len(X)]))
+        parts = self._fusion().normalised(X, np.array([0, len(X)]))
         return np.asarray(present(parts) * self.weights_), 0.0
 
     # ------------------------------------------------------------------------------------------- saving
