@@ -56,32 +56,64 @@ def scored(target, formula, X, **options):
 # ------------------------------------------------------------------------------------------- at the thresholds
 
 grid = st.integers(-(2**15), 2**15).map(lambda one: one * 2.0**-12)
-edge = st.floats(-1e6, 1e6, allow_subnormal=False).filter(lambda t: t == 0 or abs(t) > 1e-30)
-small_trees = st.recursive(grid, lambda below: st.tuples(st.integers(0, 2), edge, below, below), max_leaves=8)
 
 
-@given(st.lists(small_trees, min_size=1, max_size=4), grid)
-@settings(max_examples=25)
-def test_features_at_a_threshold_go_where_the_ranker_sends_them(trees, constant):
-    """Every float32 next to every threshold falls on the side that it should; all sums are exact in float32."""
-    own = made(trees, offset=constant)
-    near = [np.float32(one) for one in (*own.threshold, 0.0)]
-    values = np.array(
-        [[np.nextafter(one, np.float32(-np.inf)), one, np.nextafter(one, np.float32(np.inf))] for one in near]
-    )
-    rng = np.random.default_rng(0)
-    X = rng.choice(values.ravel(), size=(60, 3)).astype(np.float32)
-    X[: values.size] = values.reshape(-1, 1)[:60]
-    X[(np.abs(X) < 1e-30) & (X != 0)] = 1e-30  # what is nearer to 0 counts as 0 in trees, and not in Solr
+def halfway(low, high):
+    """Where LightGBM puts the threshold between two values."""
+    return float(np.nextafter((float(low) + float(high)) / 2, np.inf))
+
+
+singles = st.floats(2.0**-6, 2.0**6, width=32).flatmap(lambda one: st.sampled_from([one, -one]))
+between_singles = st.one_of(
+    singles.map(lambda one: halfway(one, np.nextafter(np.float32(one), np.float32(1e9)))),
+    st.tuples(singles, singles).map(lambda two: halfway(*two)),
+)
+decimals = st.integers(-(10**6), 10**6).map(lambda one: one / 1e6)
+between_decimals = st.tuples(decimals, decimals).map(lambda two: halfway(*two))
+
+
+def some_trees(cuts):
+    one = st.recursive(grid, lambda below: st.tuples(st.integers(0, 2), cuts, below, below), max_leaves=8)
+    return st.lists(one, min_size=1, max_size=4)
+
+
+def exported_without_a_difference(own, X):
+    """All sums are exact in float32, so that only a document on a wrong side of a threshold makes a difference."""
     queries = Queries.from_arrays(X, None, group=[len(X)], feature_names=NAMES[:3])
-    for target in TARGETS:
-        done = export(ranker(own), target, sample=queries)
+    every = [(target, {}) for target in TARGETS]
+    every += [
+        ("elasticsearch", {"form": "ranklib"}),
+        ("elasticsearch", {"form": "xgboost"}),
+        ("onnx", {"sums": "float32"}),
+    ]
+    for target, options in every:
+        done = export(ranker(own), target, sample=queries, **options)
         if target == "solr" and any("cannot be met exactly" in note for note in done.notes):
             continue  # its slack of 1e-6 cannot be taken back for all thresholds
         assert done.parity.largest_difference == 0, target
-    for options in ({"form": "ranklib"}, {"form": "xgboost"}):
-        assert export(ranker(own), "elasticsearch", sample=queries, **options).parity.largest_difference == 0
-    assert export(ranker(own), "onnx", sample=queries, sums="float32").parity.largest_difference == 0
+
+
+@given(some_trees(between_singles), grid)
+@settings(max_examples=25)
+def test_every_float32_goes_where_trees_grown_on_float32_send_it(trees, constant):
+    own = made(trees, offset=constant)
+    near = np.array([*own.threshold, 0.0], np.float32)
+    steps = [np.nextafter(near, np.float32(end)) for end in (-np.inf, np.inf)]
+    values = np.concatenate([near, *steps, *(np.nextafter(one, np.float32(0)) for one in steps)])
+    X = np.random.default_rng(0).choice(values, size=(60, 3))
+    X[np.abs(X) < 1e-30] = 0.0  # what is nearer to 0 counts as 0 in trees, and not in Solr
+    exported_without_a_difference(own, X)
+
+
+@given(some_trees(between_decimals), grid)
+@settings(max_examples=25)
+def test_every_decimal_goes_where_trees_grown_on_decimals_send_it(trees, constant):
+    """Engines see the features of six decimals in float32, and some of them lie halfway between two others."""
+    own = made(trees, offset=constant)
+    near = np.round([*own.threshold, 0.0], 6)
+    values = np.concatenate([near, near + 1e-6, near - 1e-6, np.nextafter(own.threshold, -np.inf)])
+    X = np.random.default_rng(0).choice(np.where(np.abs(values) < 1e-9, 0.0, values), size=(60, 3))
+    exported_without_a_difference(own, X)
 
 
 @pytest.mark.parametrize("target", EXACT)

@@ -133,7 +133,7 @@ class TreeSum:
         The constant.
     linear : WeightedSum or None
         The weighted sum, without a constant of its own.
-    missing : {"error", "zero", "min"}
+    missing : {"error", "zero", "min", "keep"}
         How the ranker treats missing values.
     """
 
@@ -175,8 +175,8 @@ class TreeSum:
 
     @property
     def decides_missing(self) -> bool:
-        """Whether the trees learned where missing values go."""
-        return bool(self.trees.missing.any())
+        """Whether missing values reach the trees, and these decide where they go."""
+        return self.missing == "keep" or bool(self.trees.missing.any())
 
     def raw_linear(self) -> tuple[list[tuple[int, float]], float]:
         """(feature, weight) of the weighted sum on raw features, and the constant with what the scaling adds to it."""

@@ -136,9 +136,12 @@ def _linear_nodes(formula: WeightedSum, helper: Any, kind: int, result: str) -> 
 
 
 def _trees(formula: TreeSum, single_precision: bool) -> list[Node]:
-    """The trees and the constant, with all numbers in float32 where that is asked for."""
+    """The trees and the constant, with leaves in float32 where that is asked for; features are float32 in any case."""
     refuse_rules(formula, "ONNX", "sql, python or c")
-    found = single.rounded_trees(formula, "ONNX") if single_precision else nested(formula.trees)
+    if single_precision:
+        found = single.rounded_trees(formula, "ONNX")
+    else:
+        found = nested(formula.trees, single.rounded_thresholds(formula.trees.threshold))
     if formula.constant or not found:
         single.as_single(np.array([formula.constant]), ["(constant)"], "constant", "ONNX", added=True)
         found.append(Leaf(formula.constant))

@@ -28,6 +28,10 @@ from rankwise.measures._base import Vector
 
 Single = NDArray[np.float32]
 
+# The middle of two float32 numbers has as many digits in base two, if the larger is below 2^15 times the smaller; of
+# float64 numbers in the middle of decimals one in eight thousand has.
+_FEW_DIGITS = 40
+
 
 def as_single(values: Vector, names: Sequence[str], what: str, engine: str, added: bool = False) -> Single:
     """Round values to float32; a value that float32 cannot hold raises an error with the name of its feature.
@@ -230,12 +234,29 @@ def _plain_trees(formula: TreeSum, engine: str) -> list[Node]:
 
 
 def rounded_trees(formula: TreeSum, engine: str) -> list[Node]:
-    """The trees with thresholds and leaves in float32; a threshold beyond float32 becomes its largest number."""
-    trees, most = formula.trees, float(np.finfo(np.float32).max)
-    names = [formula.names[place] for place in trees.feature.tolist()]
-    lower = below(np.clip(trees.threshold, -most, most), names, engine)
+    """The trees with thresholds and leaves in float32."""
+    trees = formula.trees
     leaves = as_single(trees.value, ["(leaf)"] * trees.n_leaves, "value", engine, added=True)
-    return nested(trees, lower.astype(np.float64), leaves.astype(np.float64))
+    return nested(trees, rounded_thresholds(trees.threshold), leaves.astype(np.float64))
+
+
+def rounded_thresholds(threshold: Vector) -> Vector:
+    """Thresholds of float32, between which features fall as float64 did before they were rounded to float32.
+
+    Trees grown on float64 have thresholds between decimal numbers, and a document may have the very number in the
+    middle. What is not above t is not above the nearest float32 after both are rounded, so t is rounded to the nearest.
+    Trees grown on float32 have thresholds halfway between two float32 numbers, maybe adjacent ones, which the nearest
+    may not separate: t is then rounded down, which is exact for every float32. Such a t has few digits in base two,
+    unless the two numbers are of very different size. A threshold beyond all float32 becomes the largest of them.
+    """
+    most = np.finfo(np.float32).max
+    inside = np.clip(threshold, -float(most), float(most))
+    nearest = inside.astype(np.float32)
+    lower = np.where(nearest > inside, np.nextafter(nearest, -most), nearest)
+    # LightGBM takes the next float64 after the middle
+    neighbours = (inside, np.nextafter(inside, -np.inf), np.nextafter(inside, np.inf))
+    of_float32 = np.any([np.ldexp(np.frexp(one)[0], _FEW_DIGITS) % 1.0 == 0.0 for one in neighbours], axis=0)
+    return np.where(of_float32, lower, nearest).astype(np.float64)
 
 
 def refuse_rules(formula: TreeSum, engine: str, others: str, categories: bool = True) -> None:

@@ -27,6 +27,7 @@ _PACKAGE = "org.apache.solr.ltr"
 SLACK = np.float32(1e-6)
 # Trees separate 0 from the rest by thresholds of this size, which no slack of 1e-6 can tell from 0.
 _NEAR_ZERO = float(np.nextafter(np.float32(ZERO), np.float32(1.0)))
+_LARGE = 1_000_000  # characters of a model, from which on ZooKeeper may refuse it
 _LARGEST_POWER = 126  # of two, with a reciprocal that float32 holds with all its digits
 
 
@@ -73,7 +74,15 @@ class Solr(Target):
             "features.json takes every feature from a stored field of its name: say there how you really compute each",
             *part.notes,
         )
-        return Written({"model.json": json_text(model), "features.json": json_text(features)}, notes, part.dropped)
+        # trees are many and nested: without blanks the file is half as large
+        compact = "trees" in part.params
+        text = json.dumps(model, ensure_ascii=False, separators=(",", ":")) + "\n" if compact else json_text(model)
+        if len(text) > _LARGE:
+            notes += (
+                f"model.json has {len(text) / 1e6:.1f} MB, and ZooKeeper takes 1 MB unless jute.maxbuffer is raised: "
+                "or keep the model in a file, by Solr's DefaultWrapperModel",
+            )
+        return Written({"model.json": text, "features.json": json_text(features)}, notes, part.dropped)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Score as Solr does, in float32."""
