@@ -2,8 +2,9 @@
 
 The first fold: rankers learn from its training part with their defaults, choices on its validation part, and every
 target's own arithmetic scores its test part. Then twelve ridge models, folds 1 to 4 with three alphas each, to see
-how often an engine that adds in float32 changes the order of two documents. Reads the folder that RANKWISE_DATA names;
-writes docs/exported_results.json and the tables of docs/production.md.
+how often an engine that adds in float32 changes the order of two documents. Then trees that LightGBM grew, the mean of
+three seeds, on three data sets. Reads the folder that RANKWISE_DATA names; writes docs/exported_results.json and the
+tables of docs/production.md. With the argument ``trees`` only the trees are grown and measured again.
 """
 
 import json
@@ -17,7 +18,10 @@ import rankwise as rw
 from experiments.pages import DOCS, markdown_table, write_block
 from rankwise._atomic_write import writing
 from rankwise.exports import targets
-from rankwise.exports.formula import WeightedSum
+from rankwise.exports.formula import TreeSum, WeightedSum
+from rankwise.exports.parity import parity_of
+from rankwise.measures import parse
+from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 
 PAGE, RESULTS = DOCS / "production.md", DOCS / "exported_results.json"
 ROUNDS = {"RankBoost": 100, "FRank": 40}
@@ -35,6 +39,17 @@ PRECISE: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     "ONNX": (("onnx", {}),),
     '`model/ranklib` (`form="ranklib"`), RankLib': (("elasticsearch", {"form": "ranklib"}), ("ranklib", {})),
     "Vespa, SQL, Python, C": (("vespa", {}), ("sql", {}), ("python", {}), ("c", {})),
+}
+
+
+# the third table: trees of LightGBM, and its columns
+SETS = {"OHSUMED, fold 1": "ohsumed", "MQ2008, fold 1": "mq2008", "LightGBM's ranking example": "lightgbm-rank"}
+SEEDS, TREES = 3, 300
+GROWN = {"objective": "lambdarank", "num_leaves": 15, "learning_rate": 0.05, "bagging_fraction": 0.8, "bagging_freq": 1}
+OF_TREES = {
+    "RankLib, Solr, Elasticsearch": ("ranklib", "solr", "elasticsearch", "opensearch"),
+    "ONNX": ("onnx",),
+    "Vespa, SQL, Python, C": ("vespa", "sql", "python", "c"),
 }
 
 
@@ -73,6 +88,55 @@ def collect(data: Path) -> dict[str, Any]:
     return found
 
 
+def grown(train: rw.Queries) -> TreeEnsemble:
+    """The mean of several LightGBM models that differ by their seeds."""
+    import lightgbm
+
+    parts = []
+    for seed in range(SEEDS):
+        options = {**GROWN, "seed": seed, "deterministic": True, "num_threads": 1, "verbose": -1}
+        data = lightgbm.Dataset(train.X, train.labels(), group=train.sizes)
+        parts.append(TreeEnsemble.from_lightgbm(lightgbm.train(options, data, TREES).model_to_string()))
+    return TreeEnsemble.concat(parts)
+
+
+def collect_trees(data: Path) -> dict[str, Any]:
+    """The parity of trees with every target on every data set."""
+    found: dict[str, Any] = {}
+    for title, name in SETS.items():
+        if name == "lightgbm-rank":
+            train, test = (rw.read_letor(data / name / f"{part}.txt.gz") for part in ("train", "test"))
+            width = min(train.n_features, test.n_features)
+            train, test = (part.map_features(lambda X, width=width: X[:, :width]) for part in (train, test))
+        else:
+            fold = next(iter(rw.read_folds(data / name)))
+            train, test = fold.train, fold.test
+        trees = grown(train)
+        formula = TreeSum.of(trees, tuple(f"f{place}" for place in range(1, trees.n_features + 1)))
+        own = trees.predict(test.X)
+        found[title] = {}
+        for target in (target for together in OF_TREES.values() for target in together):
+            engine = targets()[target]()
+            scores = engine.score(engine.write(formula, "rankwise").files, test.X, formula.names)
+            found[title][target] = parity_of(test, own, scores, parse("nDCG@10"), engine.arithmetic).to_dict()
+    return found
+
+
+def trees_table(found: dict[str, Any]) -> str:
+    """The largest difference of scores over the targets of a column, and the pairs that any of them inverts."""
+    rows = []
+    for title, by_target in found["trees"].items():
+        one = next(iter(by_target.values()))
+        cells = []
+        for together in OF_TREES.values():
+            widest = max(by_target[target]["largest_difference"] for target in together)
+            inverted = max(by_target[target]["inverted"] for target in together)
+            cells += [f"{widest:.1e}" if widest else "0", str(inverted)]
+        rows.append([title, f"{one['largest_score']:.3g}", f"{one['pairs']:,}", *cells])
+    columns = [word for name in OF_TREES for word in (name, "inverted")]
+    return markdown_table(["", "largest score", "pairs", *columns], rows)
+
+
 def rankers_table(found: dict[str, Any]) -> str:
     """The largest difference of scores over the targets of a column, and the measure that all of them share."""
     rows = []
@@ -101,11 +165,14 @@ def main() -> int:
     if not data:
         print("set RANKWISE_DATA to the folder with the set ohsumed", file=sys.stderr)
         return 2
-    found = collect(Path(data))
+    again = sys.argv[1:] == ["trees"]
+    found = json.loads(RESULTS.read_text(encoding="utf-8")) if again else collect(Path(data))
+    found["trees"] = collect_trees(Path(data))
     with writing(RESULTS) as part:
         part.write_text(json.dumps(found) + "\n", encoding="utf-8")
     write_block(PAGE, "exported", rankers_table(found))
     write_block(PAGE, "ridge", ridge_table(found))
+    write_block(PAGE, "ensembles", trees_table(found))
     return 0
 
 

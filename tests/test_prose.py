@@ -108,6 +108,7 @@ RENDERED = {
     ("hybrid.md", "gains"): lambda: hybrid.gains_table(stored("hybrid_results")),
     ("hybrid.md", "parity"): lambda: hybrid.parity_table(stored("hybrid_results")),
     ("production.md", "exported"): lambda: exported.rankers_table(stored("exported_results")),
+    ("production.md", "ensembles"): lambda: exported.trees_table(stored("exported_results")),
     ("production.md", "ridge"): lambda: exported.ridge_table(stored("exported_results")),
     ("smoothrank.md", "grid"): lambda: smoothrank.grid_table(stored("smoothrank_results")["grid"]["halves"]),
 } | {

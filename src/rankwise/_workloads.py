@@ -43,6 +43,7 @@ def workloads() -> dict[str, Callable[[], None]]:
         "losses": _losses,
         "permutation losses": _permutation_losses,
         "Scorer": _scorer,
+        "trees": _trees,
         "rank": _rank,
         "diagnose": _diagnose,
         "compare": _compare,
@@ -285,6 +286,38 @@ def _scorer() -> None:
             scorer.rank(X)
             X.flags.writeable = False
             scorer.rank(X)
+
+
+_STUMP = """tree
+version=v4
+num_class=1
+num_tree_per_iteration=1
+max_feature_idx=2
+
+Tree=0
+num_leaves=2
+split_feature=0
+split_gain=1
+threshold=0.5
+decision_type=8
+left_child=-1
+right_child=-2
+leaf_value=0 1
+leaf_count=1 1
+internal_count=2
+
+end of trees
+"""
+
+
+def _trees() -> None:
+    """Scores of a sum of trees, and the contributions of its features."""
+    from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
+
+    trees = TreeEnsemble.from_lightgbm(_STUMP)
+    for queries in _forms():
+        trees.predict(queries.X)
+        trees.contributions(queries.X)
 
 
 def _rank() -> None:
