@@ -190,7 +190,7 @@ def _loss_range(kernel, start, rows, score, label, value, table, params, out, gr
 
 
 def _curved_range(kernel, start, rows, score, label, value, table, params, gradient, diagonal, first, last):
-    """Fill ``gradient`` and ``diagonal``, which hold zeros, for queries first..last-1; no ``rows``: they are grouped."""
+    """Fill ``gradient`` and ``diagonal``, which hold zeros, for queries first..last-1, as :func:`_loss_range` does."""
     if len(rows) == 0:
         for q in range(first, last):
             own = slice(start[q], start[q + 1])

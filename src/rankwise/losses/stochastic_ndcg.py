@@ -48,11 +48,11 @@ def _perturbed(score, place, draw, params, key, order):
 
 @kernel
 def _pairs_of(a, score, gain, discount, slope, weight, first, last):
-    """For the document at position ``a`` and those after it: the weights of the pairs, and dloss/dscore of the latter."""
+    """The weights of the pairs of the document at position ``a`` with those after it, and sigmoid(s_lo - s_hi)."""
     for b in range(first, last):
         lead = gain[a] - gain[b]
         x = score[b] - score[a]
-        weight[b] = abs(lead) * abs(discount[a] - discount[b])
+        weight[b] = abs(lead) * (discount[a] - discount[b])
         slope[b] = sigmoid(x if lead > 0.0 else -x)
 
 
@@ -238,9 +238,9 @@ class StochasticNDCG(Loss):
         return np.inf if m > 1 else 0.0
 
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
-        """0 to log(1 + e^(2b)) times the sum of abs(D(p) - D(q)) over positions p <= k and q > p, divided by D(1)."""
+        """0 to log(1 + e^(2b)) times the sum of D(p) - D(q) over positions p <= k and q > p, divided by D(1)."""
         discount = self.table(max(m, 1))
-        apart = math.fsum(float(np.abs(discount[p] - discount[p + 1 :]).sum()) for p in range(m)[: self.k])
+        apart = math.fsum(float((discount[p] - discount[p + 1 :]).sum()) for p in range(m)[: self.k])
         return 0.0, float(np.logaddexp(0.0, 2.0 * b)) * apart / float(discount[0])
 
     @classmethod
