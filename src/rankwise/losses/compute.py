@@ -26,6 +26,8 @@ from rankwise.losses._base import Loss, Rows, Vector
 
 # The signature of a kernel: (score, label, value, grad, table, params) -> loss.
 KERNEL = types.float64(FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS, FLOATS_IN, FLOATS_IN)
+# That of one with curvature: (score, label, value, grad, diagonal, table, params).
+CURVED_KERNEL = types.void(FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS, FLOATS, FLOATS_IN, FLOATS_IN)
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,12 @@ class PreparedLists:
     def kernel(self) -> Any:
         """The kernel to run over these queries."""
         return type(self.loss).weighted_kernel if self.weighted else type(self.loss).kernel
+
+    @property
+    def curved_kernel(self) -> Any:
+        """The kernel of the gradient and the curvature."""
+        kind = type(self.loss)
+        return kind.weighted_curved_kernel if self.weighted else kind.curved_kernel
 
     @classmethod
     def of(
@@ -135,6 +143,39 @@ def loss_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = Non
     return values, gradient
 
 
+def curvature_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = None) -> tuple[Vector, Vector]:
+    """Compute the gradient of a loss and the diagonal of its Hessian on every query.
+
+    Parameters
+    ----------
+    lists : PreparedLists
+        The queries, and a loss that declares a curvature.
+    scores : ndarray, shape (n_documents,)
+        Scores in input order.
+    n_jobs : int, default=None
+        Number of threads; None uses every core.
+
+    Returns
+    -------
+    gradient, diagonal : ndarray, shape (n_documents,)
+        First and second derivatives with respect to every score, in input order; the second are never negative.
+
+    Raises
+    ------
+    RankwiseError
+        If the loss declares no curvature.
+    """
+    if lists.loss.curvature is None:
+        raise RankwiseError(f"{lists.loss!r} declares no curvature")
+    rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
+    params = np.array(lists.loss.params(), dtype=np.float64)
+    gradient, diagonal = np.zeros(len(scores)), np.zeros(len(scores))
+    given = (lists.start, rows, scores, lists.label, lists.value, lists.table, params, gradient, diagonal)
+    work = partial(_curved_driver(), typed_function(lists.curved_kernel, CURVED_KERNEL), *given)
+    drive.run(work, list(drive.query_chunks(lists.start)), n_jobs)
+    return gradient, diagonal
+
+
 def _loss_range(kernel, start, rows, score, label, value, table, params, out, gradient, first, last):
     """Fill ``out`` and ``gradient``, which holds zeros, for queries first..last-1; no ``rows``: they are grouped."""
     if len(rows) == 0:
@@ -158,11 +199,42 @@ def _loss_range(kernel, start, rows, score, label, value, table, params, out, gr
                 gradient[rows[low + p]] = slopes[p]
 
 
+def _curved_range(kernel, start, rows, score, label, value, table, params, gradient, diagonal, first, last):
+    """Fill ``gradient`` and ``diagonal``, which hold zeros, for queries first..last-1, as :func:`_loss_range` does."""
+    if len(rows) == 0:
+        for q in range(first, last):
+            own = slice(start[q], start[q + 1])
+            if start[q] < start[q + 1]:
+                kernel(score[own], label[own], value[own], gradient[own], diagonal[own], table, params)
+        return
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, start[q + 1] - start[q])
+    scores, labels, values = np.empty(longest), np.empty(longest), np.empty(longest)
+    slopes, curves = np.empty(longest), np.empty(longest)
+    for q in range(first, last):
+        low, size = start[q], start[q + 1] - start[q]
+        if size > 0:
+            for p in range(size):
+                row = rows[low + p]
+                scores[p], labels[p], values[p], slopes[p], curves[p] = score[row], label[row], value[row], 0.0, 0.0
+            kernel(scores[:size], labels[:size], values[:size], slopes[:size], curves[:size], table, params)
+            for p in range(size):
+                gradient[rows[low + p]], diagonal[rows[low + p]] = slopes[p], curves[p]
+
+
 @cache
 def _driver() -> Any:
     """The loop over queries, compiled at its first use."""
     given = (types.FunctionType(KERNEL), INTS_IN, INTS_IN, *(FLOATS_IN,) * 5, FLOATS, FLOATS, types.int64, types.int64)
     return compiled(kernel(_loss_range), types.void(*given))
+
+
+@cache
+def _curved_driver() -> Any:
+    """The loop over queries for gradient and curvature, compiled at its first use."""
+    given = (types.FunctionType(CURVED_KERNEL), INTS_IN, INTS_IN, *(FLOATS_IN,) * 5, FLOATS, FLOATS)
+    return compiled(kernel(_curved_range), types.void(*given, types.int64, types.int64))
 
 
 # ------------------------------------------------------------------------------------------------ linear weights
