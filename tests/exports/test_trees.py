@@ -280,8 +280,8 @@ def test_elasticsearch_writes_a_dump_of_xgboost_by_names():
 
 def test_solr_keeps_zero_on_its_side_of_a_threshold_next_to_zero():
     tiny = float(np.float32(1e-35))
-    model = ranker(made([(0, tiny, 1.0, 2.0), (1, -tiny, 4.0, 8.0), (0, 1e3, 0.0, 16.0), (1, 0.3, 0.0, 32.0)]))
-    X = np.array([[0.0, 0.0, 0.0], [1e-6, -1e-6, 0.0], [1e-12, -1e-12, 0.0], [-1.0, 1.0, 0.0], [1e3, 0.3, 0.0]])
+    model = ranker(made([(0, tiny, 1.0, 2.0), (1, -tiny, 4.0, 8.0), (0, 1e3, 0.0, 16.0), (1, 0.25, 0.0, 32.0)]))
+    X = np.array([[0.0, 0.0, 0.0], [1e-6, -1e-6, 0.0], [1e-12, -1e-12, 0.0], [-1.0, 1.0, 0.0], [1e3, 0.25, 0.0]])
     queries = Queries.from_arrays(X.astype(np.float32), None, group=[5], feature_names=NAMES[:3])
     done = export(model, "solr", sample=queries)
     assert done.parity.largest_difference == 0
