@@ -18,6 +18,7 @@ from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from tests.exports.test_every_target import compiled  # noqa: F401
 from tests.rankers.boosting.boosters import booster, edge_rows, rows
 from tests.rankers.boosting.test_tree_ensemble import ensemble, made, nested, vars_of
+from tests.rankers.boosting.test_xgboost_json import trained
 
 TARGETS = ("ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python", "c")
 EXACT = ("vespa", "sql", "python", "c")
@@ -220,6 +221,14 @@ def test_missing_values_are_zero_where_the_ranker_has_it_so(compiled):  # noqa: 
 
 def with_linear_part(trees):
     return TreeEnsemble(**{**vars_of(trees), "offset": 0.25, "coef": np.array([0.5, 0.0, -2.0, 1.0, 0.125])})
+
+
+def test_trees_of_xgboost_keep_their_leaves():
+    model, X = trained(depth=4)
+    trees = TreeEnsemble.from_xgboost_json(model.save_raw("json"))
+    for target in ("vespa", "onnx", "sql", "python", "c"):
+        found = scored(target, TreeSum.of(trees, NAMES[:4]), X)
+        np.testing.assert_allclose(found, trees.predict(X), rtol=1e-13 if target in EXACT else 1e-6, atol=1e-7)
 
 
 # ------------------------------------------------------------------------------------------- linear parts and scaling

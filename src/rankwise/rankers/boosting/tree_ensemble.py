@@ -28,6 +28,7 @@ from rankwise.data.checks import Floats
 from rankwise.rankers.boosting.lightgbm_text import read_lightgbm
 from rankwise.rankers.boosting.tree_checks import DTYPES, MISSING_NONE, MISSING_ZERO, check_trees
 from rankwise.rankers.boosting.tree_paths import paths_of, quadrature_rules
+from rankwise.rankers.boosting.xgboost_json import read_xgboost
 
 Vector = NDArray[np.float64]
 Wholes = NDArray[np.int64]
@@ -148,6 +149,28 @@ class TreeEnsemble:
         """
         n_features, arrays = read_lightgbm(text)
         return cls(n_features, **arrays, offset=0.0)
+
+    @classmethod
+    def from_xgboost_json(cls, text: str | bytes) -> Self:
+        """The trees of an XGBoost model; a row falls into the same leaves, which are added in float64, not in float32.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What ``Booster.save_raw("json")`` returns.
+
+        Returns
+        -------
+        ensemble : TreeEnsemble
+            The trees. The numbers of training documents are not known, and so contributions cannot be computed.
+
+        Raises
+        ------
+        FileFormatError
+            If the text is no XGBoost model with one score per row, is damaged, or splits by categories.
+        """
+        n_features, arrays, offset = read_xgboost(text)
+        return cls(n_features, **arrays, offset=offset)
 
     @classmethod
     def from_arrays(cls, store: Store | Mapping[str, NDArray[Any]], n_features: int) -> Self:
