@@ -150,6 +150,10 @@ def test_source_and_sql_follow_every_rule_of_the_trees(setting, categories, comp
     function, names = compiled(targets()["c"]().write(formula, "rankwise").files["rankwise.c"])
     np.testing.assert_array_equal(function(X), expected)
     assert tuple(names) == NAMES
+    linear = TreeSum.of(with_linear_part(trees), NAMES)
+    function, _ = compiled(targets()["c"]().write(linear, "rankwise").files["rankwise.c"])
+    for target in ("c", "python"):
+        np.testing.assert_array_equal(function(X), scored(target, linear, X))
     known = X if formula.decides_missing else X[~np.isnan(X).any(axis=1)]
     found = scored("sql", formula, known)
     np.testing.assert_allclose(found, trees.predict(known), rtol=1e-13, atol=1e-13)
