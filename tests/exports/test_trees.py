@@ -18,6 +18,7 @@ from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from tests.exports.test_every_target import compiled  # noqa: F401
 from tests.rankers.boosting.boosters import booster, edge_rows, rows
 from tests.rankers.boosting.test_tree_ensemble import ensemble, made, nested, vars_of
+from tests.rankers.boosting.test_xgboost_json import trained
 
 TARGETS = ("ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python", "c")
 EXACT = ("vespa", "sql", "python", "c")
@@ -149,6 +150,10 @@ def test_source_and_sql_follow_every_rule_of_the_trees(setting, categories, comp
     function, names = compiled(targets()["c"]().write(formula, "rankwise").files["rankwise.c"])
     np.testing.assert_array_equal(function(X), expected)
     assert tuple(names) == NAMES
+    linear = TreeSum.of(with_linear_part(trees), NAMES)
+    function, _ = compiled(targets()["c"]().write(linear, "rankwise").files["rankwise.c"])
+    for target in ("c", "python"):
+        np.testing.assert_array_equal(function(X), scored(target, linear, X))
     known = X if formula.decides_missing else X[~np.isnan(X).any(axis=1)]
     found = scored("sql", formula, known)
     np.testing.assert_allclose(found, trees.predict(known), rtol=1e-13, atol=1e-13)
@@ -222,6 +227,14 @@ def with_linear_part(trees):
     return TreeEnsemble(**{**vars_of(trees), "offset": 0.25, "coef": np.array([0.5, 0.0, -2.0, 1.0, 0.125])})
 
 
+def test_trees_of_xgboost_keep_their_leaves():
+    model, X = trained(depth=4)
+    trees = TreeEnsemble.from_xgboost_json(model.save_raw("json"))
+    for target in ("vespa", "onnx", "sql", "python", "c"):
+        found = scored(target, TreeSum.of(trees, NAMES[:4]), X)
+        np.testing.assert_allclose(found, trees.predict(X), rtol=1e-13 if target in EXACT else 1e-6, atol=1e-7)
+
+
 # ------------------------------------------------------------------------------------------- linear parts and scaling
 
 
@@ -280,8 +293,8 @@ def test_elasticsearch_writes_a_dump_of_xgboost_by_names():
 
 def test_solr_keeps_zero_on_its_side_of_a_threshold_next_to_zero():
     tiny = float(np.float32(1e-35))
-    model = ranker(made([(0, tiny, 1.0, 2.0), (1, -tiny, 4.0, 8.0), (0, 1e3, 0.0, 16.0), (1, 0.3, 0.0, 32.0)]))
-    X = np.array([[0.0, 0.0, 0.0], [1e-6, -1e-6, 0.0], [1e-12, -1e-12, 0.0], [-1.0, 1.0, 0.0], [1e3, 0.3, 0.0]])
+    model = ranker(made([(0, tiny, 1.0, 2.0), (1, -tiny, 4.0, 8.0), (0, 1e3, 0.0, 16.0), (1, 0.25, 0.0, 32.0)]))
+    X = np.array([[0.0, 0.0, 0.0], [1e-6, -1e-6, 0.0], [1e-12, -1e-12, 0.0], [-1.0, 1.0, 0.0], [1e3, 0.25, 0.0]])
     queries = Queries.from_arrays(X.astype(np.float32), None, group=[5], feature_names=NAMES[:3])
     done = export(model, "solr", sample=queries)
     assert done.parity.largest_difference == 0

@@ -23,7 +23,8 @@ from rankwise.features.builder import FeatureBuilder
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
-from rankwise.rankers.boosting.tree_ensemble import MISSING_ZERO, TreeEnsemble
+from rankwise.rankers.boosting.tree_checks import MISSING_ZERO
+from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.fusion.hybrid_ranker import HybridRanker
 from rankwise.rankers.fusion.normalizers import Fusion
 

@@ -105,8 +105,7 @@ def python_trees(formula: TreeSum) -> tuple[str, list[str]]:
             "    go = v <= t",
             "n = l if go else r",
         ]
-    value = f"({filled})" if formula.missing == "zero" else "x[f]"
-    add = ["    v = x[f]", f"    rest += w * {value}"] if formula.missing == "zero" else [f"    rest += w * {value}"]
+    added = f"({filled})" if formula.missing == "zero" else "v"
     return tables, [
         "s = 0.0",
         "for n in _ROOTS:",
@@ -115,7 +114,8 @@ def python_trees(formula: TreeSum) -> tuple[str, list[str]]:
         "    s += _LEAVES[-1 - n]",
         f"rest = {constant!r}",
         "for f, w in _WEIGHTS:",
-        *add,
+        "    v = x[f]",
+        f"    rest += w * {added}",
         "return s + rest",
     ]
 
@@ -164,8 +164,8 @@ def c_trees(formula: TreeSum, called: str) -> tuple[str, list[str]]:
         words = "".join(f"    {word}UL,\n" for word in trees.words.tolist())
         tables += f"static const unsigned long {called}_word[] = {{\n{words}}};\n"
     filled = "v - v == 0.0 ? v : 0.0" if formula.missing == "zero" else "v == v ? v : 0.0"
-    value = "(v - v == 0.0 ? v : 0.0)" if formula.missing == "zero" else "v"
-    weight = f"rest += {called}_weight[i] * {value};"
+    added = f"({filled})" if formula.missing == "zero" else "v"
+    decision = _c_decision(called, filled, kinds, bool(trees.categorical.any()), formula.missing)
     return tables, [
         f"double s = 0.0, rest = {constant!r};",
         "int i;",
@@ -173,16 +173,13 @@ def c_trees(formula: TreeSum, called: str) -> tuple[str, list[str]]:
         f"    int n = {called}_root[i];",
         "    while (n >= 0) {",
         f"        double v = x[{called}_feature[n]];",
-        *(
-            f"        {line}"
-            for line in _c_decision(called, filled, kinds, bool(trees.categorical.any()), formula.missing)
-        ),
+        *(f"        {line}" for line in decision),
         "    }",
         f"    s += {called}_leaf[-1 - n];",
         "}",
         f"for (i = 0; i < {len(weights)}; i++) {{",
         f"    double v = x[{called}_weighted[i]];",
-        f"    {weight}",
+        f"    rest += {called}_weight[i] * {added};",
         "}",
         "return s + rest;",
     ]
@@ -249,8 +246,8 @@ def score_c_trees(text: str, called: str, X: Vector) -> Vector:
     whole = {name: tables[name].astype(np.int64) for name in tables if name not in ("threshold", "leaf", "weight")}
     if "v - v == 0.0" in text:
         X = np.where(np.isfinite(X), X, 0.0)
-    elif "rule" not in tables:
-        X = np.where(np.isnan(X), 0.0, X)
+    # NaN is 0 for the trees where no rule says otherwise, and stays NaN in the weighted sum
+    seen = X if "rule" in tables else np.where(np.isnan(X), 0.0, X)
     counts = [int(part.split(";")[0]) for part in text.split("i < ")[1:]]
     total = np.zeros(len(X))
     for root in whole["root"][: counts[0]].tolist():
@@ -258,13 +255,14 @@ def score_c_trees(text: str, called: str, X: Vector) -> Vector:
         rows = np.flatnonzero(node >= 0)
         while len(rows):
             at = node[rows]
-            left = _goes_left(X[rows, whole["feature"][at]], at, tables["threshold"], whole)
+            left = _goes_left(seen[rows, whole["feature"][at]], at, tables["threshold"], whole)
             node[rows] = np.where(left, whole["left"][at], whole["right"][at])
             rows = rows[node[rows] >= 0]
         total += tables["leaf"][-1 - node]
     rest = np.full(len(X), float(text.split("rest = ")[1].split(";")[0]))
-    for place, weight in list(zip(whole["weighted"].tolist(), tables["weight"].tolist(), strict=True))[: counts[1]]:
-        rest += weight * X[:, place]
+    with np.errstate(invalid="ignore", over="ignore"):
+        for place, weight in list(zip(whole["weighted"].tolist(), tables["weight"].tolist(), strict=True))[: counts[1]]:
+            rest += weight * X[:, place]
     return np.asarray(total + rest)
 
 

@@ -386,6 +386,24 @@ def test_the_linear_part_contributes_its_terms():
 def test_contributions_need_counts():
     with pytest.raises(RankwiseError, match="number of training documents"):
         made([(0, 0.5, 1.0, 2.0)]).contributions(np.zeros((1, 3)))
+    count = 1_500
+    chain = vars_of(made([0.0])) | {
+        "start": np.array([0, count]),
+        "left": -1 - np.arange(count),
+        "right": np.append(np.arange(1, count), -1 - count),
+        "feature": np.zeros(count, np.int64),
+        "threshold": np.arange(count, dtype=np.float64),
+        "word_start": np.zeros(count + 1, np.int64),
+        "gain": np.zeros(count),
+        "value": np.arange(count + 1, dtype=np.float64),
+        "node_count": np.arange(count, 0, -1) + 1,
+        "leaf_count": np.ones(count + 1, np.int64),
+    }
+    chain |= {name: np.zeros(count, np.uint8) for name in ("missing", "default_left")}
+    trees = TreeEnsemble(**chain)
+    np.testing.assert_array_equal(trees.predict([[-1.0, 0, 0], [700.0, 0, 0], [9e9, 0, 0]]), [0.0, 700.0, 1500.0])
+    with pytest.raises(RankwiseError, match="at most 1000 levels: tree 0"):
+        trees.contributions(np.zeros((1, 3)))
 
 
 # ---------------------------------------------------------------------------------------------------- shape functions

@@ -26,32 +26,16 @@ from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.checks import Floats
 from rankwise.rankers.boosting.lightgbm_text import read_lightgbm
+from rankwise.rankers.boosting.tree_checks import DTYPES, MISSING_NONE, MISSING_ZERO, check_trees
 from rankwise.rankers.boosting.tree_paths import paths_of, quadrature_rules
+from rankwise.rankers.boosting.xgboost_json import read_xgboost
 
 Vector = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
-# What ``missing`` says of a node: which values go to the default side in place of being compared.
-MISSING_NONE, MISSING_ZERO, MISSING_NAN = 0, 1, 2
-
 _CHUNK = 1 << 12  # rows per call into compiled code: some ten milliseconds of work
 _PREFIX = "trees."
-_DTYPES: dict[str, Any] = {
-    "start": np.int64,
-    "feature": np.int64,
-    "threshold": np.float64,
-    "left": np.int64,
-    "right": np.int64,
-    "missing": np.uint8,
-    "default_left": np.uint8,
-    "word_start": np.int64,
-    "words": np.uint32,
-    "value": np.float64,
-    "gain": np.float64,
-    "node_count": np.int64,
-    "leaf_count": np.int64,
-}
 
 
 class ShapeFunction(NamedTuple):
@@ -134,13 +118,13 @@ class TreeEnsemble:
     coef: Vector | None = None
 
     def __post_init__(self) -> None:
-        for name in (*_DTYPES, "coef"):
+        for name in (*DTYPES, "coef"):
             array = getattr(self, name)
             if array is not None:
                 own = np.array(array)  # a copy that nobody can change
                 own.setflags(write=False)
                 object.__setattr__(self, name, own)
-        _check(self)
+        check_trees(self)
 
     # -------------------------------------------------------------------------------------------------- constructors
 
@@ -167,6 +151,28 @@ class TreeEnsemble:
         return cls(n_features, **arrays, offset=0.0)
 
     @classmethod
+    def from_xgboost_json(cls, text: str | bytes) -> Self:
+        """The trees of an XGBoost model; a row falls into the same leaves, which are added in float64, not in float32.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What ``Booster.save_raw("json")`` returns.
+
+        Returns
+        -------
+        ensemble : TreeEnsemble
+            The trees. The numbers of training documents are not known, and so contributions cannot be computed.
+
+        Raises
+        ------
+        FileFormatError
+            If the text is no XGBoost model with one score per row, is damaged, or splits by categories.
+        """
+        n_features, arrays, offset = read_xgboost(text)
+        return cls(n_features, **arrays, offset=offset)
+
+    @classmethod
     def from_arrays(cls, store: Store | Mapping[str, NDArray[Any]], n_features: int) -> Self:
         """The ensemble with these :meth:`arrays`, which may come from a stranger's file.
 
@@ -188,7 +194,7 @@ class TreeEnsemble:
             If an array is missing, has another type, or the arrays are no trees over so many features.
         """
         found = {}
-        for name, dtype in {**_DTYPES, "offset": np.float64, "coef": np.float64}.items():
+        for name, dtype in {**DTYPES, "offset": np.float64, "coef": np.float64}.items():
             key = _PREFIX + name
             if isinstance(store, Store):
                 array = store.array(key, dtype, (None,))
@@ -228,7 +234,7 @@ class TreeEnsemble:
         widths = sorted({one.n_features for one in ensembles})
         if len(widths) > 1:
             raise RankwiseError(f"concat joins ensembles over the same features: found {widths[0]} and {widths[-1]}")
-        joined = {name: np.concatenate([getattr(one, name) for one in ensembles]) for name in _DTYPES}
+        joined = {name: np.concatenate([getattr(one, name) for one in ensembles]) for name in DTYPES}
         for name in ("start", "word_start"):  # offsets go on where those of the ensemble before ended
             pieces = [np.diff(getattr(one, name)) for one in ensembles]
             joined[name] = np.concatenate([[0], np.cumsum(np.concatenate(pieces))]).astype(np.int64)
@@ -241,7 +247,7 @@ class TreeEnsemble:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays by name, for :meth:`from_arrays`."""
-        found = {_PREFIX + name: getattr(self, name) for name in _DTYPES}
+        found = {_PREFIX + name: getattr(self, name) for name in DTYPES}
         coef = np.empty(0) if self.coef is None else self.coef
         return found | {f"{_PREFIX}offset": np.array([self.offset]), f"{_PREFIX}coef": coef}
 
@@ -356,7 +362,7 @@ class TreeEnsemble:
         """
         rows = self._rows(X)
         paths, expected = self._paths
-        rule_start, points, weights = quadrature_rules(int(np.diff(paths.part_start).max(initial=0)))
+        rule_start, points, weights = quadrature_rules(paths)
         found = np.zeros((len(rows), self.n_features + 1))
         contribute = contribute_on(rows.dtype)
         nodes = self._prepared[0]
@@ -476,71 +482,3 @@ class TreeEnsemble:
 def _chunks(count: int, size: int = _CHUNK) -> list[tuple[int, int]]:
     """Ranges of rows."""
     return [(first, min(first + size, count)) for first in range(0, count, size)]
-
-
-# ------------------------------------------------------------------------------------------------------------- checks
-
-
-def _check(trees: TreeEnsemble) -> None:
-    """Raise an error unless the arrays are trees over the features, with finite scores."""
-    for name, dtype in _DTYPES.items():
-        array = getattr(trees, name)
-        if array.dtype != dtype or array.ndim != 1:
-            raise RankwiseError(f"{name} of the trees has type {array.dtype} and shape {array.shape}")
-    if not checks.is_whole(trees.n_features, 1):
-        raise RankwiseError(f"the trees are over {trees.n_features!r:.20} features: expected 1 or more")
-    start, nodes = trees.start, len(trees.feature)
-    if not len(start) or start[0] != 0 or start[-1] != nodes or (np.diff(start) < 0).any():
-        raise RankwiseError(f"start of the trees does not ascend from 0 to their {nodes} nodes")
-    for name in ("threshold", "left", "right", "missing", "default_left", "gain", "node_count"):
-        if len(getattr(trees, name)) != nodes:
-            raise RankwiseError(f"the trees have {nodes} nodes, and {name} has {len(getattr(trees, name))} values")
-    for name in ("value", "leaf_count"):
-        if len(getattr(trees, name)) != nodes + trees.n_trees:
-            raise RankwiseError(
-                f"the trees have {nodes + trees.n_trees} leaves, and {name} has {len(getattr(trees, name))} values"
-            )
-    _check_values(trees)
-    _check_structure(trees)
-
-
-def _check_values(trees: TreeEnsemble) -> None:
-    """Raise an error for a value that is out of its range."""
-    if ((trees.feature < 0) | (trees.feature >= trees.n_features)).any():
-        raise RankwiseError(f"a tree splits on a feature that is not one of 0 to {trees.n_features - 1}")
-    if (trees.missing > MISSING_NAN).any() or (trees.default_left > 1).any():
-        raise RankwiseError("a tree treats missing values in an unknown way")
-    bounds = trees.word_start
-    if len(bounds) != len(trees.feature) + 1 or bounds[0] != 0 or bounds[-1] != len(trees.words):
-        raise RankwiseError("the sets of categories of the trees do not fit to their nodes")
-    if (np.diff(bounds) < 0).any():
-        raise RankwiseError("the sets of categories of the trees do not fit to their nodes")
-    if (trees.node_count < 0).any() or (trees.leaf_count < 0).any():
-        raise RankwiseError("a tree counts fewer than 0 documents")
-    for name in ("threshold", "gain", "value"):
-        if not np.isfinite(getattr(trees, name)).all():
-            raise RankwiseError(f"{name} of the trees holds a number that is not finite")
-    coef = np.zeros(1) if trees.coef is None else trees.coef
-    if trees.coef is not None and (coef.shape != (trees.n_features,) or coef.dtype != np.float64):
-        raise RankwiseError(f"the linear part has type {coef.dtype} and shape {coef.shape}")
-    first_leaf = trees.start[:-1] + np.arange(trees.n_trees)
-    largest = np.maximum.reduceat(np.abs(trees.value), first_leaf) if trees.n_trees else np.zeros(1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(largest.sum() + abs(trees.offset) + np.abs(coef).sum()):
-            raise RankwiseError("the leaves, offset or weights of the trees add up to more than float64 can hold")
-
-
-def _check_structure(trees: TreeEnsemble) -> None:
-    """Raise an error unless every node and leaf but the roots is the child of one earlier node of its tree."""
-    sizes = np.diff(trees.start)
-    tree = np.repeat(np.arange(trees.n_trees), sizes)
-    first, size = trees.start[:-1][tree], sizes[tree]
-    own = np.arange(len(tree)) - first
-    children = []
-    for child in (trees.left, trees.right):
-        if ((child >= size) | (child < -1 - size) | ((child >= 0) & (child <= own))).any():
-            raise RankwiseError("a tree has a child outside of itself, or before its parent")
-        # leaves are numbered after all nodes
-        children.append(np.where(child >= 0, first + child, len(tree) + first + tree - 1 - child))
-    if len(np.unique(np.concatenate(children))) != 2 * len(tree):
-        raise RankwiseError("a tree has a node or leaf with two parents")

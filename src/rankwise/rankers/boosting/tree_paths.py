@@ -14,10 +14,13 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._errors import RankwiseError
 from rankwise._kernels.trees import Paths
 
 Vector = NDArray[np.float64]
 Wholes = NDArray[np.int64]
+# Ways are listed one by one, which takes memory for every leaf and level; a damaged file may hold a single long chain.
+_DEEPEST = 1_000
 # A step: the node, 1 for the left side, and the fraction of the node's training documents that take that side.
 Step = tuple[int, int, float]
 
@@ -95,6 +98,8 @@ def _ways(
         if child < 0:
             found[-1 - child] = way
             continue
+        if len(way) >= _DEEPEST:
+            raise RankwiseError(f"contributions take trees of at most {_DEEPEST} levels: tree {tree} has more")
         node = first + child
         for side, below in ((1, int(children[0][node])), (0, int(children[1][node]))):
             count = counts[1][first + tree - 1 - below] if below < 0 else counts[0][first + below]
@@ -102,23 +107,27 @@ def _ways(
     return found
 
 
-def quadrature_rules(most: int) -> tuple[Wholes, Vector, Vector]:
-    """Gauss-Legendre rules on [0, 1] that are exact for ways through 0 to ``most`` features.
+def quadrature_rules(paths: Paths) -> tuple[Wholes, Vector, Vector]:
+    """Gauss-Legendre rules on [0, 1] that are exact for these ways.
 
     Parameters
     ----------
-    most : int
-        The largest number of features.
+    paths : Paths
+        The ways, each through a number of features.
 
     Returns
     -------
-    start : ndarray of int64, shape (most + 2,)
-        The rule for d features is start[d] .. start[d+1]-1.
+    start : ndarray of int64, shape (most features + 2,)
+        The rule for d features is start[d] .. start[d+1]-1; it is empty if no way goes through so many.
     points, weights : ndarray of float64
         The points and weights of all rules.
     """
-    rules = [(np.empty(0), np.empty(0))]
-    rules += [np.polynomial.legendre.leggauss((count + 1) // 2) for count in range(1, most + 1)]
+    counts = set(np.diff(paths.part_start).tolist()) - {0}
+    nothing = (np.empty(0), np.empty(0))
+    rules = [
+        np.polynomial.legendre.leggauss((count + 1) // 2) if count in counts else nothing
+        for count in range(max(counts, default=0) + 1)
+    ]
     start = np.array([0, *accumulate(len(points) for points, _ in rules)], np.int64)
     points = np.concatenate([(1.0 + points) / 2.0 for points, _ in rules])
     return start, points, np.concatenate([weights / 2.0 for _, weights in rules])
