@@ -89,7 +89,7 @@ def _cases() -> list[Case]:
         ),
         Case(
             "SmoothRank",
-            lambda d: rw.SmoothRank("nDCG@10", alpha=1.0, sigmas=SIGMAS, steps=20, n_jobs=1),
+            lambda d: rw.SmoothRank("nDCG@10", alpha=1.0, sigmas=SIGMAS, steps=20, protocol="paper", n_jobs=1),
             {"SmoothNDCG": smooth},
         ),
         Case(
