@@ -52,6 +52,7 @@ def _cases() -> list[Case]:
     return [
         Case("LinearModel", fixed_weights),
         Case("RidgeRanker", lambda d: rw.RidgeRanker(n_jobs=1)),
+        Case("RidgeCommittee", lambda d: rw.RidgeCommittee(n_jobs=1)),
         convex("RankSVM", rw.RankSVM, PairHinge()),
         Case(
             "RankSVM, squared",
