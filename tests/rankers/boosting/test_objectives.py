@@ -229,7 +229,7 @@ def test_what_cannot_be_served_is_refused_by_name():
     lists = queries(5)
     with pytest.raises(rw.RankwiseError, match="CatBoost hands a custom objective blocks of rows, which cut queries"):
         rw.objective(losses.ListNet(), lists, engine="catboost")
-    with pytest.raises(rw.RankwiseError, match="engine is .*lightgbm.*found 'sklearn'"):
+    with pytest.raises(rw.RankwiseError, match=r"engine is .*lightgbm.*found 'sklearn'"):
         rw.objective(losses.ListNet(), lists, engine="sklearn")
     with pytest.raises(rw.RankwiseError, match="takes a loss of rankwise.losses: found 'lambdarank'"):
         rw.objective("lambdarank", lists)
