@@ -115,7 +115,7 @@ def test_ctrl_c_saves_what_was_learned_and_exits_with_130(lists, tmp_path, calls
     ("arguments", "sentence"),
     [
         (["nowhere.txt"], "nowhere.txt cannot be read: there is no such file"),
-        (["lists.txt", "--ranker", "forest"], "--ranker is one of AdaRank, FRank"),
+        (["lists.txt", "--ranker", "forest"], "--ranker is one of AdaRank, BoostedRanker, FRank"),
         (["lists.txt", "--set", "rounds=3"], "SmoothRank has no parameter 'rounds': it has alpha, folds, measure"),
         (["lists.txt", "--set", "rounds"], "--set takes NAME=VALUE, such as --set rounds=100: found 'rounds'"),
         (["lists.txt", "--margin", "1"], "SmoothRank has no parameter 'margin'"),

@@ -145,7 +145,7 @@ def test_any_loss_can_be_boosted(loss):
 
 
 def test_a_loss_that_is_stationary_at_equal_scores_asks_for_a_start():
-    with pytest.raises(rw.RankwiseError, match="SmoothNDCG.* gradient of 0 where boosting starts.*start='ridge'"):
+    with pytest.raises(rw.RankwiseError, match=r"SmoothNDCG.* gradient of 0 where boosting starts.*start='ridge'"):
         rw.BoostedRanker(loss=losses.SmoothNDCG(), **SMALL).fit(queries())
 
 
