@@ -7,13 +7,13 @@ import rankwise as rw
 from rankwise._errors import Interrupted, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.losses._base import smoothed
+from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import parse
 from rankwise.rankers._cross_validation import Pool, Selection
 from rankwise.rankers.linear.committee import CommitteeProblems, RidgeCommittee
 from rankwise.rankers.smooth import refinement
 from rankwise.rankers.smooth.refinement import Choice, Refinement, lists_of, whitening
 from rankwise.rankers.smooth.smoothrank import REFINEMENT_ALPHAS, REFINEMENT_SIGMAS, SmoothRank
-from rankwise.losses.compute import LossOverLists
 from tests.rankers.smooth.test_smoothrank import MEASURES, lists, same
 
 DESCENT = {"solver": "lbfgs", "steps": 50, "tolerance": 1e-9}
