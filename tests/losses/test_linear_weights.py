@@ -10,6 +10,8 @@ from tests.oracles.losses import DEFINITIONS, plain
 
 LOSSES = [loss for kind in registered().values() for loss in kind.examples()[:2]]
 over_all_losses = pytest.mark.parametrize("loss", LOSSES, ids=repr)
+# a loss that draws noise has another one for the same list at another place of a set
+WITHOUT_NOISE = [loss for loss in LOSSES if loss.at_iteration(1) == loss]
 
 
 def lists(seed=0, count=30, dtype=np.float64):
@@ -39,7 +41,7 @@ def test_value_and_gradient_are_sums_over_lists(loss, dtype, weighted):
     np.testing.assert_allclose(gradient, expected, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.name in DEFINITIONS], ids=repr)
+@pytest.mark.parametrize("loss", [loss for loss in WITHOUT_NOISE if loss.name in DEFINITIONS], ids=repr)
 def test_the_sum_is_that_of_the_definitions(loss):
     queries, w = lists(2, count=8), np.random.default_rng(3).normal(size=5)
     expected = sum(plain(loss, one.X @ w, one.y)[0] for one in queries if len(one))
@@ -63,7 +65,7 @@ def test_neither_threads_nor_scattered_rows_change_a_bit(loss, monkeypatch):
     np.testing.assert_array_equal(one[1], three[1])
 
 
-@over_all_losses
+@pytest.mark.parametrize("loss", WITHOUT_NOISE, ids=repr)
 def test_weights_given_stand_in_for_the_queries_own_and_whole_numbers_repeat_a_list(loss):
     queries, w = lists(7, count=6), np.random.default_rng(8).normal(size=5)
     query_weight = np.array([1, 0, 2, 1, 3, 1])
