@@ -256,6 +256,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         return {}, arrays | {"grid": grid, "judged": judged}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
+        self._measure()  # which a stranger's file may have made up
         self.coef_ = read_coef(store, self.n_features_in_)
         self.members_ = store.array("members", np.float64, (len(MEMBERS), self.n_features_in_))
         alphas, grid = store.array("alphas", np.float64, (len(MEMBERS),)), store.array("grid", np.float64, (None,))
