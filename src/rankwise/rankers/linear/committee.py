@@ -231,6 +231,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         return self.refit == "all"
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
+        self._measure()  # refused before any work if it is none
         grid = as_grid(self.alpha, RELATIVE_ALPHAS, "alpha")
         selection = Selection.of(queries, validation, self.refit, self.folds, self.random_state)
         if any(differing_weights(one) is not None for one in selection.pool.sets):
