@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from benchmarks.__main__ import as_markdown
-from experiments import bounds_by_angle, direct, exported, hybrid, smoothrank, trees
+from experiments import bounds_by_angle, committee, direct, exported, hybrid, smoothrank, trees
 from rankwise.measures import registered
 from rankwise.measures.conventions import CONVENTIONS
 from tests import prose
@@ -110,6 +110,7 @@ RENDERED = {
     ("production.md", "exported"): lambda: exported.rankers_table(stored("exported_results")),
     ("production.md", "ensembles"): lambda: exported.trees_table(stored("exported_results")),
     ("production.md", "ridge"): lambda: exported.ridge_table(stored("exported_results")),
+    ("smoothrank.md", "defaults"): lambda: committee.table(stored("committee_results")),
     ("smoothrank.md", "grid"): lambda: smoothrank.grid_table(stored("smoothrank_results")["grid"]["halves"]),
 } | {
     ("smoothrank.md", part): lambda part=part: smoothrank.tables(stored("smoothrank_results"))[part]
