@@ -31,6 +31,7 @@ from rankwise.losses import (
     SmoothRR,
     SoftRank,
     SoftRankNDCG,
+    StochasticNDCG,
     SVMMapHinge,
     registered,
 )
@@ -75,6 +76,12 @@ def last_discount(loss: Any, m: int) -> float:
     return float(loss.table(m)[-1] / loss.table(m)[0])
 
 
+def swaps(loss: Any, m: int) -> float:
+    """The sum of D(p) - D(q) over positions p up to the cut-off and q after p, over D(1)."""
+    d = loss.table(m)
+    return float(sum((d[p] - d[p + 1 :]).sum() for p in range(min(loss.k, m))) / d[0])
+
+
 TWO = Stated("2", lambda loss, m: 2.0)
 MARGIN = Stated("0 to margin + 2 b", lambda loss, b, m: (0.0, loss.margin + 2 * b))
 UNIT = Stated("0 to 1", lambda loss, b, m: (0.0, 1.0))
@@ -113,6 +120,15 @@ WRITTEN = (
         TWO,
         Stated("0 to log(1 + e^(2 b))", lambda loss, b, m: (0.0, math.log1p(math.exp(2 * b)))),
         curvature=Stated("1", lambda loss, m: 1.0),
+    ),
+    Facts(
+        StochasticNDCG(),
+        "logistic loss over pairs, weighted by what swaps under noisy scores change in NDCG@k",
+        Stated("unbounded", lambda loss, m: np.inf),
+        Stated(
+            "0 to log(1 + e^(2 b)) times the sum of D(p) - D(q) over positions p <= k and q > p, over D(1)",
+            lambda loss, b, m: (0.0, math.log1p(math.exp(2 * b)) * swaps(loss, m)),
+        ),
     ),
     Facts(
         ListNet(),

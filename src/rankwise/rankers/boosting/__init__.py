@@ -1,1 +1,1 @@
-"""Boosting: AdaRank over features, RankBoost and FRank over thresholds of features."""
+"""Boosting: AdaRank over features, RankBoost and FRank over thresholds of features, BoostedRanker over trees."""
