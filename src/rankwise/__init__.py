@@ -13,6 +13,7 @@ from rankwise._version import __version__
 __all__ = [
     "AdaRank",
     "BinaryPerceptron",
+    "Committee",
     "Comparison",
     "DataError",
     "DataWarning",
@@ -139,6 +140,7 @@ _HOMES = {
     "rankers.boosting.adarank": ["AdaRank"],
     "rankers.online.binary_perceptron": ["BinaryPerceptron"],
     "rankers.boosting.frank": ["FRank"],
+    "rankers.committee": ["Committee"],
     "rankers.fusion.hybrid_ranker": ["HybridRanker"],
     "rankers.linear.linear_model": ["LinearModel"],
     "rankers.linear.listnet": ["ListNet"],
