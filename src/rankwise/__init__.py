@@ -12,6 +12,7 @@ from rankwise._version import __version__
 
 __all__ = [
     "AdaRank",
+    "AutoRanker",
     "BinaryPerceptron",
     "Committee",
     "Comparison",
@@ -140,6 +141,7 @@ _HOMES = {
     "rankers.boosting.adarank": ["AdaRank"],
     "rankers.online.binary_perceptron": ["BinaryPerceptron"],
     "rankers.boosting.frank": ["FRank"],
+    "rankers.auto.auto_ranker": ["AutoRanker"],
     "rankers.committee": ["Committee"],
     "rankers.fusion.hybrid_ranker": ["HybridRanker"],
     "rankers.linear.linear_model": ["LinearModel"],

@@ -68,6 +68,7 @@ from rankwise.rankers._fit_frame import NothingLearnedWarning as NothingLearnedW
 from rankwise.rankers.boosting.adarank import AdaRank as AdaRank
 from rankwise.rankers.boosting.frank import FRank as FRank
 from rankwise.rankers.boosting.steps import RankBoost as RankBoost
+from rankwise.rankers.auto.auto_ranker import AutoRanker as AutoRanker
 from rankwise.rankers.committee import Committee as Committee
 from rankwise.rankers.fusion.hybrid_ranker import HybridRanker as HybridRanker
 from rankwise.rankers.linear.linear_model import LinearModel as LinearModel

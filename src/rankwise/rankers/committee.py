@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from rankwise._errors import DataError, RankwiseError
@@ -102,6 +102,33 @@ class Committee(Ranker):
     def examples(cls) -> Sequence[Self]:
         """Instances that the common tests run on."""
         return (cls(folds=2), cls(("RidgeRanker", "LinearModel"), folds=2, weights=(3.0, 1.0)))
+
+    @classmethod
+    def of(cls, members: Sequence[Ranker], deviations: ArrayLike, like: Ranker) -> Self:
+        """A committee of equal weights whose members and deviations are known.
+
+        Parameters
+        ----------
+        members : sequence of Ranker
+            Fitted rankers.
+        deviations : array-like of shape (n_members,)
+            The deviations of their scores.
+        like : Ranker
+            The ranker whose features, measure and policy for missing values the committee takes over.
+
+        Returns
+        -------
+        Committee
+            The fitted committee.
+        """
+        model = cls([clone(one) for one in members], measure=like.measure, n_jobs=like.n_jobs, missing=like.missing)
+        model.n_features_in_ = like.n_features_in_
+        if hasattr(like, "feature_names_in_"):
+            model.feature_names_in_ = like.feature_names_in_
+        model.members_ = list(members)
+        model.weights_, model.deviations_ = model._given_weights(), np.array(deviations, dtype=np.float64)
+        model._freeze()
+        return model
 
     @property
     def takes_validation(self) -> bool:  # type: ignore[override]
