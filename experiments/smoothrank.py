@@ -26,9 +26,8 @@ from rankwise.data.folds import Fold, read_folds
 from rankwise.evaluation.compare.select import Selection, select
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.statistics.significance import significance
-from rankwise.rankers.linear.ridge import ALPHAS as RIDGE_ALPHAS
 from rankwise.rankers.linear.ridge import RidgeRanker
-from rankwise.rankers.smooth.smoothrank import SmoothRank
+from rankwise.rankers.smooth.smoothrank import RIDGE_ALPHAS, SmoothRank
 
 PAGE, RESULTS = DOCS / "smoothrank.md", DOCS / "smoothrank_results.json"
 CUTS = (1, 5, 10, 50)

@@ -1,4 +1,4 @@
-"""Rows of X against a vector: the one dot product of the package, its transpose, radii and second moments.
+"""Rows of X against a vector: the one dot product of the package, its transpose, radii, and centred rows.
 
 Every score is computed by :func:`dot`, in predictions, streams and online rounds alike: a row has the same bits alone,
 in a slice and in the whole. BLAS does not guarantee that, and a last bit makes or breaks ties. X may be float32 or
@@ -228,80 +228,120 @@ def onto_l1_ball(w, radius):
         w[j] = math.copysign(max(abs(w[j]) - threshold, 0.0), w[j])
 
 
-# ------------------------------------------------------------------------------------------------------------ moments
-
-# Rows that are gathered before their products are added, a multiple of eight.
-_GATHERED = 64
-# The part of the sums that is worked on at a time, so that it stays in cache however many features there are.
-_TALL, _WIDE = 32, 512
+# ------------------------------------------------------------------------------- rows of a least squares problem
 
 
-@kernel(fastmath={"contract"})
-def _add_eight(z, row_weight, k, top, bottom, left, right, out):
-    """Add the products of rows k..k+7 to rows top..bottom-1 and columns left..right-1 of the upper triangle."""
-    for a in range(top, bottom):
-        low = max(a, left)
-        f0, f1 = z[k, a] * row_weight[k], z[k + 1, a] * row_weight[k + 1]
-        f2, f3 = z[k + 2, a] * row_weight[k + 2], z[k + 3, a] * row_weight[k + 3]
-        f4, f5 = z[k + 4, a] * row_weight[k + 4], z[k + 5, a] * row_weight[k + 5]
-        f6, f7 = z[k + 6, a] * row_weight[k + 6], z[k + 7, a] * row_weight[k + 7]
-        for b in range(np.uint64(low), np.uint64(right)):  # unsigned: an index that cannot wrap around is vectorised
-            out[a, b] += ((f0 * z[k, b] + f1 * z[k + 1, b]) + (f2 * z[k + 2, b] + f3 * z[k + 3, b])) + (
-                (f4 * z[k + 4, b] + f5 * z[k + 5, b]) + (f6 * z[k + 6, b] + f7 * z[k + 7, b])
-            )
+def _centred_rows(first, last, start, rows, X, factor, targets, weight, z):
+    """Rows sqrt(c) (0, (x - mean of its query) factor, g - mean of its query) of queries first..last-1 into ``z``.
 
-
-@kernel(inline="always")
-def _add_gathered(z, row_weight, count, out):
-    """Add the products of the first ``count`` rows; rows that fill up the last eight have weight 0."""
-    width = out.shape[1]
-    for k in range(count, len(row_weight)):
-        row_weight[k] = 0.0
-        for j in range(width):
-            z[k, j] = 0.0
-    for left in range(0, width, _WIDE):
-        right = min(left + _WIDE, width)
-        for top in range(0, right, _TALL):
-            for k in range(0, count, 8):
-                _add_eight(z, row_weight, k, top, min(top + _TALL, right), left, right, out)
-
-
-def _moments(first, last, rows, X, label, target, weight, shift, factor, out):
-    """Add z z' of the rows at places first..last-1 to out[0], or to out[1] where the label is above 0.
-
-    z = (1, (x - shift) factor, target). An empty ``rows`` means that places are rows; an empty ``weight`` means that
-    every row has weight 1. Only the upper triangles are written.
+    c is the weight of the row, and means are weighted by it. The first document of a query is subtracted before the
+    means are taken, so that a feature which is constant within the query gives zeros to the last bit. An empty ``rows``
+    means that places are rows; an empty ``weight`` means that every row has weight 1.
     """
-    width = X.shape[1] + 2
-    z, row_weight, count = np.empty((2, _GATHERED, width)), np.empty((2, _GATHERED)), np.empty(2, np.int64)
-    count[0], count[1] = 0, 0
-    for place in range(first, last + 2):  # the last two steps add what is left of either part
-        part = place - last
-        if place < last:
+    features, width = X.shape[1], z.shape[1]
+    mean = np.empty(width)
+    for q in range(first, last):
+        low, high = start[q], start[q + 1]
+        total = 0.0
+        mean[:] = 0.0
+        head = 0 if high == low else (low if len(rows) == 0 else rows[low])
+        for place in range(low, high):
             row = place if len(rows) == 0 else rows[place]
-            part = 1 if label[row] > 0 else 0
-            own = z[part, count[part]]
-            own[0] = 1.0
-            for j in range(width - 2):
-                own[j + 1] = (X[row, j] - shift[j]) * factor[j]
-            own[width - 1] = target[row]
-            row_weight[part, count[part]] = 1.0 if len(weight) == 0 else weight[row]
-            count[part] += 1
-        if place >= last or count[part] == _GATHERED:
-            _add_gathered(z[part], row_weight[part], count[part], out[part])
-            count[part] = 0
+            c = 1.0 if len(weight) == 0 else weight[row]
+            own = z[place - start[first]]
+            own[0] = 0.0
+            for j in range(features):
+                own[j + 1] = X[row, j] * factor[j] - X[head, j] * factor[j]
+            for k in range(len(targets)):
+                own[features + 1 + k] = targets[k, row] - targets[k, head]
+            total += c
+            for j in range(width):
+                mean[j] += c * own[j]
+        if total > 0.0:
+            for j in range(width):
+                mean[j] /= total
+        for place in range(low, high):
+            row = place if len(rows) == 0 else rows[place]
+            root = 1.0 if len(weight) == 0 else math.sqrt(weight[row])
+            own = z[place - start[first]]
+            for j in range(width):
+                own[j] = root * (own[j] - mean[j])
+
+
+def _shifted_rows(first, last, rows, X, factor, shift, targets, weight, z):
+    """Rows sqrt(c) (1, (x - shift) factor, g) of the rows at places first..last-1 into ``z``; see _centred_rows."""
+    features = X.shape[1]
+    for place in range(first, last):
+        row = place if len(rows) == 0 else rows[place]
+        root = 1.0 if len(weight) == 0 else math.sqrt(weight[row])
+        own = z[place - first]
+        own[0] = root
+        for j in range(features):
+            own[j + 1] = root * (X[row, j] * factor[j] - shift[j] * factor[j])
+        for k in range(len(targets)):
+            own[features + 1 + k] = root * targets[k, row]
+
+
+def _score_rows_by(first, last, rows, X, weights, out):
+    """Scores of the rows at places first..last-1 by several vectors of weights, in the bits of :func:`dot`."""
+    for place in range(first, last):
+        row = place if len(rows) == 0 else rows[place]
+        for k in range(len(weights)):
+            out[k, place] = dot(X[row], weights[k])
+
+
+_MATRIX, _MATRIX_IN = types.Array(types.float64, 2, "C"), types.Array(types.float64, 2, "C", readonly=True)
 
 
 @cache
-def moments_on(dtype: np.dtype[Any]) -> Any:
-    """The sums of z z' over rows z = (1, x, g), which determine a least squares problem, compiled for this type of X.
+def centred_rows_on(dtype: np.dtype[Any]) -> Any:
+    """:func:`_centred_rows`, compiled for this type of X."""
+    given = (types.int64, types.int64, INTS_IN, INTS_IN, features_in(dtype), FLOATS_IN, _MATRIX_IN, FLOATS_IN, _MATRIX)
+    return compiled(kernel(_centred_rows), types.void(*given))
 
-    They are written out instead of left to BLAS: a BLAS product has other bits on one and on two threads, needs X
-    copied to float64, and does not use that its result is symmetric. One thread of this takes half of the time of one
-    of OpenBLAS.
+
+@cache
+def shifted_rows_on(dtype: np.dtype[Any]) -> Any:
+    """:func:`_shifted_rows`, compiled for this type of X."""
+    given = (types.int64, types.int64, INTS_IN, features_in(dtype), FLOATS_IN, FLOATS_IN, _MATRIX_IN, FLOATS_IN)
+    return compiled(kernel(_shifted_rows), types.void(*given, _MATRIX))
+
+
+@cache
+def _score_rows_by_on(dtype: np.dtype[Any]) -> Any:
+    given = (types.int64, types.int64, INTS_IN, features_in(dtype), _MATRIX_IN, _MATRIX)
+    return compiled(kernel(_score_rows_by), types.void(*given))
+
+
+def scores_by_weights(
+    X: Any, rows: NDArray[np.int64], count: int, weights: NDArray[np.float64], n_jobs: int | None
+) -> NDArray[np.float64]:
+    """The scores of ``count`` rows by several linear models, which read every row once.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_documents, n_features)
+        The features.
+    rows : ndarray of int64
+        The rows; empty for the first ``count`` ones.
+    count : int
+        Number of rows.
+    weights : ndarray, shape (n_models, n_features)
+        One vector of weights per model.
+    n_jobs : int or None
+        Number of threads; None uses every core.
+
+    Returns
+    -------
+    scores : ndarray, shape (n_models, count)
+        In the bits of :func:`linear_scores`.
     """
-    given = (types.int64, types.int64, INTS_IN, features_in(dtype), *(FLOATS_IN,) * 5)
-    return compiled(kernel(_moments), types.void(*given, types.Array(types.float64, 3, "C")))
+    features, models = np.asarray(X), np.ascontiguousarray(weights, dtype=np.float64)
+    scores = np.empty((len(models), count))
+    run = _score_rows_by_on(features.dtype)
+    parts = [(first, min(first + drive.CHUNK, count)) for first in range(0, count, drive.CHUNK)]
+    drive.run(lambda first, last: run(first, last, rows, features, models, scores), parts, n_jobs)
+    return scores
 
 
 def linear_scores(X: Any, coef: NDArray[np.float64], n_jobs: int | None) -> NDArray[np.float64]:

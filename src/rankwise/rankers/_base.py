@@ -14,6 +14,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
@@ -75,6 +76,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         Whether the ranker gives a meaning to NaN, so that ``missing="keep"`` is allowed.
     takes_document_weights : bool
         Whether ``fit`` uses document weights; a ranker that does not raises an error for them.
+    before : mapping of str to object
+        Values of newer parameters under which the ranker works as it did before they came; files without them have
+        these.
     document_weights_ : bool
         True after a fit with document weights that differ from 1, otherwise absent.
     n_features_in_ : int
@@ -97,6 +101,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     learns: ClassVar[bool] = True
     keeps_missing: ClassVar[bool] = False
     takes_document_weights: ClassVar[bool] = False
+    before: ClassVar[Mapping[str, Any]] = {}
 
     document_weights_: bool
 
@@ -202,9 +207,11 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             if hasattr(self, "features_") and not isinstance(validation, (Unsliced, type(None))):
                 validation = as_built(self, validation, grouped=True, judged=True)  # it may be a table
             held = None if validation is None else self._aligned(Unsliced.open(validation))
-            self._remember_lists(train, held)
-            if outermost and held is not None:
-                warn_of_shared_queries(self.name, self.seen_, held, getattr(self, "n_jobs", None))
+            self._remember_lists(train)
+            if held is not None:
+                if outermost:
+                    warn_of_shared_queries(self.name, self.seen_, held, getattr(self, "n_jobs", None))
+                self._remember_validation(held)
             if outermost and self.learns:
                 warn_if_all_orders_are_alike(self.name, train)
             self._fit(train, held)
@@ -491,16 +498,26 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         elif hasattr(self, "features_"):
             del self.features_
 
-    def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
-        """Keep fingerprints of the queries of this fit, and of those that rankers among the parameters saw."""
-        n_jobs = getattr(self, "n_jobs", None)
-        marks = fingerprints(train, n_jobs=n_jobs)
+    def _remember_lists(self, train: Queries) -> None:
+        """Keep fingerprints of the training queries, and of those that rankers among the parameters saw."""
+        marks = fingerprints(train, n_jobs=getattr(self, "n_jobs", None))
         seen = Seen(record=TrainingRecord().added(marks, recorded_weights(train))).with_training(marks)
-        if validation is not None:
-            seen = seen.with_validation(fingerprints(validation, n_jobs=n_jobs))
         for one in self._begun_from():
             seen |= getattr(one, "seen_", Seen())
         self.seen_ = seen
+
+    def _remember_validation(self, validation: Queries) -> None:
+        """Keep fingerprints of the validation queries: as training queries if they are learned from."""
+        marks, seen = fingerprints(validation, n_jobs=getattr(self, "n_jobs", None)), self.seen_
+        if not self._learns_from_validation() or seen.record is None:
+            self.seen_ = seen.with_validation(marks)
+            return
+        record = seen.record.added(marks, recorded_weights(validation))
+        self.seen_ = replace(seen.with_training(marks), record=record)
+
+    def _learns_from_validation(self) -> bool:
+        """Whether a validation set is learned from, so that its queries count as training queries."""
+        return False
 
     def _begun_from(self) -> "list[Ranker]":
         """Rankers whose weights this one starts from: the queries that they saw count as seen."""

@@ -114,7 +114,7 @@ def read_ranker(store: Store) -> Ranker:
     try:
         parameters = _with_names_of_today(store.fact("parameters", dict), kind)
         ranker = kind(**meant_all(parameters))
-        # parameters that are newer than the file have their defaults, which keep what older versions did
+        # parameters that are newer than the file keep what older versions did
         parameters = plain_parameters(ranker) | parameters
         _check_settings(ranker)
         ranker.n_features_in_ = width
@@ -147,11 +147,12 @@ def read_ranker(store: Store) -> Ranker:
 
 
 def _with_names_of_today(parameters: Mapping[str, Any], kind: type[Ranker]) -> dict[str, Any]:
-    """Parameters by the names that they have now; version 0.1 called some of them otherwise."""
+    """Parameters by the names that they have now, and those that version 0.1 did not know as it worked."""
     known = kind._get_param_names()
     old = {name: parameters[name] for name in _RENAMED if name in parameters and name not in known}
     found = {name: value for name, value in parameters.items() if name not in old}
     found |= {_RENAMED[name]: value for name, value in old.items()}
+    found = {**kind.before, **found}
     if old.get("ball") is not None and "penalty" in known:  # a ball of a batch ranker was one in the l1 norm
         found["penalty"] = "l1"
     return found

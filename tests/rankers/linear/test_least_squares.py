@@ -1,15 +1,26 @@
-"""Ridge regression from moments or rows, and the scale of features: against scikit-learn on all rows at once."""
+"""Ridge regression within queries from moments or rows, and the scale of features: against plain least squares."""
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import row_blocks, scale_factors
 from rankwise.data.scaling import Scaler
-from rankwise.rankers.linear.ridge import Moments, WeightedRows, class_shares, ridge_problem
+from rankwise.rankers.linear import least_squares
+from rankwise.rankers.linear.least_squares import (
+    Moments,
+    Regression,
+    WeightedRows,
+    balanced_weights,
+    class_shares,
+    joined,
+    problem_kind,
+    problems_of_parts,
+    row_weight,
+    within_query_scale,
+)
 
 
 def lists(seed=0, count=20, features=4, weighted=False, dtype=np.float64):
@@ -32,92 +43,140 @@ def plain(queries):
     return np.ones(queries.n_features), np.zeros(queries.n_features)
 
 
+def regression(queries, *targets, weight=None, intercept="query"):
+    shift = None if intercept == "query" else np.zeros(queries.n_features)
+    given = np.array(targets or [queries.y])
+    return Regression(queries, given, row_weight(queries) if weight is None else weight, shift)
+
+
+def centred(queries, values, weight):
+    """Values minus the weighted mean of their query, query by query."""
+    found = np.array(values, dtype=np.float64)
+    for number in range(len(queries)):
+        rows = queries.rows_of(number)
+        if weight[rows].sum() > 0:
+            found[rows] -= np.average(found[rows], axis=0, weights=weight[rows])
+    return found
+
+
+def by_hand(queries, target, alpha, weight, intercept="query"):
+    """Least squares on centred rows, sqrt(alpha) I below them."""
+    if intercept == "global":
+        one = Queries.from_arrays(queries.X, queries.y, group=[queries.n_documents])
+        return by_hand(one, target, alpha, weight)
+    X, g = centred(queries, queries.X, weight), centred(queries, target, weight)
+    root = np.sqrt(weight)[:, None]
+    above = np.vstack([root * X, np.sqrt(alpha) * np.eye(queries.n_features)])
+    return np.linalg.lstsq(above, np.append(root[:, 0] * g, np.zeros(queries.n_features)), rcond=None)[0]
+
+
+def of_rows(queries, given):
+    return given if len(given) else np.ones(queries.n_documents)
+
+
 over_both_problems = pytest.mark.parametrize("problem", [Moments, WeightedRows])
-NO_LIMIT = np.inf  # on how often a document without relevance counts
+over_both_intercepts = pytest.mark.parametrize("intercept", ["query", "global"])
 
 
 @over_both_problems
+@over_both_intercepts
 @pytest.mark.parametrize("balanced", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alpha", [1e-6, 1.0, 1e4])
-def test_the_weights_are_those_of_a_regression_on_all_rows(problem, balanced, weighted, alpha, monkeypatch):
-    monkeypatch.setattr("rankwise.rankers.linear.ridge._CHUNK", 1)
+def test_the_weights_are_those_of_least_squares_on_centred_rows(problem, intercept, balanced, weighted, alpha):
     queries = lists(weighted=weighted)
     target = 2.0**queries.y - 1
-    weight = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row]
-    if balanced:
-        relevant = queries.y > 0
-        weight = weight * np.where(
-            relevant,
-            weight.sum() / 2 / weight[relevant].sum(),
-            weight.sum() / 2 / weight[~relevant].sum(),
-        )
-    expected = Ridge(alpha=alpha, solver="cholesky").fit(queries.X, target, sample_weight=weight).coef_
-    (found,) = problem.of(queries, target, *plain(queries)).ridge([alpha], NO_LIMIT if balanced else None)
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    weight = of_rows(queries, balanced_weights([queries])[0] if balanced else row_weight(queries))
+    found = problem.of(regression(queries, target, weight=weight, intercept=intercept)).ridge(np.ones(4))
+    expected = by_hand(queries, target, alpha, weight, intercept)
+    np.testing.assert_allclose(found.weights([alpha])[0], expected, rtol=1e-8)
+
+
+@over_both_intercepts
+def test_with_one_intercept_per_query_it_is_a_regression_with_one_column_per_query(intercept):
+    queries = lists(3)
+    weight = np.random.default_rng(4).uniform(0.1, 2, queries.n_documents)
+    found = Moments.of(regression(queries, queries.y, weight=weight, intercept=intercept)).ridge(np.ones(4))
+    ones = np.ones((queries.n_documents, 1)) if intercept == "global" else np.eye(len(queries))[queries.query_of_row]
+    root = np.sqrt(weight)[:, None]
+    expected = np.linalg.lstsq(root * np.hstack([queries.X, ones]), root[:, 0] * queries.y, rcond=None)[0][:4]
+    np.testing.assert_allclose(found.weights([0.0])[0], expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("features", [1, 5, 31, 600])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_moments_are_sums_of_products_of_rows(features, weighted, dtype):
-    """Widths around and beyond the tiles of the kernel, and numbers of rows that are no multiples of eight."""
+def test_moments_are_sums_of_products_of_centred_rows(features, weighted, dtype):
     queries = lists(8, count=50, features=features, weighted=weighted, dtype=dtype)
+    weight = of_rows(queries, row_weight(queries))
     rng = np.random.default_rng(1)
-    factor, shift, target = rng.uniform(1, 2, features), rng.normal(size=features), rng.normal(size=len(queries.X))
-    z = np.column_stack([np.ones(len(target)), (queries.X - shift) * factor, target])
-    weight = np.ones(len(target)) if queries.weight is None else queries.weight[queries.query_of_row]
-    found = Moments.of(queries, target, factor, shift).sums
-    for part in (0, 1):
-        own = (queries.y > 0) == part
-        np.testing.assert_allclose(found[part], (z[own] * weight[own, None]).T @ z[own], rtol=1e-9, atol=1e-9)
-        np.testing.assert_array_equal(found[part], found[part].T)
+    targets = rng.normal(size=(3, queries.n_documents))
+    z = centred(queries, np.column_stack([queries.X.astype(np.float64), *targets]), weight)
+    found = Moments.of(regression(queries, *targets))
+    np.testing.assert_allclose(found.sums[1:, 1:], (z * weight[:, None]).T @ z, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(found.sums, found.sums.T)
+    assert not found.sums[0].any()
+    assert found.total == pytest.approx(weight.sum(), rel=1e-12)
 
 
-def test_threads_change_no_bit_of_moments_and_neither_does_what_waits_to_be_added(monkeypatch):
-    monkeypatch.setattr("rankwise.rankers.linear.ridge._CHUNK", 1)  # four rows a column
-    queries = lists(12, count=200)
-    one, two, four = (Moments.of(queries, queries.y, *plain(queries), n_jobs=jobs).sums for jobs in (1, 2, 4))
+def test_several_targets_are_solved_together():
+    queries = lists(9)
+    targets = np.random.default_rng(0).normal(size=(3, queries.n_documents))
+    together = Moments.of(regression(queries, *targets)).ridge(np.ones(4))
+    for number, target in enumerate(targets):
+        alone = Moments.of(regression(queries, target)).ridge(np.ones(4))
+        np.testing.assert_allclose(together.weights([0.5], number), alone.weights([0.5]), rtol=1e-10)
+
+
+@over_both_intercepts
+@pytest.mark.parametrize("longest", [3, 5, 10_000])
+def test_queries_longer_than_a_chunk_have_the_same_moments(longest, intercept, monkeypatch):
+    queries = lists(10, weighted=True)
+    whole = Moments.of(regression(queries, intercept=intercept)).sums
+    monkeypatch.setattr(least_squares, "_FEWEST", 1)
+    monkeypatch.setattr(least_squares, "_MOST", longest)
+    np.testing.assert_allclose(Moments.of(regression(queries, intercept=intercept)).sums, whole, rtol=1e-9, atol=1e-9)
+
+
+@over_both_intercepts
+def test_threads_change_no_bit_of_moments_and_neither_does_what_waits_to_be_added(intercept, monkeypatch):
+    monkeypatch.setattr(least_squares, "_FEWEST", 4)
+    monkeypatch.setattr(least_squares, "_MOST", 16)
+    about = regression(lists(12, count=200), intercept=intercept)
+    one, two, four = (Moments.of(about, n_jobs=jobs).sums for jobs in (1, 2, 4))
     np.testing.assert_array_equal(two, one)
     np.testing.assert_array_equal(four, one)
-    monkeypatch.setattr("rankwise.rankers.linear.ridge._WAITING", 1)
-    np.testing.assert_array_equal(Moments.of(queries, queries.y, *plain(queries), n_jobs=2).sums, one)
+    monkeypatch.setattr(least_squares, "_WAITING", 1)
+    np.testing.assert_array_equal(Moments.of(about, n_jobs=2).sums, one)
 
 
 # ------------------------------------------------------------------------------------------- few rows
 
 
 @pytest.mark.parametrize(("documents", "features"), [(2, 3), (7, 8), (12, 40), (30, 31)])
-@pytest.mark.parametrize("most", [None, 1.0, NO_LIMIT])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_r10_rows_and_moments_give_the_same_weights(documents, features, most, weighted):
+@over_both_intercepts
+def test_r10_rows_and_moments_give_the_same_weights(documents, features, weighted, intercept):
     rng = np.random.default_rng(documents)
     X, y = rng.normal(size=(documents, features)), rng.integers(0, 3, documents).astype(float)
     sizes = [documents // 2, documents - documents // 2]
     queries = Queries.from_arrays(X, y, group=sizes, weight=[0.5, 2.0] if weighted else None)
-    assert ridge_problem(queries) is WeightedRows
+    assert problem_kind([queries]) is WeightedRows
+    about, scale = regression(queries, y, intercept=intercept), rng.uniform(1, 2, features)
+    rows, moments = (kind.of(about) for kind in (WeightedRows, Moments))
     alphas = (0.0, 1e-3, 1.0, 100.0)
-    rows, moments = (kind.of(queries, y, *plain(queries)).ridge(alphas, most) for kind in (WeightedRows, Moments))
-    for one, other in zip(rows, moments, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        rows.ridge(scale).weights(alphas), moments.ridge(scale).weights(alphas), rtol=1e-8, atol=1e-10
+    )
+    np.testing.assert_allclose(rows.squares(), moments.squares(), rtol=1e-10)
+    assert rows.ridge(scale).unit == pytest.approx(moments.ridge(scale).unit, rel=1e-10)
+    coef = rng.normal(size=features)
+    assert rows.deviation(coef) == pytest.approx(moments.deviation(coef), rel=1e-10)
 
 
 def test_r10_the_shorter_side_is_factorised():
-    assert ridge_problem(Queries.from_arrays(np.zeros((5, 5)), np.zeros(5), group=[5])) is Moments
-    assert ridge_problem(Queries.from_arrays(np.zeros((5, 6)), np.zeros(5), group=[5])) is WeightedRows
-
-
-def test_rows_of_parts_add_up_and_rows_that_stand_anywhere_change_no_bit():
-    queries = lists(1, weighted=True)
-    other, order = scattered(queries)
-    whole, same = (
-        WeightedRows.of(one, target, *plain(queries)).ridge([1.0], NO_LIMIT)[0]
-        for one, target in ((queries, queries.y), (other, queries.y[order]))
-    )
-    np.testing.assert_array_equal(whole, same)
-    parts = [WeightedRows.of(queries, queries.y, *plain(queries), np.arange(first, 20, 3)) for first in range(3)]
-    (found,) = (parts[0] + parts[1] + parts[2]).ridge([1.0], NO_LIMIT)
-    np.testing.assert_allclose(found, whole, rtol=1e-9)
+    assert problem_kind([Queries.from_arrays(np.zeros((5, 5)), np.zeros(5), group=[5])]) is Moments
+    assert problem_kind([Queries.from_arrays(np.zeros((5, 6)), np.zeros(5), group=[5])]) is WeightedRows
 
 
 # ------------------------------------------------------------------------------------------- balance
@@ -126,7 +185,6 @@ def test_rows_of_parts_add_up_and_rows_that_stand_anywhere_change_no_bit():
 @pytest.mark.parametrize(
     ("counts", "most", "shares"),
     [
-        ((30, 10), None, (1, 1)),
         ((30, 10), 1.0, (2 / 3, 2)),  # the many are weighed down, whatever the limit
         ((30, 10), 10.0, (2 / 3, 2)),
         ((10, 30), 10.0, (2, 2 / 3)),
@@ -143,35 +201,52 @@ def test_d9_classes_have_the_same_weight_unless_one_document_would_count_too_oft
     assert np.dot(found, counts) == pytest.approx(sum(counts), rel=1e-15)
 
 
+def test_sets_are_balanced_together():
+    one, two = lists(1, weighted=True), lists(2)
+    weights = np.concatenate(balanced_weights([one, two]))
+    relevant = np.concatenate([one.y, two.y]) > 0
+    given = np.concatenate([of_rows(queries, row_weight(queries)) for queries in (one, two)])
+    assert weights[relevant].sum() == pytest.approx(given.sum() / 2)
+    assert weights[~relevant].sum() == pytest.approx(given.sum() / 2)
+
+
 # ------------------------------------------------------------------------------------------- parts and orders of rows
 
 
-def test_moments_of_parts_add_up():
+@over_both_problems
+@over_both_intercepts
+def test_parts_add_up(problem, intercept):
     queries = lists(1, weighted=True)
-    target = queries.y
-    whole = Moments.of(queries, target, *plain(queries))
-    parts = [Moments.of(queries, target, *plain(queries), np.arange(first, 20, 3)) for first in range(3)]
-    np.testing.assert_allclose((parts[0] + parts[1] + parts[2]).sums, whole.sums, rtol=1e-12)
+    about = regression(queries, intercept=intercept)
+    whole = problem.of(about)
+    parts = [problem.of(about, np.arange(first, 20, 3)) for first in range(3)]
+    found = joined(parts)
+    np.testing.assert_allclose(found.ridge(np.ones(4)).weights([1.0]), whole.ridge(np.ones(4)).weights([1.0]))
+    assert found.total == pytest.approx(whole.total)
     chosen = queries[np.arange(1, 20, 3)]
-    np.testing.assert_allclose(parts[1].sums, Moments.of(chosen, chosen.y, *plain(queries)).sums, rtol=1e-12)
+    alone = problem.of(regression(chosen, intercept=intercept))
+    np.testing.assert_allclose(parts[1].squares(), alone.squares(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("block", [7, 40, 10_000])
-def test_scattered_rows_and_lists_of_weight_zero_change_no_bit(block, monkeypatch):
+@over_both_intercepts
+def test_scattered_rows_and_lists_of_weight_zero_change_no_bit(block, intercept, monkeypatch):
     monkeypatch.setattr("rankwise.data.checks.BLOCK_VALUES", block)
-    monkeypatch.setattr("rankwise.rankers.linear.ridge._CHUNK", block)
+    monkeypatch.setattr(least_squares, "_FEWEST", 1)
+    monkeypatch.setattr(least_squares, "_MOST", block)
     queries = lists(2)
-    moments = Moments.of(queries, queries.y, *plain(queries))
+    moments = Moments.of(regression(queries, intercept=intercept))
     factor, centre = scale_factors(queries, "auto")
     other, order = scattered(queries)
-    np.testing.assert_array_equal(Moments.of(other, queries.y[order], *plain(queries)).sums, moments.sums)
+    assert (other.y == queries.y[order]).all()
+    np.testing.assert_array_equal(Moments.of(regression(other, intercept=intercept)).sums, moments.sums)
     np.testing.assert_array_equal(scale_factors(other, "auto"), (factor, centre))
     weight = np.ones(20)
     weight[[0, 7, 19]] = 0
     some, without = queries.with_weight(weight), queries[weight > 0]
-    np.testing.assert_array_equal(
-        Moments.of(some, some.y, *plain(some)).sums, Moments.of(without, without.y, *plain(some)).sums
-    )
+    one, two = (Moments.of(regression(each, intercept=intercept)) for each in (some, without))
+    np.testing.assert_array_equal(one.sums, two.sums)
+    assert one.total == two.total
     np.testing.assert_array_equal(scale_factors(some, "auto"), scale_factors(without, "auto"))
     np.testing.assert_array_equal(some.counted, np.flatnonzero(weight))
 
@@ -193,20 +268,39 @@ def test_directions_without_variation_get_no_weight(problem):
     X = np.column_stack([base, base @ [1, 1], np.full(60, 7.0), base[:, 0]])  # rank 2 of 5
     y = rng.integers(0, 3, 60).astype(float)
     queries = Queries.from_arrays(X, y, group=[20] * 3)
-    (found,) = problem.of(queries, y, *plain(queries)).ridge([0.0], None)
-    centred = X - X.mean(axis=0)
-    expected = np.linalg.lstsq(centred, y - y.mean(), rcond=1e-9)[0]  # of all solutions the shortest
+    found = problem.of(regression(queries)).ridge(np.ones(5)).weights([0.0])[0]
+    ones = np.ones(60)
+    # of all solutions the shortest
+    expected = np.linalg.lstsq(centred(queries, X, ones), centred(queries, y, ones), rcond=1e-9)[0]
     np.testing.assert_allclose(found, expected, atol=1e-10)
     assert abs(found[3]) < 1e-12
 
 
-@over_both_problems
-def test_one_class_of_documents_alone_is_regressed_on_without_balance(problem):
-    queries = lists(5)
-    all_relevant = queries.with_labels(np.ones(queries.n_documents))
-    for most in (None, NO_LIMIT):
-        (found,) = problem.of(all_relevant, queries.y, *plain(queries)).ridge([1.0], most)
-        np.testing.assert_allclose(found, Ridge(alpha=1.0).fit(queries.X, queries.y).coef_, rtol=1e-9)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_scale_is_the_pooled_deviation_within_queries_and_zero_for_constants_of_queries(dtype):
+    queries = lists(6, dtype=dtype, weighted=True)
+    per_query = np.random.default_rng(0).normal(size=len(queries))[queries.query_of_row] * 1e6 + 0.1
+    X = np.column_stack([queries.X, per_query]).astype(dtype)
+    wider = Queries(X, queries.y, queries.start, weight=queries.weight)
+    weight = of_rows(wider, row_weight(wider))
+    found = within_query_scale(Moments.of(regression(wider)))
+    own = centred(wider, X.astype(np.float64), weight)
+    expected = 1 / np.sqrt(np.average(own**2, axis=0, weights=weight)[:4])
+    np.testing.assert_allclose(found[:4], expected, rtol=1e-9)
+    assert found[4] == 0
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-120, 1e150, 1e200, 1e300])
+def test_features_of_any_size_have_finite_moments(size):
+    queries = lists(7)
+    stretched = Queries(queries.X * [1, size, 1, 1], queries.y, queries.start)
+    parts = [[np.arange(0, 10)], [np.arange(10, 20)]]
+    whole = joined(problems_of_parts([regression(queries)], parts, None))
+    expected = whole.ridge(within_query_scale(whole)).weights([1.0])[0]
+    large = joined(problems_of_parts([regression(stretched)], parts, None))
+    found = large.ridge(within_query_scale(large)).weights([1.0])[0]
+    np.testing.assert_allclose(found * [1, size, 1, 1], expected, rtol=1e-9)
+    assert large.deviation(found) == pytest.approx(whole.deviation(expected), rel=1e-9)
 
 
 # ------------------------------------------------------------------------------------------- the scale of features

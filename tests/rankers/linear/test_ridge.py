@@ -1,4 +1,4 @@
-"""RidgeRanker: against scikit-learn and least squares on all rows, choices of alpha against plain loops."""
+"""RidgeRanker: against scikit-learn on centred rows, choices of alpha against plain loops, uses of validation."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,10 @@ from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
 from rankwise._errors import RankwiseError
+from rankwise.data.fingerprints import fingerprints
 from rankwise.data.queries import Queries
-from rankwise.rankers.linear.ridge import ALPHAS, RidgeRanker
+from rankwise.rankers import _cross_validation
+from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS, RidgeRanker
 
 
 def lists(seed=0, count=20, features=4, weighted=False, spread=1.0):
@@ -29,8 +31,26 @@ def sample_weights(queries, balanced):
     return weight
 
 
+def within(queries, values, weight):
+    """Values minus the weighted mean of their query."""
+    owner, count = queries.query_of_row, len(queries)
+    total = np.bincount(owner, weight, count)
+    columns = [np.bincount(owner, weight * column, count) / total for column in np.atleast_2d(values.T)]
+    return values - (np.array(columns).T[owner] if values.ndim == 2 else columns[0][owner])
+
+
 def reference(queries, alpha, balanced=True, target="gains", scaled=True):
-    """scikit-learn on all rows, with features of variance 1, and weights for raw ones."""
+    """scikit-learn on rows that are centred within queries, features of variance 1, and weights for raw ones."""
+    wanted = 2.0**queries.y - 1 if target == "gains" else queries.y
+    weight = sample_weights(queries, balanced)
+    X = within(queries, queries.X, weight)
+    scale = np.sqrt(np.average(X**2, axis=0, weights=weight)) if scaled else np.ones(queries.n_features)
+    model = Ridge(alpha=alpha, solver="cholesky", fit_intercept=False)
+    return model.fit(X / scale, within(queries, wanted, weight), sample_weight=weight).coef_ / scale
+
+
+def ordinary(queries, alpha, balanced=True, target="gains", scaled=True):
+    """scikit-learn on all rows with one intercept."""
     wanted = 2.0**queries.y - 1 if target == "gains" else queries.y
     scale = StandardScaler().fit(queries.X).scale_ if scaled else np.ones(queries.n_features)
     model = Ridge(alpha=alpha, solver="cholesky")
@@ -41,20 +61,34 @@ def reference(queries, alpha, balanced=True, target="gains", scaled=True):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("target", ["gains", "labels"])
 @pytest.mark.parametrize("alpha", [0.01, 10.0])
-def test_the_weights_are_those_of_scikit_learn(balanced, weighted, target, alpha):
+@pytest.mark.parametrize(("intercept", "expected"), [("query", reference), ("global", ordinary)])
+def test_the_weights_are_those_of_scikit_learn(balanced, weighted, target, alpha, intercept, expected):
     queries = lists(weighted=weighted)
-    model = RidgeRanker(alpha=alpha, balanced=balanced, target=target).fit(queries)
-    np.testing.assert_allclose(model.coef_, reference(queries, alpha, balanced, target), rtol=1e-9)
-    raw = RidgeRanker(alpha=alpha, balanced=balanced, target=target, scale="none").fit(queries)
-    np.testing.assert_allclose(raw.coef_, reference(queries, alpha, balanced, target, scaled=False), rtol=1e-9)
+    given = {"alpha": alpha, "balanced": balanced, "target": target, "intercept": intercept}
+    model = RidgeRanker(**given).fit(queries)
+    np.testing.assert_allclose(model.coef_, expected(queries, alpha, balanced, target), rtol=1e-9)
+    raw = RidgeRanker(**given, scale="none").fit(queries)
+    np.testing.assert_allclose(raw.coef_, expected(queries, alpha, balanced, target, scaled=False), rtol=1e-9)
 
 
-def test_without_a_strength_it_is_least_squares():
+def test_without_a_strength_it_is_least_squares_with_one_intercept_per_query():
     queries = lists(1)
     model = RidgeRanker(alpha=0.0, balanced=False).fit(queries)
-    with_one = np.column_stack([queries.X, np.ones(queries.n_documents)])
-    expected = np.linalg.lstsq(with_one, 2.0**queries.y - 1, rcond=None)[0]
-    np.testing.assert_allclose(model.coef_, expected[:-1], rtol=1e-9)
+    with_ones = np.column_stack([queries.X, np.eye(len(queries))[queries.query_of_row]])
+    expected = np.linalg.lstsq(with_ones, 2.0**queries.y - 1, rcond=None)[0]
+    np.testing.assert_allclose(model.coef_, expected[:4], rtol=1e-9)
+
+
+def test_what_differs_between_queries_alone_changes_nothing():
+    """A shift of all features and of the labels of a query is one of its intercept."""
+    queries = lists(2)
+    rng = np.random.default_rng(3)
+    owner = queries.query_of_row
+    X, y = queries.X + 10 * rng.normal(size=(20, 4))[owner], queries.y + rng.integers(1, 3, 20)[owner]
+    given = {"target": "labels", "balanced": False}
+    model = RidgeRanker(**given).fit(X, y, group=queries.sizes)
+    positive = queries.with_labels(queries.y + 1)
+    np.testing.assert_allclose(model.coef_, RidgeRanker(alpha=model.alpha_, **given).fit(positive).coef_, rtol=1e-9)
 
 
 def test_balance_gives_relevant_and_other_documents_the_same_total_weight():
@@ -63,9 +97,32 @@ def test_balance_gives_relevant_and_other_documents_the_same_total_weight():
     X = rng.normal(size=(12, 2))
     y = np.array([1.0] * 3 + [0.0] * 9)
     repeated = np.concatenate([np.repeat([0, 1, 2], 3), np.arange(3, 12)])
-    balanced = RidgeRanker(alpha=0.0, scale="none").fit(X, y, group=[12])
-    plain = RidgeRanker(alpha=0.0, scale="none", balanced=False).fit(X[repeated], y[repeated], group=[18])
+    balanced = RidgeRanker(alpha=0.0).fit(X, y, group=[12])
+    plain = RidgeRanker(alpha=0.0, balanced=False).fit(X[repeated], y[repeated], group=[18])
     np.testing.assert_allclose(balanced.coef_, plain.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("refit", ["all", "train"])
+def test_a_query_of_weight_two_is_two_queries_and_a_document_of_weight_two_is_two_documents(refit):
+    queries, other = lists(14), lists(15)
+    weight = np.ones(20)
+    weight[3] = 2
+    twice = Queries.from_arrays(
+        np.vstack([queries.X, queries[[3]].X]),
+        np.append(queries.y, queries[[3]].y),
+        group=[*queries.sizes, queries.sizes[3]],
+    )
+    given = {"alpha": 2.0, "refit": refit}
+    one, two = (RidgeRanker(**given).fit(each, validation=other) for each in (queries.with_weight(weight), twice))
+    np.testing.assert_allclose(one.coef_, two.coef_, rtol=1e-9)
+    rows = np.insert(np.arange(queries.n_documents), 5, 5)
+    sizes = queries.sizes.copy()
+    sizes[queries.query_of_row[5]] += 1
+    documents = np.ones(queries.n_documents)
+    documents[5] = 2
+    one = RidgeRanker(**given).fit(queries, validation=other, sample_weight=documents)
+    two = RidgeRanker(**given).fit(queries.X[rows], queries.y[rows], group=sizes, validation=other)
+    np.testing.assert_allclose(one.coef_, two.coef_, rtol=1e-9)
 
 
 # ------------------------------------------------------------------------------------------- the limits of balance
@@ -156,7 +213,7 @@ def test_r10_more_features_than_documents_need_no_matrix_of_features_by_features
 def test_alpha_is_the_best_of_a_plain_loop_over_the_validation_set(weighted):
     train, other = lists(3, weighted=weighted), lists(4, weighted=weighted)
     alphas = (1e-3, 1.0, 30.0, 1e3, 1e5)
-    model = RidgeRanker("nDCG@3", alpha=alphas).fit(train, validation=other)
+    model = RidgeRanker("nDCG@3", alpha=alphas, refit="train").fit(train, validation=other)
     judged = [RidgeRanker("nDCG@3", alpha=alpha).fit(train).score(other) for alpha in alphas]
     np.testing.assert_allclose(model.path_["nDCG@3"], judged, rtol=1e-12)
     assert model.alpha_ == alphas[int(np.argmax(judged))]
@@ -164,17 +221,79 @@ def test_alpha_is_the_best_of_a_plain_loop_over_the_validation_set(weighted):
     np.testing.assert_array_equal(model.coef_, RidgeRanker("nDCG@3", alpha=model.alpha_).fit(train).coef_)
 
 
-def test_alpha_is_the_best_of_a_plain_loop_over_folds():
-    queries, alphas = lists(5), (1e-2, 10.0, 1e4)
-    model = RidgeRanker("AP", alpha=alphas, folds=3, scale="none", random_state=7).fit(queries)
-    parts = np.array_split(np.random.default_rng(7).permutation(20), 3)
-    judged = []
+def held_out_means(queries, parts, alphas, measure, **given):
+    """For every alpha the mean over held-out queries of a ranker that is fitted on the others, in a plain loop."""
+    found = []
     for alpha in alphas:
-        one = RidgeRanker("AP", alpha=alpha, scale="none")
-        judged.append(np.mean([one.fit(queries[np.setdiff1d(range(20), part)]).score(queries[part]) for part in parts]))
+        values, weights = [], []
+        for part in parts:
+            others = queries[np.setdiff1d(range(len(queries)), part)]
+            one = RidgeRanker(measure, alpha=alpha, balanced=False, scale="none", **given).fit(others)
+            held = queries[part]
+            values.append(rw.evaluate(held, one.predict(held), [measure]).per_query[measure])
+            weights.append(held.query_weight)
+        values, weights = np.concatenate(values), np.concatenate(weights)
+        known = ~np.isnan(values)
+        found.append(np.average(values[known], weights=weights[known]))
+    return found
+
+
+@pytest.mark.parametrize("intercept", ["query", "global"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("features", [4, 300])
+def test_alpha_is_the_best_of_a_plain_loop_over_folds(intercept, weighted, features):
+    queries, alphas = lists(5, features=features, weighted=weighted), (1e-2, 10.0, 1e4)
+    given = {"intercept": intercept}
+    options = {"folds": 3, "scale": "none", "balanced": False, "random_state": 7, **given}
+    model = RidgeRanker("AP", alpha=alphas, **options).fit(queries)
+    parts = np.array_split(np.random.default_rng(7).permutation(20), 3)
+    judged = held_out_means(queries, [np.sort(part) for part in parts], alphas, "AP", **given)
     np.testing.assert_allclose(model.path_["AP"], judged, rtol=1e-12)
     assert model.alpha_ == alphas[int(np.argmax(judged))]
-    np.testing.assert_allclose(model.coef_, RidgeRanker("AP", alpha=model.alpha_, scale="none").fit(queries).coef_)
+    whole = RidgeRanker("AP", alpha=model.alpha_, scale="none", balanced=False, **given).fit(queries)
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-6, atol=1e-12)
+
+
+def test_a_validation_set_joins_the_folds_and_the_refit():
+    train, other = lists(3), lists(4, count=15)
+    both = Queries.from_arrays(
+        np.vstack([train.X, other.X]), np.append(train.y, other.y), group=[*train.sizes, *other.sizes]
+    )
+    one = RidgeRanker("nDCG@3").fit(train, validation=other)
+    two = RidgeRanker("nDCG@3").fit(both)
+    np.testing.assert_allclose(one.coef_, two.coef_, rtol=1e-9)
+    np.testing.assert_allclose(one.path_["alpha"], two.path_["alpha"], rtol=1e-9)
+    np.testing.assert_allclose(one.path_["nDCG@3"], two.path_["nDCG@3"], rtol=1e-9)
+    apart = RidgeRanker("nDCG@3", alpha=one.alpha_, refit="train").fit(train, validation=other)
+    np.testing.assert_array_equal(apart.coef_, RidgeRanker(alpha=one.alpha_).fit(train).coef_)
+    assert not np.allclose(one.coef_, apart.coef_, rtol=1e-3)
+
+
+def test_what_was_learned_from_counts_as_training_queries_and_is_no_hold_out():
+    train, other, fresh = lists(3), lists(4, count=15), lists(16)
+    pooled = RidgeRanker(alpha=1.0).fit(train, validation=other)
+    assert (pooled.seen_.training.length, pooled.seen_.validation.length, pooled.seen_.record.count) == (35, 0, 35)
+    np.testing.assert_array_equal(pooled.seen_.training.marks[20:], fingerprints(other))
+    certificate = pooled.certificate(train, other)
+    assert any(
+        "the training queries given are not those of the fit, which saw 35" in note for note in certificate.notes
+    )
+    assert certificate.notes[0].startswith("no hold-out bound: 15 of these queries were seen in fit, as training")
+    assert not any(note.startswith("no hold-out bound") for note in pooled.certificate(holdout=fresh).notes)
+    kept = RidgeRanker(alpha=1.0, refit="train").fit(train, validation=other)
+    assert (kept.seen_.training.length, kept.seen_.validation.length, kept.seen_.record.count) == (20, 15, 20)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_of_many_queries_one_part_is_held_out(pooled, monkeypatch):
+    monkeypatch.setattr(_cross_validation, "MANY", 12)
+    queries, alphas = lists(5, count=100), (1e-2, 10.0, 1e4)
+    train, other = (queries[:70], queries[70:]) if pooled else (queries, None)
+    options = {"scale": "none", "balanced": False, "random_state": 7}
+    model = RidgeRanker("AP", alpha=alphas, **options).fit(train, validation=other)
+    part = np.sort(np.random.default_rng(7).permutation(100)[:12])
+    np.testing.assert_allclose(model.path_["AP"], held_out_means(queries, [part], alphas, "AP"), rtol=1e-12)
+    np.testing.assert_allclose(model.coef_, RidgeRanker(alpha=model.alpha_, **options).fit(queries).coef_, rtol=1e-9)
 
 
 def test_fewer_queries_than_folds_are_left_out_one_by_one_and_a_single_one_takes_the_strongest():
@@ -186,20 +305,61 @@ def test_fewer_queries_than_folds_are_left_out_one_by_one_and_a_single_one_takes
     assert np.isnan(one.path_["nDCG@10"]).all()
 
 
-def test_the_usual_grid_is_tried_where_none_is_given():
-    model = RidgeRanker().fit(lists(7))
-    np.testing.assert_array_equal(model.path_["alpha"], ALPHAS)
-    assert model.alpha_ in ALPHAS
+def test_the_usual_grid_is_in_units_of_the_mean_square_of_the_features():
+    queries = lists(7)
+    model = RidgeRanker().fit(queries)
+    np.testing.assert_allclose(model.path_["alpha"], queries.n_documents * np.array(RELATIVE_ALPHAS), rtol=1e-9)
+    assert model.alpha_ in model.path_["alpha"]
+    again = RidgeRanker(alpha=model.alpha_).fit(queries)
+    np.testing.assert_allclose(again.coef_, model.coef_, rtol=1e-9)
+    larger = RidgeRanker(scale="none").fit(queries.X * 1000, queries.y, group=queries.sizes)
+    raw = RidgeRanker(scale="none").fit(queries)
+    np.testing.assert_allclose(larger.path_["alpha"], raw.path_["alpha"] * 1e6, rtol=1e-9)
+    np.testing.assert_allclose(larger.coef_ * 1000, raw.coef_, rtol=1e-9)
 
 
-def test_a_single_alpha_is_judged_on_a_validation_set_but_needs_none():
+def test_a_single_alpha_is_judged_on_a_validation_set_that_is_kept_for_it():
     train, other = lists(8), lists(9)
     assert np.isnan(RidgeRanker(alpha=1.0).fit(train).path_["nDCG@10"]).all()
-    model = RidgeRanker(alpha=1.0).fit(train, validation=other)
+    assert np.isnan(RidgeRanker(alpha=1.0).fit(train, validation=other).path_["nDCG@10"]).all()
+    model = RidgeRanker(alpha=1.0, refit="train").fit(train, validation=other)
     assert model.path_["nDCG@10"][0] == model.score(other)
 
 
 # ------------------------------------------------------------------------------------------- awkward features
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "sizes"),
+    [
+        ([[1.0, 2.0]], [1], [1]),
+        ([[1.0, 2.0], [3.0, 4.0]], [1, 0], [1, 1]),
+        ([[1.0, 2.0], [3.0, 4.0]], [2, 2], [2]),
+        ([[1.0, 2.0], [3.0, 4.0]], [0, 0], [2]),
+        ([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]], [1, 0, 0], [2, 1]),
+        ([[5.0, 7.0], [5.0, 7.0], [2.0, 2.0]], [1, 0, 0], [2, 1]),
+    ],
+)
+@pytest.mark.parametrize("intercept", ["query", "global"])
+@pytest.mark.filterwarnings("ignore")
+def test_queries_with_nothing_to_learn_give_finite_weights_and_within_queries_none(X, y, sizes, intercept):
+    model = RidgeRanker(intercept=intercept).fit(np.array(X), y, group=sizes)
+    assert np.isfinite(model.coef_).all()
+    if intercept == "query":
+        assert not model.coef_.any()
+
+
+def test_float32_and_shuffled_rows_give_the_same_weights():
+    queries = lists(17)
+    exact = Queries.from_arrays(np.float64(np.float32(queries.X)), queries.y, group=queries.sizes)
+    model = RidgeRanker().fit(exact)
+    np.testing.assert_array_equal(
+        RidgeRanker().fit(np.float32(queries.X), queries.y, group=queries.sizes).coef_, model.coef_
+    )
+    order = np.random.default_rng(0).permutation(exact.n_documents)
+    qid = exact.query_of_row[order]
+    same = RidgeRanker(alpha=model.alpha_).fit(exact.X[order], exact.y[order], qid=qid)
+    np.testing.assert_allclose(same.coef_, model.coef_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("spread", [1e-2, 1e3])
@@ -209,8 +369,11 @@ def test_features_of_wildly_different_scales_rank_as_if_scaled_by_hand(spread):
     shifted = Queries.from_arrays(queries.X + 3 * queries.X.std(axis=0), queries.y, group=queries.sizes)
     by_hand = StandardScaler().fit(shifted.X)
     standard = Queries.from_arrays(by_hand.transform(shifted.X), queries.y, group=queries.sizes)
-    model = RidgeRanker(alpha=1.0).fit(shifted)
-    same = RidgeRanker(alpha=1.0, scale="none").fit(standard)
+    given = {"alpha": 1.0, "intercept": "global"}
+    model, same = RidgeRanker(**given).fit(shifted), RidgeRanker(**given, scale="none").fit(standard)
+    np.testing.assert_allclose(
+        RidgeRanker(alpha=1.0).fit(standard).coef_ / by_hand.scale_, RidgeRanker(alpha=1.0).fit(shifted).coef_
+    )
     np.testing.assert_allclose(model.coef_ * by_hand.scale_, same.coef_, rtol=1e-9)
     one, other = (table["docid"] for table in (model.rank(shifted), same.rank(standard)))
     np.testing.assert_array_equal(one, other)
@@ -221,7 +384,7 @@ def test_repeated_and_constant_features_are_harmless():
     X = np.column_stack([queries.X, queries.X[:, 0], np.full(queries.n_documents, 1e6), queries.X @ [1, 2, 3, 4]])
     model = RidgeRanker(alpha=1e-9, balanced=False).fit(X, queries.y, group=queries.sizes)
     plain = RidgeRanker(alpha=1e-9, balanced=False).fit(queries)
-    assert model.coef_[5] == 0
+    assert model.coef_[5] == 0, "it is constant"
     assert model.coef_[0] == pytest.approx(model.coef_[4], rel=1e-6)
     scores = model.predict(X)
     expected = plain.predict(queries)
@@ -247,6 +410,8 @@ def test_a_saved_model_has_the_same_bits_and_path(tmp_path):
         ({"alpha": [[1.0, 2.0]]}, "alpha is one number or several"),
         ({"target": "ranks"}, "target is 'gains' or 'labels': found 'ranks'"),
         ({"scale": "log"}, "scale is 'auto' or 'none': found 'log'"),
+        ({"intercept": "none"}, "intercept is 'query' or 'global': found 'none'"),
+        ({"refit": "both"}, "refit is 'all' or 'train': found 'both'"),
         ({"folds": 1}, "model selection takes 2 or more folds: found folds=1"),
     ],
 )

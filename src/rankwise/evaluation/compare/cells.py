@@ -254,14 +254,28 @@ def _chosen(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, 
         best = 0 if judged is None or np.isnan(judged).all() else int(np.nanargmax(judged))
         model = _fit(entry.fresh(settings[best], jobs), part.train, None)
         return model, settings[best], None if judged is None else float(judged[best]), len(settings)
+    pools = _learns_from_validation(entry.fresh(settings[0], jobs))
+    if pools and len(settings) == 1:
+        return _fit(entry.fresh(settings[0], jobs), part.train, part.validation), settings[0], None, 1
     kept: Choice | None = None
     for setting in settings:
-        model = _fit(entry.fresh(setting, jobs), part.train, part.validation)
+        model = entry.fresh(setting, jobs)
+        if pools:  # only queries that it did not learn from can judge a setting
+            model.set_params(refit="train")
+        model = _fit(model, part.train, part.validation)
         found = _measured(model, part.validation, measure, jobs)
         if kept is None or not found <= (-math.inf if kept[2] is None or math.isnan(kept[2]) else kept[2]):
             kept = (model, setting, found, len(settings))
     assert kept is not None
+    if pools:
+        model = _fit(entry.fresh(kept[1], jobs), part.train, part.validation)
+        return model, *kept[1:]
     return kept
+
+
+def _learns_from_validation(model: Any) -> bool:
+    """Whether the final fit of a ranker learns from its validation set, too."""
+    return isinstance(model, Ranker) and model._learns_from_validation()
 
 
 def _by_inner_folds(

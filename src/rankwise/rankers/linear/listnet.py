@@ -167,11 +167,11 @@ class ListNet(OnlineLearner):
         else:
             super()._fit(queries, validation)
 
-    def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
+    def _remember_lists(self, train: Queries) -> None:
         if self._is_batch():
-            LinearRanker._remember_lists(self, train, validation)
+            LinearRanker._remember_lists(self, train)
         else:
-            super()._remember_lists(train, validation)
+            super()._remember_lists(train)
 
     # ------------------------------------------------------------------------------------------- online rounds
 

@@ -255,9 +255,10 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         if isinstance(given, str):
             if given != "ridge":
                 raise RankwiseError(f"prior_coef is {_PRIORS}: found {given!r}")
-            given = RidgeRanker(
-                self._measure(), scale=self.scale, folds=self.folds, random_state=self.random_state, n_jobs=self.n_jobs
-            ).fit(train, validation=validation)
+            alike: dict[str, Any] = {"scale": self.scale, "folds": self.folds, "random_state": self.random_state}
+            # what is learned from the validation set could not be judged by it
+            ridge = RidgeRanker(self._measure(), refit="train", n_jobs=self.n_jobs, **alike)
+            given = ridge.fit(train, validation=validation)
         raw = raw_weights(given, train.n_features, "prior_coef", _PRIORS)
         return np.divide(raw, factor, out=np.zeros_like(raw), where=factor > 0)
 

@@ -84,7 +84,7 @@ class OnlineLearner(LinearRanker):
     def _why_unweighted(self) -> str:
         return "its ledger and the bounds on it count unweighted losses; LossRanker takes them in batch"
 
-    def _remember_lists(self, train: Queries, validation: Queries | None) -> None:
+    def _remember_lists(self, train: Queries) -> None:
         """Begin with no fingerprints: queries are added as their rounds are run."""
         self.seen_ = Seen()
 

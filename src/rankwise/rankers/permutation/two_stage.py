@@ -198,8 +198,9 @@ class TwoStage(SelectionParameters, LinearRanker):
                 raise RankwiseError(f"first is one of {', '.join(map(repr, _FIRST))}, or weights: found {given!r:.40}")
             kind = cast("Callable[..., LinearRanker]", registered()[_FIRST[given]])
             ranker = kind(self.measure, scale=self.scale, n_jobs=self.n_jobs)
-            if "random_state" in ranker.get_params():
-                ranker.set_params(random_state=self.random_state, folds=self.folds)
+            alike = {"random_state": self.random_state, "folds": self.folds}
+            alike["refit"] = "train"  # what is learned from the validation set could not be judged by it
+            ranker.set_params(**{name: value for name, value in alike.items() if name in ranker.get_params()})
             return ranker.fit(queries, validation=validation).coef_
         return raw_weights(given, queries.n_features, "first", "a name, a fitted linear ranker or a vector").copy()
 

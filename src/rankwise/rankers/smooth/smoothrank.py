@@ -41,6 +41,8 @@ Vector = NDArray[np.float64]
 
 # lambda norm(w - w0)^2 beside a SUM over lists
 ALPHAS = tuple(10.0**power for power in range(-6, 4))
+# those of the ridge regression that it starts from
+RIDGE_ALPHAS = tuple(10.0**power for power in range(-2, 6))
 # the stages of the paper, in squared units of scores that regress on gains
 SIGMAS = tuple(2.0**power for power in range(6, -7, -1))
 _STARTS = "'ridge', 'ranksvm', a fitted linear ranker or a vector"
@@ -193,7 +195,8 @@ class SmoothRank(SelectionParameters, LinearRanker):
         alike: dict[str, Any] = {"scale": self.scale, "folds": self.folds, "random_state": self.random_state}
         alike["n_jobs"] = self.n_jobs
         kinds: Any = registered()
-        named = {"ridge": kinds["RidgeRanker"](measure, **alike), "ranksvm": kinds["RankSVM"](measure, **alike)}
+        ridge = kinds["RidgeRanker"](measure, alpha=RIDGE_ALPHAS, intercept="global", refit="train", **alike)
+        named = {"ridge": ridge, "ranksvm": kinds["RankSVM"](measure, **alike)}
         loss = smoothed(measure, self.smoothing)
         factor, _ = scale_factors(queries, self.scale)
         return AnnealingTrials(

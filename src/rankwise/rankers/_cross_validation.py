@@ -1,0 +1,190 @@
+"""Cross-validation over pooled queries: one or two sets, their parts, and linear candidates on the queries left out.
+
+With ``refit="all"`` a validation set joins the training queries: parts of both are held out in turn, and the final fit
+learns from both. The sets are never copied into one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise._kernels.rows import scores_by_weights
+from rankwise.data import checks
+from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import rows_in_order
+from rankwise.measures._base import Measure
+from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_lists
+from rankwise.rankers._model_selection import weighted_mean
+
+Vector = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Refit = Literal["all", "train"]
+
+# Above this number of queries one part is held out instead of every part in turn, and it has at most so many.
+MANY = 2_000
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Sets of queries that are learned from together; queries are numbered through, set after set.
+
+    Attributes
+    ----------
+    sets : tuple of Queries
+        The sets.
+    """
+
+    sets: tuple[Queries, ...]
+
+    @classmethod
+    def of(cls, train: Queries, validation: Queries | None, refit: Refit) -> "Pool":
+        """The training queries, with the validation queries if ``refit`` is "all" and there are some."""
+        if refit not in ("all", "train"):
+            raise RankwiseError(f"refit is 'all' or 'train': found {refit!r:.60}")
+        return cls((train,) if validation is None or refit == "train" else (train, validation))
+
+    @property
+    def weight(self) -> Vector:
+        """The weight of every query."""
+        return np.concatenate([queries.query_weight for queries in self.sets])
+
+    @property
+    def counted(self) -> Numbers:
+        """The numbers of the queries of non-zero weight."""
+        return np.flatnonzero(self.weight).astype(np.int64)
+
+    def by_set(self, part: Numbers) -> list[tuple[Queries, Numbers]]:
+        """Each set with its own numbers of the queries of a part, in increasing order."""
+        ends = np.cumsum([len(queries) for queries in self.sets])
+        found = np.split(np.sort(part), np.searchsorted(np.sort(part), ends[:-1]))
+        firsts = [0, *ends[:-1].tolist()]
+        return [(queries, own - first) for queries, own, first in zip(self.sets, found, firsts, strict=True)]
+
+    def by_sets(self, parts: Sequence[Numbers]) -> list[list[Numbers]]:
+        """For every part the numbers of its queries in each of the sets."""
+        return [[own for _, own in self.by_set(part)] for part in parts]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of the queries of a pool.
+
+    Attributes
+    ----------
+    held : list of ndarray of int64
+        The parts that are held out in turn.
+    rest : ndarray of int64
+        Queries that are never held out.
+    """
+
+    held: list[Numbers]
+    rest: Numbers
+
+    @classmethod
+    def of(cls, pool: Pool, folds: int, random_state: int | np.random.Generator) -> "Parts":
+        """Random parts of about the same size; of more than 2,000 queries one part of at most 2,000.
+
+        Parameters
+        ----------
+        pool : Pool
+            The queries.
+        folds : int
+            Number of parts, at most one per query; a single query has none.
+        random_state : int or numpy.random.Generator
+            Seed of the division.
+
+        Returns
+        -------
+        Parts
+            The parts, in increasing order of the numbers.
+        """
+        if not isinstance(folds, (int, np.integer)) or folds < 2:
+            raise RankwiseError(f"model selection takes 2 or more folds: found folds={folds!r:.60}")
+        order = checks.as_random(random_state).permutation(pool.counted)
+        if len(order) < 2:
+            return cls([], order)
+        if len(order) > MANY:
+            count = min(MANY, len(order) // folds)
+            return cls([np.sort(order[:count])], np.sort(order[count:]))
+        return cls([np.sort(part) for part in np.array_split(order, min(folds, len(order)))], order[:0])
+
+    @property
+    def all(self) -> list[Numbers]:
+        """Every part, and the rest last if there is one."""
+        return [*self.held, self.rest] if len(self.rest) else list(self.held)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The queries of one part, prepared so that many linear candidates can be measured on them.
+
+    Attributes
+    ----------
+    weight : ndarray, shape (n_queries,)
+        The weight of every query.
+    """
+
+    _sets: list[tuple[Queries, Numbers, ScoredLists, list[PreparedMeasure]]]
+    weight: Vector
+
+    @classmethod
+    def of(cls, pool: Pool, part: Numbers, measures: Sequence[Measure]) -> "HeldOut":
+        """Prepare these measures on the queries of a part."""
+        sets, weight = [], []
+        for queries, numbers in pool.by_set(part):
+            rows, _ = rows_in_order(queries, numbers)
+            labels = np.ascontiguousarray(queries.labels()[rows] if len(rows) else queries.labels())
+            start = np.concatenate([[0], np.cumsum(queries.sizes[numbers])]).astype(np.int64)
+            labels = labels[: start[-1]]  # no row numbers stand for all rows, or for none
+            lists = ScoredLists(labels, labels, start)
+            sets.append((queries, rows, lists, [PreparedMeasure.of(one, labels, start) for one in measures]))
+            weight.append(queries.query_weight[numbers])
+        return cls(sets, np.concatenate(weight))
+
+    def values(self, weights: NDArray[np.float64], n_jobs: int | None) -> NDArray[np.float64]:
+        """The measures of linear candidates on every query, ties averaged.
+
+        Parameters
+        ----------
+        weights : ndarray, shape (n_candidates, n_features)
+            Weights on raw features.
+        n_jobs : int or None
+            Number of threads; None uses every core.
+
+        Returns
+        -------
+        ndarray, shape (n_candidates, n_measures, n_queries)
+            Values; NaN where a measure is 0/0.
+        """
+        found = []
+        for queries, rows, lists, measures in self._sets:
+            scores = scores_by_weights(queries.X, rows, len(lists.labels), weights, n_jobs)
+            each = [ScoredLists(one, lists.labels, lists.start) for one in scores]
+            found.append([measure_lists(measures, one, n_jobs=n_jobs) for one in each])
+        return np.concatenate([np.array(one) for one in found], axis=2)
+
+
+def mean_over_held_out(values: Sequence[NDArray[np.float64]], weights: Sequence[Vector]) -> Vector:
+    """The mean of every candidate over the queries of all parts, and over measures if there are several.
+
+    Parameters
+    ----------
+    values : sequence of ndarray, shape (n_candidates, n_measures, n_queries)
+        The values on every part.
+    weights : sequence of ndarray, shape (n_queries,)
+        The weights of the queries of every part.
+
+    Returns
+    -------
+    ndarray, shape (n_candidates,)
+        Weighted means of what is defined; NaN if nothing is.
+    """
+    joined, weight = np.concatenate(values, axis=2), np.concatenate(weights)
+    means = np.array([[weighted_mean(one, weight) for one in candidate] for candidate in joined])
+    known = ~np.isnan(means)
+    count = known.sum(axis=1)
+    return np.asarray(np.where(count > 0, np.where(known, means, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan))

@@ -1,0 +1,523 @@
+"""Ridge regression within queries: its moments from one pass over X, and all penalties from one factorisation.
+
+min over w, b of sum_i c_i (w . x_i + b_q(i) - g_i)^2 + alpha norm(w)^2 has one intercept per query, which no ranking
+sees. The best intercepts take the weighted means of the query off x and g, so that A = sum c x x' and sum c g x of the
+centred rows determine w: :class:`Moments`. They are sums over queries, so that the problem without some of them is a
+sum of parts, and several targets g share A. If there are fewer rows than features, the rows themselves are fewer:
+:class:`WeightedRows`. With one intercept for all documents, rows are shifted instead, and the sums of the shifted rows,
+kept beside their products, centre any union of parts.
+
+Both give the same bits on every number of threads: chunks are fixed and added in order, and every product and
+factorisation runs on one thread of BLAS.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._blas import one_blas_thread
+from rankwise._errors import RankwiseError
+from rankwise._kernels import drive
+from rankwise.data.document_weights import differing_weights
+from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import row_blocks, rows_in_order
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+# Values per chunk of rows in float64, 4 MB, and the least and largest number of rows: the bits depend on them.
+_VALUES, _FEWEST, _MOST = 1 << 19, 256, 1 << 12
+# Bytes of partial sums that may wait to be added.
+_WAITING = 1 << 26
+# Integers up to this one are grades: LightGBM's table of gains ends there, too.
+_LARGEST_GRADE = 30
+# The largest weight of a document without relevance. Without a limit a single one would count as much as all others
+# together, and with weak features the order would be almost random. Sets with at least 5 % of such documents, among
+# them all that LETOR has published, never reach the limit.
+_MOST_OF_GRADES = 10.0
+# Squares of features between these sizes neither overflow nor vanish.
+_SMALL, _LARGE = 1e-100, 1e100
+
+
+@dataclass(frozen=True)
+class Regression:
+    """What is regressed on what: the targets and the weight of every document of some queries.
+
+    Attributes
+    ----------
+    queries : Queries
+        The queries.
+    targets : ndarray, shape (n_targets, n_documents)
+        The targets g.
+    weight : ndarray, shape (n_documents,)
+        The weights c; empty if all are 1.
+    shift : ndarray of shape (n_features,) or None, default=None
+        None: one intercept per query. Otherwise one for all documents, and a point near which the features lie.
+    factor : ndarray of shape (n_features,) or None, default=None
+        A factor of every feature, which keeps sums of squares within the range of numbers; None is 1.
+    """
+
+    queries: Queries
+    targets: Matrix
+    weight: Vector
+    shift: Vector | None = None
+    factor: Vector | None = None
+
+    def rows(self, lists: Numbers | None, n_jobs: int | None = None) -> "_Rows":
+        """The rows of some queries; None for all of non-zero weight."""
+        queries = self.queries
+        rows, _ = rows_in_order(queries, lists)
+        taken = queries.counted if lists is None else lists
+        start = np.concatenate([[0], np.cumsum(queries.sizes[taken])]).astype(np.int64)
+        factor = np.ones(queries.n_features) if self.factor is None else self.factor
+        return _Rows(np.asarray(queries.X), rows, start, factor, self, n_jobs)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a regression, query after query, made chunk by chunk."""
+
+    X: NDArray[np.floating]
+    rows: Numbers
+    start: Numbers
+    factor: Vector
+    about: Regression
+    n_jobs: int | None
+
+    @property
+    def width(self) -> int:
+        return 1 + self.about.queries.n_features + len(self.about.targets)
+
+    @property
+    def total(self) -> float:
+        """The sum of the weights."""
+        if not len(self.about.weight) or not self.start[-1]:
+            return float(self.start[-1])
+        return float(self.about.weight[self.rows].sum() if len(self.rows) else self.about.weight.sum())
+
+    def centred(self, first: int, last: int) -> Matrix:
+        """Centred rows of whole queries."""
+        from rankwise._kernels.rows import centred_rows_on
+
+        about, z = self.about, np.empty((self.start[last] - self.start[first], self.width))
+        centre = centred_rows_on(self.X.dtype)
+        centre(first, last, self.start, self.rows, self.X, self.factor, about.targets, about.weight, z)
+        return z
+
+    def shifted(self, first: int, last: int, shift: Vector) -> Matrix:
+        """Shifted rows at places first..last-1."""
+        from rankwise._kernels.rows import shifted_rows_on
+
+        about, z = self.about, np.empty((last - first, self.width))
+        shift_rows = shifted_rows_on(self.X.dtype)
+        shift_rows(first, last, self.rows, self.X, self.factor, shift, about.targets, about.weight, z)
+        return z
+
+    def sums(self) -> Matrix:
+        """sum z z' over the rows."""
+        step = max(_FEWEST, min(_MOST, _VALUES // self.width))
+        if self.about.shift is not None:
+            return self._shifted_sums(0, int(self.start[-1]), self.about.shift, step)
+        chunks = list(drive.query_chunks(self.start, step))
+        short = [chunk for chunk in chunks if self.start[chunk[1]] - self.start[chunk[0]] <= step]
+        sums = self._added([(self.centred, *chunk) for chunk in short])
+        for first, last in sorted(set(chunks) - set(short)):  # a query longer than a chunk
+            low, high = int(self.start[first]), int(self.start[last])
+            head = self.X[self.rows[low] if len(self.rows) else low].astype(np.float64)
+            sums += _centred(self._shifted_sums(low, high, head, step))
+        return sums
+
+    def _shifted_sums(self, low: int, high: int, shift: Vector, step: int) -> Matrix:
+        pieces = [(first, min(first + step, high)) for first in range(low, high, step)]
+        return self._added([(self.shifted, first, last, shift) for first, last in pieces])
+
+    def _added(self, tasks: Sequence[tuple[Any, ...]]) -> Matrix:
+        """The sum over the tasks of z' z, in their order."""
+
+        def product(number: int) -> Matrix:
+            make, *chunk = tasks[number]
+            z = make(*chunk)
+            with np.errstate(over="ignore", invalid="ignore"):  # exact_factors mends it
+                return np.asarray(z.T @ z)
+
+        sums = np.zeros((self.width, self.width))
+        together = max(1, _WAITING // (8 * self.width**2))
+        with one_blas_thread():
+            for first in range(0, len(tasks), together):
+                some = range(first, min(first + together, len(tasks)))
+                for own in drive.run(product, [(number,) for number in some], self.n_jobs):
+                    sums += own
+        return sums
+
+
+def _centred(sums: Matrix) -> Matrix:
+    """sum c z z' of rows with a leading 1, after their weighted mean is taken off."""
+    found = sums - np.outer(sums[0], sums[0]) / (sums[0, 0] or 1.0)
+    found[0], found[:, 0] = 0.0, 0.0
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------ the problems
+
+
+@dataclass(frozen=True)
+class Moments:
+    """sum z z' over rows z = sqrt(c) (1, x, g).
+
+    Attributes
+    ----------
+    sums : ndarray, shape (1 + n_features + n_targets, 1 + n_features + n_targets)
+        Row and column 0 are zero if every query was centred.
+    n_features : int
+        Number of features.
+    total : float
+        The sum of the weights c.
+    factor : ndarray, shape (n_features,)
+        The factor that every feature was multiplied by.
+    """
+
+    sums: Matrix
+    n_features: int
+    total: float
+    factor: Vector
+
+    @classmethod
+    def of(cls, about: Regression, lists: Numbers | None = None, n_jobs: int | None = None) -> Self:
+        """The moments of some queries, from one pass over their rows; X is neither copied nor converted.
+
+        Parameters
+        ----------
+        about : Regression
+            Queries, targets and weights.
+        lists : ndarray of int64, default=None
+            Which queries; None for all.
+        n_jobs : int, default=None
+            Number of threads; None uses every core.
+
+        Returns
+        -------
+        Moments
+            The problem.
+        """
+        rows = about.rows(lists, n_jobs)
+        return cls(rows.sums(), about.queries.n_features, rows.total, rows.factor)
+
+    def __add__(self, other: "Moments") -> "Moments":
+        return Moments(self.sums + other.sums, self.n_features, self.total + other.total, self.factor)
+
+    def squares(self) -> Vector:
+        """The diagonal of A: the weighted sum of squares of every centred feature."""
+        return np.diag(_centred(self.sums))[1 : self.n_features + 1].copy()
+
+    def deviation(self, coef: Vector) -> float:
+        """The standard deviation within queries of the scores by weights on raw features."""
+        with one_blas_thread():
+            w = raw_over(coef, self.factor)
+            square = float(w @ self.matrix(np.ones_like(w)) @ w)
+        return float(np.sqrt(max(0.0, square) / (self.total or 1.0)))
+
+    def matrix(self, scale: Vector) -> Matrix:
+        """A for features times ``scale``."""
+        end = self.n_features + 1
+        return np.asarray(_centred(self.sums)[1:end, 1:end] * np.outer(scale, scale))
+
+    def ridge(self, scale: Vector) -> "Solved":
+        """Factorise A for features times ``scale``, for all penalties and all targets."""
+        end = self.n_features + 1
+        right = _centred(self.sums)[1:end, end:] * scale[:, None]
+        with one_blas_thread():
+            values, vectors = np.linalg.eigh(self.matrix(scale))
+            return Solved(values, vectors, np.asarray(vectors.T @ right), scale * self.factor)
+
+
+@dataclass(frozen=True)
+class WeightedRows:
+    """The rows z themselves, for fewer rows than features: w = Z' (Z Z' + alpha)^-1 t is a combination of the rows.
+
+    w is that of :class:`Moments` up to rounding, in O(rows^2 features) and without a matrix of features x features.
+
+    Attributes
+    ----------
+    z : ndarray, shape (n_rows, 1 + n_features + n_targets)
+        The rows; column 0 is zero if every query was centred.
+    n_features : int
+        Number of features.
+    total : float
+        The sum of the weights c.
+    factor : ndarray, shape (n_features,)
+        The factor that every feature was multiplied by.
+    """
+
+    z: Matrix
+    n_features: int
+    total: float
+    factor: Vector
+
+    @classmethod
+    def of(cls, about: Regression, lists: Numbers | None = None, n_jobs: int | None = None) -> Self:
+        """The rows of some queries; the parameters are those of :meth:`Moments.of`."""
+        rows = about.rows(lists, n_jobs)
+        if about.shift is None:
+            z = rows.centred(0, len(rows.start) - 1)
+        else:
+            z = rows.shifted(0, int(rows.start[-1]), about.shift)
+        return cls(z, about.queries.n_features, rows.total, rows.factor)
+
+    def __add__(self, other: "WeightedRows") -> "WeightedRows":
+        rows = np.concatenate([self.z, other.z])
+        return WeightedRows(rows, self.n_features, self.total + other.total, self.factor)
+
+    def _centred(self) -> Matrix:
+        """(x, g) of the rows, after the weighted mean of rows with a leading 1 is taken off."""
+        one = self.z[:, 0]
+        mean = (one[:, None] * self.z[:, 1:]).sum(axis=0) / (float((one**2).sum()) or 1.0)
+        return np.asarray(self.z[:, 1:] - one[:, None] * mean)
+
+    def squares(self) -> Vector:
+        """The diagonal of A: the weighted sum of squares of every centred feature."""
+        return np.asarray((self._centred()[:, : self.n_features] ** 2).sum(axis=0))
+
+    def deviation(self, coef: Vector) -> float:
+        """The standard deviation within queries of the scores by weights on raw features."""
+        scores = (self._centred()[:, : self.n_features] * raw_over(coef, self.factor)).sum(axis=1)
+        return float(np.sqrt((scores**2).sum() / (self.total or 1.0)))
+
+    def ridge(self, scale: Vector) -> "Solved":
+        """Factorise Z Z' for features times ``scale``, for all penalties and all targets."""
+        rows = self._centred()
+        z = rows[:, : self.n_features] * scale
+        with one_blas_thread():
+            values, vectors = np.linalg.eigh(z @ z.T)
+            right = vectors.T @ rows[:, self.n_features :]
+            return Solved(values, np.asarray(z.T @ vectors), np.asarray(right), scale * self.factor)
+
+
+Problem = Moments | WeightedRows
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A factorised problem.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n,)
+        Eigenvalues of A, or of Z Z'.
+    vectors : ndarray, shape (n_features, n)
+        What turns a solution along the eigenvectors into weights of the scaled features.
+    right : ndarray, shape (n, n_targets)
+        The right-hand sides along the eigenvectors.
+    factor : ndarray, shape (n_features,)
+        What turns weights of the scaled features into weights on raw ones.
+    """
+
+    values: Vector
+    vectors: Matrix
+    right: Matrix
+    factor: Vector
+
+    @property
+    def unit(self) -> float:
+        """trace(A) / number of features that vary, the unit of relative penalties; 1 if none varies."""
+        return float(self.values.clip(min=0.0).sum()) / max(1, int((self.factor > 0).sum())) or 1.0
+
+    def weights(self, alphas: Sequence[float], target: int = 0) -> Matrix:
+        """Weights on raw features for every alpha, 0 in directions in which features do not vary but for rounding.
+
+        Parameters
+        ----------
+        alphas : sequence of float
+            Penalties.
+        target : int, default=0
+            Which target.
+
+        Returns
+        -------
+        ndarray, shape (n_alphas, n_features)
+            One row per alpha.
+        """
+        flat = self.values <= self.values.max(initial=0.0) * len(self.factor) * np.finfo(float).eps
+        along = self.right[:, target]
+        shrunk = [np.where(flat, 0.0, along / np.where(flat, 1.0, self.values + alpha)) for alpha in alphas]
+        with one_blas_thread():
+            return np.array([self.vectors @ one for one in shrunk]) * self.factor
+
+
+# ---------------------------------------------------------------------------------------------------- scale and weights
+
+
+def problem_kind(sets: Sequence[Queries]) -> type[Moments] | type[WeightedRows]:
+    """The cheaper form of the problem for these queries."""
+    documents = sum(queries.n_documents for queries in sets)
+    return WeightedRows if documents < sets[0].n_features else Moments
+
+
+def joined(problems: Sequence[Problem]) -> Problem:
+    """The problem of all these parts together."""
+    return reduce(add, problems)
+
+
+def problems_of_parts(
+    about: Sequence[Regression], parts: Sequence[Sequence[Numbers]], n_jobs: int | None
+) -> list[Problem]:
+    """The problem of every part, from one pass over X.
+
+    Parameters
+    ----------
+    about : sequence of Regression
+        The sets of queries that are learned from together.
+    parts : sequence of sequence of ndarray of int64
+        For every part the numbers of its queries in each of the sets.
+    n_jobs : int or None
+        Number of threads; None uses every core.
+
+    Returns
+    -------
+    list of Moments or of WeightedRows
+        One problem per part.
+    """
+    kind = problem_kind([one.queries for one in about])
+
+    def problems(about: Sequence[Regression]) -> list[Problem]:
+        return [joined([kind.of(*own, n_jobs) for own in zip(about, part, strict=True)]) for part in parts]
+
+    found = problems(about)
+    squares = joined(found).squares()
+    if about[0].factor is None and not ((squares > _SMALL) & (squares < _LARGE)).all():
+        factor = exact_factors([one.queries for one in about])
+        if factor is not None:
+            return problems([replace(one, factor=factor) for one in about])
+    return found
+
+
+def within_query_scale(problem: Problem) -> Vector:
+    """1 / pooled standard deviation of every feature within queries, 0 for a feature that is constant in each of them.
+
+    Parameters
+    ----------
+    problem : Moments or WeightedRows
+        The problem of all queries.
+
+    Returns
+    -------
+    scale : ndarray, shape (n_features,)
+        One number per feature, with the weights of the problem.
+
+    Raises
+    ------
+    RankwiseError
+        If a feature varies so little that its weight overflows.
+    """
+    squares = problem.squares()
+    scale = np.divide(np.sqrt(problem.total), np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(scale * problem.factor)
+    if not finite.all():
+        feature = int(np.argmin(finite))
+        raise RankwiseError(f"feature {feature} varies so little within queries that it cannot be scaled")
+    return scale
+
+
+def no_scale(problem: Problem) -> Vector:
+    """What takes the factor off that features were multiplied by, so that penalties are in units of raw features."""
+    with np.errstate(over="ignore"):
+        scale = 1 / problem.factor
+        finite = np.isfinite(problem.squares() * scale**2)
+    if not finite.all():
+        raise RankwiseError(f"feature {int(np.argmin(finite))} is too large to be squared: give scale='auto'")
+    return np.asarray(scale)
+
+
+def raw_over(coef: Vector, factor: Vector) -> Vector:
+    """Weights of features times ``factor`` from those on raw features; 0 where the factor is."""
+    return np.divide(coef, factor, out=np.zeros_like(coef), where=factor > 0)
+
+
+def row_weight(queries: Queries) -> Vector:
+    """The weight of every row, query weight times document weight; empty if all are 1."""
+    own = differing_weights(queries)
+    if queries.weight is None:
+        return np.empty(0) if own is None else own
+    weight = queries.weight[queries.query_of_row]
+    return np.ascontiguousarray(weight if own is None else weight * own)
+
+
+def balanced_weights(sets: Sequence[Queries]) -> list[Vector]:
+    """The weight of every row, with the same total for relevant documents (label above 0) and for others.
+
+    If the others are fewer, one of them counts at most 10 times if labels are grades, and once if they are not. The
+    total weight stays the same.
+
+    Parameters
+    ----------
+    sets : sequence of Queries
+        Judged queries, balanced together.
+
+    Returns
+    -------
+    list of ndarray, shape (n_documents,)
+        The weights, one array per set.
+    """
+    given = [row_weight(queries) for queries in sets]
+    weights = [own if len(own) else np.ones(one.n_documents) for own, one in zip(given, sets, strict=True)]
+    relevant = [queries.labels() > 0 for queries in sets]
+    counts = np.array(
+        [
+            sum(float(own[which == part].sum()) for own, which in zip(weights, relevant, strict=True))
+            for part in (False, True)
+        ]
+    )
+    grades = all(_are_grades(queries.labels()) for queries in sets)
+    others, own_class = class_shares(counts, _MOST_OF_GRADES if grades else 1.0)
+    if others == own_class == 1.0:
+        return given
+    return [own * np.where(which, own_class, others) for own, which in zip(weights, relevant, strict=True)]
+
+
+def _are_grades(labels: Vector) -> bool:
+    return bool((labels <= _LARGEST_GRADE).all() and (labels == np.rint(labels)).all())
+
+
+def class_shares(counts: Vector, most: float) -> tuple[float, float]:
+    """Factors of (documents without relevance, relevant documents) that give both classes the same weight.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (2,)
+        The total weights of the two classes.
+    most : float
+        The largest factor of documents without relevance; the total weight stays the same.
+
+    Returns
+    -------
+    tuple of float
+        The two factors.
+    """
+    others, relevant = map(float, counts)
+    if not (others and relevant):
+        return 1.0, 1.0
+    total = others + relevant
+    if total / (2 * others) <= max(most, 1.0):
+        return total / (2 * others), total / (2 * relevant)
+    return most, (relevant - (most - 1) * others) / relevant
+
+
+def exact_factors(sets: Sequence[Queries]) -> Vector | None:
+    """Powers of two that bring huge and tiny features to about 1; None if there are none."""
+    largest = np.zeros(sets[0].n_features)
+    for queries in sets:
+        for rows in row_blocks(queries):
+            block = queries.X[rows]
+            if len(block):
+                np.maximum(largest, np.maximum(block.max(axis=0), -block.min(axis=0)), out=largest)
+    extreme = (largest > _LARGE) | ((largest < _SMALL) & (largest > 0))
+    if not extreme.any():
+        return None
+    exponent = np.frexp(largest)[1].clip(-1000, 1000)
+    return np.where(extreme, np.ldexp(1.0, -exponent), 1.0)
