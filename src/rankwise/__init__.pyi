@@ -82,6 +82,7 @@ from rankwise.rankers.linear.presets import RankSVM as RankSVM
 from rankwise.rankers.linear.presets import SLAMRanker as SLAMRanker
 from rankwise.rankers.linear.presets import StructuredNDCG as StructuredNDCG
 from rankwise.rankers.linear.presets import SVMMap as SVMMap
+from rankwise.rankers.linear.committee import RidgeCommittee as RidgeCommittee
 from rankwise.rankers.linear.ridge import RidgeRanker as RidgeRanker
 from rankwise.rankers.online.binary_perceptron import BinaryPerceptron as BinaryPerceptron
 from rankwise.rankers.online.online_ranker import OnlineRanker as OnlineRanker

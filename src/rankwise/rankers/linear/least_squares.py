@@ -388,7 +388,8 @@ def problems_of_parts(
         return [joined([kind.of(*own, n_jobs) for own in zip(about, part, strict=True)]) for part in parts]
 
     found = problems(about)
-    squares = joined(found).squares()
+    with np.errstate(invalid="ignore"):
+        squares = joined(found).squares()
     if about[0].factor is None and not ((squares > _SMALL) & (squares < _LARGE)).all():
         factor = exact_factors([one.queries for one in about])
         if factor is not None:
