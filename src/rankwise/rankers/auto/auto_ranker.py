@@ -111,6 +111,9 @@ class AutoRanker(Ranker):
         """Instances that the common tests run on."""
         return (cls(folds=2, max_trees=10), cls("AP", boosters=()))
 
+    def _learns_from_validation(self) -> bool:
+        return True
+
     # ------------------------------------------------------------------------------------------- learning
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
@@ -121,7 +124,7 @@ class AutoRanker(Ranker):
         linear, boosters, lacking = Linear.of(self), *self._boosters()
         parts = self._parts(queries) if boosters else []
         if not parts:
-            why = "has too few queries to compare it with others" if boosters else lacking or "no booster is to be tried"
+            why = "there are too few queries to compare candidates" if boosters else lacking or "no booster is to be tried"
             self._keep(LINEAR, linear.fitted(queries), Table({}), f"linear: {why}")
             return
         trial = Trial(queries, parts, measures, self.n_jobs)

@@ -69,9 +69,9 @@ class Linear:
     @classmethod
     def of(cls, auto: Any) -> Self:
         """Those that :class:`AutoRanker` tries."""
-        from rankwise.rankers.linear.ridge import RidgeRanker
+        from rankwise.rankers.linear.committee import RidgeCommittee
 
-        return cls(RidgeRanker(auto.measure, n_jobs=auto.n_jobs))
+        return cls(RidgeCommittee(auto.measure, n_jobs=auto.n_jobs))
 
     def out_of_fold(self, trial: "Trial", clock: Clock, bar: progress) -> Vector:
         """A score for every document of ``trial.queries``, by a ranker that has not seen its query."""
