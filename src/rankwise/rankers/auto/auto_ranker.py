@@ -196,7 +196,8 @@ class AutoRanker(Ranker):
             "candidates": report["candidate"].tolist() if len(report) else [],
             "columns": numbers,
         }
-        return facts, {"report": np.array([report[name] for name in numbers]).reshape(len(numbers), -1), **arrays}
+        values = np.array([report[name] for name in numbers]).reshape(len(numbers), len(report))
+        return facts, {"report": values, **arrays}
 
     def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return self.model_._frozen_state()
