@@ -1,4 +1,4 @@
-"""Cross-validation over pooled queries: one or two sets, their parts, and linear candidates on the queries left out.
+"""Cross-validation over pooled queries: sets of queries, their parts, and linear candidates on queries left out.
 
 With ``refit="all"`` a validation set joins the training queries: parts of both are held out in turn, and the final fit
 learns from both. The sets are never copied into one.
@@ -40,13 +40,6 @@ class Pool:
 
     sets: tuple[Queries, ...]
 
-    @classmethod
-    def of(cls, train: Queries, validation: Queries | None, refit: Refit) -> "Pool":
-        """The training queries, with the validation queries if ``refit`` is "all" and there are some."""
-        if refit not in ("all", "train"):
-            raise RankwiseError(f"refit is 'all' or 'train': found {refit!r:.60}")
-        return cls((train,) if validation is None or refit == "train" else (train, validation))
-
     @property
     def weight(self) -> Vector:
         """The weight of every query."""
@@ -70,52 +63,98 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Parts of the queries of a pool.
+class Trial:
+    """A fit without a part of the queries, and the queries that judge it.
 
     Attributes
     ----------
-    held : list of ndarray of int64
-        The parts that are held out in turn.
-    rest : ndarray of int64
-        Queries that are never held out.
+    without : int or None
+        The part that the fit leaves out; None: it leaves out nothing, and other queries judge it.
+    pool : Pool
+        The queries among which are those that judge.
+    held : ndarray of int64
+        Their numbers.
     """
 
-    held: list[Numbers]
-    rest: Numbers
+    without: int | None
+    pool: Pool
+    held: Numbers
+
+    def prepared(self, measures: Sequence[Measure]) -> "HeldOut":
+        """The queries that judge, prepared for these measures."""
+        return HeldOut.of(self.pool, self.held, measures)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the final fit learns from, in parts, and the trials that select among candidates.
+
+    Attributes
+    ----------
+    pool : Pool
+        All queries that are learned from.
+    parts : list of ndarray of int64
+        Their parts.
+    trials : list of Trial
+        The trials; none if there is nothing to judge by.
+    """
+
+    pool: Pool
+    parts: list[Numbers]
+    trials: list[Trial]
 
     @classmethod
-    def of(cls, pool: Pool, folds: int, random_state: int | np.random.Generator) -> "Parts":
-        """Random parts of about the same size; of more than 2,000 queries one part of at most 2,000.
+    def of(
+        cls,
+        train: Queries,
+        validation: Queries | None,
+        refit: Refit,
+        folds: int,
+        random_state: int | np.random.Generator,
+        by_folds: bool = True,
+    ) -> "Selection":
+        """Divide queries into random parts of about the same size, each of which judges a fit on the others.
+
+        Of more than 2,000 queries a single part judges, of at most 2,000. A validation set that is not learned from
+        judges instead.
 
         Parameters
         ----------
-        pool : Pool
-            The queries.
+        train : Queries
+            The training queries.
+        validation : Queries or None
+            The validation queries.
+        refit : {"all", "train"}
+            Whether the validation queries are learned from.
         folds : int
-            Number of parts, at most one per query; a single query has none.
+            Number of parts, at most one per query; a single query cannot be divided.
         random_state : int or numpy.random.Generator
             Seed of the division.
+        by_folds : bool, default=True
+            Whether there is something to select, so that parts are needed.
 
         Returns
         -------
-        Parts
-            The parts, in increasing order of the numbers.
+        Selection
+            Parts and trials.
         """
+        if refit not in ("all", "train"):
+            raise RankwiseError(f"refit is 'all' or 'train': found {refit!r:.60}")
         if not isinstance(folds, (int, np.integer)) or folds < 2:
             raise RankwiseError(f"model selection takes 2 or more folds: found folds={folds!r:.60}")
+        if validation is not None and refit == "train":
+            pool, judges = Pool((train,)), Pool((validation,))
+            return cls(pool, [pool.counted], [Trial(None, judges, judges.counted)])
+        pool = Pool((train,) if validation is None else (train, validation))
+        if not by_folds or len(pool.counted) < 2:
+            return cls(pool, [pool.counted], [])
         order = checks.as_random(random_state).permutation(pool.counted)
-        if len(order) < 2:
-            return cls([], order)
         if len(order) > MANY:
             count = min(MANY, len(order) // folds)
-            return cls([np.sort(order[:count])], np.sort(order[count:]))
-        return cls([np.sort(part) for part in np.array_split(order, min(folds, len(order)))], order[:0])
-
-    @property
-    def all(self) -> list[Numbers]:
-        """Every part, and the rest last if there is one."""
-        return [*self.held, self.rest] if len(self.rest) else list(self.held)
+            parts = [np.sort(order[:count]), np.sort(order[count:])]
+            return cls(pool, parts, [Trial(0, pool, parts[0])])
+        parts = [np.sort(part) for part in np.array_split(order, min(folds, len(order)))]
+        return cls(pool, parts, [Trial(number, pool, part) for number, part in enumerate(parts)])
 
 
 @dataclass(frozen=True)

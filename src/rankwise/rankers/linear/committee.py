@@ -23,7 +23,7 @@ from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import gains
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._cross_validation import HeldOut, Parts, Pool, Refit, mean_over_held_out
+from rankwise.rankers._cross_validation import Refit, Selection, mean_over_held_out
 from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._model_selection import best_alpha
 from rankwise.rankers._parameters import SelectionParameters
@@ -67,10 +67,8 @@ class CommitteeProblems:
 
     Attributes
     ----------
-    pool : Pool
-        The queries.
-    parts : Parts
-        Their parts.
+    selection : Selection
+        The queries in parts, and the trials that select penalties.
     problems : mapping of bool to list of Moments or of WeightedRows
         For balanced and for plain documents the problem of every part, with all targets.
     scale : ndarray, shape (n_features,)
@@ -79,43 +77,39 @@ class CommitteeProblems:
         Number of threads.
     """
 
-    pool: Pool
-    parts: Parts
+    selection: Selection
     problems: Mapping[bool, list[Problem]]
     scale: Vector
     n_jobs: int | None
 
     @classmethod
-    def of(cls, pool: Pool, parts: Parts, scale: Scale, n_jobs: int | None) -> Self:
-        """The problems of these parts, from one pass over X for each balance."""
+    def of(cls, selection: Selection, scale: Scale, n_jobs: int | None) -> Self:
+        """The problems of all parts, from one pass over X for each balance."""
         if scale not in ("auto", "none"):
             raise RankwiseError(f"scale is 'auto' or 'none': found {scale!r}")
-        targets = [committee_targets(queries) for queries in pool.sets]
-        plain = [row_weight(queries) for queries in pool.sets]
-        balanced = balanced_weights(pool.sets)
-        numbers, found = pool.by_sets(parts.all), {}
-        for balance, weights in ((False, plain), (True, balanced)):
-            given = zip(pool.sets, targets, weights, strict=True)
-            same = balance and all(map(np.array_equal, plain, balanced))
-            found[balance] = (
-                found[False] if same else problems_of_parts([Regression(*one) for one in given], numbers, n_jobs)
-            )
+        sets = selection.pool.sets
+        targets, plain = [committee_targets(one) for one in sets], [row_weight(one) for one in sets]
+        balanced = balanced_weights(sets)
+        numbers = selection.pool.by_sets(selection.parts)
+
+        def problems(weights: list[Vector]) -> list[Problem]:
+            about = [Regression(*one) for one in zip(sets, targets, weights, strict=True)]
+            return problems_of_parts(about, numbers, n_jobs)
+
+        found = {False: problems(plain)}
+        found[True] = found[False] if all(map(np.array_equal, plain, balanced)) else problems(balanced)
         whole = joined(found[False])
-        return cls(pool, parts, found, within_query_scale(whole) if scale == "auto" else no_scale(whole), n_jobs)
+        return cls(selection, found, within_query_scale(whole) if scale == "auto" else no_scale(whole), n_jobs)
 
     def plain(self, without: int | None = None) -> Problem:
         """The problem with plain documents, without a part."""
-        return self._joined(False, without)
-
-    def _joined(self, balance: bool, without: int | None) -> Problem:
-        each = self.problems[balance]
-        return joined([one for number, one in enumerate(each) if number != without])
+        return joined(self.problems[False], without)
 
     def solved(self, without: int | None = None) -> dict[bool, Solved]:
         """The factorised problems of both balances, without a part."""
-        found = {False: self._joined(False, without).ridge(self.scale)}
+        found = {False: self.plain(without).ridge(self.scale)}
         same = self.problems[True] is self.problems[False]
-        found[True] = found[False] if same else self._joined(True, without).ridge(self.scale)
+        found[True] = found[False] if same else joined(self.problems[True], without).ridge(self.scale)
         return found
 
     def judged(self, grid: Sequence[float]) -> Matrix:
@@ -123,8 +117,8 @@ class CommitteeProblems:
         measures: list[Measure] = [parse(one) for one in SELECTED_BY]
         values: list[list[Matrix]] = [[] for _ in MEMBERS]
         weights = []
-        for number, part in enumerate(self.parts.held):
-            held, solved = HeldOut.of(self.pool, part, measures), self.solved(number)
+        for trial in self.selection.trials:
+            held, solved = trial.prepared(measures), self.solved(trial.without)
             weights.append(held.weight)
             for own, (balance, target) in zip(values, MEMBERS, strict=True):
                 problem = solved[balance]
@@ -159,7 +153,7 @@ class CommitteeProblems:
 def chosen_alphas(problems: CommitteeProblems, grid: Sequence[float]) -> tuple[tuple[float, ...], Matrix]:
     """The best relative alpha of every member, and what each was judged by."""
     judged = np.full((len(MEMBERS), len(grid)), np.nan)
-    if len(grid) > 1 and problems.parts.held:
+    if len(grid) > 1 and problems.selection.trials:
         judged = problems.judged(grid)
     return tuple(grid[best_alpha(grid, one)] for one in judged), judged
 
@@ -239,22 +233,11 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         grid = as_grid(self.alpha, RELATIVE_ALPHAS, "alpha")
-        pool = Pool.of(queries, validation, self.refit)
-        if any(differing_weights(one) is not None for one in pool.sets):
+        selection = Selection.of(queries, validation, self.refit, self.folds, self.random_state)
+        if any(differing_weights(one) is not None for one in selection.pool.sets):
             self.document_weights_ = True
-        if validation is not None and self.refit == "train":
-            # the validation set is the one part that is held out: only the rest is learned from
-            both = Pool((queries, validation))
-            numbers = both.counted
-            parts = Parts([numbers[numbers >= len(queries)]], numbers[numbers < len(queries)])
-            judging = CommitteeProblems.of(both, parts, self.scale, self.n_jobs)
-            alphas, judged = chosen_alphas(judging, grid)
-            problems = CommitteeProblems.of(pool, Parts([], pool.counted), self.scale, self.n_jobs)
-        else:
-            problems = CommitteeProblems.of(
-                pool, Parts.of(pool, self.folds, self.random_state), self.scale, self.n_jobs
-            )
-            alphas, judged = chosen_alphas(problems, grid)
+        problems = CommitteeProblems.of(selection, self.scale, self.n_jobs)
+        alphas, judged = chosen_alphas(problems, grid)
         self.members_ = problems.members(alphas)
         self.coef_ = self.members_.mean(axis=0)
         self._tell(np.array(alphas), np.array(grid), judged)

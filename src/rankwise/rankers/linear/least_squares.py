@@ -358,9 +358,9 @@ def problem_kind(sets: Sequence[Queries]) -> type[Moments] | type[WeightedRows]:
     return WeightedRows if documents < sets[0].n_features else Moments
 
 
-def joined(problems: Sequence[Problem]) -> Problem:
-    """The problem of all these parts together."""
-    return reduce(add, problems)
+def joined(problems: Sequence[Problem], without: int | None = None) -> Problem:
+    """The problem of all these parts together, but for one."""
+    return reduce(add, [one for number, one in enumerate(problems) if number != without])
 
 
 def problems_of_parts(

@@ -19,9 +19,9 @@ from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.measures.ndcg import gains
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._cross_validation import HeldOut, Parts, Pool, Refit, mean_over_held_out
+from rankwise.rankers._cross_validation import Refit, Selection, mean_over_held_out
 from rankwise.rankers._fit_frame import as_grid
-from rankwise.rankers._model_selection import best_alpha, measure_of_weights
+from rankwise.rankers._model_selection import best_alpha
 from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.linear.least_squares import (
     Problem,
@@ -140,33 +140,30 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         if self.scale not in ("auto", "none"):
             raise RankwiseError(f"scale is 'auto' or 'none': found {self.scale!r}")
         grid = as_grid(self.alpha, RELATIVE_ALPHAS, "alpha")
-        pool = Pool.of(queries, validation, self.refit)
-        if any(differing_weights(one) is not None for one in pool.sets):
+        several = len(grid) > 1
+        selection = Selection.of(queries, validation, self.refit, self.folds, self.random_state, several)
+        if any(differing_weights(one) is not None for one in selection.pool.sets):
             self.document_weights_ = True
-        by_folds = len(grid) > 1 and (validation is None or self.refit == "all")
-        parts = Parts.of(pool, self.folds, self.random_state) if by_folds else Parts([], pool.counted)
-        problems, scale = self._problems(pool, parts)
+        problems, scale = self._problems(selection)
         whole = joined(problems).ridge(scale)
         alphas = self._alphas(whole, grid)
         judged = np.full(len(grid), np.nan)
-        if parts.held:
-            judged = self._judged_by_parts(pool, parts, problems, scale, grid)
-        elif validation is not None and self.refit == "train":
-            path = whole.weights(alphas)
-            judged = np.array([measure_of_weights(validation, w, self._measure(), self.n_jobs) for w in path])
+        if selection.trials:
+            judged = self._judged_alphas(selection, problems, scale, grid)
         self.alpha_ = alphas[best_alpha(alphas, judged)]
         self.path_ = Table({"alpha": list(alphas), self._measure().title: judged})
         self.coef_ = whole.weights([self.alpha_])[0]
 
-    def _problems(self, pool: Pool, parts: Parts) -> tuple[list[Problem], Vector]:
+    def _problems(self, selection: Selection) -> tuple[list[Problem], Vector]:
         """The problem of every part, and the scale of the features."""
+        pool = selection.pool
         weights = balanced_weights(pool.sets) if self.balanced else [row_weight(one) for one in pool.sets]
         factor, shift = scale_factors(pool.sets[0], self.scale) if self.intercept == "global" else (None, None)
         about = [
             Regression(queries, self._target(queries)[None], weight, shift, factor)
             for queries, weight in zip(pool.sets, weights, strict=True)
         ]
-        problems = problems_of_parts(about, pool.by_sets(parts.all), self.n_jobs)
+        problems = problems_of_parts(about, pool.by_sets(selection.parts), self.n_jobs)
         if self.intercept == "global":  # scale_factors has scaled them
             return problems, np.ones(pool.sets[0].n_features)
         return problems, (within_query_scale if self.scale == "auto" else no_scale)(joined(problems))
@@ -179,15 +176,15 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         """The penalties of this problem; those that nobody gave are in its own unit."""
         return tuple(grid) if self.alpha is not None else tuple(problem.unit * alpha for alpha in grid)
 
-    def _judged_by_parts(
-        self, pool: Pool, parts: Parts, problems: list[Problem], scale: Vector, grid: Sequence[float]
+    def _judged_alphas(
+        self, selection: Selection, problems: list[Problem], scale: Vector, grid: Sequence[float]
     ) -> Vector:
         """The measure of every alpha on queries that it did not learn from."""
         values, weights = [], []
-        for number, part in enumerate(parts.held):
-            others = joined(problems[:number] + problems[number + 1 :]).ridge(scale)
-            held = HeldOut.of(pool, part, [self._measure()])
-            values.append(held.values(others.weights(self._alphas(others, grid)), self.n_jobs))
+        for trial in selection.trials:
+            learned = joined(problems, trial.without).ridge(scale)
+            held = trial.prepared([self._measure()])
+            values.append(held.values(learned.weights(self._alphas(learned, grid)), self.n_jobs))
             weights.append(held.weight)
         return mean_over_held_out(values, weights)
 

@@ -32,7 +32,7 @@ from rankwise.solvers.batch.descent import Bounds, Function, Solver, descend
 from rankwise.solvers.batch.objective import LossOverLists
 
 if TYPE_CHECKING:
-    from rankwise.rankers.smooth.smoothrank import Beginnings
+    from rankwise.rankers.smooth.starts import Beginnings
 
 Vector = NDArray[np.float64]
 
@@ -253,7 +253,8 @@ class AnnealedRun:
             "steps": [stage.steps for stage in self.stages],
             "evaluations": [stage.evaluations for stage in self.stages],
         }
-        return AnnealingHistory(columns, measure, np.array([stage.w * factor for stage in self.stages]))
+        coefs = np.array([stage.w * factor for stage in self.stages]).reshape(-1, len(factor))
+        return AnnealingHistory(columns, measure, coefs)
 
 
 @dataclass(frozen=True)

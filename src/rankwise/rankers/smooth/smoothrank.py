@@ -1,31 +1,39 @@
 """SmoothRank: linear weights that maximise a smoothed measure, annealed towards the measure itself.
 
-A width sigma is in squared units of the scores (in their own units for the sigmoid form). The widths of the paper suit
-scores that regress on gains; for a start whose scores have another scale, :func:`score_unit` says how many of its units
-make one of gain, and the widths are multiplied accordingly.
+Two protocols share the class. ``"committee"`` refines a :class:`~rankwise.RidgeCommittee` in whitened coordinates and
+keeps the refinement only if held-out queries confirm it (:mod:`rankwise.rankers.smooth.refinement`). ``"paper"`` is
+Algorithm 1 of the paper, from every start with every penalty (:mod:`rankwise.rankers.smooth.annealing`).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
-from rankwise._kernels.rows import linear_scores
+from rankwise._errors import RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
-from rankwise.losses._base import SmoothedMeasure, smoothed
-from rankwise.measures.ndcg import gains
+from rankwise.losses._base import smoothed
 from rankwise.rankers._base import LinearRanker, registered
-from rankwise.rankers._fit_frame import as_grid, as_numbers, raw_weights
-from rankwise.rankers._model_selection import held_out, mean_over_parts, parts_of
+from rankwise.rankers._cross_validation import Refit, Selection
+from rankwise.rankers._fit_frame import as_grid, raw_weights
+from rankwise.rankers._model_selection import (
+    held_out,
+    mean_over_parts,
+    measure_of_weights,
+    parts_of,
+    path_arrays,
+    read_path,
+)
 from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.certificate.objective import TrainingObjective
+from rankwise.rankers.linear.committee import CommitteeProblems
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.smooth.annealing import (
     COLUMNS,
@@ -33,57 +41,71 @@ from rankwise.rankers.smooth.annealing import (
     AnnealingHistory,
     AnnealingPlan,
     AnnealingTrials,
-    Start,
 )
-from rankwise.solvers.batch.descent import Bounds, Solver, within
+from rankwise.rankers.smooth.refinement import Choice, Refined, Refiner
+from rankwise.rankers.smooth.starts import SIGMAS, Beginnings, as_bounds, as_sigmas, as_starts, something_to_learn
+from rankwise.solvers.batch.descent import Solver
 
 Vector = NDArray[np.float64]
 
-# lambda norm(w - w0)^2 beside a SUM over lists
+# alpha norm(u)^2 beside a mean over queries, for scores of deviation 1
+REFINEMENT_ALPHAS = (1.0, 0.3, 0.1, 0.03, 0.01)
+# in units of the variance of the start's scores
+REFINEMENT_SIGMAS = (4.0, 1.0, 0.25, 0.0625)
+# the paper's: lambda norm(w - w0)^2 beside a SUM over queries, and that of the ridge regression that it starts from
 ALPHAS = tuple(10.0**power for power in range(-6, 4))
-# those of the ridge regression that it starts from
 RIDGE_ALPHAS = tuple(10.0**power for power in range(-2, 6))
-# the stages of the paper, in squared units of scores that regress on gains
-SIGMAS = tuple(2.0**power for power in range(6, -7, -1))
-_STARTS = "'ridge', 'ranksvm', a fitted linear ranker or a vector"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SmoothRank(SelectionParameters, LinearRanker):
-    r"""min over w of alpha norm(w - w0)^2 - sum_q A_q(X_q w; sigma), sigma from large to small, A a smoothed measure.
+    r"""min over w of alpha norm(w - w0)^2 - mean_q A_q(X_q w; sigma), sigma from large to small, A a smoothed measure.
 
     Parameters
     ----------
     measure : str or Measure, default="nDCG@50"
         "nDCG@k", "nDCG", "DCG@k", "AP", "P@k" or "RR": the measure that is smoothed, and used for model selection.
+    protocol : {"committee", "paper"}, default="committee"
+        "committee" starts at a :class:`~rankwise.RidgeCommittee` and measures the distance from it by how much scores
+        change: norm(u)^2 with w = w0 + B u, where B whitens the features within queries. Folds over queries select
+        alpha, and the start stands unless the gain over it exceeds one standard error. "paper" is Algorithm 1 of the
+        reference, with a sum over queries in place of the mean and no such test.
     alpha : float or sequence of float, default=None
-        The penalty, for features in the units of ``scale`` and a sum over queries. Of several the best one on the
-        validation set is taken (without one, by folds over the training queries); None tries 10^-6, ..., 10^3.
-    start : str, ranker, array of shape (n_features,) or list of these, default="ridge"
-        w0: "ridge" or "ranksvm" (:class:`~rankwise.RidgeRanker`, :class:`~rankwise.RankSVM`, their alpha selected
-        likewise), a fitted linear ranker, weights on raw features, or a list of these, of which the best is taken.
+        The penalty, of which the best one is taken. "committee": for scores of deviation 1; None tries 1, 0.3, 0.1,
+        0.03 and 0.01. "paper": for features in the units of ``scale``; None tries 10^-6, ..., 10^3.
+    start : str, ranker, array of shape (n_features,) or list of these, default=None
+        w0: a fitted linear ranker or weights on raw features. None is the committee, or "ridge" in the paper's
+        protocol, which also takes "ridge" (:class:`~rankwise.RidgeRanker` with a global intercept), "ranksvm"
+        (:class:`~rankwise.RankSVM`), and a list of starts, of which the best is taken.
     sigmas : sequence of float, default=None
-        Widths of the smoothing, decreasing, in squared score units of a regression on gains; None is 2^6, 2^5, ...,
-        2^-6. For a start whose scores have another scale they are multiplied accordingly.
+        Widths of the smoothing, decreasing. "committee": in units of the variance of the start's scores within queries;
+        None is 4, 1, 1/4, 1/16. "paper": in squared units of the scores; None is 2^6, 2^5, ..., 2^-6 for a regression
+        on gains, multiplied accordingly for a start whose scores have another scale.
     smoothing : {"sigmoid", "indicator"}, default="sigmoid"
         The form of :class:`~rankwise.losses.SmoothAP`, for AP.
-    solver : {"cg", "lbfgs"}, default="cg"
-        SciPy's Polak-Ribiere conjugate gradients, or L-BFGS.
+    solver : {"cg", "lbfgs"}, default=None
+        SciPy's Polak-Ribiere conjugate gradients, or L-BFGS. None is "lbfgs", and "cg" in the paper's protocol.
     steps : int, default=50
         The largest number of steps per stage.
-    tolerance : float, default=1e-6
-        The relative improvement below which a stage ends.
+    tolerance : float, default=None
+        The relative improvement below which a stage ends. None is 1e-3, and 1e-6 in the paper's protocol.
     stop : {"last", "best"}, default="last"
-        Whether to keep the weights of the smallest sigma, or those of the sigma that is best on the validation set.
+        Whether to keep the weights of the smallest sigma, or, in the paper's protocol, those of the sigma that is best
+        on the validation set.
     sign : mapping of str or int to {1, -1}, default=None
-        The sign that the weight of a feature must have, by its name or number; 0 is allowed. Solved by L-BFGS, whatever
-        ``solver`` is.
+        The sign that the weight of a feature must have, by its name or number; 0 is allowed. It needs the paper's
+        protocol, and is solved by L-BFGS, whatever ``solver`` is.
     warm_start : bool, default=False
         Whether a second ``fit`` starts at the weights of the first.
+    refit : {"all", "train"}, default="all"
+        What a validation set is for. "all": it joins the training queries, folds over all of them select, and all are
+        learned from. "train": it selects and is not learned from, as always in the paper's protocol.
     scale : {"auto", "none"}, default="auto"
-        "auto" divides features by their standard deviation unless all of them lie in [-1, 1].
+        "committee": as in :class:`~rankwise.RidgeCommittee`. "paper": "auto" divides features by their standard
+        deviation unless all of them lie in [-1, 1].
     folds : int, default=5
-        Number of parts of the training queries used for model selection if there is no validation set.
+        Number of parts of the queries used for model selection. Of more than 2,000 queries the committee's protocol
+        holds out a single part, of at most 2,000 queries.
     random_state : int or numpy.random.Generator, default=0
         Seed of the division into parts.
     n_jobs : int, default=None
@@ -99,20 +121,25 @@ class SmoothRank(SelectionParameters, LinearRanker):
     coef_ : ndarray of shape (n_features,)
         Weights on raw features.
     alpha_ : float
-        The selected alpha.
+        The selected alpha; NaN if the start stands.
+    refined_ : bool
+        Whether the weights are refined; False: they are those of the start, which no refinement could improve beyond
+        one standard error. Always True in the paper's protocol.
     start_ : ndarray of shape (n_features,)
         w0 on raw features.
     history_ : AnnealingHistory
-        One row per stage: sigma, objective, smoothed, training and validation measure, steps, evaluations.
+        One row per stage: sigma, objective, smoothed, training and validation measure, steps, evaluations. It has no
+        rows if the start stands.
     path_ : Table
-        For every start and alpha the measure that it was judged by.
+        For every alpha the measure that it was judged by. "committee": with the gain over the start and its standard
+        error; the first row is the start. "paper": for every start and alpha.
 
     Notes
     -----
     A step reads X once: rows are scored, the loss is taken, and the gradient is added while they are in cache. The
     objective is not convex. At w = 0 its gradient is 0, so that a start of zeros is an error if there is something to
-    learn. If there are fewer queries than folds, every query is a part; where nothing can judge them, the largest alpha
-    is taken.
+    learn. If there are fewer queries than folds, every query is a part. Where nothing can judge, the start stands, and
+    the paper's protocol takes the largest alpha.
 
     References
     ----------
@@ -122,30 +149,155 @@ class SmoothRank(SelectionParameters, LinearRanker):
 
     name = "SmoothRank"
     takes_validation = True
+    before: ClassVar[Mapping[str, Any]] = {"protocol": "paper", "refit": "train"}
 
     measure: Any = field(default="nDCG@50", kw_only=False)
+    protocol: Literal["committee", "paper"] = "committee"
     alpha: float | Sequence[float] | None = None
-    start: Any = "ridge"
+    start: Any = None
     sigmas: Sequence[float] | None = None
     smoothing: Literal["sigmoid", "indicator"] = "sigmoid"
-    solver: Solver = "cg"
+    solver: Solver | None = None
     steps: int = 50
-    tolerance: float = 1e-06
+    tolerance: float | None = None
     stop: Literal["last", "best"] = "last"
     sign: Mapping[Any, int] | None = None
     warm_start: bool = False
+    refit: Refit = "all"
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
+        paper: dict[str, Any] = {"protocol": "paper", "stop": "best", "solver": "lbfgs", "folds": 2}
         return (
             cls("nDCG@5", alpha=1.0, sigmas=(4.0, 0.25), steps=5),
-            cls("AP", alpha=(0.1, 10.0), sigmas=(2.0, 0.5), steps=3, stop="best", solver="lbfgs", folds=2),
+            cls("AP", alpha=(0.1, 10.0), sigmas=(2.0, 0.5), steps=3, **paper),
+            cls("nDCG@5", alpha=1.0, sigmas=(4.0, 0.25), steps=5, protocol="paper"),
         )
 
+    def _learns_from_validation(self) -> bool:
+        return self.refit == "all" and self.protocol == "committee"
+
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
+        if self.protocol not in ("committee", "paper"):
+            raise RankwiseError(f"protocol is 'committee' or 'paper': found {self.protocol!r:.60}")
         if self.stop not in ("last", "best"):
             raise RankwiseError(f"stop is 'last' or 'best': found {self.stop!r}")
-        given = [self.coef_] if self.warm_start and hasattr(self, "coef_") else as_starts(self.start)
+        self.refined_ = True
+        if self.protocol == "committee":
+            self._fit_from_committee(queries, validation)
+        else:
+            self._fit_paper(queries, validation)
+
+    # ------------------------------------------------------------------------------------------- from the committee
+
+    def _fit_from_committee(self, queries: Queries, validation: Queries | None) -> None:
+        self._refuse_what_is_the_paper_s()
+        alphas, sigmas = as_grid(self.alpha, REFINEMENT_ALPHAS, "alpha"), self._widths()
+        selection = Selection.of(queries, validation, self.refit, self.folds, self.random_state)
+        stages = (len(selection.trials) + 1) * len(set(alphas)) * len(sigmas)
+        with progress("annealing", stages, enabled=None if self.verbose else False) as bar:
+            refiner = Refiner(
+                problems=CommitteeProblems.of(selection, self.scale, self.n_jobs),
+                start=self._given_start(queries),
+                loss=smoothed(self._measure(), self.smoothing),
+                measure=self._measure(),
+                alphas=alphas,
+                sigmas=sigmas,
+                descent=self._descent("lbfgs", 1e-3),
+                n_jobs=self.n_jobs,
+                after=lambda: bar.advance(1),
+            )
+            start = refiner.start_without(None)
+            nothing = Choice(*(np.full(len(alphas) + extra, np.nan) for extra in (1, 0, 0)))
+
+            def keep() -> bool:
+                self._hold(start, None, selection, nothing, alphas)
+                return True
+
+            with self._kept_on_ctrl_c(keep):
+                choice = refiner.judged() if start.any() else nothing
+                refined = None
+                if choice.best is not None:
+                    best = alphas[choice.best]
+                    stronger = sorted({one for one in alphas if one >= best}, reverse=True)
+                    refined = refiner.path_without(None, stronger, self.n_jobs)[-1]
+        self._hold(start, refined, selection, choice, alphas)
+
+    def _refuse_what_is_the_paper_s(self) -> None:
+        """Raise an error for settings that mean something in the paper's protocol alone."""
+        named = isinstance(self.start, (str, list)) and np.asarray(self.start).dtype.kind not in "fiu"
+        for wrong, what in (
+            (self.stop != "last", f"stop={self.stop!r}"),
+            (bool(self.sign), "sign="),
+            (named, f"start={self.start!r:.60}"),
+        ):
+            if wrong:
+                raise RankwiseError(
+                    f"SmoothRank: {what} needs protocol='paper'; the protocol 'committee' starts at its committee, a "
+                    "fitted linear ranker or a vector, and keeps the last stage"
+                )
+
+    def _given_start(self, queries: Queries) -> Vector | None:
+        """The weights that the user gave, or those of an earlier fit; None for the committee's."""
+        given = self.coef_ if self.warm_start and hasattr(self, "coef_") else self.start
+        if given is None:
+            return None
+        raw = raw_weights(given, queries.n_features, "start", "a fitted linear ranker or a vector")
+        if not raw.any() and something_to_learn(queries):
+            raise RankwiseError(
+                "the start is 0 everywhere, where the gradient of a smoothed measure is 0: give another start"
+            )
+        return raw
+
+    def _widths(self) -> tuple[float, ...]:
+        """The widths for scores of deviation 1; those of a sigmoid are in units of scores, not squared."""
+        sigmas = as_sigmas(self.sigmas) or REFINEMENT_SIGMAS
+        loss = smoothed(self._measure(), self.smoothing)
+        return tuple(one**0.5 for one in sigmas) if getattr(loss, "form", None) == "sigmoid" else sigmas
+
+    def _descent(self, solver: Solver, tolerance: float) -> dict[str, Any]:
+        given = {"solver": self.solver or solver, "steps": self.steps}
+        return given | {"tolerance": tolerance if self.tolerance is None else self.tolerance}
+
+    def _hold(
+        self, start: Vector, refined: Refined | None, selection: Selection, choice: Choice, alphas: Sequence[float]
+    ) -> None:
+        """Hold the start or its refinement, and what was known of all penalties when it was chosen."""
+        self.refined_ = refined is not None
+        self.alpha_ = math.nan if refined is None else refined.alpha
+        self.start_, self.coef_ = start, start if refined is None else refined.coef
+        measure = self._measure()
+        stages = [] if refined is None else refined.stages
+        learned = [
+            sum(
+                float(queries.query_weight.sum()) * measure_of_weights(queries, stage.w, measure, self.n_jobs)
+                for queries in selection.pool.sets
+            )
+            / sum(float(queries.query_weight.sum()) for queries in selection.pool.sets)
+            for stage in stages
+        ]
+        run = AnnealedRun(
+            stages,
+            np.array(learned),
+            np.full(len(stages), np.nan),
+            np.array([1 - stage.loss for stage in stages]),
+        )
+        self.history_ = run.history(measure, np.ones(len(start)))
+        nan = [math.nan]
+        self.path_ = Table(
+            {
+                "alpha": [*nan, *alphas],
+                measure.title: choice.means,
+                "gain": np.append(nan, choice.gains),
+                "standard error": np.append(nan, choice.errors),
+            }
+        )
+
+    # ------------------------------------------------------------------------------------------- the paper's protocol
+
+    def _fit_paper(self, queries: Queries, validation: Queries | None) -> None:
+        start = "ridge" if self.start is None else self.start
+        given = [self.coef_] if self.warm_start and hasattr(self, "coef_") else as_starts(start)
         alphas = as_grid(self.alpha, ALPHAS, "alpha")
         tried = len(given) * len(alphas)
         parts = []
@@ -199,18 +351,14 @@ class SmoothRank(SelectionParameters, LinearRanker):
         named = {"ridge": ridge, "ranksvm": kinds["RankSVM"](measure, **alike)}
         loss = smoothed(measure, self.smoothing)
         factor, _ = scale_factors(queries, self.scale)
+        descent = self._descent("cg", 1e-6) | {"bounds": bounds}
         return AnnealingTrials(
             given=given,
             alphas=alphas,
             begin=Beginnings(named=named, loss=loss, sigmas=as_sigmas(self.sigmas), bounds=bounds, n_jobs=self.n_jobs),
             measure=measure,
             factor=factor,
-            descent={
-                "solver": self.solver if bounds is None else "lbfgs",
-                "steps": self.steps,
-                "tolerance": self.tolerance,
-                "bounds": bounds,
-            },
+            descent=descent if bounds is None else descent | {"solver": "lbfgs"},
             n_jobs=self.n_jobs,
             bar=bar,
         )
@@ -230,159 +378,40 @@ class SmoothRank(SelectionParameters, LinearRanker):
         best, place = np.unravel_index(int(np.nanargmax(considered)), considered.shape)
         return int(best), last if self.stop == "last" else int(place)
 
+    # ------------------------------------------------------------------------------------------- what is guaranteed
+
     def _training_objective(self) -> TrainingObjective | None:
-        if not self._measure().at_most_one:  # queries count by their ideal value there
+        # queries count by their ideal value if the measure is not normalised, and the committee minimises other losses
+        if not self._measure().at_most_one or not self.refined_:
             return None
         place = int(np.argmax((self.history_.coefs == self.coef_).all(axis=1)))
+        loss: Any = replace(smoothed(self._measure(), self.smoothing), sigma=float(self.history_["sigma"][place]))
+        if self.protocol == "committee":  # scores have deviation 1 at the start, so that the usual widths are constants
+            return TrainingObjective(loss=loss, loss_fixed=True if self.sigmas is None else None)
         kept = self.sigmas is not None and (self.stop == "last" or len(self.history_) == 1)
-        loss: Any = smoothed(self._measure(), self.smoothing)
-        return TrainingObjective(
-            loss=replace(loss, sigma=float(self.history_["sigma"][place])), loss_fixed=None if kept else False
-        )
+        return TrainingObjective(loss=loss, loss_fixed=None if kept else False)
 
     # ------------------------------------------------------------------------------------------- saving
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = {f"history.{name}": self.history_[name].astype(np.float64) for name in self.history_.columns}
-        arrays |= {f"path.{number}": self.path_[name].astype(float) for number, name in enumerate(self.path_.columns)}
-        return {"alpha": self.alpha_}, {
-            "coef": self.coef_,
-            "start": self.start_,
-            "history.coefs": self.history_.coefs,
-            **arrays,
-        }
+        arrays |= {name: column.astype(float) for name, column in path_arrays(self.path_).items()}
+        arrays |= {"coef": self.coef_, "start": self.start_, "history.coefs": self.history_.coefs}
+        return {"alpha": self.alpha_ if self.refined_ else None, "refined": self.refined_}, arrays
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self.coef_ = read_coef(store, self.n_features_in_)
         self.start_ = store.array("start", np.float64, (self.n_features_in_,))
-        self.alpha_ = float(facts["alpha"])
+        self.refined_ = bool(facts.get("refined", True))
+        self.alpha_ = float(facts["alpha"]) if self.refined_ else math.nan
         columns = {name: store.array(f"history.{name}", np.float64, (None,)) for name in COLUMNS}
         for name in ("steps", "evaluations"):
             columns[name] = columns[name].astype(np.int64)
         coefs = store.array("history.coefs", np.float64, (len(columns["sigma"]), self.n_features_in_))
-        self.history_ = AnnealingHistory(columns, self._measure(), coefs)
-        start, alpha, judged = (store.array(f"path.{number}", np.float64, (None,)) for number in range(3))
-        self.path_ = Table({"start": start.astype(np.int64), "alpha": alpha, self._measure().title: judged})
-
-
-# ------------------------------------------------------------------------------------------------- where it starts
-
-
-@dataclass(frozen=True, kw_only=True)
-class Beginnings:
-    """What turns the starts that users give into weights and widths.
-
-    Attributes
-    ----------
-    named : mapping of str to LinearRanker
-        Unfitted rankers that a start may name.
-    loss : SmoothedMeasure
-        The smoothed measure.
-    sigmas : tuple of float or None
-        The widths; None derives them from the scores of the start.
-    bounds : Bounds or None
-        Bounds on single weights.
-    n_jobs : int or None
-        Number of threads.
-    """
-
-    named: Mapping[str, LinearRanker]
-    loss: SmoothedMeasure
-    sigmas: tuple[float, ...] | None
-    bounds: Bounds | None
-    n_jobs: int | None
-
-    def start(self, given: Any, queries: Queries, validation: Queries | None, factor: Vector) -> Start:
-        """The start from a name (fitted on these queries), a fitted linear ranker, or weights on raw features."""
-        unit: float | None = None
-        if isinstance(given, str):
-            if given not in self.named:
-                raise RankwiseError(f"start is {_STARTS}: found {given!r}")
-            unit = 1.0 if given == "ridge" else None  # a regression on gains has scores in units of gain
-            given = self.named[given].fit(queries, validation=validation)
-        raw = raw_weights(given, queries.n_features, "start", _STARTS)
-        w = within(np.divide(raw, factor, out=np.zeros_like(raw), where=factor > 0), self.bounds)
-        if not w.any() and _something_to_learn(queries):
-            raise RankwiseError(
-                "the start is 0 everywhere, where the gradient of a smoothed measure is 0: give another start"
-            )
-        if self.sigmas is not None:
-            return Start(w, self.sigmas)
-        if unit is None:
-            unit = score_unit(queries, linear_scores(queries.X, w * factor, self.n_jobs))
-        return Start(w, tuple(stage_sigmas(self.loss, unit)))
-
-
-def as_starts(given: Any) -> list[Any]:
-    """One start or several."""
-    if not isinstance(given, list) or (given and all(isinstance(one, (int, float, np.number)) for one in given)):
-        return [given]
-    if not given:
-        raise RankwiseError(f"start is {_STARTS}, or a list of such: found []")
-    return given
-
-
-def as_sigmas(given: Sequence[float] | None) -> tuple[float, ...] | None:
-    """Positive, decreasing widths; None stays None."""
-    if given is None:
-        return None
-    sigmas = as_numbers(given)
-    if not sigmas or not all(0 < sigma < np.inf for sigma in sigmas) or tuple(sorted(sigmas, reverse=True)) != sigmas:
-        raise RankwiseError(f"sigmas are positive numbers in decreasing order: found {given!r:.60}")
-    return sigmas
-
-
-def as_bounds(sign: Mapping[Any, int] | None, queries: Queries) -> Bounds | None:
-    """Bounds on single weights from signs by the name or number of a feature."""
-    if not sign:
-        return None
-    if not isinstance(sign, Mapping):
-        raise RankwiseError(f"sign gives +1 or -1 by the name or number of a feature: found {sign!r:.60}")
-    names = queries.feature_names
-    bounds: Bounds = [(None, None)] * queries.n_features
-    for feature, one in sign.items():
-        place = names.index(feature) if names is not None and feature in names else feature
-        if not isinstance(place, (int, np.integer)) or not 0 <= place < queries.n_features:
-            raise DataError(f"sign names the feature {feature!r}, which is not among those of these queries")
-        if one not in (1, -1):
-            raise RankwiseError(f"the sign of feature {feature!r} is +1 or -1: found {one!r}")
-        bounds[int(place)] = (0.0, None) if one > 0 else (None, 0.0)
-    return bounds
-
-
-def _something_to_learn(queries: Queries) -> bool:
-    """Whether both labels and features vary within some query."""
-    labels = queries.labels()
-    for number in queries.counted.tolist():
-        rows = queries.rows_of(number)
-        if len(np.unique(labels[rows])) > 1 and (queries.X[rows] != queries.X[rows][:1]).any():
-            return True
-    return False
-
-
-def stage_sigmas(loss: SmoothedMeasure, unit: float) -> list[float]:
-    """The widths of the paper for scores in these units; that of a sigmoid is in units of scores, not squared."""
-    squared = [sigma * unit**2 for sigma in SIGMAS]
-    return [sigma**0.5 for sigma in squared] if getattr(loss, "form", None) == "sigmoid" else squared
-
-
-def score_unit(queries: Queries, scores: Vector) -> float:
-    """Units of these scores per unit of gain: 1 / slope of the regression of gains on scores, within queries.
-
-    If scores do not increase with gains, the ratio of the standard deviations.
-    """
-    own, target = within_lists(queries, scores), within_lists(queries, gains(queries.labels(), "exp2"))
-    variance, along = float(own @ own), float(own @ target)
-    if variance == 0 or not float(target @ target):
-        return 1.0
-    if along <= 0:
-        return float(np.sqrt(variance / (target @ target)))
-    return variance / along
-
-
-def within_lists(queries: Queries, values: Vector) -> Vector:
-    """Values minus the mean of their query; 0 in queries of weight 0."""
-    owner = queries.query_of_row
-    count = np.maximum(np.bincount(owner, minlength=len(queries)), 1)
-    centred = values - (np.bincount(owner, values, len(queries)) / count)[owner]
-    return np.asarray(centred * (queries.query_weight[owner] > 0))
+        measure = self._measure()
+        self.history_ = AnnealingHistory(columns, measure, coefs)
+        if self.protocol == "committee":
+            self.path_ = read_path(store, ("alpha", measure.title, "gain", "standard error"))
+            return
+        path = read_path(store, ("start", "alpha", measure.title)).to_dict()
+        self.path_ = Table({**path, "start": path["start"].astype(np.int64)})
