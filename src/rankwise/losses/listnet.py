@@ -86,7 +86,8 @@ class ListNet(Loss):
     Notes
     -----
     The gradient is P(s) - P(y), in O(m); the diagonal of the Hessian is P(s) (1 - P(s)). G1 <= 2, H1 <= 1 (attained at
-    m = 2, s = 0). Queries whose labels are all equal count 0 in both forms. The KL form is in [0, 2b + y_max - y_min] for scores in [-b, b].
+    m = 2, s = 0). Queries whose labels are all equal count 0 in both forms. The KL form is in [0, 2b + y_max - y_min]
+    for scores in [-b, b].
 
     With document weights the probabilities are P_i(v) = w_i e^v_i / sum_j w_j e^v_j, which is the softmax over w_i
     copies of each document: the KL form is sum_i P_i(y) log((P_i(y) / w_i) / (P_i(s) / w_i)), the other one

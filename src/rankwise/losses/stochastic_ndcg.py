@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from rankwise._errors import RankwiseError
-from rankwise._kernels.exp import log1pexp, sigmoid
+from rankwise._kernels.exp import exp, log1pexp, sigmoid
 from rankwise._kernels.fingerprint import mix
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
@@ -26,6 +26,8 @@ from rankwise.measures.ndcg import settle_gains
 _LARGEST = 2**53
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _TWELVE = np.uint64(12)
+# Scores that are closer have powers e^s without underflow.
+_SPREAD = 600.0
 _SEED, _ITERATION, _DRAWS, _BETA, _CUTOFF = range(5)
 
 
@@ -54,6 +56,15 @@ def _pairs_of(a, score, gain, discount, slope, weight, first, last):
         x = score[b] - score[a]
         weight[b] = abs(lead) * (discount[a] - discount[b])
         slope[b] = sigmoid(x if lead > 0.0 else -x)
+
+
+@kernel
+def _pairs_by_ratios(a, power, gain, discount, slope, weight, first, last):
+    """The same from the powers e^s: sigmoid(s_lo - s_hi) = e^s_lo / (e^s_hi + e^s_lo)."""
+    for b in range(first, last):
+        lead = gain[a] - gain[b]
+        weight[b] = abs(lead) * (discount[a] - discount[b])
+        slope[b] = (power[b] if lead > 0.0 else power[a]) / (power[a] + power[b])
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -90,15 +101,23 @@ def _over_draws(score, place, gain, grad, diagonal, table, params, valued):
     key, order = np.empty(size), np.empty(size, np.int64)
     key_buffer, place_buffer, counts = np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64)
     s, g, slope, weight = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    pull, bend = np.empty(size), np.empty(size)
-    loss = 0.0
+    pull, bend, power = np.empty(size), np.empty(size), np.empty(size)
+    highest = score.max()
+    near = highest - score.min() < _SPREAD  # one power per document in place of one per pair
+    for p in range(size):
+        power[p] = exp(score[p] - highest)
+    e, loss = np.empty(size), 0.0
     for draw in range(draws):
         _perturbed(score, place, draw, params, key, order)
         sort_carrying(key, order, key_buffer, place_buffer, counts)
         for p in range(size):
             s[p], g[p], pull[p], bend[p] = score[order[p]], gain[order[p]], 0.0, 0.0
+            e[p] = power[order[p]]
         for a in range(top):
-            _pairs_of(a, s, g, table, slope, weight, a + 1, size)
+            if near:
+                _pairs_by_ratios(a, e, g, table, slope, weight, a + 1, size)
+            else:
+                _pairs_of(a, s, g, table, slope, weight, a + 1, size)
             _add_pairs(a, g, slope, weight, pull, bend, a + 1, size)
             if valued:
                 loss += _loss_of_pairs(a, s, g, weight, a + 1, size)

@@ -6,8 +6,8 @@ saved without LightGBM.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -29,9 +29,8 @@ from rankwise.measures.ndcg import NDCG
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._fit_frame import raw_weights
 from rankwise.rankers._history import History, history_arrays, read_history
-from rankwise.rankers._model_selection import held_out, weighted_mean
+from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.boosting.growing import (
-    LOOK,
     UNJUDGED,
     BinnedRows,
     Curve,
@@ -137,7 +136,7 @@ class BoostedRanker(Ranker):
     Document weights are those of the loss, if it takes them. Otherwise they multiply the derivatives of a document, as
     in LightGBM. There is no bound on trees from their training queries: certificates rest on a hold-out set.
 
-    After Ctrl-C in the final phase the ranker holds the seeds that were finished.
+    After Ctrl-C the ranker holds the seeds that were finished, or else the trees that were growing.
 
     References
     ----------
@@ -203,36 +202,37 @@ class BoostedRanker(Ranker):
             self._refuse_gaps(sets)
         together = joined(sets)
         rng = checks.as_random(self.random_state)
-        seeds = rng.integers(0, 2**31 - 1, checks.as_whole(self.seeds, "seeds", 1)).tolist()
+        seeds = rng.integers(0, 2**31 - 1, self.seeds).tolist()
         derivatives = Derivatives.of(loss, together, self.n_jobs)
-        rows = BinnedRows.of([one.X for one in sets], self._params(), categorical, self.n_jobs)
-        parts = self._parts(together, len(queries), validation is not None, rng)
-        curve = Curve()
-        total = self.trees * (bool(parts) + len(seeds))
-        with progress("boosting", total, enabled=None if self.verbose else False) as bar:
+        rows = BinnedRows.of(sets, self._params(), categorical, self.n_jobs)
+        parts = self._parts(together, len(queries), validation is not None, rng) if rows.splittable else []
+        growth = Growth()
+
+        def keep() -> bool:
+            if growth.any:
+                self._take(growth)
+            return growth.any
+
+        total = self.trees * (bool(parts) + self.seeds)
+        bar = progress("boosting", total, enabled=None if self.verbose else False)
+        with self._kept_on_ctrl_c(keep), bar:
             if parts:
-                self._search(sets, together, derivatives, rows, parts, seeds[0], curve, lambda: bar.advance(1))
-            self._count(curve)
+                self._search(sets, together, derivatives, rows, parts, seeds[0], growth, lambda: bar.advance(1))
             if validation is not None and self.refit == "train":
-                derivatives = derivatives.without(rows_of(together, np.arange(len(queries), len(together)))[1])
-            coef = self._start_coef(queries)
-            start = self._start_scores(sets, coef)
+                derivatives = derivatives.without(rows_of(together, np.arange(len(queries), len(together))))
+            growth.coef = self._start_coef(queries)
+            start = self._start_scores(sets, growth.coef)
             refuse_stationary(derivatives, start, self.n_jobs)
-            finished: list[TreeEnsemble] = []
-
-            def keep() -> bool:
-                if finished:
-                    self._take(finished, coef)
-                return bool(finished)
-
-            with self._kept_on_ctrl_c(keep):
-                for seed in seeds:
-                    model = rows.model(_seeded(derivatives, seed), seed, start, self.n_jobs)
-                    for _ in range(self.trees_):
-                        model.grow()
-                        bar.advance(1)
-                    finished.append(model.ensemble())
-        self._take(finished, coef)
+            growth.trees = self._number_of_trees(growth.curve) if rows.splittable else 0
+            growth.finished += [] if growth.trees else [no_trees(self.n_features_in_)]
+            for seed in seeds if growth.trees else ():
+                model = rows.model(_seeded(derivatives, seed), seed, start, self.n_jobs)
+                growth.growing = model
+                for _ in range(growth.trees):
+                    model.grow()
+                    bar.advance(1)
+                growth.finished.append(model.ensemble())
+        self._take(growth)
 
     def _search(
         self,
@@ -242,54 +242,54 @@ class BoostedRanker(Ranker):
         rows: BinnedRows,
         parts: list[NDArray[np.int64]],
         seed: int,
-        curve: Curve,
-        after: Any,
+        growth: "Growth",
+        after: Callable[[], None],
     ) -> None:
-        """Fill the curve of the measure on held-out parts by number of trees."""
+        """Find the curve of the measure on held-out parts by number of trees."""
         places = [rows_of(together, part) for part in parts]
         models: list[GrowingModel] = []
-        for part, (_, own) in zip(parts, places, strict=True):
-            inside = part[part < len(sets[0])]
-            start = self._start_scores(sets, self._start_coef(held_out(sets[0], inside)[0]))
+        for part, own in zip(parts, places, strict=True):
+            coef = self._start_coef(_without(sets[0], part[part < len(sets[0])]))
+            start = self._start_scores(sets, coef)
             models.append(rows.model(_seeded(derivatives.without(own), seed), seed, start, self.n_jobs))
-        # every held-out row has the score of the model that did not learn from it
-        start_of = np.append(0, np.cumsum(np.concatenate([np.diff(start) for start, _ in places])))
-        order = np.concatenate([own for _, own in places])
+            if len(models) == 1:
+                growth.growing, growth.coef = models[0], coef
+        sizes = np.concatenate([together.sizes[part] for part in parts])
+        order, bounds = np.concatenate(places), np.append(0, np.cumsum(sizes)).astype(np.int64)
         weight = np.concatenate([together.query_weight[part] for part in parts])
         measure, labels = self._measure(), together.labels()
 
         def judge(scores: Sequence[Vector]) -> float:
+            # every held-out row has the score of the model that did not learn from it
             held = np.zeros(len(labels))
-            for score, (_, own) in zip(scores, places, strict=True):
+            for score, own in zip(scores, places, strict=True):
                 held[own] = score[own]
-            lists = ScoredLists(held, labels, start_of, order)
+            lists = ScoredLists(held, labels, bounds, order)
             return weighted_mean(measure_lists([measure], lists, n_jobs=self.n_jobs)[0], weight)
 
         patience = checks.as_whole(self.patience, "patience", 1)
-        grow_together(models, judge, self.trees, patience, curve, after)
+        grow_together(models, judge, self.trees, patience, growth.curve, after)
 
-    def _count(self, curve: Curve) -> None:
-        """Set the number of trees and the history that it was chosen by."""
+    def _number_of_trees(self, curve: Curve) -> int:
+        """The best of the curve; where nothing was judged all trees, or a moderate number if some were to be chosen."""
         if curve.judged:
-            self.trees_ = curve.best
-            columns = {"trees": np.array(curve.trees), "validation": np.array(curve.values)}
-            self._set_history({**columns, "mean of three": curve.means})
-            return
-        self.trees_ = self.trees if self.patience is None else min(self.trees, UNJUDGED)
-        self._set_history({name: np.empty(0, kind) for name, kind in _HISTORY.items()})
+            return curve.best
+        return self.trees if self.patience is None else min(self.trees, UNJUDGED)
 
-    def _set_history(self, columns: Mapping[str, NDArray[Any]]) -> None:
+    def _take(self, growth: "Growth") -> None:
+        """Set the state: the finished seeds, or what was growing when the fit was stopped."""
+        curve = growth.curve
+        found = growth.finished or [growth.growing.ensemble()]  # type: ignore[union-attr]
+        self.trees_ = growth.trees if growth.finished else found[0].n_trees
+        self.ensemble_ = replace(TreeEnsemble.concat(found), coef=growth.coef)
+        self.__dict__.pop("shapes_", None)
+        means = curve.means if curve.judged else np.full(len(curve.values), np.nan)
+        self._set_history({"trees": curve.trees, "validation": curve.values, "mean of three": means})
+
+    def _set_history(self, columns: Mapping[str, Any]) -> None:
         title = f"{self.name}: {self._measure().title} of held-out queries"
         typed = {name: np.asarray(columns[name], dtype=kind) for name, kind in _HISTORY.items()}
         self.history_ = History(typed, ("validation", "mean of three"), title)
-
-    def _take(self, finished: Sequence[TreeEnsemble], coef: Vector | None) -> None:
-        """Set the mean of these ensembles, with the linear part that they were grown on."""
-        self._set_ensemble(replace(TreeEnsemble.concat(finished), coef=coef))
-
-    def _set_ensemble(self, ensemble: TreeEnsemble) -> None:
-        self.ensemble_ = ensemble
-        self.__dict__.pop("shapes_", None)
 
     # ------------------------------------------------------------------------------------------- parameters
 
@@ -318,7 +318,7 @@ class BoostedRanker(Ranker):
 
     def _params(self) -> dict[str, Any]:
         """The parameters of LightGBM."""
-        found = {
+        found: dict[str, Any] = {
             "learning_rate": self.learning_rate,
             "num_leaves": 2 if self.additive else self.leaves,
             "min_data_in_leaf": self.smallest_leaf,
@@ -391,7 +391,7 @@ class BoostedRanker(Ranker):
     def _start_scores(self, sets: Sequence[Queries], coef: Vector | None) -> Vector | None:
         if coef is None:
             return None
-        return np.concatenate([linear_scores(one.X, coef, self.n_jobs) for one in sets])
+        return np.concatenate([one.in_query_order(linear_scores(one.X, coef, self.n_jobs)) for one in sets])
 
     def _refuse_gaps(self, sets: Sequence[Queries]) -> None:
         for queries in sets:
@@ -425,16 +425,56 @@ class BoostedRanker(Ranker):
     # ------------------------------------------------------------------------------------------- saving
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        return {"trees": self.trees_}, {**history_arrays(self.history_), **self.ensemble_.arrays()}
+        facts = {"trees": self.trees_, "features": self.n_features_in_}
+        return facts, {**history_arrays(self.history_), **self.ensemble_.arrays()}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self._check_parameters()
+        if facts["features"] != self.n_features_in_:
+            raise RankwiseError(f"its trees are on {facts['features']!r:.20} features of {self.n_features_in_}")
         columns = read_history(store, _HISTORY)
         if len({len(column) for column in columns.values()}) != 1:
             raise RankwiseError("its table of rounds has columns of different lengths")
         self.trees_ = checks.as_whole(facts["trees"], "its number of trees", 0)
-        self._set_ensemble(TreeEnsemble.from_arrays(store, self.n_features_in_))
+        self.ensemble_ = TreeEnsemble.from_arrays(store, self.n_features_in_)
         self._set_history(columns)
+
+
+@dataclass
+class Growth:
+    """A fit under way; after Ctrl-C the ranker takes from it what is there.
+
+    Attributes
+    ----------
+    curve : Curve
+        The measure by number of trees.
+    trees : int
+        Number of trees per seed.
+    coef : ndarray of shape (n_features,), or None
+        The linear start of what is growing.
+    growing : GrowingModel or None
+        The model of a seed, or of the first fold before the number of trees is known.
+    finished : list of TreeEnsemble
+        The finished seeds.
+    """
+
+    curve: Curve = field(default_factory=Curve)
+    trees: int = 0
+    coef: Vector | None = None
+    growing: GrowingModel | None = None
+    finished: list[TreeEnsemble] = field(default_factory=list)
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a tree."""
+        return bool(self.finished) or (self.growing is not None and self.growing.iteration > 0)
+
+
+def _without(queries: Queries, part: NDArray[np.int64]) -> Queries:
+    """The queries with a weight of 0 for a part of them, unless nothing else has a weight."""
+    weight = queries.query_weight.copy()
+    weight[part] = 0.0
+    return queries.with_weight(weight) if len(part) and weight.any() else queries
 
 
 def _seeded(derivatives: Derivatives, seed: int) -> Derivatives:

@@ -1,9 +1,9 @@
 """Trees grown by LightGBM on the derivatives of a loss: one set of binned rows that several models share.
 
-:class:`BinnedRows` hands the features to LightGBM once. A :class:`GrowingModel` is a sum of trees under way: it computes
-derivatives from the scores so far, has LightGBM add a tree, and knows the scores of all rows, those of weight 0
-included. Rows that are held out are therefore neither copied nor predicted: they have a weight of 0. :func:`grow_together`
-grows the models of all folds side by side and finds the number of trees.
+:class:`BinnedRows` hands the features to LightGBM once. A :class:`GrowingModel` is a sum of trees under way: it
+computes derivatives from the scores so far, has LightGBM add a tree, and knows the scores of all rows, those of weight
+0 included. Rows that are held out are therefore neither copied nor predicted: they have a weight of 0.
+:func:`grow_together` grows the models of all folds side by side and finds the number of trees.
 """
 
 import math
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise._extras import require
 from rankwise._kernels import drive
-from rankwise.data.checks import Floats
 from rankwise.data.queries import Queries
 from rankwise.losses.compute import loss_lists
 from rankwise.rankers.boosting.objectives import Derivatives, rescaled
@@ -33,31 +32,54 @@ UNJUDGED = 100
 
 
 def joined(sets: Sequence[Queries]) -> Queries:
-    """The queries of all sets in one layout, with labels and weights but without features; X is not copied."""
-    shifts = np.cumsum([0, *(one.n_documents for one in sets)])
-    pairs = list(zip(sets, shifts[:-1].tolist(), strict=True))
+    """The queries of all sets, query after query, with labels and weights but without features; X is not copied."""
+    sizes = np.concatenate([one.sizes for one in sets])
     weighted = any(one.weight is not None for one in sets)
     documents = any(one.document_weight is not None for one in sets)
+    start = np.append(0, np.cumsum(sizes)).astype(np.int64)
     return Queries._trusted(
-        np.empty((int(shifts[-1]), 0)),
-        np.concatenate([one.labels() for one in sets]),
-        np.concatenate([[0], *(one.start[1:] + shift for one, shift in pairs)]).astype(np.int64),
-        None if all(one.is_grouped for one in sets) else np.concatenate([one.rows + shift for one, shift in pairs]),
+        np.empty((int(start[-1]), 0)),
+        np.concatenate([one.in_query_order(one.labels()) for one in sets]),
+        start,
         weight=np.concatenate([one.query_weight for one in sets]) if weighted else None,
         document_weight=np.concatenate([_own_weight(one) for one in sets]) if documents else None,
     )
 
 
 def _own_weight(queries: Queries) -> Vector:
-    return np.ones(queries.n_documents) if queries.document_weight is None else queries.document_weight
+    """The document weights, query after query."""
+    weight = queries.document_weight
+    return np.ones(queries.n_documents) if weight is None else queries.in_query_order(weight)
 
 
-def rows_of(queries: Queries, numbers: Numbers) -> tuple[Numbers, Numbers]:
-    """(start, rows) of the queries with these numbers."""
-    start = np.append(0, np.cumsum(queries.sizes[numbers])).astype(np.int64)
-    rows = queries.rows
-    own = [rows[queries.start[number] : queries.start[number + 1]] for number in numbers.tolist()]
-    return start, np.concatenate([np.empty(0, np.int64), *own])
+def rows_of(queries: Queries, numbers: Numbers) -> Numbers:
+    """The rows of these queries of a :func:`joined` set."""
+    inside = np.zeros(len(queries), dtype=bool)
+    inside[numbers] = True
+    return np.flatnonzero(np.repeat(inside, queries.sizes))
+
+
+def features_in_order(sets: Sequence[Queries]) -> Any:
+    """The features of all sets, query after query, as LightGBM takes them without a copy of X."""
+    if all(one.is_grouped for one in sets) and len({one.X.dtype for one in sets}) == 1:
+        return np.asarray(sets[0].X) if len(sets) == 1 else [np.asarray(one.X) for one in sets]
+
+    class InQueryOrder(require("lightgbm").Sequence):  # type: ignore[misc]
+        """Rows that LightGBM fetches in batches."""
+
+        batch_size = 1 << 13
+
+        def __init__(self, queries: Queries) -> None:
+            self.X = np.asarray(queries.X)
+            self.rows = queries.rows
+
+        def __getitem__(self, places: Any) -> Any:
+            return np.asarray(self.X[self.rows[places]], dtype=np.float64)
+
+        def __len__(self) -> int:
+            return len(self.rows)
+
+    return [InQueryOrder(one) for one in sets]
 
 
 @dataclass(frozen=True)
@@ -83,14 +105,14 @@ class BinnedRows:
 
     @classmethod
     def of(
-        cls, X: Sequence[Floats], params: Mapping[str, Any], categorical: Sequence[int], n_jobs: int | None
+        cls, sets: Sequence[Queries], params: Mapping[str, Any], categorical: Sequence[int], n_jobs: int | None
     ) -> "BinnedRows":
-        """Bin the rows of these matrices, one after the other, without a copy of them.
+        """Bin the documents of these sets, query after query.
 
         Parameters
         ----------
-        X : sequence of ndarray
-            The features of each set.
+        sets : sequence of Queries
+            The sets.
         params : mapping of str to object
             Parameters of LightGBM.
         categorical : sequence of int
@@ -103,15 +125,12 @@ class BinnedRows:
         BinnedRows
             The rows.
         """
-        plain = [np.asarray(one) for one in X]
-        if len({one.dtype for one in plain}) > 1:
-            plain = [np.concatenate(plain)]
-        n_documents = sum(map(len, plain))
+        n_documents = sum(one.n_documents for one in sets)
         shared = {
             "objective": "none",
             "metric": "none",
             "verbosity": -1,
-            # features are summed by one thread each, in the order of the rows: any number of threads gives the same bits
+            # one thread sums a feature, in the order of the rows: any number of threads gives the same bits
             "deterministic": True,
             "force_col_wise": True,
             "num_threads": drive.threads(n_jobs),
@@ -119,15 +138,17 @@ class BinnedRows:
             "min_sum_hessian_in_leaf": 1e-3,  # at 0 LightGBM may fail on a leaf that has rounding errors alone
             **params,
         }
-        data = plain[0] if len(plain) == 1 else plain
         label = np.zeros(n_documents, dtype=np.float32)  # LightGBM demands labels, and its trees do not see them
         features = list(categorical) if categorical else "auto"
-        made = require("lightgbm").Dataset(data, label, params=shared, categorical_feature=features)
-        return cls(made.construct(), shared, n_documents, plain[0].shape[1])
+        made = require("lightgbm").Dataset(features_in_order(sets), label, params=shared, categorical_feature=features)
+        return cls(made.construct(), shared, n_documents, sets[0].n_features)
 
-    def model(
-        self, derivatives: Derivatives, seed: int, start: Vector | None, n_jobs: int | None
-    ) -> "GrowingModel":
+    @property
+    def splittable(self) -> bool:
+        """Whether a feature has two bins; LightGBM fails where none has."""
+        return any(self.dataset.feature_num_bin(number) > 1 for number in range(self.n_features))
+
+    def model(self, derivatives: Derivatives, seed: int, start: Vector | None, n_jobs: int | None) -> "GrowingModel":
         """A model without trees whose rows have the weights of ``derivatives``, and these scores to start from."""
         weight = derivatives.weight
         counted = self.n_documents if weight is None else int(np.count_nonzero(weight))
@@ -198,11 +219,11 @@ class GrowingModel:
 
 def no_trees(n_features: int) -> TreeEnsemble:
     """The sum of no trees, which is 0."""
-    none, zero = np.empty(0, np.int64), np.zeros(1, np.int64)
-    flags, floats = np.empty(0, np.uint8), np.empty(0)
-    return TreeEnsemble(
-        n_features, zero, none, floats, none, none, flags, flags, zero, np.empty(0, np.uint32), floats, floats, none, none
-    )
+    arrays: dict[str, Any] = dict.fromkeys(("threshold", "value", "gain"), np.empty(0))
+    arrays |= dict.fromkeys(("feature", "left", "right", "node_count", "leaf_count"), np.empty(0, np.int64))
+    arrays |= dict.fromkeys(("missing", "default_left"), np.empty(0, np.uint8))
+    arrays |= dict.fromkeys(("start", "word_start"), np.zeros(1, np.int64))
+    return TreeEnsemble(n_features, **arrays, words=np.empty(0, np.uint32))
 
 
 def refuse_stationary(derivatives: Derivatives, start: Vector | None, n_jobs: int | None) -> None:

@@ -7,7 +7,7 @@ what both this package's own booster and the callables compute with.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,14 +191,15 @@ def _difference(queries: Queries, labels: Any, n_scores: int) -> str:
 
 def _hash_of(scores: Vector) -> int:
     """A number of 52 bits that changes with any score."""
-    words = scores.view(np.uint64) * (np.arange(1, 2 * len(scores), 2, dtype=np.uint64))
-    return int(np.bitwise_xor.reduce(words ^ (words >> np.uint64(29)), initial=np.uint64(0)) % _ITERATIONS)
+    words: NDArray[np.uint64] = scores.view(np.uint64) * np.arange(1, 2 * len(scores), 2, dtype=np.uint64)
+    words ^= words >> np.uint64(29)
+    return int(np.bitwise_xor.reduce(words, initial=np.uint64(0)) % _ITERATIONS)
 
 
 def objective(
     loss: Loss,
     queries: Queries,
-    engine: Literal["lightgbm", "xgboost"] = "lightgbm",
+    engine: str = "lightgbm",
     *,
     rescale: bool = True,
     n_jobs: int | None = None,
@@ -251,8 +252,8 @@ def objective(
     """
     if engine == "catboost":
         raise RankwiseError(
-            "CatBoost hands a custom objective blocks of rows that cut queries in pieces, so that no ranking loss can be "
-            "computed: give engine='lightgbm' or 'xgboost', or train BoostedRanker(engine='catboost')"
+            "CatBoost hands a custom objective blocks of rows, which cut queries in pieces, so that a ranking loss cannot "
+            "be computed: give engine='lightgbm' or 'xgboost'"
         )
     checks.refuse_unless_one_of(engine, "engine", ("lightgbm", "xgboost"))
     require(engine)
@@ -296,8 +297,8 @@ class BoosterMetric:
                 return mean_measure(queries, np.ascontiguousarray(scores, np.float64), self.measure, self.n_jobs)
         known = " or ".join(f"{one.n_documents:,}" for one in self.sets)
         raise DataError(
-            f"{self.name} was made for {known} rows, and the booster evaluates {len(scores):,} rows, or rows with other "
-            "labels: name all sets, as in eval_metric(measure, [train, validation])"
+            f"{self.name} was made for {known} rows, and the booster evaluates {len(scores):,} rows, or rows with "
+            "other labels: name all sets, as in eval_metric(measure, [train, validation])"
         )
 
     def __call__(self, first: Any, second: Any) -> Any:
@@ -331,7 +332,7 @@ class BoosterMetric:
 def eval_metric(
     measure: Any,
     queries: Queries | Sequence[Queries],
-    engine: Literal["lightgbm", "xgboost", "catboost"] = "lightgbm",
+    engine: str = "lightgbm",
     *,
     n_jobs: int | None = None,
 ) -> BoosterMetric:
