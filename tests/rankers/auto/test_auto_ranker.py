@@ -23,7 +23,16 @@ def simulated(count, interactions, seed):
     )
 
 
-LINEAR, TREES = simulated(60, 0.0, 1), simulated(150, 6.0, 1)
+def weighted(count, seed):
+    """Queries whose relevance is a weighted sum of the features and noise."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(4, 12, count)
+    X = rng.normal(size=(sizes.sum(), 10))
+    useful = X @ np.linspace(1, -1, 10) + rng.normal(size=len(X))
+    return rw.Queries.from_arrays(X, np.clip(np.rint(useful), 0, 4), group=sizes)
+
+
+LINEAR, TREES = weighted(60, 1), simulated(150, 6.0, 1)
 QUICK = {"folds": 3, "max_trees": 40, "n_jobs": 1}
 
 
@@ -97,7 +106,7 @@ def _all_zero(criteria):
 
 
 def test_a_validation_set_joins_the_training_queries(linear):
-    other = simulated(40, 0.0, 3)
+    other = weighted(40, 3)
     model = rw.AutoRanker(boosters=()).fit(LINEAR, validation=other)
     both = rw.Queries.from_arrays(
         np.concatenate([LINEAR.X, other.X]), np.concatenate([LINEAR.y, other.y]), group=[*LINEAR.sizes, *other.sizes]
@@ -110,7 +119,7 @@ def test_a_validation_set_joins_the_training_queries(linear):
 def test_queries_with_the_same_ids_and_documents_join_as_well():
     ids = [f"q{number}" for number in LINEAR.query_of_row]
     named = rw.Queries.from_arrays(LINEAR.X, LINEAR.y, qid=ids, docid=[f"d{row}" for row in range(len(LINEAR.y))])
-    other = simulated(40, 0.0, 3)
+    other = weighted(40, 3)
     again = rw.Queries.from_arrays(other.X, other.y, qid=[f"q{number}" for number in other.query_of_row])
     model = rw.AutoRanker(boosters=()).fit(named, validation=again)
     plain = rw.AutoRanker(boosters=()).fit(LINEAR, validation=other)

@@ -35,7 +35,7 @@ class AutoRanker(Ranker):
 
     Linear rankers win on small data and where relevance grows with the features, boosted trees on large data with
     interactions, and which of them is better cannot be known before. This ranker tries three candidates on queries that
-    they have not seen: a linear ranker (:class:`~rankwise.SmoothRank`), boosted trees
+    they have not seen: a linear ranker (:class:`~rankwise.SmoothRank` for nDCG@50), boosted trees
     (:class:`~rankwise.BoostedRanker`), and a :class:`~rankwise.Committee` of both with equal weights. It takes the
     linear one unless another is better by more than one standard error of the paired difference over queries, and then
     fits the chosen one on everything.
@@ -121,6 +121,8 @@ class AutoRanker(Ranker):
         checks.as_whole(self.max_trees, "max_trees", 1, 1_000_000)
         if validation is not None:
             queries = joined(queries, validation)
+        if not queries.is_grouped:  # boosters know rows, and no queries
+            queries = queries[np.arange(len(queries))]
         linear, boosters, lacking = Linear.of(self), *self._boosters()
         parts = self._parts(queries) if boosters else []
         if not parts:
@@ -147,7 +149,7 @@ class AutoRanker(Ranker):
     def _boosters(self) -> tuple[dict[str, Boosted], str]:
         """The boosters to try by what their names end with, and what to say of those that are not installed."""
         known = get_args(Engine)
-        if isinstance(self.boosters, str) or not all(one in known for one in self.boosters):
+        if not isinstance(self.boosters, (tuple, list)) or not all(one in known for one in self.boosters):
             raise RankwiseError(f"boosters are some of {', '.join(known)}, in a list: found {self.boosters!r:.60}")
         found, lacking = {}, ""
         for engine in self.boosters:

@@ -69,9 +69,10 @@ class Linear:
     @classmethod
     def of(cls, auto: Any) -> Self:
         """Those that :class:`AutoRanker` tries."""
-        from rankwise.rankers.linear.committee import RidgeCommittee
+        from rankwise.rankers.smooth.smoothrank import SmoothRank
 
-        return cls(RidgeCommittee(auto.measure, n_jobs=auto.n_jobs))
+        # its own measure, nDCG@50, sees more of each ranking than most that are reported
+        return cls(SmoothRank(n_jobs=auto.n_jobs))
 
     def out_of_fold(self, trial: "Trial", clock: Clock, bar: progress) -> Vector:
         """A score for every document of ``trial.queries``, by a ranker that has not seen its query."""
@@ -126,6 +127,8 @@ class Boosted:
 
         first, *others = self._seeds()
         growing = _Folds(self.ranker, trial)
+        if not growing.splittable:
+            return np.zeros(trial.queries.n_documents)
         models, curve, looks = growing.models(first), Curve(), []
         weight = trial.queries.query_weight
 
@@ -167,17 +170,20 @@ class _Folds:
     """The boosters of all folds of a trial: one set of binned rows, in which held-out rows have a weight of 0."""
 
     def __init__(self, ranker: "BoostedRanker", trial: "Trial") -> None:
-        from rankwise.rankers.boosting.growing import BinnedRows
+        from rankwise.rankers.boosting.growing import BinnedRows, joined, rows_of
         from rankwise.rankers.boosting.objectives import Derivatives
 
-        queries = trial.everything
+        everything = joined([trial.everything])
         self._ranker, self._trial = ranker, trial
-        self._derivatives = Derivatives.of(ranker._loss(), queries, ranker.n_jobs)
-        self._rows = BinnedRows.of([queries.X], ranker._params(), [], ranker.n_jobs)
-        owner = queries.query_of_row
-        self._held = [np.flatnonzero(np.isin(owner, part)) for part in trial.parts]
-        own = trial.queries.query_of_row
-        self._places = [np.flatnonzero(np.isin(own, place)) for place in trial.places]
+        self._derivatives = Derivatives.of(ranker._loss(), everything, ranker.n_jobs)
+        self._rows = BinnedRows.of([trial.everything], ranker._params(), [], ranker.n_jobs)
+        self._held = [rows_of(everything, part) for part in trial.parts]
+        self._places = [rows_of(trial.queries, place) for place in trial.places]
+
+    @property
+    def splittable(self) -> bool:
+        """Whether a tree can have a split."""
+        return self._rows.splittable
 
     def models(self, seed: int) -> "list[GrowingModel]":
         """A booster without trees for every fold."""
