@@ -276,15 +276,33 @@ def _scorer() -> None:
             scorer.rank(X)
 
 
+_STUMP = """tree
+version=v4
+num_class=1
+num_tree_per_iteration=1
+max_feature_idx=2
+
+Tree=0
+num_leaves=2
+split_feature=0
+split_gain=1
+threshold=0.5
+decision_type=8
+left_child=-1
+right_child=-2
+leaf_value=0 1
+leaf_count=1 1
+internal_count=2
+
+end of trees
+"""
+
+
 def _trees() -> None:
     """Scores of a sum of trees, and the contributions of its features."""
     from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 
-    stump = {"split_feature": 0, "split_gain": 1, "threshold": 0.5, "decision_type": 8, "left_child": -1}
-    stump |= {"right_child": -2, "leaf_value": "0 1", "leaf_count": "1 1", "internal_count": 2}
-    head = "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=2\n\n"
-    lines = "\n".join(f"{key}={value}" for key, value in stump.items())
-    trees = TreeEnsemble.from_lightgbm(f"{head}Tree=0\nnum_leaves=2\nnum_cat=0\n{lines}\n\nend of trees\n")
+    trees = TreeEnsemble.from_lightgbm(_STUMP)
     for queries in _forms():
         trees.predict(queries.X)
         trees.contributions(queries.X)
