@@ -81,6 +81,17 @@ def test_a_committee_of_trees_and_weights_scores_in_the_bits_of_predict():
         rw.export(model, "ranklib")
 
 
+def test_weights_and_boosted_trees_are_exported_as_one_sum_of_trees():
+    pytest.importorskip("lightgbm")
+    trees = rw.BoostedRanker(trees=8, patience=None, seeds=2, smallest_leaf=2, n_jobs=1)
+    model = rw.Committee([rw.RidgeRanker(), trees, rw.LinearModel.of(np.ones(4), intercept=2.0)], folds=2).fit(TRAIN)
+    assert model.ensemble_.n_trees == 16
+    np.testing.assert_allclose(model.ensemble_.predict(TEST.X), model.predict(TEST), atol=1e-12)
+    found = rw.export(model, "python", sample=TEST)
+    assert found.parity is not None
+    assert not hasattr(rw.Committee(folds=2).fit(TRAIN), "ensemble_")
+
+
 def test_contributions_add_up_to_the_score_if_every_member_has_them():
     model = rw.Committee(("RidgeRanker", "RankBoost"), folds=2).fit(TRAIN)
     parts, constant = model._contributions(TEST.X)
