@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from rankwise._errors import MissingExtraError
+
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
 
@@ -42,6 +44,7 @@ def workloads() -> dict[str, Callable[[], None]]:
         **{kind.name: partial(_fit_and_use, kind) for kind in own},
         "losses": _losses,
         "permutation losses": _permutation_losses,
+        "objective": _objective,
         "Scorer": _scorer,
         "trees": _trees,
         "rank": _rank,
@@ -55,8 +58,8 @@ def workloads() -> dict[str, Callable[[], None]]:
 
 
 def _quietly(work: Callable[[], None]) -> None:
-    """Run a workload without the warnings that its tiny data cause."""
-    with warnings.catch_warnings():
+    """Run a workload without the warnings that its tiny data cause, as far as the installed packages go."""
+    with warnings.catch_warnings(), suppress(MissingExtraError):
         warnings.simplefilter("ignore")
         work()
 
@@ -246,6 +249,20 @@ def _losses() -> None:
             rw.OnlineRanker(kind.examples()[0], averaging="uniform").fit(queries)
             if kind.convex:
                 rw.LossRanker(kind.examples()[0], alpha=0.1).fit(queries)
+
+
+def _objective() -> None:
+    """Derivatives of every loss for a booster, with and without document weights."""
+    import rankwise as rw
+    from rankwise.losses import registered
+
+    own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
+    weight = np.linspace(0.5, 2.0, _queries().n_documents)
+    for loss in (loss for kind in own for loss in kind.examples()):
+        for queries in (*_forms(), _queries().with_document_weight(weight)):
+            scores = np.linspace(-1.0, 1.0, queries.n_documents)
+            rw.objective(loss, queries)(queries.y, scores)
+    rw.eval_metric("nDCG@3", _queries())(_queries().y, scores)
 
 
 def _permutation_losses() -> None:
