@@ -74,6 +74,7 @@ from rankwise.rankers.boosting.steps import RankBoost as RankBoost
 from rankwise.rankers.auto.auto_ranker import AutoRanker as AutoRanker
 from rankwise.rankers.committee import Committee as Committee
 from rankwise.rankers.fusion.hybrid_ranker import HybridRanker as HybridRanker
+from rankwise.rankers.linear.committee import RidgeCommittee as RidgeCommittee
 from rankwise.rankers.linear.linear_model import LinearModel as LinearModel
 from rankwise.rankers.linear.listnet import ListNet as ListNet
 from rankwise.rankers.linear.loss_ranker import LossRanker as LossRanker
@@ -82,7 +83,6 @@ from rankwise.rankers.linear.presets import RankSVM as RankSVM
 from rankwise.rankers.linear.presets import SLAMRanker as SLAMRanker
 from rankwise.rankers.linear.presets import StructuredNDCG as StructuredNDCG
 from rankwise.rankers.linear.presets import SVMMap as SVMMap
-from rankwise.rankers.linear.committee import RidgeCommittee as RidgeCommittee
 from rankwise.rankers.linear.ridge import RidgeRanker as RidgeRanker
 from rankwise.rankers.online.binary_perceptron import BinaryPerceptron as BinaryPerceptron
 from rankwise.rankers.online.online_ranker import OnlineRanker as OnlineRanker
