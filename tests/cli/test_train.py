@@ -10,7 +10,18 @@ import pytest
 
 import rankwise as rw
 
-QUICK = ("-r", "SmoothRank", "--set", "protocol=paper", "--set", "alpha=1.0", "--set", "steps=3", "--set", "sigmas=(4.0, 0.25)")
+QUICK = (
+    "-r",
+    "SmoothRank",
+    "--set",
+    "protocol=paper",
+    "--set",
+    "alpha=1.0",
+    "--set",
+    "steps=3",
+    "--set",
+    "sigmas=(4.0, 0.25)",
+)
 
 
 @pytest.fixture

@@ -69,8 +69,11 @@ class Linear:
     @classmethod
     def of(cls, auto: Any) -> Self:
         """Those that :class:`AutoRanker` tries."""
+        from rankwise.rankers.linear.committee import RidgeCommittee
         from rankwise.rankers.smooth.smoothrank import SmoothRank
 
+        if auto.linear == "RidgeCommittee":
+            return cls(RidgeCommittee(auto.measure, n_jobs=auto.n_jobs))
         # its own measure, nDCG@50, sees more of each ranking than most that are reported
         return cls(SmoothRank(n_jobs=auto.n_jobs))
 
