@@ -35,6 +35,9 @@ def draw(results: dict[str, Any]) -> "Figure":
                 if found:
                     axes.plot(*zip(*found, strict=True), marker="o", color=colour, label=ranker)
             axes.set_xscale("log")
+            counts = [count for count, _ in points(results, kind, "CatBoost YetiRank")]
+            axes.set_xticks(counts, [f"{count:,}" for count in counts])
+            axes.minorticks_off()
             axes.set(title=title, xlabel="training queries", ylabel="nDCG@10")
         axes.legend()
     return figure

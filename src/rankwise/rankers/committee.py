@@ -76,11 +76,11 @@ class Committee(Ranker):
     fits is therefore that of out-of-fold scores, or of the scores of a validation set if one is given; that of a member
     that comes fitted is the deviation on the queries of ``fit``, which are only scored.
 
-    A committee of linear rankers is a linear ranker, and is scored, explained and exported as one; one of linear rankers
-    and sums of trees is exported as a sum of trees with a linear part. A file holds the
-    members; those of other packages cannot be saved. ``clone`` of scikit-learn forgets what members had learned, so
-    that a comparison or a search fits all of them on each training part. Files of scores cannot be members, because
-    they have no score for other documents: :func:`rankwise.compare` takes them.
+    A committee of linear rankers is a linear ranker, and is scored, explained and exported as one. One of linear
+    rankers and sums of trees is exported as a sum of trees with a linear part. A file holds the members; those of other
+    packages cannot be saved. ``clone`` of scikit-learn forgets what members had learned, so that a comparison or a
+    search fits all of them on each training part. Files of scores cannot be members, because they have no score for
+    other documents: :func:`rankwise.compare` takes them.
 
     Examples
     --------

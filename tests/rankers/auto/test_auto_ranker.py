@@ -114,7 +114,9 @@ def test_a_validation_set_joins_the_training_queries(linear):
     both = rw.Queries.from_arrays(
         np.concatenate([LINEAR.X, other.X]), np.concatenate([LINEAR.y, other.y]), group=[*LINEAR.sizes, *other.sizes]
     )
-    np.testing.assert_array_equal(model.predict(LINEAR.X), rw.AutoRanker(boosters=(), linear="RidgeCommittee").fit(both).predict(LINEAR.X))
+    np.testing.assert_array_equal(
+        model.predict(LINEAR.X), rw.AutoRanker(boosters=(), linear="RidgeCommittee").fit(both).predict(LINEAR.X)
+    )
     certificate = model.certificate(None, other)
     assert not certificate.rows, "all queries that it was given are seen"
 

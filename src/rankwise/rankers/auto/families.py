@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -145,10 +146,8 @@ class Boosted:
             if clock.is_over and curve.values:
                 raise _TimeIsOver
 
-        try:
+        with suppress(_TimeIsOver):
             grow_together(models, look, self.ranker.trees, self.ranker.patience, curve, after)
-        except _TimeIsOver:
-            pass
         self.trees = curve.best if curve.judged else curve.trees[-1]
         scores = looks[curve.trees.index(self.trees)] / (1 + len(others))
         for seed in others:
