@@ -80,6 +80,7 @@ def _cases() -> list[Case]:
         Case("SLAMPerceptron, Theorem 5", lambda d: rw.SLAMPerceptron(margin=1.0, eta="theory", n_jobs=1)),
         Case("MaxPairPerceptron", lambda d: rw.MaxPairPerceptron(n_jobs=1), {"MaxPair": MaxPair()}),
         Case("AdaRank", lambda d: rw.AdaRank(rounds=10, n_jobs=1), ties="expected"),
+        Case("BoostedRanker", lambda d: rw.BoostedRanker(trees=10, seeds=1, n_jobs=1)),
         Case("FRank", lambda d: rw.FRank(rounds=10, n_jobs=1)),
         Case("RankBoost", lambda d: rw.RankBoost(rounds=10, n_jobs=1)),
         Case("HybridRanker", lambda d: rw.HybridRanker(bootstrap=0, n_jobs=1)),

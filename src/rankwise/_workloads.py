@@ -244,6 +244,8 @@ def _losses() -> None:
     for loss in (loss for kind in own for loss in kind.examples()):
         loss([0.3, 0.1, 0.1, -0.5], [2, 0, 1, 0])
         loss(np.linspace(0.0, 9.0, 400), np.arange(400) % 3)  # long lists take other ways
+        if loss.document_weights:
+            loss([0.3, 0.1, 0.1, -0.5], [2, 0, 1, 0], [1.0, 0.5, 2.0, 1.0])
     for kind in own:
         for queries in _forms():
             rw.OnlineRanker(kind.examples()[0], averaging="uniform").fit(queries)

@@ -96,7 +96,7 @@ def test_half_and_half_is_a_committee_on_the_scale_of_out_of_fold_scores(monkeyp
     model = rw.AutoRanker(**QUICK).fit(TREES)
     assert isinstance(model.model_, rw.Committee)
     np.testing.assert_array_equal(model.model_.weights_, [0.5, 0.5])
-    linear, boosted = model.model_.members_
+    _, boosted = model.model_.members_
     assert isinstance(boosted, rw.BoostedRanker)
     assert boosted.trees_ % 5 == 0
     inflated = within_query_deviation(TREES, boosted.predict(TREES))

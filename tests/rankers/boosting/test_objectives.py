@@ -231,7 +231,7 @@ def test_what_cannot_be_served_is_refused_by_name():
         rw.objective(losses.ListNet(), lists, engine="catboost")
     with pytest.raises(rw.RankwiseError, match=r"engine is .*lightgbm.*found 'sklearn'"):
         rw.objective(losses.ListNet(), lists, engine="sklearn")
-    with pytest.raises(rw.RankwiseError, match="takes a loss of rankwise.losses: found 'lambdarank'"):
+    with pytest.raises(rw.RankwiseError, match=r"takes a loss of rankwise.losses: found 'lambdarank'"):
         rw.objective("lambdarank", lists)
     with pytest.raises(rw.DataError, match="objective"):
         rw.objective(losses.ListNet(), lists.X)
@@ -308,5 +308,5 @@ def test_catboost_maximises_the_measure():
 def test_a_set_that_the_metric_does_not_know_raises_an_error():
     metric = rw.eval_metric("AP", queries(20))
     other = queries(20, seed=1)
-    with pytest.raises(rw.DataError, match="AP was made for .* rows, and the booster evaluates"):
+    with pytest.raises(rw.DataError, match=r"AP was made for .* rows, and the booster evaluates"):
         metric(other.y, other.y)
