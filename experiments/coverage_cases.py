@@ -52,6 +52,7 @@ def _cases() -> list[Case]:
     return [
         Case("LinearModel", fixed_weights),
         Case("RidgeRanker", lambda d: rw.RidgeRanker(n_jobs=1)),
+        Case("RidgeCommittee", lambda d: rw.RidgeCommittee(n_jobs=1)),
         convex("RankSVM", rw.RankSVM, PairHinge()),
         Case(
             "RankSVM, squared",
@@ -90,7 +91,7 @@ def _cases() -> list[Case]:
         ),
         Case(
             "SmoothRank",
-            lambda d: rw.SmoothRank("nDCG@10", alpha=1.0, sigmas=SIGMAS, steps=20, n_jobs=1),
+            lambda d: rw.SmoothRank("nDCG@10", alpha=1.0, sigmas=SIGMAS, steps=20, protocol="paper", n_jobs=1),
             {"SmoothNDCG": smooth},
         ),
         Case(

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.__main__ import as_markdown
 from benchmarks.quality.page import as_markdown as quality_page
-from experiments import bounds_by_angle, direct, exported, hybrid, smoothrank, trees
+from experiments import bounds_by_angle, committee, direct, exported, hybrid, smoothrank, trees
 from rankwise.measures import registered
 from rankwise.measures.conventions import CONVENTIONS
 from tests import prose
@@ -111,6 +111,7 @@ RENDERED = {
     ("hybrid.md", "parity"): lambda: hybrid.parity_table(stored("hybrid_results")),
     ("production.md", "exported"): lambda: exported.rankers_table(stored("exported_results")),
     ("production.md", "ridge"): lambda: exported.ridge_table(stored("exported_results")),
+    ("smoothrank.md", "defaults"): lambda: committee.table(stored("committee_results")),
     ("smoothrank.md", "grid"): lambda: smoothrank.grid_table(stored("smoothrank_results")["grid"]["halves"]),
 } | {
     ("smoothrank.md", part): lambda part=part: smoothrank.tables(stored("smoothrank_results"))[part]

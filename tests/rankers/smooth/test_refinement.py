@@ -107,7 +107,7 @@ def test_the_gain_is_a_weighted_mean_of_differences_with_its_standard_error():
     assert plain.best is None, "0.167 with an error of 0.176"
     weighted = Choice.of(values, np.array([1.0, 1.0, 1.0, 3.0]))
     np.testing.assert_allclose(weighted.gains, np.average(differences, axis=1, weights=[1, 1, 3]))
-    assert Choice.of(values + [[0], [1], [0.9]], np.ones(4)).best == 0
+    assert Choice.of(values + np.array([[0], [1], [0.9]]), np.ones(4)).best == 0
     assert Choice.of(np.full((3, 4), np.nan), np.ones(4)).best is None
     assert Choice.of(values[:, :1], np.ones(1)).best is None, "one query has no standard error"
 
