@@ -12,6 +12,7 @@ from sklearn.base import clone
 from rankwise._errors import DataError, RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
+from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.rankers._base import LinearRanker, Ranker, registered
@@ -19,6 +20,7 @@ from rankwise.rankers._fit_frame import as_numbers
 from rankwise.rankers._foreign import fit_foreign, foreign_scores, is_fitted
 from rankwise.rankers._model_selection import parts_of
 from rankwise.rankers.boosting.growing import no_trees
+from rankwise.rankers.boosting.steps import ThresholdRanker
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.linear_model import LinearModel
 
@@ -104,7 +106,7 @@ class Committee(Ranker):
     @classmethod
     def examples(cls) -> Sequence[Self]:
         """Instances that the common tests run on."""
-        return (cls(folds=2), cls(("RidgeRanker", "LinearModel"), folds=2, weights=(3.0, 1.0)))
+        return (cls(("RidgeRanker", "LinearModel"), folds=2, weights=(3.0, 1.0)), cls(folds=2))
 
     @classmethod
     def of(cls, members: Sequence[Ranker], deviations: ArrayLike, like: Ranker) -> Self:
@@ -358,8 +360,31 @@ def as_ensemble(member: Any) -> TreeEnsemble | None:
     if isinstance(member, LinearRanker) and is_plain_linear(member):
         constant = float(getattr(member, "intercept_", 0.0))
         return replace(no_trees(member.n_features_in_), coef=np.asarray(member.coef_), offset=constant)
+    if isinstance(member, ThresholdRanker):
+        return stumps(member.steps_, member.n_features_in_)
     found = getattr(member, "ensemble_", None) if isinstance(member, Ranker) else None
     return found if isinstance(found, TreeEnsemble) else None
+
+
+def stumps(steps: Table, width: int) -> TreeEnsemble:
+    """Steps alpha 1[x > threshold] as trees of one node: the left leaf is 0, the right one alpha."""
+    count = len(steps)
+    nodes, ones = np.arange(count + 1), np.ones(count, dtype=np.int64)
+    return replace(
+        no_trees(width),
+        start=nodes,
+        feature=steps["feature"].astype(np.int64),
+        threshold=steps["threshold"],
+        left=-ones,
+        right=-2 * ones,
+        missing=np.zeros(count, dtype=np.uint8),
+        default_left=np.zeros(count, dtype=np.uint8),
+        word_start=np.zeros(count + 1, dtype=np.int64),
+        value=np.column_stack((np.zeros(count), steps["alpha"])).ravel(),
+        gain=np.zeros(count),
+        node_count=0 * ones,
+        leaf_count=np.zeros(2 * count, dtype=np.int64),
+    )
 
 
 def fitted_member(given: Any, queries: Queries, validation: Queries | None, n_jobs: int | None) -> Any:
