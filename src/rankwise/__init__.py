@@ -12,8 +12,10 @@ from rankwise._version import __version__
 
 __all__ = [
     "AdaRank",
+    "AutoRanker",
     "BinaryPerceptron",
     "BoostedRanker",
+    "Committee",
     "Comparison",
     "DataError",
     "DataWarning",
@@ -146,6 +148,8 @@ _HOMES = {
     "rankers.boosting.objectives": ["eval_metric", "objective"],
     "rankers.online.binary_perceptron": ["BinaryPerceptron"],
     "rankers.boosting.frank": ["FRank"],
+    "rankers.auto.auto_ranker": ["AutoRanker"],
+    "rankers.committee": ["Committee"],
     "rankers.fusion.hybrid_ranker": ["HybridRanker"],
     "rankers.linear.linear_model": ["LinearModel"],
     "rankers.linear.listnet": ["ListNet"],
