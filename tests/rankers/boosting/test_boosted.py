@@ -1,6 +1,8 @@
 """BoostedRanker: its recipe, what is promised about it, and what it refuses."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 
@@ -356,3 +358,17 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(given, message):
     with pytest.raises(rw.RankwiseError, match=message) as error:
         rw.BoostedRanker(**{**SMALL, **given}).fit(queries(10))
     assert "\n" not in str(error.value)
+
+
+def test_copies_score_as_the_model_does_after_it_has_scored():
+    lists = queries()
+    model = rw.BoostedRanker(**SMALL).fit(lists)
+    scores = model.predict(lists)
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(twin.predict(lists), scores)
+
+
+def test_a_single_document_is_learned_from_without_fuss():
+    with pytest.warns(rw.NothingLearnedWarning):
+        model = rw.BoostedRanker().fit(np.ones((1, 2)), [1], group=[1])
+    assert model.predict(np.ones((1, 2))).tolist() == [0.0]

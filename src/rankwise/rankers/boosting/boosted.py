@@ -188,6 +188,11 @@ class BoostedRanker(Ranker):
             cls("AP", start="ridge", seeds=1, additive=True, refit="train", **small),  # type: ignore[arg-type]
         )
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _learns_from_validation(self) -> bool:
         return self.refit == "all"
 

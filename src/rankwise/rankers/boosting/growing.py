@@ -147,7 +147,9 @@ class BinnedRows:
 
     @property
     def splittable(self) -> bool:
-        """Whether a feature has two bins; LightGBM fails where none has."""
+        """Whether a feature has two bins, and a tree gets a row; LightGBM fails otherwise."""
+        if self.n_documents * self.params["bagging_fraction"] < 1:
+            return False
         return any(self.dataset.feature_num_bin(number) > 1 for number in range(self.n_features))
 
     def model(self, derivatives: Derivatives, seed: int, start: Vector | None, n_jobs: int | None) -> "GrowingModel":

@@ -1,7 +1,7 @@
 """An immutable sum of decision trees: scores, contributions of features, importance, and its arrays for a file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
@@ -125,6 +125,10 @@ class TreeEnsemble:
                 own.setflags(write=False)
                 object.__setattr__(self, name, own)
         check_trees(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a copy is made of the fields alone: arrays that were prepared for the kernels would come back writable
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     # -------------------------------------------------------------------------------------------------- constructors
 
