@@ -130,7 +130,10 @@ def test_ctrl_c_saves_what_was_learned_and_exits_with_130(lists, tmp_path, calls
     [
         (["nowhere.txt"], "nowhere.txt cannot be read: there is no such file"),
         (["lists.txt", "--ranker", "forest"], "--ranker is one of AdaRank, AutoRanker"),
-        (["lists.txt", "--set", "rounds=3"], "AutoRanker has no parameter 'rounds': it has boosters, folds, linear, max_trees"),
+        (
+            ["lists.txt", "--set", "rounds=3"],
+            "AutoRanker has no parameter 'rounds': it has boosters, folds, linear, max_trees",
+        ),
         (["lists.txt", "--set", "rounds"], "--set takes NAME=VALUE, such as --set rounds=100: found 'rounds'"),
         (["lists.txt", "--margin", "1"], "AutoRanker has no parameter 'margin'"),
         (["lists.txt", "--checkpoint", "5"], "--checkpoint belongs to online learning: give --online"),

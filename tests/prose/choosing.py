@@ -9,8 +9,8 @@ from importlib.metadata import version
 
 import numpy as np
 
-from rankwise.evaluation.compare.foreign import LambdaRank
 from rankwise.cli.demo import _RANKERS as DEMO
+from rankwise.evaluation.compare.foreign import LambdaRank
 from rankwise.evaluation.compare.select import USUAL
 from rankwise.measures import registered
 from rankwise.measures.conventions import CONVENTIONS

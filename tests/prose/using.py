@@ -5,11 +5,11 @@ from inspect import signature
 
 from experiments import hybrid
 from experiments.exported import PRECISE
+from rankwise.cli.demo import _RANKERS as DEMO
 from rankwise.data.diagnose.correlation import SAME
 from rankwise.data.diagnose.documents import _DEVIATIONS
 from rankwise.data.diagnose.leaks import HALF
 from rankwise.evaluation.compare.run import _MANY_DOCUMENTS
-from rankwise.cli.demo import _RANKERS as DEMO
 from rankwise.evaluation.compare.select import USUAL
 from rankwise.evaluation.statistics.intervals import interval
 from rankwise.evaluation.statistics.paired import _EXACT_UP_TO
