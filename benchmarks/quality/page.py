@@ -197,10 +197,11 @@ leaf by leaf, by less than .01 in nDCG@10 and by about .01 in AP. CatBoost is no
 
 ## What was tried, and how often test queries were looked at
 
-- The design of `AutoRanker` (six ridges, boosting with noise, the rule of one standard error, equal weights, scales from
-  out-of-fold scores, one number of trees for all folds) comes from earlier experiments, which included the test parts of
-  OHSUMED, MQ2008 and LightGBM's example. For this page one thing was chosen, on training queries alone: its linear
-  candidate, by cross-validation inside the training parts of eight of these sets. Its test values were computed once.
+- The design of `AutoRanker` (six ridges, boosting with noise, the rule of one standard error, equal weights, scales
+  from out-of-fold scores, one number of trees for all folds) comes from earlier experiments, which included the test
+  parts of OHSUMED, MQ2008 and LightGBM's example. For this page one thing was chosen, on training queries alone: its
+  linear candidate, by cross-validation inside the training parts of eight of these sets. Its test values were computed
+  once.
 - The strength of the interactions was fixed after a look at a ridge regression, LightGBM and CatBoost on other draws of
   the generator, so that trees and linear rankers are level at 50 queries.
 - The peers' settings were looked at more often: after a first look at their test values on OHSUMED, the patience was
