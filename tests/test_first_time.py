@@ -54,8 +54,7 @@ def test_five_commands_from_a_csv_file_to_a_ranked_list(run, write):
     cells = [[*line, f"http://x/{number}"] for number, line in enumerate(rows())]
     write("my.csv", text([*HEADER, "url"], cells))
     assert "30 queries" in run("inspect", "my.csv", *ROLES, "--docid", "url")[1]
-    quick = ("--set", "alpha=1.0", "--set", "steps=2", "--set", "sigmas=(4.0, 0.25)")
-    code, out, err = run("train", "my.csv", *ROLES, "--docid", "url", *quick)
+    code, out, err = run("train", "my.csv", *ROLES, "--docid", "url")
     assert (code, err) == (0, "")
     assert "model.rankwise" in out
     code, out, _ = run("evaluate", "my.csv", "--model", "model.rankwise", *ROLES, "--json")

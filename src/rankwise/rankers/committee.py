@@ -26,6 +26,8 @@ from rankwise.rankers.linear.linear_model import LinearModel
 
 Vector = NDArray[np.float64]
 
+_SMALLEST = float(np.finfo(np.float64).tiny)  # deviations that scores can be divided by
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Committee(Ranker):
@@ -333,7 +335,7 @@ class Committee(Ranker):
         count = len(self._candidates())
         self.weights_ = store.array("weights", np.float64, (count,))
         self.deviations_ = store.array("deviations", np.float64, (count,))
-        if not np.isfinite(self.deviations_).all() or (self.deviations_ < 0).any():
+        if not ((self.deviations_ == 0) | ((self.deviations_ >= _SMALLEST) & (self.deviations_ < np.inf))).all():
             raise RankwiseError("the deviations of its members are not 0 or more")
         if not (self.weights_ >= 0).all() or not abs(self.weights_.sum() - 1) < 1e-6:
             raise RankwiseError("the weights of its members are not 0 or more with the sum 1")
@@ -429,4 +431,4 @@ def within_query_deviation(queries: Queries, scores: Vector) -> float:
         return 0.0
     deviation = largest * math.sqrt(math.fsum(queries.query_weight * squares) / documents)
     # equal scores differ from their mean by rounding errors, which are no scale
-    return deviation if deviation > 1e-12 * largest else 0.0
+    return deviation if deviation > max(1e-12 * largest, _SMALLEST) else 0.0

@@ -197,13 +197,13 @@ class AutoRanker(Ranker):
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         from rankwise.rankers._persist import nested_state
 
-        facts, arrays = nested_state([self.model_])
+        members, arrays = nested_state([self.model_])
         report = self.report_
         numbers = [name for name in report.columns if name not in ("candidate", "seconds", "chosen")]
         facts = {
             "chosen": self.chosen_,
             "reason": self.reason_,
-            "model": facts,
+            "model": members,
             "candidates": report["candidate"].tolist() if len(report) else [],
             "columns": numbers,
         }

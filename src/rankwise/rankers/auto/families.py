@@ -88,7 +88,8 @@ class Linear:
 
     def fitted(self, queries: Queries) -> Ranker:
         """The ranker for these queries."""
-        return clone(self.ranker).fit(queries)
+        fresh: Ranker = clone(self.ranker)
+        return fresh.fit(queries)
 
 
 class Boosted:
@@ -147,7 +148,7 @@ class Boosted:
                 raise _TimeIsOver
 
         with suppress(_TimeIsOver):
-            grow_together(models, look, self.ranker.trees, self.ranker.patience, curve, after)
+            grow_together(models, look, self.ranker.trees, self.ranker.patience or self.ranker.trees, curve, after)
         self.trees = curve.best if curve.judged else curve.trees[-1]
         scores = looks[curve.trees.index(self.trees)] / (1 + len(others))
         for seed in others:
@@ -165,7 +166,8 @@ class Boosted:
 
     def fitted(self, queries: Queries) -> Ranker:
         """The ranker for these queries, with the number of trees that was found."""
-        return clone(self.ranker).set_params(trees=self.trees, patience=None).fit(queries)
+        fresh: Ranker = clone(self.ranker).set_params(trees=self.trees, patience=None)
+        return fresh.fit(queries)
 
 
 class _Folds:
