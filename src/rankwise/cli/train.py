@@ -314,9 +314,10 @@ class BatchRun:
         if columns is not None:
             used, left = len(columns["used"]), len(columns["left_out"])
             print(f"features from {used} columns, {left} left out: rankwise inspect shows what is done with each")
+        learned = self.model._learns_from_validation()
         said = {
             "train": "trained on {}",
-            "validation": "selected by {}, on which its mean is optimistic",
+            "validation": f"{'also trained on' if learned else 'selected by'} {{}}, on which its mean is optimistic",
             "test": "tested on {} that were held out",
         }
         for name, part in results["parts"].items():
