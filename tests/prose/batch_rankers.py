@@ -255,8 +255,6 @@ def what_rankers_cost() -> Iterator[str]:
         f"and {seconds['ohsumed', 'PermuRank']:.0f} on OHSUMED, where RankSVM takes one or two"
     )
     assert 1 <= round(seconds["ohsumed", "RankSVM"]) <= 2
-    smooth = sorted(seconds[data, "SmoothRank"] for data in ("ohsumed", "mq2008"))
-    yield f"with its ten alphas takes {smooth[0]:.0f} to {smooth[1]:.0f} seconds."
 
 
 @claims("limitations.md")

@@ -76,6 +76,19 @@ def rankers_of_the_demo() -> Iterator[str]:
     yield from ()
 
 
+stated("README.md", "the rule of AutoRanker: tests/rankers/auto", "unless another is clearly better")
+
+
+@claims("README.md")
+def auto_ranker_against_its_peers() -> Iterator[str]:
+    sets = stored("quality")
+    worse = [one for one in sets.values() if one["differences"]["AP"]["high"] < 0]
+    assert (len(sets), len(worse)) == (10, 3)
+    assert all(one["picked"] == "CatBoost YetiRank" and "interactions" in one["title"] for one in worse)
+    yield "compares it with LightGBM, XGBoost and CatBoost on ten sets"
+    yield "CatBoost's trees are ahead of ours in AP on three of the ten sets"
+
+
 @claims("index.md")
 def reading_speed_on_the_front_page() -> Iterator[str]:
     assert min(megabytes_a_second()) > 200
