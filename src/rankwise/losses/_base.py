@@ -47,6 +47,9 @@ class Loss:
         "weights": phi = sum_i v_i [margin + max over label_j < label_i of s_j - s_i]_+ with weights v of the labels
         alone, which :meth:`prepare` returns as ``value``; Theorem S applies. "worst pair": phi is the hinge of the
         worst pair. None: no such bound is known. A loss that declares one has a field ``margin``.
+    noisy : bool
+        Whether the loss draws noise, which depends on the place of a document in its set and on the iteration, see
+        :meth:`at_iteration`. Such a loss has a field ``random_state``.
     kernel : compiled function
         Value and gradient of one query; see Notes.
     document_weights : bool
@@ -74,6 +77,7 @@ class Loss:
     smooth: ClassVar[bool] = False
     nonnegative: ClassVar[bool] = True
     perceptron_bound: ClassVar[Literal["weights", "worst pair"] | None] = None
+    noisy: ClassVar[bool] = False
     kernel: ClassVar[Any]
     document_weights: ClassVar[bool] = False
     weighted_kernel: ClassVar[Any]

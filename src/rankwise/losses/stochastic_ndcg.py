@@ -208,6 +208,7 @@ class StochasticNDCG(Loss):
 
     name = "StochasticNDCG"
     convex = False
+    noisy = True
     kernel = stochastic_ndcg_formula
     curved_kernel = stochastic_ndcg_curved
 

@@ -111,6 +111,11 @@ class OnlineRanker(OnlineLearner):
     def _resumed(self, eta: float) -> OnlineConfig:
         if not isinstance(self._loss(), Loss):
             raise RankwiseError(f"loss is one of rankwise.losses: found {self.loss!r:.60}")
+        if self._loss().noisy:
+            raise RankwiseError(
+                f"{self._loss().name} draws noise by the place of a document in its set, which a stream does not have: "
+                "give OnlineRanker a loss without noise"
+            )
         return OnlineConfig(
             loss=self._loss(),
             measure=self._measure(),
