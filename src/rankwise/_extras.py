@@ -11,6 +11,7 @@ from rankwise._errors import MissingExtraError
 # module -> the extra of pyproject.toml that installs it
 EXTRAS = {
     "PIL": "plot",
+    "catboost": "catboost",
     "jinja2": "report",
     "lightgbm": "lightgbm",
     "matplotlib": "plot",

@@ -51,7 +51,7 @@ class AutoRanker(Ranker):
     linear : {"SmoothRank", "RidgeCommittee"}, default="SmoothRank"
         The linear candidate: the refined mean of six ridge regressions, or the mean itself, which takes a tenth of the
         time.
-    boosters : sequence of {"lightgbm"}, default=("lightgbm",)
+    boosters : sequence of {"lightgbm", "catboost"}, default=("lightgbm",)
         The engines of boosted trees to try, each as a candidate of its own and with the linear ranker. One that is not
         installed is left out. An empty sequence leaves the linear ranker.
     max_trees : int, default=1000

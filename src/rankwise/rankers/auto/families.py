@@ -21,10 +21,10 @@ from rankwise.rankers.auto.choice import criterion, judged
 if TYPE_CHECKING:
     from rankwise.rankers.auto.trial import Trial
     from rankwise.rankers.boosting.boosted import BoostedRanker
-    from rankwise.rankers.boosting.growing import GrowingModel
+    from rankwise.rankers.boosting.growing import Growing
 
 Vector = NDArray[np.float64]
-Engine = Literal["lightgbm"]
+Engine = Literal["lightgbm", "catboost"]
 
 
 class Clock:
@@ -174,13 +174,13 @@ class _Folds:
     """The boosters of all folds of a trial: one set of binned rows, in which held-out rows have a weight of 0."""
 
     def __init__(self, ranker: "BoostedRanker", trial: "Trial") -> None:
-        from rankwise.rankers.boosting.growing import BinnedRows, joined, rows_of
+        from rankwise.rankers.boosting.growing import joined, rows_of
         from rankwise.rankers.boosting.objectives import Derivatives
 
         everything = joined([trial.everything])
         self._ranker, self._trial = ranker, trial
         self._derivatives = Derivatives.of(ranker._loss(), everything, ranker.n_jobs)
-        self._rows = BinnedRows.of([trial.everything], ranker._params(), [], ranker.n_jobs)
+        self._rows = ranker._rows([trial.everything], [])
         self._held = [rows_of(everything, part) for part in trial.parts]
         self._places = [rows_of(trial.queries, place) for place in trial.places]
 
@@ -189,7 +189,7 @@ class _Folds:
         """Whether a tree can have a split."""
         return self._rows.splittable
 
-    def models(self, seed: int) -> "list[GrowingModel]":
+    def models(self, seed: int) -> "list[Growing]":
         """A booster without trees for every fold."""
         from rankwise.rankers.boosting.boosted import _seeded
 

@@ -1,15 +1,15 @@
 """BoostedRanker: gradient boosted trees on any loss of the package, stopped by the measure itself.
 
-LightGBM grows the trees (:mod:`rankwise.rankers.boosting.growing`); what is kept is a
-:class:`~rankwise.rankers.boosting.tree_ensemble.TreeEnsemble`, so that a fitted ranker scores, explains itself and is
-saved without LightGBM.
+LightGBM (:mod:`rankwise.rankers.boosting.growing`) or CatBoost (:mod:`rankwise.rankers.boosting.catboost_growing`)
+grows the trees; what is kept is a :class:`~rankwise.rankers.boosting.tree_ensemble.TreeEnsemble`, so that a fitted
+ranker scores, explains itself and is saved without either.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from rankwise.rankers.boosting.growing import (
     UNJUDGED,
     BinnedRows,
     Curve,
-    GrowingModel,
+    Growing,
     grow_together,
     joined,
     no_trees,
@@ -44,6 +44,9 @@ from rankwise.rankers.boosting.growing import (
 from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.ridge import RidgeRanker
+
+if TYPE_CHECKING:
+    from rankwise.rankers.boosting.catboost_growing import QuantisedRows
 
 Vector = NDArray[np.float64]
 
@@ -72,13 +75,16 @@ class BoostedRanker(Ranker):
     learning_rate : float, default=0.08
         The share of a step that is taken.
     leaves : int, default=15
-        The largest number of leaves of a tree.
+        The largest number of leaves of a tree, with LightGBM.
+    depth : int, default=6
+        The number of levels of a tree, with CatBoost: all nodes of a level ask the same question, and there are up to
+        2^depth leaves.
     smallest_leaf : int, default=20
-        The smallest number of documents in a leaf, as LightGBM estimates it.
+        The smallest number of documents in a leaf, as LightGBM estimates it; CatBoost has no such limit.
     row_fraction : float, default=0.8
         The share of the documents that each tree is grown on.
     feature_fraction : float, default=0.5
-        The share of the features that each tree may split on.
+        The share of the features that each tree, with CatBoost each level, may split on.
     seeds : int, default=3
         Number of models that are averaged; they differ in the rows, features and noise that they draw.
     patience : int, default=60
@@ -102,8 +108,9 @@ class BoostedRanker(Ranker):
     categorical_features : sequence of str or int, default=None
         Features, by name or number, whose values are codes of categories, whole numbers from 0; the trees split them
         into sets. Categories that the training queries do not have go with the larger side's others.
-    engine : {"lightgbm"}, default="lightgbm"
-        What grows the trees.
+    engine : {"lightgbm", "catboost"}, default="lightgbm"
+        What grows the trees. "catboost" is CatBoost's YetiRank, which has a loss of its own: it takes no ``loss``,
+        ``start``, ``categorical_features`` and document weights.
     random_state : int or numpy.random.Generator, default=0
         Seed of everything that is drawn.
     n_jobs : int, default=None
@@ -133,6 +140,11 @@ class BoostedRanker(Ranker):
     held-out documents have weight 0 in it, and LightGBM chooses thresholds from all documents; no label of theirs is
     seen. The measure of all held-out queries together is looked at every 5 trees.
 
+    CatBoost's models grow side by side, too, on thresholds from all documents. Queries whose labels are all equal are
+    left out, because they have no pairs. CatBoost saves no gains: ``feature_importances_`` are then shares in the
+    variance between the leaves that splits divide, as CatBoost's own importances are. Documents are sampled by the size
+    of their derivatives, and not at all if a tree would see fewer than 50.
+
     Document weights are those of the loss, if it takes them. Otherwise they multiply the derivatives of a document, as
     in LightGBM. There is no bound on trees from their training queries: certificates rest on a hold-out set.
 
@@ -145,6 +157,9 @@ class BoostedRanker(Ranker):
 
     G. Ke, Q. Meng, T. Finley, T. Wang, W. Chen, W. Ma, Q. Ye, T.-Y. Liu (2017). LightGBM: a highly efficient gradient
     boosting decision tree. NIPS 30, 3149-3157.
+
+    A. Gulin, I. Kuralenok, D. Pavlov (2011). Winning the transfer learning track of Yahoo!'s learning to rank challenge
+    with YetiRank. JMLR Workshop and Conference Proceedings 14, 63-76.
 
     Examples
     --------
@@ -164,6 +179,7 @@ class BoostedRanker(Ranker):
     trees: int = 1000
     learning_rate: float = 0.08
     leaves: int = 15
+    depth: int = 6
     smallest_leaf: int = 20
     row_fraction: float = 0.8
     feature_fraction: float = 0.5
@@ -175,7 +191,7 @@ class BoostedRanker(Ranker):
     monotone: Mapping[Any, int] | None = None
     additive: bool = False
     categorical_features: Sequence[Any] | None = None
-    engine: Literal["lightgbm"] = "lightgbm"
+    engine: Literal["lightgbm", "catboost"] = "lightgbm"
     random_state: Any = 0
     missing: Missing = "keep"
 
@@ -202,6 +218,7 @@ class BoostedRanker(Ranker):
         self._check_parameters()
         loss = self._loss()
         sets = [queries] if validation is None else [queries, validation]
+        self._refuse_what_catboost_lacks(sets)
         categorical = self._categorical(sets)
         if self.start is not None:
             self._refuse_gaps(sets)
@@ -209,7 +226,7 @@ class BoostedRanker(Ranker):
         rng = checks.as_random(self.random_state)
         seeds = rng.integers(0, 2**31 - 1, self.seeds).tolist()
         derivatives = Derivatives.of(loss, together, self.n_jobs)
-        rows = BinnedRows.of(sets, self._params(), categorical, self.n_jobs)
+        rows = self._rows(sets, categorical)
         parts = self._parts(together, len(queries), validation is not None, rng) if rows.splittable else []
         growth = Growth()
 
@@ -244,7 +261,7 @@ class BoostedRanker(Ranker):
         sets: list[Queries],
         together: Queries,
         derivatives: Derivatives,
-        rows: BinnedRows,
+        rows: "BinnedRows | QuantisedRows",
         parts: list[NDArray[np.int64]],
         seed: int,
         growth: "Growth",
@@ -252,7 +269,7 @@ class BoostedRanker(Ranker):
     ) -> None:
         """Find the curve of the measure on held-out parts by number of trees."""
         places = [rows_of(together, part) for part in parts]
-        models: list[GrowingModel] = []
+        models: list[Growing] = []
         for part, own in zip(parts, places, strict=True):
             coef = self._start_coef(_without(sets[0], part[part < len(sets[0])]))
             start = self._start_scores(sets, coef)
@@ -299,10 +316,11 @@ class BoostedRanker(Ranker):
     # ------------------------------------------------------------------------------------------- parameters
 
     def _check_parameters(self) -> None:
-        checks.refuse_unless_one_of(self.engine, "engine", ("lightgbm",))
+        checks.refuse_unless_one_of(self.engine, "engine", ("lightgbm", "catboost"))
         checks.refuse_unless_one_of(self.refit, "refit", ("all", "train"))
         for name, least in (("trees", 1), ("leaves", 2), ("smallest_leaf", 1), ("seeds", 1)):
             checks.as_whole(getattr(self, name), name, least, 2**31 - 1)
+        checks.as_whole(self.depth, "depth", 1, 16)
         for name in ("learning_rate", "row_fraction", "feature_fraction"):
             value = getattr(self, name)
             if not checks.is_number(value) or not 0 < value <= 1:
@@ -321,6 +339,42 @@ class BoostedRanker(Ranker):
             return StochasticNDCG()
         return StochasticNDCG(k=measure.cutoff or 10, gain=measure.gain, discount=measure.discount)
 
+    def _refuse_what_catboost_lacks(self, sets: Sequence[Queries]) -> None:
+        """Raise an error for what YetiRank cannot do."""
+        if self.engine != "catboost":
+            return
+        for name, why in (
+            ("loss", "YetiRank is a loss of its own"),
+            ("start", "its trees start from equal scores"),
+            ("categorical_features", "encode categories as numbers, for example by a FeatureBuilder"),
+        ):
+            if getattr(self, name) is not None:
+                raise RankwiseError(f"{self.name}(engine='catboost') takes no {name}: {why}")
+        if any(checks.differing_weights(one) is not None for one in sets):
+            raise DataError(
+                f"{self.name}(engine='catboost') takes no document weights, because YetiRank weights queries alone: "
+                "leave them out, or take engine='lightgbm'"
+            )
+
+    def _rows(self, sets: Sequence[Queries], categorical: Sequence[int]) -> "BinnedRows | QuantisedRows":
+        """The features as the engine takes them."""
+        if self.engine == "lightgbm":
+            return BinnedRows.of(sets, self._params(), categorical, self.n_jobs)
+        from rankwise.rankers.boosting.catboost_growing import QuantisedRows
+
+        return QuantisedRows.of(sets, self._catboost_params(), self.n_jobs)
+
+    def _catboost_params(self) -> dict[str, Any]:
+        """The parameters of CatBoost."""
+        found: dict[str, Any] = {
+            "learning_rate": self.learning_rate,
+            "depth": 1 if self.additive else self.depth,
+            "rsm": self.feature_fraction,
+        }
+        sampled = {"bootstrap_type": "MVS", "subsample": self.row_fraction}
+        found |= sampled if self.row_fraction < 1 else {"bootstrap_type": "No"}
+        return found | ({"monotone_constraints": self._signs()} if self.monotone else {})
+
     def _params(self) -> dict[str, Any]:
         """The parameters of LightGBM."""
         found: dict[str, Any] = {
@@ -331,14 +385,16 @@ class BoostedRanker(Ranker):
             "bagging_freq": 1,
             "feature_fraction": self.feature_fraction,
         }
-        if self.monotone:
-            signs = np.zeros(self.n_features_in_, dtype=int)
-            for given, sign in dict(self.monotone).items():
-                if sign not in (-1, 1) or isinstance(sign, bool):
-                    raise RankwiseError(f"monotone[{given!r:.40}] is 1 or -1: found {sign!r:.40}")
-                signs[self._number_of(given, "monotone")] = sign
-            found["monotone_constraints"] = signs.tolist()
-        return found
+        return found | ({"monotone_constraints": self._signs()} if self.monotone else {})
+
+    def _signs(self) -> list[int]:
+        """The direction that the score must keep with each feature, or 0."""
+        signs = [0] * self.n_features_in_
+        for given, sign in dict(self.monotone or {}).items():
+            if sign not in (-1, 1) or isinstance(sign, bool):
+                raise RankwiseError(f"monotone[{given!r:.40}] is 1 or -1: found {sign!r:.40}")
+            signs[self._number_of(given, "monotone")] = int(sign)
+        return signs
 
     def _number_of(self, given: Any, what: str) -> int:
         """The number of a feature that is given by its name or number."""
@@ -457,7 +513,7 @@ class Growth:
         Number of trees per seed.
     coef : ndarray of shape (n_features,), or None
         The linear start of what is growing.
-    growing : GrowingModel or None
+    growing : Growing or None
         The model of a seed, or of the first fold before the number of trees is known.
     finished : list of TreeEnsemble
         The finished seeds.
@@ -466,7 +522,7 @@ class Growth:
     curve: Curve = field(default_factory=Curve)
     trees: int = 0
     coef: Vector | None = None
-    growing: GrowingModel | None = None
+    growing: Growing | None = None
     finished: list[TreeEnsemble] = field(default_factory=list)
 
     @property

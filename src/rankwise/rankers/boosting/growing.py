@@ -9,7 +9,7 @@ computes derivatives from the scores so far, has LightGBM add a tree, and knows 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,6 +163,30 @@ class BinnedRows:
         return GrowingModel(booster, derivatives, start, n_jobs, self.n_features)
 
 
+class Growing(Protocol):
+    """A sum of trees under way, whichever engine grows it.
+
+    Attributes
+    ----------
+    start : ndarray of shape (n_documents,), or None
+        Scores that trees are added to.
+    iteration : int
+        Number of times that a tree was asked for.
+    """
+
+    start: Vector | None
+    iteration: int
+
+    def grow(self) -> None:
+        """Add a tree."""
+
+    def scores(self) -> Vector:
+        """The scores of all rows that are held out."""
+
+    def ensemble(self) -> TreeEnsemble:
+        """The trees, without the start."""
+
+
 @dataclass
 class GrowingModel:
     """A sum of trees under way.
@@ -275,7 +299,7 @@ class Curve:
 
 
 def grow_together(
-    models: Sequence[GrowingModel],
+    models: Sequence[Growing],
     judge: Callable[[Sequence[Vector]], float],
     most: int,
     patience: int,
@@ -286,10 +310,10 @@ def grow_together(
 
     Parameters
     ----------
-    models : sequence of GrowingModel
+    models : sequence of Growing
         One model per fold.
     judge : callable
-        Takes the scores of each model on all rows and returns the measure on the held-out ones.
+        Takes the scores of each model, by row, and returns the measure on the held-out ones.
     most : int
         The largest number of trees.
     patience : int

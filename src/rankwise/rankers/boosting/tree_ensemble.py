@@ -25,6 +25,7 @@ from rankwise._kernels.trees import (
 from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.checks import Floats
+from rankwise.rankers.boosting.catboost_json import read_catboost
 from rankwise.rankers.boosting.lightgbm_text import read_lightgbm
 from rankwise.rankers.boosting.tree_checks import DTYPES, MISSING_NONE, MISSING_ZERO, check_trees
 from rankwise.rankers.boosting.tree_paths import paths_of, quadrature_rules
@@ -174,6 +175,34 @@ class TreeEnsemble:
             If the text is no XGBoost model with one score per row, is damaged, or splits by categories.
         """
         n_features, arrays, offset = read_xgboost(text)
+        return cls(n_features, **arrays, offset=offset)
+
+    @classmethod
+    def from_catboost_json(cls, text: str | bytes) -> Self:
+        """The trees of a CatBoost model; a row falls into the same leaves, and its score has the same bits.
+
+        CatBoost does not save gains. In their place is the variance, over training documents, between the leaves that a
+        split divides, from which CatBoost computes importances, too. Values of at most 1e-35 in size count as 0, unlike
+        in CatBoost.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What ``save_model(path, format="json")`` writes.
+
+        Returns
+        -------
+        ensemble : TreeEnsemble
+            The trees. Their scores are those of ``predict(X, prediction_type="RawFormulaVal")``. Where the documents
+            were weighted, their numbers are not known, and contributions cannot be computed.
+
+        Raises
+        ------
+        FileFormatError
+            If the text is no CatBoost model with one score per row, is damaged, splits by categories, or has trees that
+            are not symmetric.
+        """
+        n_features, arrays, offset = read_catboost(text)
         return cls(n_features, **arrays, offset=offset)
 
     @classmethod
@@ -416,8 +445,9 @@ class TreeEnsemble:
     @cached_property
     def _paths(self) -> tuple[Paths, float]:
         """The way to every leaf, and the mean of the trees over the training documents."""
-        if (self.node_count == 0).any():
-            raise RankwiseError("contributions need the number of training documents at every node, which is not known")
+        roots = self.start[:-1][np.diff(self.start) > 0]
+        if (self.node_count[roots] == 0).any():
+            raise RankwiseError("contributions need the number of training documents of every tree, which is not known")
         return paths_of(
             self.start, self.feature, (self.left, self.right), (self.node_count, self.leaf_count), self.value
         )

@@ -5,8 +5,9 @@ A leaf with value v whose way asks the features 1, ..., d adds to the Shapley va
     v (o_i - z_i) int_0^1 prod_{j != i} (z_j (1 - t) + o_j t) dt
 
 where o_j is 1 if the row passes all nodes of feature j on the way, else 0, and z_j is the fraction of training
-documents that do. The integral is the sum over sets of the other features, weighted by |S|! (d - 1 - |S|)! / d!. Its
-integrand is a polynomial of degree d - 1, for which Gauss-Legendre quadrature is exact with d / 2 points.
+documents that do; at a node that no training document came to, each side has one half. The integral is the sum over
+sets of the other features, weighted by |S|! (d - 1 - |S|)! / d!. Its integrand is a polynomial of degree d - 1, for
+which Gauss-Legendre quadrature is exact with d / 2 points.
 """
 
 from itertools import accumulate
@@ -39,7 +40,7 @@ def paths_of(
     children : tuple of two ndarray of int64
         The left and the right child of every node.
     counts : tuple of two ndarray of int64
-        Training documents of nodes, none of them 0, and of leaves.
+        Training documents of nodes and of leaves; no root has 0.
     value : ndarray of float64
         The values of the leaves.
 
@@ -103,7 +104,8 @@ def _ways(
         node = first + child
         for side, below in ((1, int(children[0][node])), (0, int(children[1][node]))):
             count = counts[1][first + tree - 1 - below] if below < 0 else counts[0][first + below]
-            waiting.append((below, [*way, (node, side, float(count / counts[0][node]))]))
+            own = counts[0][node]
+            waiting.append((below, [*way, (node, side, float(count / own) if own else 0.5)]))
     return found
 
 
