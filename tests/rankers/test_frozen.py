@@ -121,7 +121,9 @@ def test_d3_parameters_that_are_written_into_change_nothing_either(ranker):
     name = next((name for name in ("prior_coef", "start") if name in ranker.get_params()), None)
     if name is None or type(ranker).__name__ == "TwoStage":
         return
-    model, several = clone(ranker), name == "start" and not isinstance(ranker, rw.BoostedRanker)
+    model, several = clone(ranker), isinstance(ranker, rw.SmoothRank)
+    if several:  # of the protocol of the paper, which takes several starts
+        model.set_params(protocol="paper")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.set_params(**{name: [begin] if several else begin}).fit(TRAIN)

@@ -60,11 +60,18 @@ def hashed(*things):
     return digest.hexdigest()[:16]
 
 
+def without_threads(facts):
+    """The same without the numbers of threads that members of a committee were given."""
+    if isinstance(facts, dict):
+        return {name: without_threads(value) for name, value in facts.items() if name != "n_jobs"}
+    return [without_threads(value) for value in facts] if isinstance(facts, (list, tuple)) else facts
+
+
 def bits_of(model, train, held):
     """Hashes of everything that a fit leaves behind, of scores, and of the certificate."""
     facts, arrays = model._state()
     found = {f"array {name}": hashed(np.asarray(array)) for name, array in arrays.items()}
-    found["facts"] = hashed(json.dumps(facts, sort_keys=True, default=repr))
+    found["facts"] = hashed(json.dumps(without_threads(facts), sort_keys=True, default=repr))
     found["scores"] = hashed(model.predict(held), model.score(held))
     found["certificate"] = hashed(model.certificate(train, held).to_json())
     for name in ("history_", "path_"):
