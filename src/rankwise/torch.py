@@ -1,9 +1,9 @@
 """Losses and measures of this package for networks of PyTorch, which is the extra ``torch``.
 
 :func:`ranking_loss` makes any loss a differentiable function of scores, :func:`metric` any measure a function of them,
-and :func:`loader` reads :class:`~rankwise.Queries` in batches of whole queries. Batches are ragged: the documents of all
-queries stand one after the other, and query q owns rows ``offsets[q]`` to ``offsets[q + 1] - 1``. Nothing is padded, so
-there are no masks.
+and :func:`loader` reads :class:`~rankwise.Queries` in batches of whole queries. Batches are ragged: the documents of
+all queries stand one after the other, and query q owns rows ``offsets[q]`` to ``offsets[q + 1] - 1``. There is no
+padding, and there are no masks.
 
 PyTorch is imported by the first call and not by this module. Losses and measures are computed on the CPU, in float64.
 """

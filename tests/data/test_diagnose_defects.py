@@ -19,7 +19,15 @@ from rankwise.data.synthetic.lists import make_lists
 from rankwise.measures.ndcg import NDCG
 
 CLEAN = make_lists(120, documents=(5, 20), features=8, random_state=3)
-NEW = ("like the label", "coarse copy", "far better alone", "called like", "in other units", "repeat the id", "repeats the id")
+NEW = (
+    "like the label",
+    "coarse copy",
+    "far better alone",
+    "called like",
+    "in other units",
+    "repeat the id",
+    "repeats the id",
+)
 NEW += ("other values", "order of rows", "sorted by label")
 
 

@@ -1,5 +1,5 @@
-"""What a fitted ranker computes, without how it was trained: a weighted sum or a sum of steps over named features, or a
-weighted mean of scores that are normalised within a query.
+"""What a fitted ranker computes, without how it was trained: a weighted sum, a sum of steps or a network over named
+features, or a weighted mean of scores that are normalised within a query.
 
 :func:`opened` finds the ranker and its scaler, and :func:`formula_of` turns them into a formula on raw features.
 Thresholds on scaled features become thresholds on raw ones, exact for every float64.
@@ -24,6 +24,8 @@ from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
 from rankwise.rankers.fusion.hybrid_ranker import HybridRanker
 from rankwise.rankers.fusion.normalizers import Fusion
+from rankwise.rankers.neural.network import Network
+from rankwise.rankers.neural.neural_ranker import NeuralRanker
 
 Scaling = Scaler | Literal["none"] | None
 
@@ -112,6 +114,28 @@ class StepSum:
 
 
 @dataclass(frozen=True)
+class NetworkSum:
+    """s(x) = constant + the score of a network, on raw features.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names of the features.
+    network : Network
+        The network, with a standardisation of raw features.
+    constant : float
+        The constant.
+    missing : {"error", "zero", "min"}
+        How the ranker treats missing values.
+    """
+
+    names: tuple[str, ...]
+    network: Network
+    constant: float = 0.0
+    missing: checks.Missing = "error"
+
+
+@dataclass(frozen=True)
 class FusionFormula:
     """s(x) = the weighted mean of columns that are normalised within the query.
 
@@ -145,7 +169,7 @@ Formula = WeightedSum | StepSum
 
 def formula_of(
     ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[str] | None
-) -> tuple[Formula | FusionFormula, list[str]]:
+) -> tuple[Formula | NetworkSum | FusionFormula, list[str]]:
     """What a fitted ranker computes on raw features.
 
     Parameters
@@ -159,7 +183,7 @@ def formula_of(
 
     Returns
     -------
-    formula : WeightedSum, StepSum or FusionFormula
+    formula : WeightedSum, StepSum, NetworkSum or FusionFormula
         The formula.
     notes : list of str
         Notes about names and missing values.
@@ -186,6 +210,9 @@ def formula_of(
             return StepSum(names, *parts, missing=ranker.missing), notes
         feature, threshold, alpha, constant = on_raw_features(scaler, *parts)
         return StepSum(names, feature, threshold, alpha, constant, ranker.missing), notes
+    if isinstance(ranker, NeuralRanker):
+        network = ranker.network_ if scaler is None else _on_raw_features(ranker.network_, scaler)
+        return NetworkSum(names, network, missing=ranker.missing), notes
     if isinstance(ranker, HybridRanker):
         if scaler is not None:
             raise RankwiseError(f"{ranker.name} normalises scores itself: fit it on raw scores, without a Scaler")
@@ -266,19 +293,27 @@ def _names(ranker: Ranker, given: Sequence[str] | None) -> tuple[tuple[str, ...]
 
 def _scaled(formula: WeightedSum, scaler: Scaler) -> WeightedSum:
     """The sum over features that the scaler makes; a feature that did not vary counts nothing."""
+    varies, center, scale = _affine(scaler)
+    return replace(formula, weight=np.where(varies, formula.weight, 0.0), center=center, scale=scale)
+
+
+def _on_raw_features(network: Network, scaler: Scaler) -> Network:
+    """The network with the scaler folded into its standardisation; a feature that did not vary has no weight in it."""
+    _, center, scale = _affine(scaler)
+    # ((x - c) / s - C) / S = (x - (c + s C)) / (s S)
+    return replace(network, center=center + scale * network.center, scale=scale * network.scale)
+
+
+def _affine(scaler: Scaler) -> tuple[NDArray[np.bool_], Vector, Vector]:
+    """(whether a feature varied, center, scale); 0 and 1 stand for center and scale of one that did not."""
     if scaler.how == "log" or scaler.scale_ is None or scaler.center_ is None:
         raise RankwiseError(
-            f"{scaler!r} takes logarithms, which linear weights on raw features cannot express: learn from "
+            f"{scaler!r} takes logarithms, which weights on raw features cannot express: learn from "
             "Scaler('standard'), or give scaling='none' and send scaled features"
         )
     # a scale of 0 marks a feature that was constant in training, which the scaler sets to 0
     varies = scaler.scale_ > 0
-    return replace(
-        formula,
-        weight=np.where(varies, formula.weight, 0.0),
-        center=np.where(varies, scaler.center_, 0.0),
-        scale=np.where(varies, scaler.scale_, 1.0),
-    )
+    return varies, np.where(varies, scaler.center_, 0.0), np.where(varies, scaler.scale_, 1.0)
 
 
 # ---------------------------------------------------------------------------------------- thresholds on raw features

@@ -1,4 +1,7 @@
-"""ONNX: ``Gemm`` for a weighted sum, ``TreeEnsembleRegressor`` for a sum of steps; checked by onnxruntime."""
+"""ONNX: ``Gemm`` for a weighted sum, and with ``Relu`` for a network, ``TreeEnsembleRegressor`` for a sum of steps.
+
+What is written is checked by onnxruntime.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +14,8 @@ from rankwise._extras import require
 from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
-from rankwise.exports.formula import Formula, StepSum, WeightedSum
+from rankwise.exports.formula import Formula, NetworkSum, StepSum, WeightedSum
+from rankwise.exports.networks import onnx_nodes
 from rankwise.exports.single import Leaf, Node, single_trees
 from rankwise.measures._base import Vector
 
@@ -29,16 +33,13 @@ class Onnx(Target):
     name = "onnx"
     title = "ONNX"
     arithmetic = "float32, run by onnxruntime"
+    takes = (*Target.takes, NetworkSum)
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: Formula | NetworkSum, called: str) -> Written:
         """Write the model, and check it with the package onnx."""
         helper, proto = require("onnx.helper"), require("onnx").TensorProto
         width = len(formula.names)
-        nodes, constants = (
-            ([_tree_node(formula, helper)], [])
-            if isinstance(formula, StepSum)
-            else _linear_nodes(formula, helper, proto.FLOAT)
-        )
+        nodes, constants = _nodes(formula, helper, proto.FLOAT)
         graph = helper.make_graph(
             nodes,
             called,
@@ -68,6 +69,15 @@ class Onnx(Target):
         except MissingExtraError:
             session = require("onnx.reference").ReferenceEvaluator(content)
         return np.asarray(session.run(["score"], {"X": rows})[0], dtype=np.float64)[:, 0]
+
+
+def _nodes(formula: Formula | NetworkSum, helper: Any, kind: int) -> tuple[list[Any], list[Any]]:
+    """The nodes of the graph, and its constants."""
+    if isinstance(formula, NetworkSum):
+        return onnx_nodes(formula, helper, kind)
+    if isinstance(formula, StepSum):
+        return [_tree_node(formula, helper)], []
+    return _linear_nodes(formula, helper, kind)
 
 
 def _linear_nodes(formula: WeightedSum, helper: Any, kind: int) -> tuple[list[Any], list[Any]]:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
-from rankwise.exports.formula import Formula, WeightedSum
+from rankwise.exports.formula import Formula, NetworkSum, WeightedSum
+from rankwise.exports.networks import c_parts, c_scores, python_parts
 from rankwise.measures._base import Vector
 
 # -------------------------------------------------------------------------------------------------- names in C
@@ -100,7 +101,16 @@ def reason_against(name: str) -> str | None:
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TABLES = ("FEATURES", "_WEIGHTS", "_STEPS")  # of the module in Python, beside the function
+_TABLES = (
+    "FEATURES",
+    "_WEIGHTS",
+    "_STEPS",
+    "_CENTER",
+    "_SCALE",
+    "_LAYERS",
+    "_LAST",
+    "_LINEAR",
+)  # of the module in Python, beside the function
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +120,9 @@ class Python(Target):
     name = "python"
     title = "Python without dependencies"
     arithmetic = "float64, run by Python"
+    takes = (*Target.takes, NetworkSum)
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: Formula | NetworkSum, called: str) -> Written:
         """Write the module."""
         _check_python_name(called)
         value = "v if v - v == 0.0 else 0.0" if formula.missing == "zero" else "v"
@@ -122,6 +133,9 @@ class Python(Target):
             if formula.missing != "zero":
                 loop[1] = "    s += w * v"
             constant = own.constant
+        elif isinstance(formula, NetworkSum):
+            table, loop = python_parts(formula, value, _rows)
+            constant = formula.constant
         else:
             steps = zip(formula.feature.tolist(), formula.threshold.tolist(), formula.alpha.tolist(), strict=True)
             rows = "".join(f"    ({place}, {threshold!r}, {alpha!r}),\n" for place, threshold, alpha in steps)
@@ -158,13 +172,17 @@ class C(Target):
     name = "c"
     title = "C without dependencies"
     arithmetic = "float64, feature after feature (C without contraction)"
+    takes = (*Target.takes, NetworkSum)
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: Formula | NetworkSum, called: str) -> Written:
         """Write the source file."""
         reason = reason_against(called)
         if reason is not None:
             raise RankwiseError(f"{called!r:.60} cannot be the name of a function of C: {reason}")
         value = "(v - v == 0.0 ? v : 0.0)" if formula.missing == "zero" else "v"
+        if isinstance(formula, NetworkSum):
+            tables, body = c_parts(formula, called, value, _rows)
+            return Written({f"{called}.c": _c_text(formula, called, tables, body)}, (_missing(formula),))
         if isinstance(formula, WeightedSum):
             own = formula.raw()
             tables = f"static const double {called}_weight[] = {{\n{_rows(own.weight)}}};\n"
@@ -184,18 +202,12 @@ class C(Target):
                 f"double v = x[{called}_feature[i]];",
                 f"if ({value} > {called}_threshold[i]) s += {called}_alpha[i];",
             ]
-        names = "".join(f"    {c_text(name)},\n" for name in formula.names)
-        width = len(formula.names)
-        body = "\n".join(f"        {line}" for line in loop)
-        text = (
-            f"/* The score of a document with {width} features in the order of {called}_features; a higher one comes\n"
-            f"   first. Compile without -ffast-math, and with -ffp-contract=off for the same bits everywhere. */\n\n"
-            f"const int {called}_width = {width};\n"
-            f"const char *const {called}_features[] = {{\n{names}}};\n\n{tables}\n"
-            f"double {called}(const double *x)\n{{\n    double s = {constant!r};\n    int i;\n"
-            f"    for (i = 0; i < {count}; i++) {{\n{body}\n    }}\n    return s;\n}}\n"
+        lines = "\n".join(f"        {line}" for line in loop)
+        body = (
+            f"    double s = {constant!r};\n    int i;\n"
+            f"    for (i = 0; i < {count}; i++) {{\n{lines}\n    }}\n    return s;\n"
         )
-        return Written({f"{called}.c": text}, (_missing(formula),))
+        return Written({f"{called}.c": _c_text(formula, called, tables, body)}, (_missing(formula),))
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Run the loop of the text over its own tables, without a compiler."""
@@ -204,7 +216,13 @@ class C(Target):
         if "v - v == 0.0" in text:
             rows = np.where(np.isfinite(rows), rows, 0.0)
         # the constant comes first, as in the loop of the C function
-        total = np.full(len(rows), float(text.split("double s = ")[1].split(";")[0]))
+        constant = float(text.split("double s = ")[1].split(";")[0])
+        if f" {called}_theta[]" in text:
+            tables = {
+                name: np.array(_table(text, f"{called}_{name}")) for name in ("layers", "center", "scale", "theta")
+            }
+            return c_scores(tables, constant, rows)
+        total = np.full(len(rows), constant)
         if f" {called}_weight[]" in text:
             for place, weight in enumerate(_table(text, f"{called}_weight")):
                 total += weight * rows[:, place]
@@ -214,6 +232,19 @@ class C(Target):
         for feature, threshold, alpha in zip(*steps, strict=True):
             total += np.where(rows[:, int(feature)] > threshold, alpha, 0.0)
         return total
+
+
+def _c_text(formula: Formula | NetworkSum, called: str, tables: str, body: str) -> str:
+    """The source file: names of features, tables, and the function with this body."""
+    names = "".join(f"    {c_text(name)},\n" for name in formula.names)
+    width = len(formula.names)
+    return (
+        f"/* The score of a document with {width} features in the order of {called}_features; a higher one comes\n"
+        f"   first. Compile without -ffast-math, and with -ffp-contract=off for the same bits everywhere. */\n\n"
+        f"const int {called}_width = {width};\n"
+        f"const char *const {called}_features[] = {{\n{names}}};\n\n{tables}\n"
+        f"double {called}(const double *x)\n{{\n{body}}}\n"
+    )
 
 
 def c_text(name: str) -> str:
@@ -243,7 +274,7 @@ def _table(text: str, name: str) -> list[float]:
     return [float(word) for word in body.replace(",", " ").split()]
 
 
-def _missing(formula: Formula) -> str:
+def _missing(formula: Formula | NetworkSum) -> str:
     """The note about missing values."""
     if formula.missing == "zero":
         return "NaN and infinities count 0, as the ranker's missing='zero' has it"

@@ -7,7 +7,7 @@ training. Neither needs PyTorch; :mod:`rankwise.torch` serves networks of one's 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.checks import Floats
 from rankwise.data.queries import Queries
-from rankwise.losses._base import Loss
-from rankwise.losses.listnet import ListNet
+from rankwise.losses._base import Loss, smoothed
+from rankwise.losses.pair_logistic import PairLogistic
+from rankwise.losses.smooth_ndcg import SmoothNDCG
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import mean_measure, parts_of
@@ -48,8 +49,8 @@ class NeuralRanker(Ranker):
     hidden : sequence of int, default=(64, 32)
         The widths of the hidden layers, at least one.
     loss : Loss, default=None
-        What is minimised: any loss of :mod:`rankwise.losses`, or one of your own. None is ``ListNet(target="gains")``,
-        the cross entropy of softmax and gains.
+        What is minimised: any loss of :mod:`rankwise.losses`, or one of your own. None is the smoothed measure, such as
+        :class:`~rankwise.losses.SmoothNDCG`, and ``SmoothNDCG(k=10)`` for a measure that cannot be smoothed.
     epochs : int, default=100
         The largest number of passes over the queries.
     batch : int, default=16
@@ -125,9 +126,7 @@ class NeuralRanker(Ranker):
     @classmethod
     def examples(cls) -> Sequence[Self]:
         """Instances that the common tests of all rankers use."""
-        from rankwise.losses.smooth_ndcg import SmoothNDCG
-
-        return cls(hidden=(5, 5), epochs=6, batch=4), cls("AP", hidden=(3,), loss=SmoothNDCG(k=5), epochs=4, dropout=0)
+        return cls(hidden=(5, 5), epochs=6, batch=4), cls("AP", hidden=(3,), loss=PairLogistic(), epochs=4, dropout=0)
 
     def _why_unweighted(self) -> str:
         return "a step takes whole queries"
@@ -140,7 +139,7 @@ class NeuralRanker(Ranker):
         train, held = self._divided(queries, rng) if validation is None else (queries, validation)
         training = Training.of(
             train,
-            ListNet(target="gains") if self.loss is None else self.loss,
+            self._trained_loss(),
             hidden,
             rng,
             learning_rate=self.learning_rate,
@@ -149,27 +148,29 @@ class NeuralRanker(Ranker):
             dropout=self.dropout,
             n_jobs=self.n_jobs,
         )
-        run = EpochRecord()
+        record = EpochRecord(training.network)
 
         def keep() -> bool:
-            if run.best is not None:
-                self._take(run)
-            return run.best is not None
+            if record.rows:
+                self._take(record)
+            return bool(record.rows)
 
         bar = progress("training", self.epochs, enabled=None if self.verbose else False)
         with self._kept_on_ctrl_c(keep), bar:
-            while len(run.rows) < self.epochs and not run.waited(self.patience):
+            while not record.ends(self.epochs, self.patience):
                 loss = training.epoch()
                 network = replace(training.network, theta=training.network.theta.copy())
-                run.add(loss, self._worth(network, held), network)
+                record = record.with_epoch(loss, self._worth(network, held), network)
                 bar.advance(1)
-            self._take(run)
+            self._take(record)
 
     def _checked(self) -> tuple[int, ...]:
         """The widths of the hidden layers, after all parameters were checked."""
         self._measure()
         if isinstance(self.hidden, (str, bytes)) or not isinstance(self.hidden, (Sequence, np.ndarray)):
-            raise RankwiseError(f"hidden holds the widths of the hidden layers, such as (64, 32): found {self.hidden!r}")
+            raise RankwiseError(
+                f"hidden holds the widths of the hidden layers, such as (64, 32): found {self.hidden!r}"
+            )
         hidden = tuple(checks.as_whole(width, "a width of hidden", 1, _WIDEST) for width in self.hidden)
         if not hidden:
             raise RankwiseError("hidden holds at least one width: LossRanker learns a network without hidden layers")
@@ -187,6 +188,14 @@ class NeuralRanker(Ranker):
             raise RankwiseError(f"dropout is a number from 0 to below 1: found {self.dropout!r:.60}")
         return hidden
 
+    def _trained_loss(self) -> Loss:
+        if self.loss is not None:
+            return self.loss
+        try:
+            return smoothed(self._measure())
+        except RankwiseError:
+            return SmoothNDCG(k=10)
+
     def _divided(self, queries: Queries, rng: np.random.Generator) -> tuple[Queries, Queries | None]:
         """(queries to train on, queries that select the epoch); the same queries and None if there is only one."""
         parts = parts_of(queries, _HELD_OUT, rng)
@@ -202,11 +211,11 @@ class NeuralRanker(Ranker):
             return math.nan
         return mean_measure(held, network.predict(held.X, self.n_jobs), self._measure(), self.n_jobs)
 
-    def _take(self, run: "EpochRecord") -> None:
+    def _take(self, record: "EpochRecord") -> None:
         """Set the best epoch of those that are finished."""
-        assert run.best is not None
-        self.epoch_, self.network_ = run.best
-        self._set_history({name: np.array(column) for name, column in zip(_HISTORY, zip(*run.rows), strict=True)})
+        self.epoch_, self.network_ = record.best, record.network
+        columns = zip(*record.rows, strict=True)
+        self._set_history({name: np.array(column) for name, column in zip(_HISTORY, columns, strict=True)})
 
     def _set_history(self, columns: Mapping[str, Any]) -> None:
         self.history_ = History(columns, ("validation",), f"{self._measure().title} on held-out queries by epoch")
@@ -220,7 +229,7 @@ class NeuralRanker(Ranker):
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         network = self.network_
-        arrays = {"center": network.center, "scale": network.scale, "theta": network.theta}
+        arrays: dict[str, NDArray[Any]] = {"center": network.center, "scale": network.scale, "theta": network.theta}
         return {"hidden": list(network.widths[1:]), "epoch": self.epoch_}, arrays | history_arrays(self.history_)
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
@@ -242,31 +251,35 @@ class NeuralRanker(Ranker):
         self._set_history(columns)
 
 
-class EpochRecord:
-    """The finished epochs of a fit, and the best of them.
+class EpochRecord(NamedTuple):
+    """The finished epochs of a fit, and the best of them; Ctrl-C finds a whole record, for each epoch makes a new one.
 
     Attributes
     ----------
-    rows : list of tuple
+    network : Network
+        The network of the best epoch by the measure, the first of equals; of the last one where it is undefined.
+    best : int
+        The number of that epoch, from 1; 0 before the first.
+    top : float
+        Its measure.
+    rows : tuple of tuple
         (epoch, loss, measure) of every finished epoch.
-    best : tuple of (int, Network), or None
-        The best epoch by the measure, the first of equals; the last one where the measure is undefined.
     """
 
-    def __init__(self) -> None:
-        self.rows: list[tuple[int, float, float]] = []
-        self.best: tuple[int, Network] | None = None
-        self._top = -math.inf
+    network: Network
+    best: int = 0
+    top: float = -math.inf
+    rows: tuple[tuple[int, float, float], ...] = ()
 
-    def add(self, loss: float, worth: float, network: Network) -> None:
-        """Add a finished epoch."""
+    def with_epoch(self, loss: float, worth: float, network: Network) -> "EpochRecord":
+        """The record after one more epoch."""
         epoch = len(self.rows) + 1
-        # a Ctrl-C may come between any two lines: rows come first, because the best epoch is one of them
-        self.rows.append((epoch, loss, worth))
-        if self.best is None or math.isnan(worth) or worth > self._top:
-            self.best = epoch, network
-            self._top = self._top if math.isnan(worth) else worth
+        rows = (*self.rows, (epoch, loss, worth))
+        if math.isnan(worth) or worth > self.top:
+            return EpochRecord(network, epoch, self.top if math.isnan(worth) else worth, rows)
+        return self._replace(rows=rows)
 
-    def waited(self, patience: int | None) -> bool:
-        """Whether so many epochs have passed since the best one."""
-        return patience is not None and self.best is not None and len(self.rows) - self.best[0] >= patience
+    def ends(self, epochs: int, patience: int | None) -> bool:
+        """Whether there were so many epochs, or so many since the best one."""
+        done = len(self.rows)
+        return done >= epochs or (patience is not None and done - self.best >= patience)

@@ -22,13 +22,16 @@ TOO_LARGE = "the features are too large to learn from: scale them"
 
 
 def moments(queries: Queries) -> tuple[Vector, Vector]:
-    """Mean and standard deviation of every feature; the deviation is 0 where a feature does not vary.
+    """Mean and standard deviation of every feature over the documents of queries of non-zero weight.
 
-    The rows are added query after query, so that their order in X changes no bit.
+    The deviation is 0 where a feature does not vary. The rows are added query after query, so that their order in X
+    changes no bit.
     """
     mean, squares = np.zeros(queries.n_features), np.zeros(queries.n_features)
-    count = add_moments(np.asarray(queries.X), queries.rows, 0, mean, squares)
-    deviation = np.sqrt(squares / count)
+    rows = queries.rows[np.repeat(queries.query_weight > 0, queries.sizes)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        count = add_moments(np.asarray(queries.X), rows, 0, mean, squares)
+        deviation = np.sqrt(squares / max(count, 1))
     if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
         raise RankwiseError(TOO_LARGE)
     return mean, deviation
@@ -167,6 +170,7 @@ class Training:
         for first in range(0, len(order), self.batch):
             yield np.sort(order[first : first + self.batch])
 
+    @np.errstate(over="ignore", invalid="ignore")  # weights that grow without end are found below
     def _step(self, part: Queries, weight: Vector) -> Vector:
         """One step on a batch of grouped queries; the losses of the queries before it are returned."""
         layers, theta = Layers(self.network.widths), self.network.theta
