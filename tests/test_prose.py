@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from benchmarks.__main__ import as_markdown
-from experiments import bounds_by_angle, direct, exported, hybrid, smoothrank, trees
+from experiments import bounds_by_angle, direct, exported, hybrid, neural, smoothrank, trees
 from rankwise.measures import registered
 from rankwise.measures.conventions import CONVENTIONS
 from tests import prose
@@ -107,6 +107,7 @@ RENDERED = {
     ("direct.md", "angles"): lambda: bounds_by_angle.table(stored("bounds_by_angle")),
     ("hybrid.md", "gains"): lambda: hybrid.gains_table(stored("hybrid_results")),
     ("hybrid.md", "parity"): lambda: hybrid.parity_table(stored("hybrid_results")),
+    ("neural.md", "results"): lambda: neural.table(stored("neural_results")),
     ("production.md", "exported"): lambda: exported.rankers_table(stored("exported_results")),
     ("production.md", "ridge"): lambda: exported.ridge_table(stored("exported_results")),
     ("smoothrank.md", "grid"): lambda: smoothrank.grid_table(stored("smoothrank_results")["grid"]["halves"]),

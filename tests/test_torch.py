@@ -3,6 +3,7 @@
 import math
 import warnings
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def scores_of(lists, seed=1, dtype=None):
 def one_by_one(loss, scores, lists):
     """(values, gradient) by calls of the loss itself, query after query."""
     own, gradient, values = scores.detach().numpy().astype(np.float64), np.zeros(lists.n_documents), []
-    for first, last in zip(lists.start[:-1], lists.start[1:], strict=True):
+    for first, last in pairwise(lists.start):
         value, slope = loss(own[first:last], lists.y[first:last]) if first < last else (0.0, [])
         values.append(value)
         gradient[first:last] = slope
@@ -234,7 +235,7 @@ def test_batches_hold_whole_queries_and_every_query_once():
     for batch in loader(rows, 6, dtype="float64"):
         assert isinstance(batch, QueryBatch)
         assert len(batch.offsets) - 1 == len(batch.weight) in (6, 2)
-        for first, last in zip(batch.offsets[:-1], batch.offsets[1:], strict=True):
+        for first, last in pairwise(batch.offsets.tolist()):
             own = batch.X[first:last, -1].numpy().astype(int)
             np.testing.assert_array_equal(np.diff(own), 1)
             np.testing.assert_array_equal(batch.labels[first:last].numpy(), lists.y[own])
@@ -311,7 +312,7 @@ def test_the_gradient_of_neural_ranker_is_that_of_autograd(widths):
     theta = torch.tensor(rng.normal(size=layers.size), requires_grad=True)
     Z, prepared = rng.normal(size=(lists.n_documents, widths[0])), PreparedLists.of(MySquares(), lists.y, lists.start)
     place, h = 0, torch.tensor(Z)
-    for number, (below, above) in enumerate(zip(widths[:-1], widths[1:], strict=True)):
+    for number, (below, above) in enumerate(pairwise(widths)):
         weight = theta[place : place + below * above].reshape(above, below)
         place += below * above
         r = torch.relu(h @ weight.T + theta[place : place + above])

@@ -98,7 +98,7 @@ def test_features_that_do_not_vary_have_no_weight_and_never_get_one():
         training.epoch()
     network = training.network
     assert network.scale[1:].tolist() == [1.0, 1.0]
-    other = X + [0.0, 1e6, -5.0]
+    other = X + np.array([0.0, 1e6, -5.0])
     np.testing.assert_array_equal(network.predict(other), network.predict(X))
 
 
