@@ -89,8 +89,8 @@ class NeuralRanker(Ranker):
     last epoch is kept.
 
     Training is in float32, on one thread of BLAS; scores are computed in float64, row by row, by the same code during
-    and after the fit. Neither training nor scoring needs PyTorch. X is read batch by batch and never copied as a
-    whole. There is no bound on a network from its training queries: certificates rest on a hold-out set.
+    and after the fit. Neither training nor scoring needs PyTorch. X is read batch by batch; only the documents of a
+    fifth that is held out are copied. There is no bound on a network from its training queries: certificates rest on a hold-out set.
 
     After Ctrl-C the ranker holds the best epoch so far.
 
@@ -169,7 +169,7 @@ class NeuralRanker(Ranker):
         self._measure()
         if isinstance(self.hidden, (str, bytes)) or not isinstance(self.hidden, (Sequence, np.ndarray)):
             raise RankwiseError(
-                f"hidden holds the widths of the hidden layers, such as (64, 32): found {self.hidden!r}"
+                f"hidden holds the widths of the hidden layers, such as (64, 32): found {self.hidden!r:.60}"
             )
         hidden = tuple(checks.as_whole(width, "a width of hidden", 1, _WIDEST) for width in self.hidden)
         if not hidden:

@@ -151,6 +151,7 @@ class Training:
         theta = layers.drawn(rng, varies)
         network = Network(mean, np.where(varies, deviation, 1.0), layers.widths, theta)
         decay = np.where(layers.decayed(), np.float32(weight_decay), np.float32(0.0))
+        queries = queries._replace(qid=None, docid=None)  # which batches would copy
         return cls(queries, loss, network, AdamW(learning_rate, decay), rng=rng, **options)
 
     def epoch(self) -> float:
@@ -163,25 +164,29 @@ class Training:
             own = weight[numbers]
             # the mean weight of all queries stands for that of the batch, which would favour light queries
             total.append(math.fsum(self._step(part, own * share / len(numbers)) * own))
+        self._refuse_unless_finite(self.network.theta)
         return math.fsum(total) / seen
 
     def _batches(self) -> Iterator[NDArray[np.int64]]:
         order = self.rng.permutation(self.queries.counted)
         for first in range(0, len(order), self.batch):
-            yield np.sort(order[first : first + self.batch])
+            yield np.sort(order[first : first + self.batch])  # a mapped X is read from the front to the back
 
     @np.errstate(over="ignore", invalid="ignore")  # weights that grow without end are found below
     def _step(self, part: Queries, weight: Vector) -> Vector:
         """One step on a batch of grouped queries; the losses of the queries before it are returned."""
         layers, theta = Layers(self.network.widths), self.network.theta
         scores, passed = layers.scores(theta, self.network.standardised(part.X), self._kept(part.n_documents))
-        if not np.isfinite(scores).all():
-            raise RankwiseError("the weights grew beyond all numbers: give a smaller learning_rate")
+        self._refuse_unless_finite(scores)
         lists = PreparedLists.of(self.loss, part.labels(), part.start)
         values, slopes = loss_lists(lists, scores.astype(np.float64), n_jobs=self.n_jobs)
         slopes *= np.repeat(weight, part.sizes)
         self.optimiser.step(theta, layers.gradient(theta, passed, slopes.astype(np.float32)))
         return values
+
+    def _refuse_unless_finite(self, values: Single) -> None:
+        if not np.isfinite(values).all():
+            raise RankwiseError("the weights grew beyond all numbers: give a smaller learning_rate")
 
     def _kept(self, count: int) -> list[Single] | None:
         """Factors of the hidden values: 0 for those that are dropped, and more than 1 for the others."""
