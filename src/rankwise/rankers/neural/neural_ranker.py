@@ -90,7 +90,8 @@ class NeuralRanker(Ranker):
 
     Training is in float32, on one thread of BLAS; scores are computed in float64, row by row, by the same code during
     and after the fit. Neither training nor scoring needs PyTorch. X is read batch by batch; only the documents of a
-    fifth that is held out are copied. There is no bound on a network from its training queries: certificates rest on a hold-out set.
+    fifth that is held out are copied. There is no bound on a network from its training queries: certificates rest on a
+    hold-out set.
 
     After Ctrl-C the ranker holds the best epoch so far.
 
