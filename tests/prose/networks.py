@@ -16,8 +16,9 @@ def networks_and_trees() -> Iterator[str]:
     assert abs(many["difference"]) < 0.002
     assert many["p_corrected"] > 0.05
     yield (
-        "The network is ahead of LightGBM's lambdarank with few queries, and level with it where there are many. On OHSUMED, "
-        "whose features are scores already and can be added up, it gains nothing over ridge regression; on MQ2008 a little."
+        "The network is ahead of LightGBM's lambdarank with few queries, and level with it where there are many. "
+        "On OHSUMED, whose features are scores already and can be added up, it gains nothing over ridge regression; "
+        "on MQ2008 a little."
     )
     mean = {name: one["mean"] for name, one in found.items()}
     assert mean["OHSUMED"]["NeuralRanker"] < mean["OHSUMED"]["RidgeRanker"] + 0.001
