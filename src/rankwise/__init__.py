@@ -36,6 +36,7 @@ __all__ = [
     "MaxPairRanker",
     "MeasureError",
     "MissingExtraError",
+    "NeuralRanker",
     "NothingLearnedWarning",
     "OnlineRanker",
     "PermuRank",
@@ -102,6 +103,7 @@ __all__ = [
     "significance",
     "split",
     "to_frame",
+    "torch",
     "write_letor",
     "write_qrels",
     "write_report",
@@ -161,6 +163,7 @@ _HOMES = {
     "rankers.linear.presets": ["MaxPairRanker", "RankSVM", "SLAMRanker", "SVMMap", "StructuredNDCG"],
     "rankers.linear.committee": ["RidgeCommittee"],
     "rankers.linear.ridge": ["RidgeRanker"],
+    "rankers.neural.neural_ranker": ["NeuralRanker"],
     "rankers.scorer": ["Scorer"],
     "rankers.smooth.smoothrank": ["SmoothRank"],
     "rankers.permutation.two_stage": ["TwoStage"],
@@ -168,7 +171,7 @@ _HOMES = {
     "solvers.online.ledger": ["Ledger"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_SUBMODULES = ["exports", "guarantees", "losses", "measures"]
+_SUBMODULES = ["exports", "guarantees", "losses", "measures", "torch"]
 
 
 def __getattr__(name: str) -> Any:

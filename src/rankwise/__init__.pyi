@@ -2,6 +2,7 @@ from rankwise import exports as exports
 from rankwise import guarantees as guarantees
 from rankwise import losses as losses
 from rankwise import measures as measures
+from rankwise import torch as torch
 from rankwise._api import compare as compare
 from rankwise._api import load as load
 from rankwise._errors import DataError as DataError
@@ -84,6 +85,7 @@ from rankwise.rankers.linear.presets import SLAMRanker as SLAMRanker
 from rankwise.rankers.linear.presets import StructuredNDCG as StructuredNDCG
 from rankwise.rankers.linear.presets import SVMMap as SVMMap
 from rankwise.rankers.linear.ridge import RidgeRanker as RidgeRanker
+from rankwise.rankers.neural.neural_ranker import NeuralRanker as NeuralRanker
 from rankwise.rankers.online.binary_perceptron import BinaryPerceptron as BinaryPerceptron
 from rankwise.rankers.online.online_ranker import OnlineRanker as OnlineRanker
 from rankwise.rankers.online.perceptron import MaxPairPerceptron as MaxPairPerceptron

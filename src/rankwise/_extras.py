@@ -18,6 +18,7 @@ EXTRAS = {
     "onnxruntime": "onnx",
     "plotly": "report",
     "pyarrow": "frames",
+    "torch": "torch",
 }
 
 

@@ -71,7 +71,7 @@ def test_models_of_ranklib(tmp_path):
     assert tuple(boost.feature_names_in_) == ("a", "b", "c")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not hasattr(fitted(kind), "network_")])
 def test_what_is_exported_to_ranklib_comes_back(kind, tmp_path):
     model = fitted(kind)
     linear = isinstance(model, LinearRanker)

@@ -17,6 +17,8 @@ from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, TreeSum, WeightedSum
+from rankwise.exports.networks import c_network, python_network, score_c_network
+from rankwise.exports.smooth_sums import NetworkSum
 from rankwise.exports.source_tables import c_trees, python_trees, rows_of, score_c_trees, table_of
 from rankwise.measures._base import Vector
 
@@ -100,7 +102,12 @@ def reason_against(name: str) -> str | None:
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TABLES = ("FEATURES", "_WEIGHTS", "_STEPS", "_ROOTS", "_NODES", "_LEAVES", "_SETS")  # beside the function in Python
+# The names beside the function in Python.
+_TABLES = (
+    *("FEATURES", "_WEIGHTS", "_STEPS"),
+    *("_ROOTS", "_NODES", "_LEAVES", "_SETS"),
+    *("_CENTER", "_SCALE", "_LAYERS", "_LAST", "_LINEAR"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,13 +117,16 @@ class Python(Target):
     name = "python"
     title = "Python without dependencies"
     arithmetic = "float64, run by Python"
+    takes = (*Target.takes, NetworkSum)
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: Formula | NetworkSum, called: str) -> Written:
         """Write the module."""
         _check_python_name(called)
         value = "v if v - v == 0.0 else 0.0" if formula.missing == "zero" else "v"
         if isinstance(formula, TreeSum):
             table, body = python_trees(formula)
+        elif isinstance(formula, NetworkSum):
+            table, body = python_network(formula, value)
         elif isinstance(formula, WeightedSum):
             own = formula.raw()
             table = f"_WEIGHTS = (\n{rows_of(own.weight)})\n"
@@ -158,8 +168,9 @@ class C(Target):
     name = "c"
     title = "C without dependencies"
     arithmetic = "float64, feature after feature (C without contraction)"
+    takes = (*Target.takes, NetworkSum)
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: Formula | NetworkSum, called: str) -> Written:
         """Write the source file."""
         reason = reason_against(called)
         if reason is not None:
@@ -167,6 +178,8 @@ class C(Target):
         value = "(v - v == 0.0 ? v : 0.0)" if formula.missing == "zero" else "v"
         if isinstance(formula, TreeSum):
             tables, body = c_trees(formula, called)
+        elif isinstance(formula, NetworkSum):
+            tables, body = c_network(formula, called, value)
         elif isinstance(formula, WeightedSum):
             own = formula.raw()
             tables = f"static const double {called}_weight[] = {{\n{rows_of(own.weight)}}};\n"
@@ -207,6 +220,8 @@ class C(Target):
             return score_c_trees(text, called, rows)
         if "v - v == 0.0" in text:
             rows = np.where(np.isfinite(rows), rows, 0.0)
+        if f" {called}_theta[]" in text:
+            return score_c_network(text, called, rows)
         # the constant comes first, as in the loop of the C function
         total = np.full(len(rows), float(text.split("double s = ")[1].split(";")[0]))
         if f" {called}_weight[]" in text:
@@ -241,7 +256,7 @@ def _check_python_name(called: str) -> None:
         raise RankwiseError(f"{called!r:.60} cannot be the name of a function: Python uses it otherwise")
 
 
-def _missing(formula: Formula) -> str:
+def _missing(formula: Formula | NetworkSum) -> str:
     """The note about missing values."""
     if isinstance(formula, TreeSum) and formula.missing != "zero":
         return "NaN goes where the trees of the ranker send it"
