@@ -79,6 +79,13 @@ def _queries(dtype: str = "float64", scattered: bool = False, weighted: bool = F
     return Queries.from_arrays(X[order], y[order], qid=qid[order], weight=weight)
 
 
+@cache
+def _weighted_documents(dtype: str = "float64") -> "Queries":
+    """The same queries with document weights, for the losses and rankers that take them."""
+    queries = _queries(dtype)
+    return queries._replace(document_weight=np.random.default_rng(1).uniform(0.5, 2.0, queries.n_documents))
+
+
 def _forms() -> "list[Queries]":
     """Queries of every form that reaches other compiled code."""
     return [_queries(), _queries("float32"), _queries(scattered=True), _queries("float32", True, True)]
@@ -212,6 +219,9 @@ def _fit_and_use(kind: Any) -> None:
             model.certificate(queries, held)
             if model.takes_validation:
                 _fresh(example).fit(_queries(), validation=held)
+            if model.takes_document_weights:
+                for dtype in ("float64", "float32"):
+                    _fresh(example).fit(_weighted_documents(dtype))
             if hasattr(model, "state_"):
                 model.partial_fit(queries)
                 model.certificate()
@@ -240,6 +250,8 @@ def _losses() -> None:
     for loss in (loss for kind in own for loss in kind.examples()):
         loss([0.3, 0.1, 0.1, -0.5], [2, 0, 1, 0])
         loss(np.linspace(0.0, 9.0, 400), np.arange(400) % 3)  # long lists take other ways
+        if loss.document_weights:
+            loss([0.3, 0.1, -0.5], [2, 0, 1], document_weight=[1.0, 2.0, 0.5])
     for kind in own:
         for queries in _forms():
             rw.OnlineRanker(kind.examples()[0], averaging="uniform").fit(queries)

@@ -19,7 +19,7 @@ from rankwise.data.synthetic.lists import make_lists
 from rankwise.measures.ndcg import NDCG
 
 CLEAN = make_lists(120, documents=(5, 20), features=8, random_state=3)
-NEW = ("like the label", "far better alone", "called like", "in other units", "repeat the id", "repeats the id")
+NEW = ("like the label", "coarse copy", "far better alone", "called like", "in other units", "repeat the id", "repeats the id")
 NEW += ("other values", "order of rows", "sorted by label")
 
 
@@ -102,6 +102,48 @@ def test_two_leaks_do_not_hide_each_other():
     assert finding.what.startswith("2 features rank far better alone")
     lists = with_column(with_column(CLEAN, CLEAN.y, "copy"), CLEAN.y + 0.6 * noise(2), "noisy")
     assert [one.severity for one in alarms(lists)] == ["problem", "warning"]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_a_flag_made_of_the_label_is_a_problem_though_it_leaves_ties(least, sign):
+    lists = make_lists(200, documents=(5, 20), features=8, random_state=5)
+    flag = sign * (lists.y >= least)
+    assert rank_alone(with_column(lists, flag)).skill[-1] < 0.95
+    (finding,) = alarms(with_column(lists, flag))
+    assert (finding.severity, finding.where[0][:4]) == ("problem", "new ")
+    assert finding.what.startswith("1 feature is a coarse copy of the label")
+    wrong = np.where(np.random.default_rng(0).random(len(flag)) < 0.1, sign - flag, flag)
+    assert rank_alone(with_column(lists, wrong)).contradicted[-1] > 0.01
+    assert not any("coarse" in one.what for one in alarms(with_column(lists, wrong)))
+
+
+def test_a_rare_flag_that_is_never_wrong_is_a_good_feature():
+    lists = make_lists(200, documents=(5, 20), features=8, random_state=5)
+    rare = (lists.y == lists.y.max()) & (np.random.default_rng(1).random(lists.n_documents) < 0.5)
+    assert rank_alone(with_column(lists, rare)).contradicted[-1] == 0
+    assert alarms(with_column(lists, rare)) == []
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_contradicted_documents_are_those_below_a_worse_one(data):
+    sizes = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
+    count = sum(sizes)
+    x, y = (np.array(data.draw(st.lists(st.integers(0, 3), min_size=count, max_size=count)), float) for _ in range(2))
+    lists = Queries.from_arrays(x.reshape(-1, 1), y, group=sizes)
+    shares = []
+    for sign in (1, -1):
+        wrong = documents = 0
+        for query in lists:
+            if len(set(query.y.tolist())) > 1 and len(set(query.X[:, 0].tolist())) > 1:
+                pairs = list(zip(query.X[:, 0], sign * query.y, strict=True))
+                wrong += sum(any(a < x and label > y for a, label in pairs) for x, y in pairs)
+                documents += len(pairs)
+        shares.append(wrong / documents if documents else 1.0)
+    alone = rank_alone(lists)
+    if alone is not None:
+        assert min(abs(alone.contradicted[0] - share) for share in shares) < 1e-12
 
 
 def test_a_perfect_order_of_few_judgements_is_chance():

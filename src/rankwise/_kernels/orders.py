@@ -273,23 +273,23 @@ def largest_hinge(perfect, imperfect, missed, down, up):
 
 
 @kernel
-def hinge_of_sets(first, last, features, place, start, middle, weight, missed, largest, w, slope):
+def hinge_of_sets(first, last, features, start, middle, weight, missed, largest, w, slope):
     """sum_q weight_q hinge_q over the sets of queries first..last-1; adds the slope with respect to w.
 
-    Query q has perfect orders place[start[q]:middle[q]] and imperfect ones place[middle[q]:start[q+1]], by rows of
+    Query q has the perfect orders start[q] .. middle[q]-1 and the imperfect ones middle[q] .. start[q+1]-1, by rows of
     ``features`` and ``missed``. The hinge is the largest one between two orders, or their sum over imperfect and mean
     over perfect ones.
     """
     total = 0.0
     for q in range(first, last):
-        own = place[start[q] : start[q + 1]]
-        many = middle[q] - start[q]
-        if many == 0 or many == len(own):
+        low, high = start[q], start[q + 1]
+        many = middle[q] - low
+        if many == 0 or low + many == high:
             continue
-        score, lost, factor = np.empty(len(own)), np.empty(len(own)), np.empty(len(own))
-        for p in range(len(own)):
-            score[p], lost[p] = dot(features[own[p]], w), missed[own[p]]
-        given = (score[:many], score[many:], lost[many:], factor[:many], factor[many:])
+        score, factor, own = np.empty(high - low), np.empty(high - low), np.arange(low, high)
+        for p in range(high - low):
+            score[p] = dot(features[low + p], w)
+        given = (score[:many], score[many:], missed[low + many : high], factor[:many], factor[many:])
         value = largest_hinge(*given) if largest else hinge_over_pairs(*given)
         total += weight[q] * value
         factor *= weight[q]

@@ -137,10 +137,10 @@ def _weighted_moments(
     total = float(sum(weight[rows].sum() for rows in blocks))
     centre = np.zeros(queries.n_features)
     for rows in blocks:
-        centre += (weight[rows] / total) @ queries.X[rows].astype(np.float64)
+        centre += ((weight[rows] / total)[:, np.newaxis] * queries.X[rows]).sum(axis=0)
     squares = np.zeros(queries.n_features)
     for rows in blocks:
-        squares += (weight[rows] / total) @ (queries.X[rows].astype(np.float64) - centre) ** 2
+        squares += ((weight[rows] / total)[:, np.newaxis] * (queries.X[rows] - centre) ** 2).sum(axis=0)
     return centre, np.where(varies, np.sqrt(squares), 0.0)
 
 

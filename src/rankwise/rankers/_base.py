@@ -120,6 +120,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True  # made dense
+        tags.input_tags.allow_nan = self.missing != "error"
         tags.target_tags.positive_only = True
         return tags
 

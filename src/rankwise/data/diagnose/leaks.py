@@ -9,10 +9,14 @@ A feature is a leak
 
 - if its skill is at least ``COPY`` = 0.95: it orders documents as the label does. The best features of OHSUMED (0.36),
   MQ2008 (0.51), LightGBM's example (0.38) and generated queries (0.47 at 300 queries) do not come near;
+- if it is a coarse copy: where two documents of a query differ in it, the label almost never says the opposite. A flag
+  such as "was bought" may have a skill far below 0.95, because it leaves most documents tied, and is still made of the
+  judgement. At most ``CONTRADICTED`` = 1 % of the documents may stand below a worse one, and the skill, less three
+  standard errors over queries, must be at least ``COARSE`` = 0.2: a rare flag that is never wrong is a good feature;
 - if its skill, less three standard errors over queries, is at least ``STRONG`` = 0.6 and leaves at most half of the
   error 1 - skill of the best feature after it; up to three features may stand out in this way together.
 
-Neither counts if so few judgements are there that one of the features could order them by chance.
+None of these counts if so few judgements are there that one of the features could order them by chance.
 """
 
 import re
@@ -32,6 +36,7 @@ from rankwise.data.queries import Queries
 Vector = NDArray[np.float64]
 
 COPY, STRONG, HALF, TOGETHER, ERRORS = 0.95, 0.6, 0.5, 3, 3.0
+CONTRADICTED, COARSE = 0.01, 0.2
 # Values of X that are looked at: about a second. Queries at equal distances are taken where there are more.
 _VALUES = 1 << 23
 # The probability that some feature orders all judgements by chance must be below this.
@@ -80,6 +85,9 @@ class Alone:
         The same between 0, a random order, and 1, a perfect one.
     error : ndarray of float64, shape (n_features,)
         The standard error of the skill over queries.
+    contradicted : ndarray of float64, shape (n_features,)
+        Of the documents in queries where the feature varies, the share that stands, in the better direction, below one
+        with a lower label; 1 if it varies in no query.
     surprise : float
         Minus the logarithm of the probability that a random order is perfect in every query.
     """
@@ -87,7 +95,13 @@ class Alone:
     ndcg: Vector
     skill: Vector
     error: Vector
+    contradicted: Vector
     surprise: float
+
+    @property
+    def surely(self) -> Vector:
+        """The skill, less three standard errors."""
+        return self.skill - ERRORS * self.error
 
     @property
     def by_chance(self) -> bool:
@@ -114,12 +128,15 @@ def rank_alone(queries: Queries) -> Alone | None:
     found = [one for one in every if one is not None]
     if not found:
         return None
-    down, up, chance, surprise = (np.array(part) for part in zip(*found, strict=True))
+    down, up, below, above, varying, chance, surprise = (np.array(part) for part in zip(*found, strict=True))
     skills = [(side - chance[:, np.newaxis]) / (1 - chance)[:, np.newaxis] for side in (down, up)]
     falls = skills[0].mean(axis=0) >= skills[1].mean(axis=0)
     skill = np.where(falls, *skills)
     error = skill.std(axis=0, ddof=1) / np.sqrt(len(skill)) if len(skill) > 1 else np.full(len(falls), np.inf)
-    return Alone(np.where(falls, down, up).mean(axis=0), skill.mean(axis=0), error, float(surprise.sum()))
+    contradicted = np.where(falls, below.sum(axis=0), above.sum(axis=0))
+    documents = varying.sum(axis=0)
+    share = np.where(documents > 0, contradicted / np.maximum(1, documents), 1.0)
+    return Alone(np.where(falls, down, up).mean(axis=0), skill.mean(axis=0), error, share, float(surprise.sum()))
 
 
 def some_queries(queries: Queries, values: int) -> NDArray[np.int64]:
@@ -129,8 +146,12 @@ def some_queries(queries: Queries, values: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, len(queries) - 1, count).round().astype(np.int64)) if len(queries) else np.arange(0)
 
 
-def _of_query(queries: Queries, query: int) -> tuple[Vector, Vector, float, float] | None:
-    """(nDCG of every feature, of its reverse, of a random order, surprise), or None where all labels are equal."""
+def _of_query(queries: Queries, query: int) -> tuple[Any, ...] | None:
+    """What every feature does alone in one query; None where all labels are equal.
+
+    nDCG of every feature and of its reverse, documents that either contradicts, documents if the feature varies, nDCG of
+    a random order, and the surprise.
+    """
     rows = queries.rows_of(int(query))
     gain = queries.labels()[rows]
     if len(gain) < 2 or gain.min() == gain.max():
@@ -140,7 +161,7 @@ def _of_query(queries: Queries, query: int) -> tuple[Vector, Vector, float, floa
     n, d = X.shape
     order = np.argsort(X, axis=0, kind="stable")
     ordered = np.take_along_axis(X, order, axis=0)
-    begins = np.ones((n, d), dtype=np.int64)
+    begins = np.ones((n, d), dtype=bool)
     begins[1:] = ordered[1:] != ordered[:-1]
     block = (np.cumsum(begins, axis=0) - 1 + n * np.arange(d)).ravel()  # a number for every block of ties
     discount = 1 / np.log2(np.arange(2, n + 2))
@@ -150,9 +171,24 @@ def _of_query(queries: Queries, query: int) -> tuple[Vector, Vector, float, floa
     for weights in (discount[::-1], discount):  # the largest value first, and the smallest
         total = np.bincount(block, np.repeat(weights, d), minlength=n * d)
         sides.append((mean * total).reshape(d, n).sum(axis=1))
-    ideal = float(np.sort(gain)[::-1] @ discount)
+    ideal = float((np.sort(gain)[::-1] * discount).sum())
     orders = lgamma(n + 1) - sum(lgamma(count + 1) for count in np.unique(gain, return_counts=True)[1])
-    return sides[0] / ideal, sides[1] / ideal, float(gain.mean() * discount.sum()) / ideal, orders
+    chance = float(gain.mean() * discount.sum()) / ideal
+    varies = np.where(begins[1:].any(axis=0), n, 0)
+    return sides[0] / ideal, sides[1] / ideal, *_contradicted(gain[order], begins), varies, chance, orders
+
+
+def _contradicted(gain: Vector, begins: NDArray[np.bool_]) -> tuple[Vector, Vector]:
+    """Documents whose gain is below that of a document with a smaller value of the feature, and above it.
+
+    ``gain`` has a column for every feature, in the order of its values; ``begins`` says where another value begins.
+    """
+    n, d = gain.shape
+    first = np.maximum.accumulate(np.where(begins, np.arange(n)[:, np.newaxis], 0), axis=0)  # of the block of ties
+    most, least = np.maximum.accumulate(gain, axis=0), np.minimum.accumulate(gain, axis=0)
+    before = np.take_along_axis(np.vstack([np.full((1, d), -np.inf), most]), first, axis=0)
+    lowest = np.take_along_axis(np.vstack([np.full((1, d), np.inf), least]), first, axis=0)
+    return (gain < before).sum(axis=0), (gain > lowest).sum(axis=0)
 
 
 def find_leaks(queries: Queries, alone: Alone | None, facts: dict[str, Any]) -> Iterator[Finding]:
@@ -173,7 +209,7 @@ def find_leaks(queries: Queries, alone: Alone | None, facts: dict[str, Any]) -> 
         One finding per kind of leak.
     """
     names = feature_names(queries)
-    copies = above = np.empty(0, dtype=np.int64)
+    copies = coarse = above = np.empty(0, dtype=np.int64)
     if alone is not None:
         best = np.argsort(-alone.skill, kind="stable")[:_NAMED]
         facts["best_alone"] = {
@@ -182,18 +218,28 @@ def find_leaks(queries: Queries, alone: Alone | None, facts: dict[str, Any]) -> 
     if alone is not None and not alone.by_chance:
         order = np.argsort(-alone.skill, kind="stable")
         copies = order[alone.skill[order] >= COPY]
-        above = _standing_out(alone, order[len(copies) :])
+        others = order[len(copies) :]
+        is_coarse = (alone.contradicted[others] <= CONTRADICTED) & (alone.surely[others] >= COARSE)
+        coarse = others[is_coarse]
+        above = _standing_out(alone, others[~is_coarse])
     if len(copies) and alone is not None:
         what = f"{plural(len(copies), 'feature ranks', 'features rank')} like the label itself (skill {COPY:g} or more)"
         yield Finding.of("problem", what, _with_figures(names, alone, copies), _advice(queries, copies))
+    if len(coarse) and alone is not None:
+        what = (
+            f"{plural(len(coarse), 'feature is', 'features are')} a coarse copy of the label: where documents of a query "
+            f"differ in it, at most {CONTRADICTED:.0%} of them contradict the label"
+        )
+        yield Finding.of("problem", what, _with_figures(names, alone, coarse), _advice(queries, coarse))
+    known = {*copies, *coarse, *above}
     if len(above) and alone is not None:
-        rest = max((alone.skill[place] for place in range(len(names)) if place not in {*copies, *above}), default=0.0)
+        rest = max((alone.skill[place] for place in range(len(names)) if place not in known), default=0.0)
         what = (
             f"{plural(len(above), 'feature ranks', 'features rank')} far better alone than all others "
             f"(of which the best has skill {rest:.2f})"
         )
         yield Finding.of("warning", what, _with_figures(names, alone, above), _advice(queries, above))
-    called = [place for place in _called_like_labels(queries) if place not in {*copies, *above}]
+    called = [place for place in _called_like_labels(queries) if place not in known]
     if called:
         figures = names if alone is None else _with_figures(names, alone, np.arange(len(names)))
         what = f"{plural(len(called), 'feature is', 'features are')} called like a label"
@@ -220,9 +266,8 @@ def _columns_of(features: list[str], queries: Queries) -> list[str]:
 
 def _standing_out(alone: Alone, order: NDArray[np.int64]) -> NDArray[np.int64]:
     """The first features of an order by skill that leave at most half of the error of the next one."""
-    surely = alone.skill - ERRORS * alone.error
     for count in range(1, min(TOGETHER, len(order) - 1) + 1):
-        least = surely[order[:count]].min()
+        least = alone.surely[order[:count]].min()
         if least >= STRONG and 1 - least <= HALF * (1 - alone.skill[order[count]]):
             return order[:count]
     return order[:0]

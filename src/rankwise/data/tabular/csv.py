@@ -24,8 +24,8 @@ from rankwise.data.sources import DELIMITERS, MARK, ByteStream, decoded
 from rankwise.data.string_column import StringColumn
 from rankwise.data.tabular.rows import Columns, Roles, TableRows, Unjudged, side_by_side, text_as_feature
 
-# Cells of numbers that count as empty.
-EMPTY = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+# Cells of numbers that count as empty: those that pandas takes for missing.
+EMPTY = ("", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")
 _TRUTHS = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
 _SHOWN = 40  # letters of a cell that a message shows
 _BLOCK = 1 << 22  # bytes parsed together

@@ -43,8 +43,8 @@ def explain(model: Ranker, query: Any, a: Any = None, b: Any = None) -> "Explana
     Parameters
     ----------
     model : Ranker
-        A fitted ranker whose score is a sum over features: every linear ranker, and sums of steps such as
-        :class:`RankBoost` and :class:`FRank`.
+        A fitted ranker whose score is a sum over features: every linear ranker, sums of steps such as
+        :class:`RankBoost` and :class:`FRank`, and a :class:`HybridRanker` with the arithmetic mean.
     query : Query, Queries of one query, data frame or array of shape (n_documents, n_features)
         The documents, as ``model.predict`` takes them.
     a : int or str, default=None

@@ -19,7 +19,7 @@ from rankwise.data.selection import Query
 from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_lists
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import weighted_mean
-from rankwise.rankers.fusion.normalizers import Engine, Fusion, Normalizer
+from rankwise.rankers.fusion.normalizers import Engine, Fusion, Normalizer, present
 from rankwise.rankers.fusion.simplex import Candidates, first_of_the_best, grid_size, search
 
 if TYPE_CHECKING:
@@ -241,6 +241,13 @@ class HybridRanker(Ranker):
 
     def _scores(self, X: checks.Floats) -> Vector:
         return self._fusion().combined(X, self.weights_, self.n_jobs)
+
+    def _contributions(self, X: checks.Floats) -> tuple[Vector, float] | None:
+        """The weighted, normalised columns of the documents of one query; the other means are no sums."""
+        if self.combination != "arithmetic_mean":
+            return None
+        parts = self._fusion().normalised(np.asarray(X), np.array([0, len(X)]))
+        return np.asarray(present(parts) * self.weights_), 0.0
 
     # ------------------------------------------------------------------------------------------- saving
 

@@ -19,6 +19,8 @@ Numbers = NDArray[np.int64]
 
 # Orders per chunk.
 _CHUNK = 1 << 13
+# Arrays with one entry or row per order.
+_PER_ORDER = ("_vectors", "_missed", "_list", "_is_imperfect")
 
 
 class WorkingSets:
@@ -111,7 +113,7 @@ class WorkingSets:
 
         def part(first: int, last: int) -> tuple[float, Vector]:
             slope = np.zeros(features)
-            given = (self._vectors, self._place, self._start, self._middle, self.weight, self._missed, self.largest)
+            given = (self._vectors, self._start, self._middle, self.weight, self._missed, self.largest)
             return hinge_of_sets(first, last, *given, weights, slope), slope
 
         total, slope = 0.0, np.zeros(features)
@@ -121,9 +123,11 @@ class WorkingSets:
         return total, slope
 
     def _arrange(self) -> None:
-        """Sort the orders by query, perfect ones first."""
-        own = self._list[: self._n]
-        self._place = np.lexsort((self._is_imperfect[: self._n], own))
+        """Sort the orders by query, perfect ones first: a value reads them in this order, some hundred times."""
+        place = np.lexsort((self._is_imperfect[: self._n], self._list[: self._n]))
+        for name in _PER_ORDER:
+            array = getattr(self, name)
+            array[: self._n] = array[place]
         self._start = np.concatenate([[0], np.cumsum(self.perfect + self.imperfect)])
         self._middle = self._start[:-1] + self.perfect
         self._chunks = list(drive.query_chunks(self._start, _CHUNK))
@@ -134,7 +138,7 @@ class WorkingSets:
         if needed <= buffer:
             return
         larger = max(needed, 2 * buffer)
-        for name in ("_vectors", "_missed", "_list", "_is_imperfect"):
+        for name in _PER_ORDER:
             old = getattr(self, name)
             grown = np.empty((larger, *old.shape[1:]), dtype=old.dtype)
             grown[: self._n] = old[: self._n]
