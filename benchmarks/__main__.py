@@ -18,13 +18,14 @@ from rankwise._progress import track
 from rankwise._tables import Table
 
 DOCS = Path(__file__).parents[1] / "docs"
+QUALITY = "quality"  # not of speed: it has a page of its own, and takes half an hour
 PEERS = ("numpy", "numba", "scikit-learn", "xgboost-cpu", "pytrec-eval-terrier", "ir-measures")
 
 
 def names() -> list[str]:
     """Benchmarks are the modules of this folder that have a ``run``."""
     found = (module.name for module in pkgutil.iter_modules(benchmarks.__path__))
-    return sorted(name for name in found if name not in ("__main__", "clock"))
+    return sorted(name for name in found if name not in ("__main__", "clock", QUALITY))
 
 
 def machine() -> dict[str, Any]:
@@ -77,9 +78,11 @@ def _amount(row: dict[str, Any], whose: str) -> str:
 
 
 def main(wanted: list[str]) -> int:
+    if wanted[:1] == [QUALITY]:
+        return int(importlib.import_module("benchmarks.quality").main(wanted[1:]))
     unknown = [name for name in wanted if name not in names()]
     if unknown:
-        print(f"no benchmark is called {unknown[0]!r}; there are: {', '.join(names())}", file=sys.stderr)
+        print(f"no benchmark is called {unknown[0]!r}; there are: {', '.join([*names(), QUALITY])}", file=sys.stderr)
         return 2
     stored = DOCS / "benchmarks.json"
     results: dict[str, Any] = json.loads(stored.read_text())["results"] if stored.exists() and wanted else {}

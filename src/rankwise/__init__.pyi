@@ -66,8 +66,13 @@ from rankwise.features.builder import FeatureBuilder as FeatureBuilder
 from rankwise.features.table import read_columns as read_columns
 from rankwise.rankers._fit_frame import NothingLearnedWarning as NothingLearnedWarning
 from rankwise.rankers.boosting.adarank import AdaRank as AdaRank
+from rankwise.rankers.boosting.boosted import BoostedRanker as BoostedRanker
 from rankwise.rankers.boosting.frank import FRank as FRank
+from rankwise.rankers.boosting.objectives import eval_metric as eval_metric
+from rankwise.rankers.boosting.objectives import objective as objective
 from rankwise.rankers.boosting.steps import RankBoost as RankBoost
+from rankwise.rankers.auto.auto_ranker import AutoRanker as AutoRanker
+from rankwise.rankers.committee import Committee as Committee
 from rankwise.rankers.fusion.hybrid_ranker import HybridRanker as HybridRanker
 from rankwise.rankers.linear.linear_model import LinearModel as LinearModel
 from rankwise.rankers.linear.listnet import ListNet as ListNet

@@ -20,7 +20,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from tempfile import SpooledTemporaryFile
 from types import TracebackType
@@ -150,6 +150,11 @@ class Store:
         if not isinstance(value, kind):
             raise FileFormatError(f"{self.path} is damaged: its fact {name!r} is {value!r:.60}")
         return value
+
+    def part(self, prefix: str, metadata: dict[str, Any]) -> "Store":
+        """The arrays whose names begin with ``prefix``, without it, and these facts: a store inside of this one."""
+        own = {name.removeprefix(prefix): place for name, place in self.places.items() if name.startswith(prefix)}
+        return replace(self, metadata=metadata, places=own)
 
     @contextmanager
     def _file(self) -> Iterator[IO[bytes]]:

@@ -43,6 +43,7 @@ def workloads() -> dict[str, Callable[[], None]]:
         "losses": _losses,
         "permutation losses": _permutation_losses,
         "Scorer": _scorer,
+        "trees": _trees,
         "rank": _rank,
         "diagnose": _diagnose,
         "compare": _compare,
@@ -285,6 +286,20 @@ def _scorer() -> None:
             scorer.rank(X)
             X.flags.writeable = False
             scorer.rank(X)
+
+
+def _trees() -> None:
+    """Scores of a sum of trees, and the contributions of its features."""
+    from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
+
+    stump = {"split_feature": 0, "split_gain": 1, "threshold": 0.5, "decision_type": 8, "left_child": -1}
+    stump |= {"right_child": -2, "leaf_value": "0 1", "leaf_count": "1 1", "internal_count": 2}
+    head = "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=2\n\n"
+    lines = "\n".join(f"{key}={value}" for key, value in stump.items())
+    trees = TreeEnsemble.from_lightgbm(f"{head}Tree=0\nnum_leaves=2\nnum_cat=0\n{lines}\n\nend of trees\n")
+    for queries in _forms():
+        trees.predict(queries.X)
+        trees.contributions(queries.X)
 
 
 def _rank() -> None:

@@ -158,6 +158,41 @@ def test_the_longest_list_has_two_hundred_documents():
     assert (sizes.min(), sizes.max()) == (1, 200)
 
 
+def test_without_interactions_the_lists_are_those_of_earlier_versions(web):
+    none = make_lists(400, interactions=0)
+    assert np.array_equal(none.X, web.X)
+    assert np.array_equal(none.y, web.y)
+
+
+def test_interactions_change_the_labels_alone_and_keep_them_skewed(web):
+    some = make_lists(400, interactions=3)
+    assert np.array_equal(some.X, web.X)
+    assert not np.array_equal(some.y, web.y)
+    shares = np.bincount(some.y.astype(int)) / some.n_documents
+    assert (np.diff(shares) < 0).all()
+    assert 0.5 < shares[0] < 0.7
+
+
+def test_trees_learn_the_interactions_and_a_linear_ranker_does_not():
+    lightgbm = pytest.importorskip("lightgbm")
+
+    def ahead(interactions):
+        train, test = (make_lists(200, interactions=interactions, random_state=seed) for seed in (1, 2))
+        rules = {"objective": "rank_xendcg", "learning_rate": 0.05, "num_threads": 1, "verbosity": -1, "seed": 0}
+        data = lightgbm.Dataset(train.X, train.y, group=train.sizes)
+        trees = lightgbm.train(rules, data, 100).predict(test.X)
+        return ndcg(test, trees) - ndcg(test, linear_ranker(train, squeezed)(test))
+
+    assert ahead(interactions=0) < 0
+    assert ahead(interactions=3) > 0.03
+
+
+@pytest.mark.parametrize("interactions", [-1, np.nan, np.inf, "some", None])
+def test_interactions_are_a_number_of_0_or_more(interactions):
+    with pytest.raises(RankwiseError, match="interactions is a number, 0 or more"):
+        make_lists(5, interactions=interactions)
+
+
 # ------------------------------------------------------------------------------------------- runs of hybrid search
 
 

@@ -6,20 +6,35 @@ from itertools import product
 import numpy as np
 
 from rankwise.losses import Loss
-from rankwise.losses.compute import PreparedLists, loss_lists
+from rankwise.losses.compute import PreparedLists, curvature_lists, loss_lists
 from rankwise.measures import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
 
 
-def on_lists(loss: Loss, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def on_lists(
+    loss: Loss, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """(values, gradients) of a loss on every row of ``scores``; one row of labels each, or one for all."""
-    n, m = scores.shape
-    start = np.arange(n + 1, dtype=np.int64) * m
-    judged = np.ascontiguousarray(np.broadcast_to(labels, scores.shape), dtype=float).ravel()
     values, gradients = loss_lists(
-        PreparedLists.of(loss, judged, start), np.ascontiguousarray(scores).ravel(), n_jobs=1
+        prepared(loss, scores, labels, weight), np.ascontiguousarray(scores).ravel(), n_jobs=1
     )
-    return values, gradients.reshape(n, m)
+    return values, gradients.reshape(scores.shape)
+
+
+def curvature_on_lists(
+    loss: Loss, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(gradients, second derivatives) of a loss on every row of ``scores``."""
+    both = curvature_lists(prepared(loss, scores, labels, weight), np.ascontiguousarray(scores).ravel(), n_jobs=1)
+    return both[0].reshape(scores.shape), both[1].reshape(scores.shape)
+
+
+def prepared(loss: Loss, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> PreparedLists:
+    """Lists of one length, a row each."""
+    n, m = scores.shape
+    judged = np.ascontiguousarray(np.broadcast_to(labels, scores.shape), dtype=float).ravel()
+    own = None if weight is None else weight.ravel().astype(float)
+    return PreparedLists.of(loss, judged, np.arange(n + 1, dtype=np.int64) * m, None, own)
 
 
 def missed(measure: Measure, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:

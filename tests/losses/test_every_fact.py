@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankwise import RankwiseError
 from rankwise.losses import registered
-from tests.losses.lists import all_lists, missed, on_lists
+from tests.losses.lists import all_lists, curvature_on_lists, missed, on_lists
 from tests.losses.search import highest
 from tests.strategies import few, judged_lists
 
@@ -35,13 +36,12 @@ def two_score_vectors(draw, max_size=7):
 
 def quotients(loss, scores, labels, step):
     """Difference quotients of every coordinate, to the left and to the right: two arrays as large as the scores."""
-    n, m = scores.shape
-    middle = on_lists(loss, scores, labels)[0]
-    sides = []
-    for side in (-step, step):
-        moved = np.repeat(scores, m, axis=0) + side * np.tile(np.eye(m), (n, 1))
-        sides.append((on_lists(loss, moved, np.repeat(labels, m, axis=0))[0].reshape(n, m) - middle[:, None]) / side)
-    return sides
+    middle, units = on_lists(loss, scores, labels)[0], np.eye(scores.shape[1])
+    return [
+        # a coordinate at a time: every list stays at its place in the set, where it has the same noise
+        np.stack([(on_lists(loss, scores + side * unit, labels)[0] - middle) / side for unit in units], axis=1)
+        for side in (-step, step)
+    ]
 
 
 def spread_lists(m, many, rng):
@@ -73,6 +73,43 @@ def test_the_gradient_is_the_slope_at_ties_too_where_a_loss_is_smooth(loss, m):
         scores, labels = rng.integers(-1, 2, (40, m)) * 0.5, rng.integers(0, 5, (40, m)).astype(float)
         left, right = quotients(loss, scores, labels, 1e-5)
         np.testing.assert_allclose((left + right) / 2, on_lists(loss, scores, labels)[1], atol=1e-7)
+
+
+# ------------------------------------------------------------------------------------------------ curvature
+
+
+@over_all_losses
+@pytest.mark.parametrize("m", [1, 2, 4, 7])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_curvature_is_the_slope_of_the_gradient(loss, m, weighted):
+    if loss.curvature is None or (weighted and not loss.document_weights):
+        return
+    rng = np.random.default_rng(m)
+    scores, labels = spread_lists(m, 40, rng)
+    weight = rng.integers(0, 4, scores.shape) / 2 if weighted else None
+    gradient, diagonal = curvature_on_lists(loss, scores, labels, weight)
+    np.testing.assert_allclose(gradient, on_lists(loss, scores, labels, weight)[1], rtol=1e-12, atol=1e-14)
+    step = 1e-5
+    for unit, curve in zip(np.eye(m), diagonal.T, strict=True):
+        ahead, behind = (on_lists(loss, scores + side * unit, labels, weight)[1] @ unit for side in (step, -step))
+        np.testing.assert_allclose(curve, (ahead - behind) / (2 * step), atol=1e-8 * (1 + np.abs(gradient).max()))
+
+
+@over_all_losses
+@few
+@given(judged_lists(max_size=9))
+def test_the_curvature_is_never_negative(loss, judged):
+    scores, labels = (np.array([part], dtype=float) for part in judged)
+    if loss.curvature is None:
+        with pytest.raises(RankwiseError, match="declares no curvature"):
+            curvature_on_lists(loss, scores, labels)
+        return
+    for scale in (1.0, 1e-300, 1e150):
+        gradient, diagonal = curvature_on_lists(loss, scale * scores, labels)
+        assert (diagonal >= 0).all()
+        assert not np.isnan(gradient).any()
+    if len(set(judged[1])) == 1:
+        assert not diagonal.any()
 
 
 # ------------------------------------------------------------------------------------------------ convexity

@@ -1,4 +1,4 @@
-"""The bits of a float64 as an integer, and back."""
+"""The bits of a float64 as an integer, and back, and the lowest of 64 bits."""
 
 from typing import Any
 
@@ -27,3 +27,13 @@ def to_bits(context, number):
         return builder.bitcast(arguments[0], ir.IntType(64))
 
     return types.int64(types.float64), generate
+
+
+@intrinsic
+def trailing_zeros(context, bits):
+    """The place of the lowest bit that is set in an unsigned integer of 64 bits; 64 if none is."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), generate

@@ -99,6 +99,33 @@ def weighted_pair_hinge(score, label, value, grad, table, params):
     return share * (squares if squared else better.sum())
 
 
+@kernel
+def weighted_pair_hinge_curved(score, label, value, grad, diagonal, table, params):
+    """The squared hinge: its gradient, and 2 times the weight of the active pairs of each document."""
+    size = len(score)
+    grade = np.empty(size, np.int64)
+    n_grades = number_levels(label, grade)
+    members = np.zeros(n_grades)
+    for i in range(size):
+        members[grade[i]] += value[i]
+    pairs, lower = 0.0, 0.0
+    for g in range(n_grades):
+        pairs += members[g] * lower
+        lower += members[g]
+    if pairs == 0.0:
+        return
+    negated = -score
+    key, place = negated.copy(), np.arange(size)
+    sort_carrying(key, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
+    below, better, above, worse = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    _active_pairs(score, value, place, grade, n_grades, below, better)
+    _active_pairs(negated, value, place[::-1].copy(), n_grades - 1 - grade, n_grades, above, worse)
+    share = 2.0 / pairs if params[1] != 0.0 else 2.0
+    for i in range(size):
+        grad[i] = share * (worse[i] - better[i])
+        diagonal[i] = share * (below[i] + above[i])
+
+
 # ---------------------------------------------------------------------------------------------------- pair logistic
 
 
@@ -124,6 +151,28 @@ def weighted_pair_logistic(score, label, value, grad, table, params):
     for i in range(size):
         grad[i] *= share
     return total * share
+
+
+@kernel
+def weighted_pair_logistic_curved(score, label, value, grad, diagonal, table, params):
+    """Gradient and second derivatives, pairs as in :func:`weighted_pair_logistic`."""
+    size, pairs = len(score), 0.0
+    for i in range(size):
+        for j in range(size):
+            if label[i] > label[j]:
+                weight = value[i] * value[j]
+                if weight > 0.0:
+                    p = sigmoid(score[j] - score[i])
+                    slope, bend = weight * p, weight * p * (1.0 - p)
+                    grad[j] += slope
+                    grad[i] -= slope
+                    diagonal[j] += bend
+                    diagonal[i] += bend
+                    pairs += weight
+    if pairs > 0.0 and params[0] != 0.0:
+        for i in range(size):
+            grad[i] /= pairs
+            diagonal[i] /= pairs
 
 
 # ----------------------------------------------------------------------------------------------------------- softmax
@@ -173,3 +222,16 @@ def weighted_softmax(score, label, value, grad, table, params):
             loss += wanted * ((log_score - score[p]) + own)
             grad[p] = label[p] * math.exp(score[p] - log_score) - wanted
     return max(loss, 0.0)
+
+
+@kernel
+def weighted_softmax_curved(score, label, value, grad, diagonal, table, params):
+    """Q_i - P_i and Q_i (1 - Q_i), as in :func:`weighted_softmax`."""
+    if label.max() == 0.0:
+        return
+    log_score = _log_sum(score, label)
+    for p in range(len(score)):
+        if label[p] > 0.0:
+            own = min(label[p] * math.exp(score[p] - log_score), 1.0)
+            grad[p] = own - label[p] * math.exp(value[p])
+            diagonal[p] = own * (1.0 - own)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rankwise.data.queries import Queries
     from rankwise.rankers._base import Ranker
 
-DEFAULT = "SmoothRank"
+DEFAULT = "AutoRanker"
 _SHORT = {"slam": "SLAMPerceptron", "max-pair": "MaxPairPerceptron", "listnet": "ListNet"}
 _MODEL = Path("model.rankwise")
 
@@ -43,7 +43,7 @@ def train(
         typer.Option(
             "--ranker",
             "-r",
-            help="Name of a ranker (default SmoothRank; online: slam, max-pair, listnet ...).",
+            help="Name of a ranker (default AutoRanker; online: slam, max-pair, listnet ...).",
             autocompletion=wording.rankers,
         ),
     ] = None,
@@ -102,8 +102,8 @@ def train(
 ) -> None:
     """Train a ranker on judged queries, test it, and save it.
 
-    A random fifth of the queries is held out: they test the ranker and certify it. --validation or --test-share 0 train
-    on all queries. A feature that looks like the label is a warning, and stays unless --ignore names it. Ctrl-C saves
+    Without --ranker, cross-validation chooses between a linear ranker, boosted trees and both. A random fifth of the
+    queries is held out: they test the ranker and certify it. --validation or --test-share 0 train on all queries. A feature that looks like the label is a warning, and stays unless --ignore names it. Ctrl-C saves
     the ranker as it was after the last finished round.
 
     Of a table with texts, dates or gaps, features are made as rankwise inspect shows, learned from the training part
@@ -268,6 +268,7 @@ class BatchRun:
             "columns": self._columns(),
             "measure": self.model._measure().title,
             "chosen": self._chosen(),
+            "reason": getattr(self.model, "reason_", None),
             "parts": {name: self._measured(part) for name, part in parts.items() if part is not None},
             "leaks": [asdict(leak) for leak in self.leaks],
             "certificate": None if self.test is None else self.model.certificate(None, self.test).to_dict(),
@@ -299,13 +300,15 @@ class BatchRun:
         return {"queries": len(part), **{name: x if math.isfinite(x) else None for name, x in numbers.items()}}
 
     def show(self, as_json: bool) -> None:
-        """Print :meth:`results` in four lines or as JSON."""
+        """Print :meth:`results` in a few lines or as JSON."""
         results = self.results()
         if as_json:
             print(json.dumps(results))
             return
         chosen = "".join(f", {name} {value:g}" for name, value in results["chosen"].items())
         print(f"{results['ranker']} on {results['features']:,} features{chosen}: {self.target}")
+        if results["reason"] is not None:
+            print(f"chosen {results['reason']}")
         columns = results["columns"]
         if columns is not None:
             used, left = len(columns["used"]), len(columns["left_out"])

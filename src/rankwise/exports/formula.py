@@ -170,6 +170,7 @@ def formula_of(
         If the ranker is neither a weighted sum nor a sum of steps.
     """
     names, notes = _names(ranker, feature_names)
+    ranker = ranker._scoring_model()  # a committee of linear rankers is a linear ranker
     if ranker.missing == "min":
         notes.append(
             "the ranker fills missing values with the smallest of their query (missing='min'), which no engine does: "

@@ -20,6 +20,7 @@ from rankwise.losses.smooth_ndcg import SmoothPrecision as SmoothPrecision
 from rankwise.losses.smooth_ndcg import SmoothRR as SmoothRR
 from rankwise.losses.soft_rank import SoftRank as SoftRank
 from rankwise.losses.soft_rank import SoftRankNDCG as SoftRankNDCG
+from rankwise.losses.stochastic_ndcg import StochasticNDCG as StochasticNDCG
 from rankwise.losses.structured import SVMMapHinge as SVMMapHinge
 from rankwise.losses.structured_ndcg import NDCGHinge as NDCGHinge
 

@@ -53,6 +53,8 @@ class Loss:
     document_weights : bool
         Whether documents can have weights: one of weight k counts as k copies of it. The loss then has a
         ``weighted_kernel``, for queries with such weights, and may override :meth:`prepare_weighted`.
+    curved_kernel : compiled function
+        Gradient and second derivatives of one query, for a loss that declares a :attr:`curvature`; see Notes.
 
     Notes
     -----
@@ -61,6 +63,11 @@ class Loss:
     :meth:`row_values` made of them), ``table`` holds the numbers of :meth:`table` and ``params`` those of
     :meth:`params`. The kernel adds the (sub)gradient to ``grad``, which comes in as zeros, and returns the loss. Arrays
     are contiguous, and only ``grad`` may be written to.
+
+    A loss whose :attr:`curvature` is not None also has a ``curved_kernel``, called as ``curved_kernel(score, label,
+    value, grad, diagonal, table, params)``. It adds the gradient to ``grad`` and the diagonal of the Hessian with
+    respect to the scores, which is never negative, to ``diagonal``; both come in as zeros. It returns nothing. With
+    document weights ``weighted_curved_kernel`` takes its place.
     """
 
     name: ClassVar[str]
@@ -71,6 +78,8 @@ class Loss:
     kernel: ClassVar[Any]
     document_weights: ClassVar[bool] = False
     weighted_kernel: ClassVar[Any]
+    curved_kernel: ClassVar[Any]
+    weighted_curved_kernel: ClassVar[Any]
 
     # ------------------------------------------------------------------------------------------- facts
 
@@ -144,6 +153,11 @@ class Loss:
         return None
 
     @property
+    def curvature(self) -> Literal["exact"] | None:
+        """Whether ``curved_kernel`` computes the diagonal of the Hessian ("exact"); None: there is no such kernel."""
+        return None
+
+    @property
     def order_free(self) -> bool:
         """Whether the loss does not depend on the order in which the documents are given."""
         return True
@@ -152,6 +166,23 @@ class Loss:
     def hinge_margin(self) -> float | None:
         """The margin of a loss that has one as a field; None for other losses."""
         return cast("float | None", getattr(self, "margin", None))
+
+    def at_iteration(self, iteration: int) -> Self:
+        """The loss with the random numbers of an iteration, for losses that draw some.
+
+        What :meth:`prepare` computes does not depend on the iteration, so prepared lists stay valid.
+
+        Parameters
+        ----------
+        iteration : int
+            The number of the iteration, 0 or more.
+
+        Returns
+        -------
+        Loss
+            A loss that draws nothing is returned as it is.
+        """
+        return self
 
     def at_margin(self, margin: float) -> Self:
         """The same loss with another margin.

@@ -49,6 +49,12 @@ class PreparedLists:
         """The kernel to run over these queries."""
         return type(self.loss).weighted_kernel if self.weighted else type(self.loss).kernel
 
+    @property
+    def curved_kernel(self) -> Any:
+        """The kernel of the gradient and the curvature."""
+        kind = type(self.loss)
+        return kind.weighted_curved_kernel if self.weighted else kind.curved_kernel
+
     @classmethod
     def of(
         cls,
@@ -125,6 +131,41 @@ def loss_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = Non
     return values, gradient
 
 
+def curvature_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = None) -> tuple[Vector, Vector]:
+    """Compute the gradient of a loss and the diagonal of its Hessian on every query.
+
+    Parameters
+    ----------
+    lists : PreparedLists
+        The queries, and a loss that declares a curvature.
+    scores : ndarray, shape (n_documents,)
+        Scores in input order.
+    n_jobs : int, default=None
+        Number of threads; None uses every core.
+
+    Returns
+    -------
+    gradient, diagonal : ndarray, shape (n_documents,)
+        First and second derivatives with respect to every score, in input order; the second are never negative.
+
+    Raises
+    ------
+    RankwiseError
+        If the loss declares no curvature.
+    """
+    from rankwise._kernels.jit import typed_function
+
+    if lists.loss.curvature is None:
+        raise RankwiseError(f"{lists.loss!r} declares no curvature")
+    rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
+    params = np.array(lists.loss.params(), dtype=np.float64)
+    gradient, diagonal = np.zeros(len(scores)), np.zeros(len(scores))
+    given = (lists.start, rows, scores, lists.label, lists.value, lists.table, params, gradient, diagonal)
+    work = partial(_curved_driver(), typed_function(lists.curved_kernel, curved_kernel_type()), *given)
+    drive.run(work, list(drive.query_chunks(lists.start)), n_jobs)
+    return gradient, diagonal
+
+
 def _loss_range(kernel, start, rows, score, label, value, table, params, out, gradient, first, last):
     """Fill ``out`` and ``gradient``, which holds zeros, for queries first..last-1; no ``rows``: they are grouped."""
     if len(rows) == 0:
@@ -148,6 +189,30 @@ def _loss_range(kernel, start, rows, score, label, value, table, params, out, gr
                 gradient[rows[low + p]] = slopes[p]
 
 
+def _curved_range(kernel, start, rows, score, label, value, table, params, gradient, diagonal, first, last):
+    """Fill ``gradient`` and ``diagonal``, which hold zeros, for queries first..last-1, as :func:`_loss_range` does."""
+    if len(rows) == 0:
+        for q in range(first, last):
+            own = slice(start[q], start[q + 1])
+            if start[q] < start[q + 1]:
+                kernel(score[own], label[own], value[own], gradient[own], diagonal[own], table, params)
+        return
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, start[q + 1] - start[q])
+    scores, labels, values = np.empty(longest), np.empty(longest), np.empty(longest)
+    slopes, curves = np.empty(longest), np.empty(longest)
+    for q in range(first, last):
+        low, size = start[q], start[q + 1] - start[q]
+        if size > 0:
+            for p in range(size):
+                row = rows[low + p]
+                scores[p], labels[p], values[p], slopes[p], curves[p] = score[row], label[row], value[row], 0.0, 0.0
+            kernel(scores[:size], labels[:size], values[:size], slopes[:size], curves[:size], table, params)
+            for p in range(size):
+                gradient[rows[low + p]], diagonal[rows[low + p]] = slopes[p], curves[p]
+
+
 @cache
 def kernel_type() -> Any:
     """The numba signature of a kernel: (score, label, value, grad, table, params) -> loss."""
@@ -168,3 +233,25 @@ def _driver() -> Any:
     read, floats = types.Array(types.float64, 1, "C", readonly=True), types.Array(types.float64, 1, "C")
     given = (types.FunctionType(kernel_type()), ints, ints, *(read,) * 5, floats, floats, types.int64, types.int64)
     return compiled(kernel(_loss_range), types.void(*given))
+
+
+@cache
+def curved_kernel_type() -> Any:
+    """The numba signature of a kernel with curvature: (score, label, value, grad, diagonal, table, params)."""
+    from numba import types
+
+    read, floats = types.Array(types.float64, 1, "C", readonly=True), types.Array(types.float64, 1, "C")
+    return types.void(read, read, read, floats, floats, read, read)
+
+
+@cache
+def _curved_driver() -> Any:
+    """The loop over queries for gradient and curvature, compiled once for all losses."""
+    from numba import types
+
+    from rankwise._kernels.jit import compiled, kernel
+
+    ints = types.Array(types.int64, 1, "C", readonly=True)
+    read, floats = types.Array(types.float64, 1, "C", readonly=True), types.Array(types.float64, 1, "C")
+    given = (types.FunctionType(curved_kernel_type()), ints, ints, *(read,) * 5, floats, floats)
+    return compiled(kernel(_curved_range), types.void(*given, types.int64, types.int64))

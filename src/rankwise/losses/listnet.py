@@ -6,14 +6,14 @@ works with differences of logarithms, so no probability that rounds to 0 is ever
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp
 from rankwise._kernels.jit import kernel
-from rankwise._kernels.weighted_losses import weighted_softmax, weighted_targets
+from rankwise._kernels.weighted_losses import weighted_softmax, weighted_softmax_curved, weighted_targets
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.measures.ndcg import gains
 
@@ -60,6 +60,18 @@ def listnet_formula(score, label, value, grad, table, params):
     return max(loss, 0.0)
 
 
+@kernel
+def listnet_curved(score, label, value, grad, diagonal, table, params):
+    """P(s) - P(y), and P(s) (1 - P(s)); ``label`` holds P(y)."""
+    if label.max() == 0.0:
+        return
+    softmax(score, diagonal)
+    for p in range(len(score)):
+        own = diagonal[p]
+        grad[p] = own - label[p]
+        diagonal[p] = own * (1.0 - own)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ListNet(Loss):
     r"""Cross-entropy of top-one probabilities: phi = -sum_j P_j(y) log P_j(s), P(v) = softmax(v).
@@ -73,8 +85,9 @@ class ListNet(Loss):
 
     Notes
     -----
-    The gradient is P(s) - P(y), in O(m). G1 <= 2, H1 <= 1 (attained at m = 2, s = 0). Queries whose labels are all
-    equal count 0 in both forms. The KL form is in [0, 2b + y_max - y_min] for scores in [-b, b].
+    The gradient is P(s) - P(y), in O(m); the diagonal of the Hessian is P(s) (1 - P(s)). G1 <= 2, H1 <= 1 (attained at
+    m = 2, s = 0). Queries whose labels are all equal count 0 in both forms. The KL form is in [0, 2b + y_max - y_min]
+    for scores in [-b, b].
 
     With document weights the probabilities are P_i(v) = w_i e^v_i / sum_j w_j e^v_j, which is the softmax over w_i
     copies of each document: the KL form is sum_i P_i(y) log((P_i(y) / w_i) / (P_i(s) / w_i)), the other one
@@ -102,6 +115,8 @@ class ListNet(Loss):
     kernel = listnet_formula
     document_weights = True
     weighted_kernel = weighted_softmax
+    curved_kernel = listnet_curved
+    weighted_curved_kernel = weighted_softmax_curved
 
     def __post_init__(self) -> None:
         if self.target not in ("labels", "gains"):
@@ -143,6 +158,10 @@ class ListNet(Loss):
         """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         low, high = self.row_values(np.array(labels))
         return 0.0, 2 * b + (high - low if self.form == "kl" else np.log(m))
+
+    @property
+    def curvature(self) -> Literal["exact"] | None:
+        return "exact"
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

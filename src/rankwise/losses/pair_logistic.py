@@ -6,7 +6,7 @@ evaluates each pair once with the vectorised functions of :mod:`rankwise._kernel
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import log1pexp, sigmoid
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
-from rankwise._kernels.weighted_losses import weighted_pair_logistic
+from rankwise._kernels.weighted_losses import weighted_pair_logistic, weighted_pair_logistic_curved
 from rankwise.losses._base import Loss
 
 
@@ -61,6 +61,49 @@ def pair_logistic_formula(score, label, value, grad, table, params):
     for p in range(size):
         grad[place[p]] = slope_of[p] * share
     return total * share
+
+
+@kernel
+def _pair_slopes(lower, own, slope):
+    """The derivative of log(1 + e^x) for x = s_j - s_i over the scores s_j of smaller labels."""
+    for j in range(len(lower)):
+        slope[j] = sigmoid(lower[j] - own)
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def _add_up_curved(slope, grad, diagonal):
+    """Add slopes and second derivatives p (1 - p) to those of the smaller labels; returns their sums."""
+    steepness, bend = 0.0, 0.0
+    for j in range(len(slope)):
+        own = slope[j] * (1.0 - slope[j])
+        grad[j] += slope[j]
+        diagonal[j] += own
+        steepness += slope[j]
+        bend += own
+    return steepness, bend
+
+
+@kernel
+def pair_logistic_curved(score, label, value, grad, diagonal, table, params):
+    """Gradient and second derivatives; ``params`` is whether they are divided by the number of pairs."""
+    size = len(score)
+    key, place = label.copy(), np.arange(size)
+    sort_carrying(key, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
+    arranged, slope_of, bend_of, slope = score[place], np.zeros(size), np.zeros(size), np.empty(size)
+    pairs, first = 0.0, 0
+    for p in range(size):
+        if key[p] != key[first]:
+            first = p
+        _pair_slopes(arranged[:first], arranged[p], slope[:first])
+        steepness, bend = _add_up_curved(slope[:first], slope_of[:first], bend_of[:first])
+        slope_of[p] -= steepness
+        bend_of[p] += bend
+        pairs += first
+    if pairs > 0.0:
+        share = 1.0 / pairs if params[0] != 0.0 else 1.0
+        for p in range(size):
+            grad[place[p]] = slope_of[p] * share
+            diagonal[place[p]] = bend_of[p] * share
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -113,6 +156,8 @@ class PairLogistic(Loss):
     kernel = pair_logistic_formula
     document_weights = True
     weighted_kernel = weighted_pair_logistic
+    curved_kernel = pair_logistic_curved
+    weighted_curved_kernel = weighted_pair_logistic_curved
 
     def __post_init__(self) -> None:
         if not isinstance(self.per_pair, (bool, np.bool_)):
@@ -138,6 +183,10 @@ class PairLogistic(Loss):
         """0 (every order is perfect) to log(1 + e^(2 b)), times the largest number of pairs for the sum."""
         worst = float(np.logaddexp(0.0, 2.0 * b))
         return 0.0, worst if self.per_pair else worst * (m * (m - 1) // 2)
+
+    @property
+    def curvature(self) -> Literal["exact"] | None:
+        return "exact"
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

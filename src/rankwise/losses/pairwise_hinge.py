@@ -6,7 +6,7 @@ in which a document is the better one and once, with scores and labels negated, 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.ragged import number_levels
 from rankwise._kernels.sorting import sort_carrying
-from rankwise._kernels.weighted_losses import weighted_pair_hinge
+from rankwise._kernels.weighted_losses import weighted_pair_hinge, weighted_pair_hinge_curved
 from rankwise.losses._base import Loss
 from rankwise.measures import Pairs
 from rankwise.measures._base import Measure
@@ -104,6 +104,30 @@ def pair_hinge_formula(score, label, value, grad, table, params):
     return loss
 
 
+@kernel
+def squared_hinge_curved(score, label, value, grad, diagonal, table, params):
+    """The squared hinge: its gradient, and 2 times the number of active pairs of each document."""
+    size = len(score)
+    grade = np.empty(size, np.int64)
+    n_grades = number_levels(label, grade)
+    if n_grades < 2:
+        return
+    negated = -score
+    key, place = negated.copy(), np.arange(size)
+    sort_carrying(key, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
+    below, better, above, worse = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    active_pairs(score, place, grade, n_grades, below, better)
+    active_pairs(negated, place[::-1].copy(), n_grades - 1 - grade, n_grades, above, worse)
+    members = np.zeros(n_grades)
+    for i in range(size):
+        members[grade[i]] += 1.0
+    pairs = (size * size - (members * members).sum()) / 2.0
+    share = 2.0 / pairs if params[1] != 0.0 else 2.0
+    for i in range(size):
+        grad[i] = share * (worse[i] - better[i])
+        diagonal[i] = share * (below[i] + above[i])
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PairHinge(Loss):
     r"""phi = sum over label_i > label_j of [1 + s_j - s_i]_+, or of its square.
@@ -140,6 +164,8 @@ class PairHinge(Loss):
     kernel = pair_hinge_formula
     document_weights = True
     weighted_kernel = weighted_pair_hinge
+    curved_kernel = squared_hinge_curved
+    weighted_curved_kernel = weighted_pair_hinge_curved
 
     def __post_init__(self) -> None:
         if not all(isinstance(flag, (bool, np.bool_)) for flag in (self.squared, self.per_pair)):
@@ -176,6 +202,10 @@ class PairHinge(Loss):
     @property
     def squared_pairs(self) -> bool | None:
         return self.per_pair if self.squared else None
+
+    @property
+    def curvature(self) -> Literal["exact"] | None:
+        return "exact" if self.squared else None
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

@@ -270,6 +270,10 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     def _scores(self, X: checks.Floats) -> Vector:
         """One score per row of checked features."""
 
+    def _scoring_model(self) -> "Ranker":
+        """The ranker that computes the scores: another one for rankers that consist of others and may collapse."""
+        return self
+
     def _contributions(self, X: checks.Floats) -> tuple[NDArray[np.float64], float] | None:
         """(what each feature adds to the score of each row, constant), or None if the score is no sum over features."""
         return None

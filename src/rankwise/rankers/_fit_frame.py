@@ -31,6 +31,9 @@ Vector = NDArray[np.float64]
 # Parameters that do not change what is learned.
 IDLE = ("n_jobs", "verbose", "missing")
 
+# Parameters whose rankers are fitted with their own parameters; of rankers elsewhere only the weights matter.
+_RANKERS = ("members",)
+
 # -------------------------------------------------------------------------------------------------- checks of the data
 
 
@@ -271,10 +274,14 @@ def plain(value: Any, name: str) -> Any:
         return {"pairs": [[plain(key, name), plain(item, name)] for key, item in value.items()]}
     from rankwise.rankers._base import Ranker  # which imports this module
 
-    if isinstance(value, Ranker) and hasattr(value, "coef_"):  # a start or a prior: only its weights matter
-        return plain(value.coef_, name)
+    if isinstance(value, Ranker) and hasattr(value, "coef_") and name not in _RANKERS:
+        return plain(value.coef_, name)  # a start or a prior: only its weights matter
+    if isinstance(value, Ranker):
+        given = value.get_params(deep=False)
+        return {"ranker": value.name, "parameters": {key: plain(item, key) for key, item in given.items()}}
     raise RankwiseError(
-        f"the parameter {name}={value!r:.60} cannot be saved: a file holds numbers, strings, measures and losses"
+        f"the parameter {name}={value!r:.60} cannot be saved: a file holds numbers, strings, measures, losses and "
+        "rankers"
     )
 
 
@@ -291,6 +298,13 @@ def meant(value: Any) -> Any:
         if kind is None:
             raise RankwiseError(f"it needs a loss {value['loss']!r:.40}, which is not installed here")
         return kind(**{key: meant(item) for key, item in value["parameters"].items()})
+    if "ranker" in value:
+        from rankwise.rankers._base import registered  # which imports this module
+
+        found = registered().get(value["ranker"])
+        if found is None:
+            raise RankwiseError(f"it needs a ranker {value['ranker']!r:.40}, which is not installed here")
+        return found(**{key: meant(item) for key, item in value["parameters"].items()})
     if "list" in value:
         items = [meant(item) for item in value["list"]]
         return tuple(items) if value["tuple"] else items

@@ -6,11 +6,12 @@ rankers.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._kernels.fingerprint import SKETCHED
@@ -25,36 +26,19 @@ from rankwise.rankers._fit_frame import Frozen, meant_all, plain, plain_paramete
 KIND = "ranker"
 _LAYOUT = 1
 _SEEN = ("training", "validation")
+_NESTED = "member.{}."  # begins the names of the arrays of a ranker inside of another one
 _RENAMED = {"strength": "alpha", "center": "prior_coef", "ball": "max_norm"}
 
 
 def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
     """Write the file of a fitted ranker atomically."""
-    facts, arrays = ranker._state()
-    parameters = {name: plain(value, name) for name, value in ranker.get_params(deep=False).items()}
-    frozen = getattr(ranker, "frozen_", None)
-    if frozen is not None:
-        parameters = frozen.written(parameters)
-    names = ranker._names()
+    metadata, arrays = state_of(ranker)
     features = getattr(ranker, "features_", None)
     built = None if features is None else features.to_state()
     with StoreWriter(path, KIND) as file:
-        file.metadata.update(
-            {
-                "ranker": ranker.name,
-                "layout": _LAYOUT,
-                "parameters": parameters,
-                "n_features": ranker.n_features_in_,
-                "feature_names": None if names is None else list(names),
-                "learned": facts,
-            }
-        )
+        file.metadata.update(metadata)
         for name, array in arrays.items():
             file.append(name, array)
-        if getattr(ranker, "document_weights_", False):
-            file.metadata["document_weights"] = True
-        if frozen is not None:
-            file.metadata["digest"] = frozen.digest
         seen = getattr(ranker, "seen_", None)
         if seen is not None:
             file.metadata["fingerprints"] = {part: getattr(seen, part).forgotten for part in _SEEN}
@@ -71,6 +55,51 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
                 file.append(f"scaling.{name}", array)
         if built is not None:
             append_builder(file, built)
+
+
+def state_of(ranker: Ranker) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """(facts, arrays) of a fitted ranker: its class, its parameters and what it learned.
+
+    :func:`read_ranker` makes the ranker again. A ranker that consists of others keeps theirs among its own
+    (:func:`nested_state`, :func:`read_nested`).
+    """
+    facts, arrays = ranker._state()
+    parameters = {name: plain(value, name) for name, value in ranker.get_params(deep=False).items()}
+    frozen = getattr(ranker, "frozen_", None)
+    if frozen is not None:
+        parameters = frozen.written(parameters)
+    names = ranker._names()
+    metadata = {
+        "ranker": ranker.name,
+        "layout": _LAYOUT,
+        "parameters": parameters,
+        "n_features": ranker.n_features_in_,
+        "feature_names": None if names is None else list(names),
+        "learned": facts,
+    }
+    if getattr(ranker, "document_weights_", False):
+        metadata["document_weights"] = True
+    if frozen is not None:
+        metadata["digest"] = frozen.digest
+    return metadata, arrays
+
+
+def nested_state(rankers: Sequence[Ranker]) -> tuple[list[dict[str, Any]], dict[str, NDArray[Any]]]:
+    """(facts, arrays) of the rankers inside of another one; the queries that they saw are among those of the other."""
+    parts = [state_of(ranker) for ranker in rankers]
+    arrays = {
+        f"{_NESTED.format(place)}{name}": array for place, (_, own) in enumerate(parts) for name, array in own.items()
+    }
+    return [metadata for metadata, _ in parts], arrays
+
+
+def read_nested(store: Store, facts: Any, width: int) -> list[Ranker]:
+    """The rankers that :func:`nested_state` wrote, all of them on ``width`` features."""
+    if not isinstance(facts, list) or not all(isinstance(one, dict) for one in facts):
+        raise RankwiseError("it holds no list of rankers where one belongs")
+    if any(one.get("n_features") != width for one in facts):  # before any of them takes memory for its features
+        raise RankwiseError(f"one of its rankers was not fitted on its {width} features")
+    return [read_ranker(store.part(_NESTED.format(place), one)) for place, one in enumerate(facts)]
 
 
 def read_ranker(store: Store) -> Ranker:

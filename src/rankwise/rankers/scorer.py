@@ -20,6 +20,7 @@ from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._persist import read_ranker
 from rankwise.rankers._raw_tables import as_built
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
+from rankwise.rankers.linear.linear_model import LinearModel
 
 Vector = NDArray[np.float64]
 Kernel = Callable[[checks.Floats, Vector], Any]  # writes the scores of all rows into the vector
@@ -177,7 +178,10 @@ class Scorer:
 
 def _kernel_of(model: Ranker) -> tuple[Kernel | None, bool]:
     """What scores rows as ``model._scores`` does, if that is known, and whether scores show what is not finite."""
-    if isinstance(model, LinearRanker) and type(model)._scores is LinearRanker._scores:
+    model = model._scoring_model()
+    # a constant would be added after the sum
+    plain = type(model)._scores is LinearRanker._scores or (isinstance(model, LinearModel) and not model.intercept_)
+    if isinstance(model, LinearRanker) and plain:
         weights = np.array(model.coef_, dtype=np.float64)
         return lambda X, out: score_rows(X, 0, len(out), weights, out), True
     if isinstance(model, ThresholdRanker) and type(model)._scores is ThresholdRanker._scores:

@@ -28,6 +28,8 @@ _ASPECTS = {
 }
 # The spread of the mean usefulness between queries, in units of the spread between documents.
 _QUERY_SPREAD = 0.6
+# Spam above this counts at once, if there are interactions.
+_SPAM_CUT = 1.0
 # Each grade is this much rarer than the one below: with 5 grades 59, 25, 10, 4 and 2 % of the documents.
 _GRADE_RATIO = 0.42
 
@@ -39,6 +41,7 @@ def make_lists(
     features: int = 20,
     grades: int = 5,
     noise: float = 0.5,
+    interactions: float = 0.0,
     random_state: int | np.random.Generator = 0,
     dtype: Literal["float64", "float32"] = "float64",
 ) -> Queries:
@@ -47,7 +50,7 @@ def make_lists(
     Every document has seven hidden aspects (how well its title, body and anchor texts match, its authority, clicks,
     freshness and spam), correlated normal numbers a. Its label is the grade of
 
-    .. math:: u = \sum_k c_k a_k + \text{quality of its query} + \text{noise},
+    .. math:: u = \sum_k c_k a_k + \text{interactions} + \text{quality of its query} + \text{noise},
 
     cut so that grades are skewed towards 0. Each feature observes one aspect through noise of its own and on a scale of
     its own, as in real logs: BM25 scores that grow with the rarity of the query's words, log-probabilities below 0,
@@ -69,6 +72,11 @@ def make_lists(
         Labels are 0 .. grades - 1.
     noise : float, default=0.5
         How much of the label no feature can explain, relative to what the aspects explain.
+    interactions : float, default=0.0
+        How much products of aspects and thresholds on them add to the label, relative to the weighted sum of the
+        aspects: clicks count for documents whose title matches, anchor texts if the page has authority and against it
+        if not, and spam above a threshold counts at once. No linear ranker learns them from the features; trees do. 0
+        leaves them out.
     random_state : int or numpy.random.Generator, default=0
         The seed or generator.
     dtype : {"float64", "float32"}, default="float64"
@@ -95,6 +103,8 @@ def make_lists(
         )
     if grades < 2 or not checks.is_number(noise) or not 0 <= noise < math.inf:
         raise RankwiseError(f"grades is 2 or more and noise 0 or more: found grades={grades}, noise={noise}")
+    if not checks.is_number(interactions) or not 0 <= interactions < math.inf:
+        raise RankwiseError(f"interactions is a number, 0 or more: found {interactions!r:.60}")
     checks.refuse_unless_one_of(dtype, "dtype", ("float64", "float32"))
     random = checks.as_random(random_state)
     sizes = np.exp(random.uniform(math.log(fewest), math.log(most + 1), size=queries)).astype(np.int64)
@@ -109,7 +119,7 @@ def make_lists(
         X[:, column] = measured(pages)
     return Queries.from_arrays(
         X,
-        _grades(pages, sizes, grades, noise),
+        _grades(pages, sizes, grades, noise, interactions),
         qid=np.repeat([f"q{number}" for number in range(1, queries + 1)], sizes),
         docid=[f"d{number}" for number in range(1, len(X) + 1)],
         feature_names=names,
@@ -178,15 +188,36 @@ _FEATURES: tuple[tuple[str, Callable[[_Pages], NDArray[Any]]], ...] = (
 )
 
 
-def _grades(pages: _Pages, sizes: NDArray[np.int64], grades: int, noise: float) -> Floats:
-    """Labels: the usefulness, which is normal of known variance, cut at fixed quantiles."""
+def _grades(pages: _Pages, sizes: NDArray[np.int64], grades: int, noise: float, interactions: float) -> Floats:
+    """Labels: the usefulness, which is normal of known variance without interactions, cut at fixed quantiles."""
     random = pages.random
     useful = sum((weight * pages.aspect[name] for name, (weight, _) in _ASPECTS.items()), np.zeros(len(pages.length)))
     own = sum(weight**2 * (1 - shared**2) for weight, shared in _ASPECTS.values())
     spread = math.sqrt(own + sum(weight * shared for weight, shared in _ASPECTS.values()) ** 2)
     of_query = np.repeat(random.standard_normal(len(sizes)), sizes)
     unseen = random.standard_normal(len(useful))
-    total = (useful / spread + _QUERY_SPREAD * of_query + noise * unseen) / math.hypot(1, _QUERY_SPREAD, noise)
+    total = useful / spread + _QUERY_SPREAD * of_query + noise * unseen
+    if interactions:
+        total += interactions * _interactions(pages.aspect)
+    total /= math.hypot(1, interactions, _QUERY_SPREAD, noise)
     shares = _GRADE_RATIO ** np.arange(grades)
     cuts = [NormalDist().inv_cdf(share) for share in (np.cumsum(shares) / shares.sum())[:-1].tolist()]
     return np.asarray(np.searchsorted(cuts, total), dtype=np.float64)
+
+
+def _interactions(aspect: dict[str, Floats]) -> Floats:
+    """The sum of three effects that no weighted sum of aspects has, each of mean 0 and the same variance."""
+
+    def correlation(one: str, other: str) -> float:
+        return _ASPECTS[one][1] * _ASPECTS[other][1]
+
+    # moments of the standard normal: a b has mean r and variance 1 + r^2; sign(a) b has mean r sqrt(2 / pi)
+    product = correlation("title", "clicks")
+    trusted = correlation("authority", "anchor") * math.sqrt(2 / math.pi)
+    rejected = 1 - NormalDist().cdf(_SPAM_CUT)
+    effects = (
+        (aspect["title"] * aspect["clicks"] - product) / math.sqrt(1 + product**2),
+        (np.sign(aspect["authority"]) * aspect["anchor"] - trusted) / math.sqrt(1 - trusted**2),
+        (rejected - (aspect["spam"] > _SPAM_CUT)) / math.sqrt(rejected * (1 - rejected)),
+    )
+    return np.asarray(sum(effects) / math.sqrt(len(effects)))

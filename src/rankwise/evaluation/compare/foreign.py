@@ -6,7 +6,6 @@ XGBoost, to queries. :class:`LambdaRank` is LightGBM's lambdarank as a ranker of
 """
 
 import os
-from inspect import Parameter, signature
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from rankwise.data.queries import Queries
 from rankwise.evaluation.compare.keys import plain
 from rankwise.measures._base import Vector, parse
 from rankwise.measures.ndcg import NDCG
+from rankwise.rankers._foreign import fit_foreign, in_list_order, refuse_document_weights, row_weights
 
 KIND = "lambdarank trees"  # of files
 _LARGEST_LABEL = 30  # LightGBM's own table of gains ends there
@@ -27,9 +27,8 @@ _LARGEST_LABEL = 30  # LightGBM's own table of gains ends there
 class OnArrays(BaseEstimator):  # type: ignore[misc]
     """An object with ``fit(X, y)`` and ``predict(X)`` that is given judged queries.
 
-    ``fit`` receives the sizes of the queries where it takes ``group``, or their numbers where it takes ``qid``, and the
-    weights of the queries, one per document, where it takes ``sample_weight`` and no groups. Queries of weight 0 are
-    left out.
+    ``fit`` receives the grouping of the rows in the form that it takes (:func:`rankwise.rankers._foreign.fit_foreign`).
+    Queries of weight 0 are left out.
 
     Parameters
     ----------
@@ -49,53 +48,12 @@ class OnArrays(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, queries: Queries) -> Self:
         """Train on the documents of all queries, query after query."""
-        refuse_document_weights(queries, type(self.model).__name__)
-        # not every learner accepts a weight of 0, and such queries have no effect
-        if queries.weight is not None and (queries.weight == 0).any():
-            queries = queries[queries.weight > 0]
-        X, y = in_list_order(queries)
-        given: dict[str, Any] = {}
-        if takes(self.model.fit, "group"):
-            given["group"] = queries.sizes
-        elif takes(self.model.fit, "qid"):
-            given["qid"] = np.repeat(np.arange(len(queries)), queries.sizes)
-        elif takes(self.model.fit, "sample_weight") and queries.weight is not None:
-            given["sample_weight"] = row_weights(queries)
-        self.model_ = self.model.fit(X, y, **given)
-        if self.model_ is None:  # an object that learns in place and returns nothing
-            self.model_ = self.model
+        self.model_ = fit_foreign(self.model, queries)
         return self
 
     def predict(self, queries: Queries) -> Any:
         """Score every document."""
         return self.model_.predict(np.asarray(queries.X))
-
-
-def takes(function: Any, name: str) -> bool:
-    """Whether a function has a parameter of this name (``**others`` do not count)."""
-    try:
-        found = signature(function).parameters.get(name)
-    except (TypeError, ValueError):  # a builtin that does not say
-        return False
-    return found is not None and found.kind not in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
-
-
-def in_list_order(queries: Queries) -> tuple[Any, Vector]:
-    """Features and labels with the documents of every query together."""
-    return queries.in_query_order(np.asarray(queries.X)), queries.in_query_order(queries.labels())
-
-
-def refuse_document_weights(queries: Queries, name: str) -> None:
-    """Raise an error for document weights: what they mean in another learner is not known."""
-    if queries.document_weight is not None:
-        raise DataError(
-            f"{name} gets no document weights, because their meaning differs: use queries.with_document_weight(None)"
-        )
-
-
-def row_weights(queries: Queries) -> Vector | None:
-    """For every document the weight of its query, query after query."""
-    return None if queries.weight is None else np.repeat(queries.weight, queries.sizes)
 
 
 class LambdaRank(BaseEstimator):  # type: ignore[misc]

@@ -50,8 +50,19 @@ GRIDS: dict[str, Grid] = {
     "HybridRanker": {"normalizer": ("min_max", "l2", "z_score", "rrf")},
 }
 
-# One of each family, quick enough for a first look: regression, pairs, lists, boosting, online, direct optimisation.
-USUAL = ("RidgeRanker", "RankSVM", "ListNet", "RankBoost", "AdaRank", "SLAMPerceptron", "SLAMRanker", "SmoothRank")
+# The one to begin with, and one of each family, quick enough for a first look: regression, pairs, lists, boosting,
+# online, direct optimisation.
+USUAL = (
+    "AutoRanker",
+    "RidgeRanker",
+    "RankSVM",
+    "ListNet",
+    "RankBoost",
+    "AdaRank",
+    "SLAMPerceptron",
+    "SLAMRanker",
+    "SmoothRank",
+)
 
 # Parameters of rankers that are given by name alone.
 _BY_NAME: dict[str, dict[str, Any]] = {"ListNet": {"solver": "lbfgs"}}

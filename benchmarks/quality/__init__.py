@@ -1,0 +1,104 @@
+"""How good rankers are: every ranker of the package and its peers on real and simulated sets.
+
+``python3 run.py bench quality [set/ranker ...]`` computes the cells that are missing in build/quality, one file per set
+and ranker, and writes docs/quality.json and docs/quality.md from all of them. A run that is stopped resumes with the
+next cell. Arguments such as ``ohsumed``, ``AutoRanker`` or ``ohsumed/AutoRanker`` limit the run, and compute these
+cells again if ``--again`` is among them.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rankwise as rw
+from benchmarks.quality.peers import PEERS, Fit, Scores
+from benchmarks.quality.sets import SETS, Set
+from rankwise._atomic_write import writing
+from rankwise._progress import track
+
+CELLS = Path(__file__).parents[2] / "build" / "quality"
+MEASURES = ("nDCG@10", "AP")
+SEEDS = 3
+LARGE = 1_000  # queries: beyond, only these rankers are run
+QUICK = ("AutoRanker", "BoostedRanker", "RidgeCommittee", "SmoothRank", "RidgeRanker", "ListNet", "SLAMPerceptron")
+LEFT_OUT = ("LinearModel", "HybridRanker", "Committee")  # no learning, another task, another's members
+
+
+def own_rankers() -> dict[str, Fit]:
+    """Every ranker of the package that learns, with its defaults."""
+    from rankwise.evaluation.compare.select import all_names, ranker_called
+
+    def fitting(name: str) -> Fit:
+        def fit(train: rw.Queries, validation: rw.Queries, seed: int) -> Scores:
+            model = ranker_called(name, "nDCG@10").set_params(n_jobs=1)
+            model.fit(train, validation=validation if model.takes_validation else None)
+            return model.predict
+
+        return fit
+
+    return {name: fitting(name) for name in all_names() if name not in LEFT_OUT}
+
+
+def rankers() -> dict[str, Fit]:
+    """All rankers by name, the quickest to know first: peers."""
+    return {**PEERS, **own_rankers()}
+
+
+def wanted(arguments: list[str]) -> Iterator[tuple[Set, str]]:
+    """The cells that were asked for."""
+    for one in SETS:
+        for name in rankers():
+            if one.queries > LARGE and name not in (*PEERS, *QUICK):
+                continue
+            if not arguments or {one.name, name, f"{one.name}/{name}"} & set(arguments):
+                yield one, name
+
+
+def file_of(one: Set, name: str) -> Path:
+    """The file of a cell."""
+    return CELLS / one.name / f"{name.replace(':', '-').replace(' ', '_')}.json"
+
+
+def cell(one: Set, name: str) -> dict[str, Any]:
+    """Values of every test query, the mean on the validation parts, and CPU seconds per fit."""
+    # the seed of a booster moves its mean on a small set by up to .01: the mean over seeds is what to expect of it
+    seeds = SEEDS if name in PEERS and one.queries < LARGE else 1
+    values: dict[str, list[float]] = {measure: [] for measure in MEASURES}
+    validated, seconds = [], []
+    for fold in one.folds():
+        found = np.zeros((len(MEASURES), len(fold.test)))
+        for seed in range(seeds):
+            began = time.process_time()
+            scores = rankers()[name](fold.train, fold.validation, seed)
+            seconds.append(time.process_time() - began)
+            tested = rw.evaluate(fold.test, scores(fold.test), MEASURES, empty="zero")
+            found += np.array([tested.per_query[measure] for measure in MEASURES]) / seeds
+            judged = rw.evaluate(fold.validation, scores(fold.validation), "nDCG@10", empty="zero")
+            validated.append(judged.mean["nDCG@10"])
+        for measure, of_queries in zip(MEASURES, found.tolist(), strict=True):
+            values[measure] += of_queries
+    return {"values": values, "validation": float(np.mean(validated)), "seconds": float(np.mean(seconds))}
+
+
+def main(arguments: list[str]) -> int:
+    """Compute what is missing, and write the results and the page."""
+    again = "--again" in arguments
+    cells = list(wanted([one for one in arguments if one != "--again"]))
+    for one, name in track(cells, "quality"):
+        path = file_of(one, name)
+        if path.exists() and not again:
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        found = cell(one, name)
+        with writing(path) as part:
+            part.write_text(json.dumps(found) + "\n")
+        means = {measure: round(float(np.mean(values)), 4) for measure, values in found["values"].items()}
+        print(f"{one.name} {name}: {means}, validation {found['validation']:.4f}, {found['seconds']:.1f} s", flush=True)
+    from benchmarks.quality.page import write
+
+    write()
+    return 0

@@ -1,0 +1,105 @@
+"""The sets of the quality benchmark: each gives folds of (train, validation, test), the same for every ranker."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import rankwise as rw
+from rankwise._errors import RankwiseError
+from rankwise.data.folds import Fold
+
+INTERACTIONS = 2.0  # as much as the weighted sum counts, twice over: nothing was tuned to it
+TEST_QUERIES = 1_000
+DOCUMENTS = (5, 40)
+
+
+@dataclass(frozen=True)
+class Set:
+    """A set of judged queries.
+
+    Attributes
+    ----------
+    name : str
+        The name in the results.
+    title : str
+        The name on the page.
+    folds : callable
+        Gives the folds.
+    queries : int
+        The number of training queries of a fold, with validation, about.
+    """
+
+    name: str
+    title: str
+    folds: Callable[[], Iterator[Fold]]
+    queries: int
+
+
+def data() -> Path:
+    """The folder of the real sets."""
+    folder = os.environ.get("RANKWISE_DATA")
+    if not folder:
+        raise RankwiseError("set RANKWISE_DATA to the folder with ohsumed, mq2008, lightgbm-rank and trecnews")
+    return Path(folder)
+
+
+def _official(name: str) -> Callable[[], Iterator[Fold]]:
+    """The five folds of LETOR."""
+    return lambda: rw.read_folds(data() / name)
+
+
+def _lightgbm() -> Iterator[Fold]:
+    """LightGBM's own division; a fifth of the training file is the validation part."""
+    train, test = _both("lightgbm-rank", ".gz")
+    yield Fold(*rw.split(train, (0.8, 0.2)), test)
+
+
+def _news() -> Iterator[Fold]:
+    """Five folds of all queries, because the test file holds five queries alone."""
+    return rw.kfold(rw.Queries.concat(_both("trecnews", "")), 5)
+
+
+def _both(folder: str, ending: str) -> list[rw.Queries]:
+    """The training and the test file, with the same features."""
+    parts = [rw.read_letor(data() / folder / f"{part}.txt{ending}") for part in ("train", "test")]
+    width = max(part.n_features for part in parts)
+    return [_of_width(part, width) for part in parts]
+
+
+def _of_width(queries: rw.Queries, width: int) -> rw.Queries:
+    """The queries with columns of zeros for the features that a sparse file left out."""
+    lacking = width - queries.n_features
+    if not lacking:
+        return queries
+    return queries._replace(X=np.hstack([queries.X, np.zeros((queries.n_documents, lacking))]))
+
+
+def _simulated(queries: int, interactions: float) -> Callable[[], Iterator[Fold]]:
+    """Simulated queries with features in logarithms, which trees do not see and which is fair to linear rankers."""
+
+    def folds() -> Iterator[Fold]:
+        parts = [
+            rw.make_lists(count, documents=DOCUMENTS, interactions=interactions, random_state=seed)
+            for count, seed in ((queries, 1), (TEST_QUERIES, 2))
+        ]
+        scaler = rw.Scaler("log").fit(parts[0])
+        train, test = (scaler.transform(part) for part in parts)
+        yield Fold(*rw.split(train, (0.8, 0.2)), test)
+
+    return folds
+
+
+SETS = (
+    Set("ohsumed", "OHSUMED", _official("ohsumed"), 85),
+    Set("mq2008", "MQ2008", _official("mq2008"), 627),
+    Set("lightgbm", "LightGBM's example", _lightgbm, 201),
+    Set("trecnews", "TREC news", _news, 45),
+    *(
+        Set(f"interactions-{n}", f"interactions, {n:,} queries", _simulated(n, INTERACTIONS), n)
+        for n in (50, 200, 1_000, 5_000)
+    ),
+    *(Set(f"linear-{n}", f"linear, {n:,} queries", _simulated(n, 0.0), n) for n in (50, 200)),
+)

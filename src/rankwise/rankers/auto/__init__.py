@@ -1,0 +1,1 @@
+"""The choice between linear rankers and boosted trees."""

@@ -1,0 +1,239 @@
+"""`AutoRanker`: linear, boosted trees or both, whichever cross-validation over the training queries prefers."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import MissingExtraError, RankwiseError
+from rankwise._extras import require
+from rankwise._progress import progress
+from rankwise._store import Store
+from rankwise._tables import Table
+from rankwise.data import checks
+from rankwise.data.queries import Queries
+from rankwise.rankers._base import Ranker
+from rankwise.rankers._model_selection import parts_of
+from rankwise.rankers.auto.choice import Difference, choose, criterion_measures
+from rankwise.rankers.auto.families import Boosted, Clock, Engine, Linear, joined
+from rankwise.rankers.auto.trial import Trial, report_table
+
+Vector = NDArray[np.float64]
+logger = logging.getLogger("rankwise")
+
+LINEAR, BOOSTED, BOTH = "linear", "boosted", "half and half"
+# With more queries one held-out part chooses, of at most as many queries: the error of its mean is small enough.
+_MANY = 2_000
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AutoRanker(Ranker):
+    """The ranker to begin with: linear, boosted trees, or both, as cross-validation over the queries decides.
+
+    Linear rankers win on small data and where relevance grows with the features, boosted trees on large data with
+    interactions, and which of them is better cannot be known before. This ranker tries three candidates on queries that
+    they have not seen: a linear ranker (:class:`~rankwise.SmoothRank`), boosted trees
+    (:class:`~rankwise.BoostedRanker`), and a :class:`~rankwise.Committee` of both with equal weights. It takes the
+    linear one unless another is better by more than one standard error of the paired difference over queries, and then
+    fits the chosen one on everything.
+
+    Parameters
+    ----------
+    measure : str or Measure, default="nDCG@10"
+        The measure to train for. Candidates are compared by the mean of nDCG@10, nDCG@50, AP and this measure, which
+        varies less from query to query than one of them.
+    time_limit : float, default=None
+        Seconds after which no further candidate is tried and no further tree is grown. What is learned then depends on
+        the speed of the machine: the same bits are promised without a limit alone.
+    boosters : sequence of {"lightgbm", "catboost"}, default=("lightgbm",)
+        The engines of boosted trees to try, each as a candidate of its own and with the linear ranker. One that is not
+        installed is left out. None of them leaves the linear ranker.
+    max_trees : int, default=1000
+        The largest number of trees of a booster; cross-validation chooses how many are used.
+    folds : int, default=5
+        Parts of the training queries that choose. With more than 2,000 queries a single part, of one fifth and at most
+        2,000 queries, is held out for that.
+    random_state : int, default=0
+        Seed of the division into parts and of the boosters.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+    missing : {"error", "zero", "min"}, default="error"
+        What ``fit`` and ``predict`` do with NaN in arrays.
+
+    Attributes
+    ----------
+    chosen_ : str
+        The candidate that was chosen: "linear", "boosted", "half and half", or one with the name of its engine.
+    model_ : Ranker
+        The chosen ranker, fitted on all queries.
+    report_ : Table
+        Per candidate the mean of every measure and of the criterion over queries that it had not seen, its difference
+        to the linear one with the standard error, the seconds that it took, and whether it was chosen.
+    reason_ : str
+        The choice in one sentence.
+
+    Notes
+    -----
+    A validation set joins the training queries: more queries are worth more than a set for one choice. Certificates
+    rest on hold-out queries alone, and every query that ``fit`` was given counts as seen.
+
+    The number of trees is that of the best criterion over all folds together, found before the candidates are compared.
+    All of them are then compared on the same queries, so that the mean of the chosen one in ``report_`` is optimistic
+    by a little: ``certificate`` and ``score`` on hold-out queries are not.
+
+    Examples
+    --------
+    >>> from rankwise import make_lists
+    >>> train, test = make_lists(60, random_state=1), make_lists(60, random_state=2)
+    >>> model = AutoRanker(boosters=()).fit(train)
+    >>> model.chosen_
+    'linear'
+    >>> bool(model.score(test) > 0.6)
+    True
+    """
+
+    name = "AutoRanker"
+    takes_validation = True
+
+    time_limit: float | None = None
+    boosters: Any = ("lightgbm",)
+    max_trees: int = 1000
+    folds: int = 5
+    random_state: Any = 0
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        """Instances that the common tests run on."""
+        return (cls(folds=2, max_trees=10), cls("AP", boosters=()))
+
+    def _learns_from_validation(self) -> bool:
+        return True
+
+    # ------------------------------------------------------------------------------------------- learning
+
+    def _fit(self, queries: Queries, validation: Queries | None) -> None:
+        measures, clock = criterion_measures(self._measure()), Clock(self._limit())
+        checks.as_whole(self.max_trees, "max_trees", 1, 1_000_000)
+        if validation is not None:
+            queries = joined(queries, validation)
+        linear, boosters, lacking = Linear.of(self), *self._boosters()
+        parts = self._parts(queries) if boosters else []
+        if not parts:
+            why = "there are too few queries to compare candidates" if boosters else lacking or "no booster is to be tried"
+            self._keep(LINEAR, linear.fitted(queries), Table({}), f"linear: {why}")
+            return
+        trial = Trial(queries, parts, measures, self.n_jobs)
+        steps = 1 + len(parts) + len(boosters) * len(parts) * self.max_trees
+        with progress(self.name, steps, enabled=None if self.verbose else False) as bar:
+            trial.add(LINEAR, linear, clock, bar)
+            for suffix, booster in boosters.items():
+                if not clock.is_over:
+                    trial.add(BOOSTED + suffix, booster, clock, bar)
+                    trial.add_mean(BOTH + suffix, LINEAR, BOOSTED + suffix)
+            chosen, differences = choose(trial.criteria, trial.queries.query_weight)
+            model = trial.fitted(chosen, self)
+        self._keep(chosen, model, trial.report(chosen, differences), _reason(chosen, differences, trial, clock))
+
+    def _limit(self) -> float | None:
+        if self.time_limit is not None and not (checks.is_number(self.time_limit) and self.time_limit > 0):
+            raise RankwiseError(f"time_limit is None or a number of seconds above 0: found {self.time_limit!r:.60}")
+        return self.time_limit
+
+    def _boosters(self) -> tuple[dict[str, Boosted], str]:
+        """The boosters to try by what their names end with, and what to say of those that are not installed."""
+        known = get_args(Engine)
+        if isinstance(self.boosters, str) or not all(one in known for one in self.boosters):
+            raise RankwiseError(f"boosters are some of {', '.join(known)}, in a list: found {self.boosters!r:.60}")
+        found, lacking = {}, ""
+        for engine in self.boosters:
+            try:
+                require(engine)
+            except MissingExtraError as error:
+                lacking = f"{error}, adds boosted trees to the candidates"
+                logger.warning("%s: %s", self.name, lacking)
+            else:
+                found[f" ({engine})" if len(self.boosters) > 1 else ""] = Boosted.of(self, engine)
+        return found, lacking
+
+    def _parts(self, queries: Queries) -> list[NDArray[np.int64]]:
+        """The queries that choose: parts of all of them, or one part of many."""
+        if len(queries.counted) <= _MANY:
+            return parts_of(queries, self.folds, self.random_state)
+        shuffled = checks.as_random(self.random_state).permutation(queries.counted)
+        return [np.sort(shuffled[: min(len(shuffled) // 5, _MANY)])]
+
+    def _keep(self, chosen: str, model: Ranker, report: Table, reason: str) -> None:
+        self.chosen_, self.model_, self.report_, self.reason_ = chosen, model, report, reason
+
+    # ------------------------------------------------------------------------------------------- ranking
+
+    def _scoring_model(self) -> Ranker:
+        return self.model_._scoring_model()
+
+    def _scores(self, X: checks.Floats) -> Vector:
+        return self.model_._scores(X)
+
+    def _contributions(self, X: checks.Floats) -> tuple[NDArray[np.float64], float] | None:
+        return self.model_._contributions(X)
+
+    # ------------------------------------------------------------------------------------------- saving
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        from rankwise.rankers._persist import nested_state
+
+        facts, arrays = nested_state([self.model_])
+        report = self.report_
+        numbers = [name for name in report.columns if name not in ("candidate", "seconds", "chosen")]
+        facts = {
+            "chosen": self.chosen_,
+            "reason": self.reason_,
+            "model": facts,
+            "candidates": report["candidate"].tolist() if len(report) else [],
+            "columns": numbers,
+        }
+        values = np.array([report[name] for name in numbers]).reshape(len(numbers), len(report))
+        return facts, {"report": values, **arrays}
+
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return self.model_._frozen_state()
+
+    def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
+        from rankwise.rankers._persist import read_nested
+
+        self._measure()
+        (self.model_,) = read_nested(store, facts["model"], self.n_features_in_)
+        self.chosen_, self.reason_, names, columns = (
+            facts[name] for name in ("chosen", "reason", "candidates", "columns")
+        )
+        if not all(isinstance(text, str) for text in (self.chosen_, self.reason_, *names, *columns)):
+            raise RankwiseError("its report names candidates and columns by something else than texts")
+        if self.model_.scores_by_query:
+            raise RankwiseError(f"it chose {self.model_.name}, which is none of its candidates")
+        numbers = store.array("report", np.float64, (len(columns), len(names)))
+        self.report_ = report_table(names, dict(zip(columns, numbers, strict=True)), self.chosen_) if names else Table({})
+
+
+def _reason(chosen: str, differences: Mapping[str, Difference], trial: Trial, clock: Clock) -> str:
+    """The choice in one sentence."""
+    how = f"{len(trial.parts)}-fold cross-validation" if len(trial.parts) > 1 else "a held-out part"
+    over = f"over {len(trial.queries):,} queries"
+    late = "; time_limit ended the search" if clock.is_over else ""
+    others = {name: one for name, one in differences.items() if name != LINEAR}
+    if chosen != LINEAR:
+        found = differences[chosen]
+        return (
+            f"{chosen}: better than linear by {found.mean:.4f} in {how} {over}, more than one standard error "
+            f"({found.error:.4f}){late}"
+        )
+    if not others:
+        return f"linear: no other candidate was tried within time_limit={clock.limit:g}"
+    best = max(others, key=lambda name: others[name].mean)
+    return (
+        f"linear: {best} differs by {others[best].mean:+.4f} in {how} {over}, not above one standard error "
+        f"({others[best].error:.4f}){late}"
+    )

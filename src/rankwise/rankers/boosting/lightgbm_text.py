@@ -1,0 +1,197 @@
+"""LightGBM's text format of a model, as :meth:`lightgbm.Booster.model_to_string` writes it, read into flat arrays.
+
+Only what a score depends on is read, with gains and counts; each value is checked for its form here, and the trees as a
+whole by :class:`~rankwise.rankers.boosting.tree_ensemble.TreeEnsemble`.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import FileFormatError, RankwiseError
+
+_VERSIONS = ("v3", "v4")
+_MOST_FEATURES = 10_000_000  # a damaged number must not take all memory
+# The bits of a decision type: a set of categories, the side of missing values, and two bits for what is missing.
+_CATEGORICAL, _DEFAULT_LEFT, _MISSING = 1, 2, 2
+
+
+def read_lightgbm(text: str) -> tuple[int, dict[str, NDArray[Any]]]:
+    """Read the trees of a model with one score per row.
+
+    Parameters
+    ----------
+    text : str
+        The model.
+
+    Returns
+    -------
+    n_features : int
+        The number of features.
+    arrays : dict of str to ndarray
+        The attributes of :class:`~rankwise.rankers.boosting.tree_ensemble.TreeEnsemble` by name.
+
+    Raises
+    ------
+    FileFormatError
+        If the text is no such model, is damaged, or holds what the ensemble cannot express.
+    """
+    if not isinstance(text, str):
+        raise RankwiseError(f"a LightGBM model is a text: found {type(text).__name__}")
+    head, *blocks = re.split(r"^Tree=", text.partition("\nend of trees")[0], flags=re.MULTILINE)
+    n_features = _read_head(head)
+    if "\nend of trees" not in text:
+        raise FileFormatError("the LightGBM model is cut short: it lacks the line 'end of trees'")
+    trees = [_read_tree(block, number, n_features) for number, block in enumerate(blocks)]
+    parts = {name: [tree[name] for tree in trees] for name in _empty()}
+    found = {name: np.concatenate([empty, *parts[name]]) for name, empty in _empty().items()}
+    sizes = [len(tree["feature"]) for tree in trees]
+    found["start"] = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+    found["word_start"] = np.concatenate([[0], np.cumsum(found.pop("n_words"), dtype=np.int64)]).astype(np.int64)
+    return n_features, found
+
+
+def _empty() -> dict[str, NDArray[Any]]:
+    """The arrays of no tree."""
+    return {
+        "feature": np.empty(0, np.int64),
+        "threshold": np.empty(0),
+        "left": np.empty(0, np.int64),
+        "right": np.empty(0, np.int64),
+        "missing": np.empty(0, np.uint8),
+        "default_left": np.empty(0, np.uint8),
+        "n_words": np.empty(0, np.int64),
+        "words": np.empty(0, np.uint32),
+        "value": np.empty(0),
+        "gain": np.empty(0),
+        "node_count": np.empty(0, np.int64),
+        "leaf_count": np.empty(0, np.int64),
+    }
+
+
+def _read_head(head: str) -> int:
+    """Check the lines before the first tree, and return the number of features."""
+    facts = _facts(head)
+    if not head.lstrip().startswith("tree\n"):
+        raise FileFormatError("this is no LightGBM model: its first line is not 'tree'")
+    if facts.get("version") not in _VERSIONS:
+        raise FileFormatError(f"the LightGBM model has version {facts.get('version')!r:.20}: expected v3 or v4")
+    if facts.get("num_class") != "1" or facts.get("num_tree_per_iteration") != "1":
+        raise FileFormatError("the LightGBM model has several scores per row: expected num_class=1")
+    if re.search(r"^average_output", head, flags=re.MULTILINE):
+        raise FileFormatError("the LightGBM model is a mean of trees (random forest): expected a sum")
+    highest = facts.get("max_feature_idx", "")
+    if not re.fullmatch(r"[0-9]{1,10}", highest) or int(highest) >= _MOST_FEATURES:
+        raise FileFormatError(f"the LightGBM model has max_feature_idx={highest!r:.20}: expected a whole number")
+    return int(highest) + 1
+
+
+def _facts(text: str) -> dict[str, str]:
+    """The lines ``key=value``."""
+    pairs = (line.partition("=") for line in text.split("\n"))
+    return {key: value.strip() for key, mark, value in pairs if mark}
+
+
+def _read_tree(block: str, number: int, n_features: int) -> dict[str, NDArray[Any]]:
+    """The arrays of one tree, from the text after ``Tree=``."""
+    numbered, _, rest = block.partition("\n")
+    tree = _Tree(_facts(rest), f"the LightGBM model, tree {number}")
+    if numbered.strip() != str(number):
+        raise FileFormatError(f"the LightGBM model numbers its tree {number} as {numbered!r:.20}")
+    if tree.facts.get("is_linear", "0") != "0":
+        raise FileFormatError(f"{tree.where}: it has linear models in its leaves, train with linear_tree=False")
+    value = tree.floats("leaf_value")
+    leaves, nodes = len(value), len(value) - 1
+    if tree.facts.get("num_leaves") != str(leaves):
+        raise FileFormatError(f"{tree.where}: it has {leaves} leaf values, and num_leaves says otherwise")
+    found = _empty() | {"value": value, "leaf_count": np.zeros(leaves, np.int64)}
+    if not nodes:
+        return found
+    decision = tree.wholes("decision_type", nodes, 0, 15)
+    missing = decision >> _MISSING
+    if (missing > 2).any():
+        raise FileFormatError(f"{tree.where}: unknown decision type {int(decision[missing > 2][0])}")
+    threshold, categorical = tree.floats("threshold", nodes), (decision & _CATEGORICAL) > 0
+    n_words, words = tree.categories(threshold, categorical)
+    return {
+        "feature": tree.wholes("split_feature", nodes, 0, n_features - 1),
+        "threshold": np.where(categorical, 0.0, threshold),
+        "left": tree.wholes("left_child", nodes, -leaves, nodes - 1),
+        "right": tree.wholes("right_child", nodes, -leaves, nodes - 1),
+        "missing": np.where(categorical, 0, missing).astype(np.uint8),
+        "default_left": (~categorical & ((decision & _DEFAULT_LEFT) > 0)).astype(np.uint8),
+        "n_words": n_words,
+        "words": words,
+        "value": value,
+        "gain": tree.floats("split_gain", nodes),
+        "node_count": tree.wholes("internal_count", nodes, 0, 2**53),
+        "leaf_count": tree.wholes("leaf_count", leaves, 0, 2**53),
+    }
+
+
+class _Tree:
+    """The lines of one tree, whose values are checked as they are read."""
+
+    def __init__(self, facts: Mapping[str, str], where: str) -> None:
+        self.facts = facts
+        self.where = where
+
+    def floats(self, name: str, length: int | None = None) -> NDArray[np.float64]:
+        """Finite numbers."""
+        words = self._words(name, length)
+        try:
+            found = np.array(words, dtype=np.float64)
+        except ValueError as error:
+            raise FileFormatError(f"{self.where}: {name} holds something else than numbers") from error
+        if not np.isfinite(found).all():
+            raise FileFormatError(f"{self.where}: {name} holds a number that is not finite")
+        return found
+
+    def wholes(self, name: str, length: int, least: int, most: int) -> NDArray[np.int64]:
+        """Whole numbers in a range."""
+        words = self._words(name, length)
+        wrong = next((word for word in words if not re.fullmatch(r"-?[0-9]{1,18}", word)), None)
+        if wrong is not None:
+            raise FileFormatError(f"{self.where}: {name} holds {wrong!r:.30}, expected whole numbers")
+        found = np.array(words, dtype=np.int64)
+        outside = (found < least) | (found > most)
+        if outside.any():
+            raise FileFormatError(f"{self.where}: {name} holds {found[outside][0]}, expected {least} to {most}")
+        return found
+
+    def categories(
+        self, threshold: NDArray[np.float64], categorical: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """The number of words of every node, and the words in the order of the nodes.
+
+        The threshold of a categorical node is the number of its set; set c has the words cat_boundaries[c] to
+        cat_boundaries[c+1]-1 of cat_threshold.
+        """
+        n_words = np.zeros(len(threshold), np.int64)
+        if not categorical.any():
+            return n_words, np.empty(0, np.uint32)
+        count = self.wholes("num_cat", 1, 1, len(threshold))[0]
+        bounds = self.wholes("cat_boundaries", count + 1, 0, 2**53)
+        words = self.wholes("cat_threshold", int(bounds[-1]), 0, 2**32 - 1).astype(np.uint32)
+        if bounds[0] != 0 or (np.diff(bounds) <= 0).any():
+            raise FileFormatError(f"{self.where}: cat_boundaries do not ascend from 0")
+        chosen = threshold[categorical]
+        if ((chosen < 0) | (chosen >= count) | (chosen != np.floor(chosen))).any():
+            raise FileFormatError(f"{self.where}: a categorical split names none of the {count} sets of categories")
+        sets = chosen.astype(np.int64)
+        n_words[categorical] = bounds[sets + 1] - bounds[sets]
+        return n_words, np.concatenate([words[bounds[one] : bounds[one + 1]] for one in sets.tolist()])
+
+    def _words(self, name: str, length: int | None) -> list[str]:
+        """The words of a line, of this number."""
+        line = self.facts.get(name)
+        if line is None:
+            raise FileFormatError(f"{self.where}: it lacks {name}")
+        words = line.split()
+        if not line.isascii() or "_" in line or not words or (length is not None and len(words) != length):
+            expected = "numbers" if length is None else f"{length} numbers"
+            raise FileFormatError(f"{self.where}: {name} holds {len(words)} words, expected {expected}")
+        return words

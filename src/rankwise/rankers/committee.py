@@ -1,0 +1,385 @@
+"""`Committee`: the weighted mean of the scores of several rankers, each on the scale of its own scores."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise._progress import progress
+from rankwise._store import Store
+from rankwise.data import checks
+from rankwise.data.queries import Queries
+from rankwise.rankers._base import LinearRanker, Ranker, registered
+from rankwise.rankers._fit_frame import as_numbers
+from rankwise.rankers._foreign import fit_foreign, foreign_scores, is_fitted
+from rankwise.rankers._model_selection import parts_of
+from rankwise.rankers.linear.linear_model import LinearModel
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Committee(Ranker):
+    r"""The weighted mean of the scores of several rankers, each divided by the deviation of its own scores.
+
+    .. math:: s(x) = \sum_k c_k \, s_k(x) / \sigma_k, \quad
+        \sigma_k^2 = \text{mean over documents of } (s_k(x) - \text{mean of } s_k \text{ in the query of } x)^2.
+
+    The deviations are constants of the model, so that the score of a document depends on its row alone: ``predict``
+    needs no groups. Members that make different mistakes, such as a linear ranker and boosted trees, often rank better
+    together than alone.
+
+    Parameters
+    ----------
+    members : sequence of rankers, default=("RidgeRanker", "RankBoost")
+        Two or more of:
+
+        - a ranker of this package, which ``fit`` clones and fits, or a fitted one, which is used as it is;
+        - the name of such a ranker, which is fitted for ``measure`` with its defaults;
+        - an estimator of another package with ``fit`` and ``predict``, such as LightGBM's, XGBoost's and CatBoost's, or
+          a fitted model with ``predict``. It is given the grouping in the form that its ``fit`` takes.
+    measure : str or Measure, default="nDCG@10"
+        The measure that members given by name are trained for; ``score`` reports it.
+    weights : sequence of float, default=None
+        The weights c, 0 or more; None weights all members equally. They are divided by their sum.
+    folds : int, default=5
+        Parts of the training queries from which the deviations of members are estimated that ``fit`` fits.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of the division into parts.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+    missing : {"error", "zero", "min", "keep"}, default="error"
+        What ``fit`` and ``predict`` do with NaN in arrays; "keep" if every member gives it a meaning.
+
+    Attributes
+    ----------
+    members_ : list
+        The fitted members.
+    weights_ : ndarray of shape (n_members,)
+        The weights c, of sum 1.
+    deviations_ : ndarray of shape (n_members,)
+        The deviations sigma; 0 for a member that gives all documents of a query the same score, which then counts for
+        nothing.
+
+    Notes
+    -----
+    Scores of the training queries are inflated, those of boosted trees most. The deviation of a member that ``fit``
+    fits is therefore that of out-of-fold scores, or of the scores of a validation set if one is given; that of a member
+    that comes fitted is the deviation on the queries of ``fit``, which are only scored.
+
+    A committee of linear rankers is a linear ranker, and is scored, explained and exported as one. A file holds the
+    members; those of other packages cannot be saved. ``clone`` of scikit-learn forgets what members had learned, so
+    that a comparison or a search fits all of them on each training part. Files of scores cannot be members, because
+    they have no score for other documents: :func:`rankwise.compare` takes them.
+
+    Examples
+    --------
+    >>> from rankwise import ListNet, RidgeRanker, make_lists
+    >>> train, test = make_lists(80, random_state=1), make_lists(80, random_state=2)
+    >>> model = Committee([RidgeRanker(), ListNet(solver="lbfgs")]).fit(train)
+    >>> model.weights_
+    array([0.5, 0.5])
+    >>> bool(model.score(test) > 0.5)
+    True
+    """
+
+    name = "Committee"
+
+    members: Any = field(default=("RidgeRanker", "RankBoost"), kw_only=False)
+    measure: Any = field(default="nDCG@10", kw_only=True)
+    weights: Any = None
+    folds: int = 5
+    random_state: Any = 0
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        """Instances that the common tests run on."""
+        return (cls(folds=2), cls(("RidgeRanker", "LinearModel"), folds=2, weights=(3.0, 1.0)))
+
+    @classmethod
+    def of(cls, members: Sequence[Ranker], deviations: ArrayLike, like: Ranker) -> Self:
+        """A committee of equal weights whose members and deviations are known.
+
+        Parameters
+        ----------
+        members : sequence of Ranker
+            Fitted rankers.
+        deviations : array-like of shape (n_members,)
+            The deviations of their scores.
+        like : Ranker
+            The ranker whose features, measure and policy for missing values the committee takes over.
+
+        Returns
+        -------
+        Committee
+            The fitted committee.
+        """
+        model = cls([clone(one) for one in members], measure=like.measure, n_jobs=like.n_jobs, missing=like.missing)
+        model.n_features_in_ = like.n_features_in_
+        if hasattr(like, "feature_names_in_"):
+            model.feature_names_in_ = like.feature_names_in_
+        model.members_ = list(members)
+        model.weights_, model.deviations_ = model._given_weights(), np.array(deviations, dtype=np.float64)
+        model._freeze()
+        return model
+
+    @property
+    def takes_validation(self) -> bool:  # type: ignore[override]
+        """Whether ``fit`` uses a validation set: if a member does, or for deviations."""
+        return any(isinstance(one, Ranker) and one.takes_validation for one in self._candidates())
+
+    @property
+    def takes_document_weights(self) -> bool:  # type: ignore[override]
+        """Whether ``fit`` uses document weights: if every member does."""
+        return all(isinstance(one, Ranker) and one.takes_document_weights for one in self._candidates())
+
+    def _why_unweighted(self) -> str:
+        return "not all of its members take them"
+
+    @property
+    def keeps_missing(self) -> bool:  # type: ignore[override]
+        """Whether NaN has a meaning: if it has one for every member."""
+        members = getattr(self, "members_", None) or self._candidates()
+        return all(isinstance(one, Ranker) and one.keeps_missing for one in members)
+
+    # ------------------------------------------------------------------------------------------- learning
+
+    def _fit(self, queries: Queries, validation: Queries | None) -> None:
+        self._measure()
+        candidates, weights = self._candidates(), self._given_weights()
+        if validation is not None and not self.takes_validation:
+            raise DataError(f"none of {self.name}'s members does model selection: leave out the validation set")
+        parts = parts_of(queries, self.folds, self.random_state)
+        fits = sum(not is_ready(one) for one in candidates) * (1 if validation is not None else 1 + len(parts))
+        members, deviations = [], np.zeros(len(candidates))
+        with progress(self.name, max(fits, 1), enabled=None if self.verbose else False) as bar:
+            for place, one in enumerate(candidates):
+                if is_ready(one):
+                    member, judged = self._same_features(one), queries
+                    scores = member_scores(one, judged)
+                else:
+                    member = fitted_member(one, queries, validation, self.n_jobs)
+                    bar.advance(1)
+                    judged = queries if validation is None else validation
+                    scores = member_scores(member, judged)
+                    if validation is None and parts:
+                        scores = self._out_of_fold(one, queries, parts, bar)
+                members.append(member)
+                deviations[place] = within_query_deviation(judged, scores)
+        self.members_, self.weights_, self.deviations_ = members, weights, deviations
+
+    def _out_of_fold(self, one: Any, queries: Queries, parts: Sequence[NDArray[np.int64]], bar: progress) -> Vector:
+        """Scores of every document by a member that has not seen its query; 0 for queries of weight 0."""
+        scores = np.zeros(queries.n_documents)
+        owner = queries.query_of_row
+        for part in parts:
+            inside = np.zeros(len(queries), dtype=bool)
+            inside[part] = True
+            rest = np.setdiff1d(queries.counted, part)
+            member = fitted_member(one, queries[rest], None, self.n_jobs)
+            rows = inside[owner]
+            scores[rows] = member_scores(member, queries)[rows]
+            bar.advance(1)
+        return scores
+
+    def _candidates(self) -> list[Any]:
+        """The members as they were given, those given by name made."""
+        given = self.members
+        if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, (Sequence, np.ndarray)) or len(given) < 1:
+            raise RankwiseError(f"members are one or more rankers in a list: found {given!r:.60}")
+        return [self._candidate(one) for one in given]
+
+    def _candidate(self, one: Any) -> Any:
+        if isinstance(one, str):
+            kind = registered().get(one)
+            if kind is None:
+                raise RankwiseError(
+                    f"a member given by name is one of {', '.join(sorted(registered()))}: found {one!r:.60}; files of "
+                    "scores have none for other documents: compare() takes them"
+                )
+            return kind(measure=self.measure)
+        if isinstance(one, type) or not callable(getattr(one, "predict", None)):
+            raise RankwiseError(
+                f"a member is a ranker, its name, or an object with predict: found {type(one).__name__}; scores "
+                "have no meaning for other documents: compare() takes them"
+            )
+        if isinstance(one, Ranker) and one.scores_by_query:
+            raise RankwiseError(
+                f"a member's score depends on the row of the document alone, and {one.name} normalises within a query"
+            )
+        return one
+
+    def _same_features(self, member: Any) -> Any:
+        """A member that was fitted elsewhere, if it was on the same features in the same order."""
+        if not isinstance(member, Ranker):
+            return member
+        if member.n_features_in_ != self.n_features_in_:
+            raise DataError(
+                f"its members are fitted on the same features, {self.n_features_in_}: {member.name} was fitted on "
+                f"{member.n_features_in_}"
+            )
+        if None not in (member._names(), self._names()) and member._names() != self._names():
+            raise DataError(
+                f"its members are fitted on the same features: {member.name} has other names, or an order of its own"
+            )
+        return member
+
+    def _given_weights(self) -> Vector:
+        count = len(self.members)
+        values = (1.0,) * count if self.weights is None else as_numbers(self.weights)
+        total = math.fsum(values) if all(0 <= value < math.inf for value in values) else 0.0
+        if len(values) != count or not 0 < total < math.inf:
+            raise RankwiseError(
+                f"weights are {count} numbers, one per member, finite and 0 or more with a sum above 0: "
+                f"found {self.weights!r:.60}"
+            )
+        return np.asarray(values, dtype=np.float64) / total
+
+    # ------------------------------------------------------------------------------------------- ranking
+
+    @property
+    def factors_(self) -> Vector:
+        """What the score of each member is multiplied by: its weight divided by its deviation."""
+        counts = self.deviations_ > 0
+        return np.where(counts, self.weights_ / np.where(counts, self.deviations_, 1.0), 0.0)
+
+    def _scoring_model(self) -> Ranker:
+        """The ranker whose scores these are: one linear model if every member is linear, or else the committee."""
+        if not all(isinstance(one, LinearRanker) and is_plain_linear(one) for one in self.members_):
+            return self
+        coef, intercept = np.zeros(self.n_features_in_), 0.0
+        for factor, member in zip(self.factors_.tolist(), self.members_, strict=True):
+            coef += factor * member.coef_
+            intercept += factor * float(getattr(member, "intercept_", 0.0))
+        model = LinearModel.of(
+            coef, intercept=intercept, feature_names=self._names(), measure=self.measure, missing=self.missing
+        )
+        model.n_jobs = self.n_jobs
+        return model
+
+    def _scores(self, X: checks.Floats) -> Vector:
+        model = self._scoring_model()
+        if model is not self:
+            return model._scores(X)
+        scores = np.zeros(len(X))
+        for factor, member in zip(self.factors_.tolist(), self.members_, strict=True):
+            if factor:
+                own = member._scores(X) if isinstance(member, Ranker) else foreign_scores(member, X)
+                scores += factor * own
+        return scores
+
+    def _contributions(self, X: checks.Floats) -> tuple[NDArray[np.float64], float] | None:
+        total, constant = np.zeros(X.shape), 0.0
+        for factor, member in zip(self.factors_.tolist(), self.members_, strict=True):
+            found = member._contributions(X) if isinstance(member, Ranker) else None
+            if found is None:
+                return None
+            total += factor * found[0]
+            constant += factor * found[1]
+        return total, constant
+
+    # ------------------------------------------------------------------------------------------- saving
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        from rankwise.rankers._persist import nested_state
+
+        foreign = [type(one).__name__ for one in self.members_ if not isinstance(one, Ranker)]
+        if foreign:
+            raise RankwiseError(
+                f"{self.name} cannot be saved with its member {foreign[0]}: a file holds no code, and so only rankers "
+                "of rankwise"
+            )
+        facts, arrays = nested_state(self.members_)
+        return {"members": facts}, {"weights": self.weights_, "deviations": self.deviations_, **arrays}
+
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        own: dict[str, NDArray[Any]] = {"weights": self.weights_, "deviations": self.deviations_}
+        digests: list[list[Any]] = []
+        for place, member in enumerate(self.members_):
+            if isinstance(member, Ranker):
+                facts, arrays = member._frozen_state()
+                own |= {f"{place}.{name}": array for name, array in arrays.items()}
+                digests.append([member.name, facts])
+            else:  # what another package's model has learned is not known
+                digests.append([type(member).__name__, None])
+        return {"members": digests}, own
+
+    def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
+        from rankwise.rankers._persist import read_nested
+
+        self._measure()
+        count = len(self._candidates())
+        self.weights_ = store.array("weights", np.float64, (count,))
+        self.deviations_ = store.array("deviations", np.float64, (count,))
+        if not np.isfinite(self.deviations_).all() or (self.deviations_ < 0).any():
+            raise RankwiseError("the deviations of its members are not 0 or more")
+        if not (self.weights_ >= 0).all() or not abs(self.weights_.sum() - 1) < 1e-6:
+            raise RankwiseError("the weights of its members are not 0 or more with the sum 1")
+        self.members_ = read_nested(store, facts["members"], self.n_features_in_)
+        if len(self.members_) != count or any(one.scores_by_query for one in self.members_):
+            raise RankwiseError(f"it holds {len(self.members_)} members of {count}")
+
+
+# ------------------------------------------------------------------------------------------------------- its members
+
+
+def is_ready(member: Any) -> bool:
+    """Whether a member is fitted, and is used as it is."""
+    return hasattr(member, "n_features_in_") if isinstance(member, Ranker) else is_fitted(member)
+
+
+def is_plain_linear(member: LinearRanker) -> bool:
+    """Whether a linear ranker scores by the product of features and weights, and perhaps a constant."""
+    return type(member)._scores in (LinearRanker._scores, LinearModel._scores)
+
+
+def fitted_member(given: Any, queries: Queries, validation: Queries | None, n_jobs: int | None) -> Any:
+    """A fitted clone; a ranker without a number of threads of its own gets ``n_jobs``."""
+    member = clone(given, safe=False)
+    if not isinstance(member, Ranker):
+        return fit_foreign(member, queries)
+    if member.get_params(deep=False).get("n_jobs", 1) is None:
+        member.set_params(n_jobs=n_jobs)
+    return member.fit(queries, validation=validation if member.takes_validation else None)
+
+
+def member_scores(member: Any, queries: Queries) -> Vector:
+    """The scores of all documents by a fitted member."""
+    return member.predict(queries) if isinstance(member, Ranker) else foreign_scores(member, queries.X)
+
+
+def within_query_deviation(queries: Queries, scores: Vector) -> float:
+    """The standard deviation of scores around the mean of their query, pooled over all queries by their weights.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries.
+    scores : ndarray of shape (n_documents,)
+        One score per document, in input order.
+
+    Returns
+    -------
+    float
+        The deviation; 0 without documents, or if every query has one score.
+    """
+    largest = float(np.abs(scores).max(initial=0.0))
+    if not largest:
+        return 0.0
+    owner, count = queries.query_of_row, len(queries)
+    unit = scores / largest  # squares of huge scores would overflow
+    mean = np.bincount(owner, unit, minlength=count) / np.maximum(queries.sizes, 1)
+    squares = np.bincount(owner, (unit - mean[owner]) ** 2, minlength=count)
+    documents = math.fsum(queries.query_weight * queries.sizes)
+    if not documents:
+        return 0.0
+    deviation = largest * math.sqrt(math.fsum(queries.query_weight * squares) / documents)
+    # equal scores differ from their mean by rounding errors, which are no scale
+    return deviation if deviation > 1e-12 * largest else 0.0
