@@ -83,6 +83,12 @@ from rankwise.rankers.linear.presets import SLAMRanker as SLAMRanker
 from rankwise.rankers.linear.presets import StructuredNDCG as StructuredNDCG
 from rankwise.rankers.linear.presets import SVMMap as SVMMap
 from rankwise.rankers.linear.committee import RidgeCommittee as RidgeCommittee
+from rankwise.features.kernel_maps import FourierFeatures as FourierFeatures
+from rankwise.features.kernel_maps import KernelPCAMap as KernelPCAMap
+from rankwise.rankers.mapped import MappedRanker as MappedRanker
+from rankwise.rankers.online.kernel_perceptron import KernelPerceptron as KernelPerceptron
+from rankwise.data.synthetic.kernel_streams import KernelStream as KernelStream
+from rankwise.data.synthetic.kernel_streams import kernel_stream as kernel_stream
 from rankwise.rankers.linear.ridge import RidgeRanker as RidgeRanker
 from rankwise.rankers.online.binary_perceptron import BinaryPerceptron as BinaryPerceptron
 from rankwise.rankers.online.online_ranker import OnlineRanker as OnlineRanker
