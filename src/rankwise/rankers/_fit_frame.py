@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 
 # Parameters that do not change what is learned.
-IDLE = ("n_jobs", "verbose", "missing", "memory_limit")
+IDLE = ("n_jobs", "verbose", "missing")
 
 # Parameters whose rankers are fitted with their own parameters; of rankers elsewhere only the weights matter.
 _RANKERS = ("members", "ranker")
