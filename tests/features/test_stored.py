@@ -14,8 +14,8 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
 import rankwise as rw
-from rankwise.features.state import digest_of, digest_of_state
 from rankwise.features import kernel_maps
+from rankwise.features.state import digest_of, digest_of_state
 from rankwise.features.stored import STORABLE, NotStorableError, Packed, unpacked
 from tests.features.shop import ROLES, shop
 from tests.rankers.mutations import ALL, HOSTILE, parts, places, put

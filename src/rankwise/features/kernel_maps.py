@@ -276,9 +276,7 @@ class KernelPCAMap(_RowMap):
     projection_: Matrix
     shape_: Vector
 
-    def __init__(
-        self, kernel: Kernel = "rbf", gamma: float | None = None, degree: int = 3, coef0: float = 1.0
-    ) -> None:
+    def __init__(self, kernel: Kernel = "rbf", gamma: float | None = None, degree: int = 3, coef0: float = 1.0) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree

@@ -375,7 +375,9 @@ def _check_kernel_pca(made: Any) -> None:
 def _check_matrix(made: Any, name: str, width: int | None) -> None:
     """Raise an error unless the attribute is a matrix of finite float64 with so many columns."""
     found = getattr(made, name, None)
-    if not (isinstance(found, np.ndarray) and found.ndim == 2 and found.dtype == np.float64 and found.flags.c_contiguous):
+    if not (
+        isinstance(found, np.ndarray) and found.ndim == 2 and found.dtype == np.float64 and found.flags.c_contiguous
+    ):
         raise FileFormatError(f"a stored {type(made).__name__} has no matrix {name}")
     if not found.size or (width is not None and found.shape[1] != width) or not np.isfinite(found).all():
         raise FileFormatError(f"a stored {type(made).__name__} has a matrix {name} that does not fit")

@@ -17,7 +17,6 @@ from rankwise.measures._base import Measure, parse
 from rankwise.rankers._base import Ranker, registered
 
 if TYPE_CHECKING:
-    from rankwise.features.row_map import RowMap
     from rankwise.rankers.certificate.objective import TrainingObjective
 
 Vector = NDArray[np.float64]
@@ -174,7 +173,8 @@ class MappedRanker(Ranker):
     # ------------------------------------------------------------------------------------------- what is guaranteed
 
     def _training_objective(self) -> "TrainingObjective | None":
-        return self.ranker_._training_objective()
+        inner: Ranker = self.ranker_
+        return inner._training_objective()
 
     def _linear_space(self, queries: Queries) -> tuple[Vector | None, Queries, str]:
         coef, mapped, note = self.ranker_._linear_space(self.mapped(queries))

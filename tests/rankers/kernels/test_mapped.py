@@ -124,7 +124,9 @@ def test_a_mapped_row_has_the_same_bits_wherever_it_stands(name, tmp_path):
     loaded = rw.load(tmp_path / "model.rankwise")
     np.testing.assert_array_equal(loaded.predict(queries), scores)
     assert repr(loaded) == repr(model)
-    assert loaded.certificate(holdout=lists(9, seed=5)).to_json() == model.certificate(holdout=lists(9, seed=5)).to_json()
+    assert (
+        loaded.certificate(holdout=lists(9, seed=5)).to_json() == model.certificate(holdout=lists(9, seed=5)).to_json()
+    )
     again = rw.MappedRanker(loaded.transformer, loaded.ranker).fit(queries)
     np.testing.assert_array_equal(again.predict(queries), scores)
 
@@ -133,9 +135,7 @@ def test_above_the_limit_the_mapped_features_are_in_a_file(monkeypatch):
     monkeypatch.setattr("rankwise.data.checks.BLOCK_VALUES", 512)
     queries, seen = lists(60), []
     original = row_map.RowMap.queries
-    monkeypatch.setattr(
-        row_map.RowMap, "queries", lambda *given: seen.append(original(*given)) or seen[-1]
-    )
+    monkeypatch.setattr(row_map.RowMap, "queries", lambda *given: seen.append(original(*given)) or seen[-1])
     plain = rw.MappedRanker(rw.FourierFeatures(n_features=16)).fit(queries)
     filed = rw.MappedRanker(rw.FourierFeatures(n_features=16), memory_limit=1000).fit(queries)
     assert [isinstance(one.X.base, np.memmap) or isinstance(one.X, np.memmap) for one in seen] == [False, True]
@@ -200,8 +200,8 @@ def test_a_fixed_map_has_uniform_bounds_with_its_own_radius():
     assert all(row.terms["radius"] == 1.0 for row in uniform if "radius" in row.terms)
     assert all(0 < row.terms["measured_radius"] <= 1 + 1e-12 for row in uniform)
     assert any("mapped features" in note for note in found.notes)
-    inner = rw.RidgeRanker(alpha=1.0).fit(model.mapped(train)).certificate(
-        model.mapped(train), row_radius=1.0, longest=10
+    inner = (
+        rw.RidgeRanker(alpha=1.0).fit(model.mapped(train)).certificate(model.mapped(train), row_radius=1.0, longest=10)
     )
     values = {row.name: row.value for row in inner.rows}
     assert all(values[row.name] == row.value for row in uniform)

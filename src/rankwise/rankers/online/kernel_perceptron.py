@@ -159,7 +159,9 @@ class KernelPerceptron(OnlineLearner):
                 f"budget={self.budget!r:.40}"
             )
         if self.budget is None and self.kernel != "rbf":
-            raise RankwiseError(f"map= draws random features of the rbf kernel: give budget= for kernel={self.kernel!r}")
+            raise RankwiseError(
+                f"map= draws random features of the rbf kernel: give budget= for kernel={self.kernel!r}"
+            )
         if self.budget is not None:
             checks.as_whole(self.budget, "budget", 1, _MOST_STORED)
         checks.refuse_unless_one_of(self.removal, "removal", ("oldest", "smallest"))
@@ -187,10 +189,10 @@ class KernelPerceptron(OnlineLearner):
         self.map_.random_state = None  # drawn, and a generator would not be the same after a file
         return State.fresh(self.map_._n_features_out), Ledger(config, space=self.map_)
 
-    def _runner(self, *stage: Any) -> RoundRunner:
+    def _runner(self, config: OnlineConfig, queries: Queries, state: Any, read: bool) -> RoundRunner:
         if hasattr(self, "map_"):
-            return MappedRunner(*stage, transformer=self.map_)
-        return BudgetRunner(*stage, shape=self._shape(), removal=self.removal)
+            return MappedRunner(config, queries, state, read, self.map_)
+        return BudgetRunner(config, queries, state, read, self._shape(), self.removal)
 
     # ------------------------------------------------------------------------------------------- ranking
 

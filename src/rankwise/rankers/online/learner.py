@@ -77,9 +77,9 @@ class OnlineLearner(Ranker):
     def _begin(self, config: OnlineConfig, random: np.random.Generator) -> tuple[Any, Ledger]:
         """The (state, ledger) before the first round."""
 
-    def _runner(self, *stage: Any) -> RoundRunner:
-        """What runs blocks of rounds: takes config, queries, state and whether to read fingerprints."""
-        return RoundRunner(*stage)
+    def _runner(self, config: OnlineConfig, queries: Queries, state: Any, read: bool) -> RoundRunner:
+        """What runs blocks of rounds."""
+        return RoundRunner(config, queries, state, read)
 
     def _why_unweighted(self) -> str:
         return "its ledger and the bounds on it count unweighted losses; LossRanker takes them in batch"
@@ -108,7 +108,7 @@ class OnlineLearner(Ranker):
                 else TrainingRecord.of(queries, n_jobs=self.n_jobs)
             )
             self._take(state, replace(ledger, record=record), seen)
-            return state.rounds > 0
+            return bool(state.rounds)
 
         with (
             progress("learning", self.epochs * len(queries), enabled=None if self.verbose else False) as bar,
