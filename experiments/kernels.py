@@ -85,7 +85,7 @@ def draw_shapes(found: dict[str, Any]) -> None:
                 one.barh(place, values[title] - base, left=base, color=FAINT if linear else colour)
             one.set_yticks(range(len(titles)), titles)
             one.axvline(base, color=FAINT, linestyle=":")
-            one.set(title=name, xlabel="NDCG@10 on other queries; dotted: all documents tied", xlim=(0.3, 1.01))
+            one.set(title=name, xlabel="NDCG@10 (dotted: all tied)", xlim=(0.3, 1.01))
         axes[0].invert_yaxis()
         save_png(figure, FIGURES / "kernels_shapes.png")
 

@@ -221,3 +221,12 @@ def test_the_measure_of_the_ranker_holds_unless_another_one_is_given():
     model = rw.MappedRanker(ranker=rw.RidgeRanker("AP"), measure="nDCG@3").fit(lists())
     assert model.ranker_.measure == "nDCG@3"
     assert model.score(lists()) == rw.evaluate(lists(), model.predict(lists()), "nDCG@3").mean["nDCG@3"]
+
+
+def test_no_engine_takes_a_map_and_export_says_so():
+    model = rw.MappedRanker(ranker=rw.RidgeRanker(alpha=1.0)).fit(lists())
+    with pytest.raises(RankwiseError, match="MappedRanker cannot be exported") as error:
+        rw.export(model, "python")
+    assert "\n" not in str(error.value)
+    with pytest.raises(RankwiseError, match="no sum over features|cannot be explained|sum"):
+        rw.explain(model, lists()[2])

@@ -65,7 +65,8 @@ class KernelStream:
     >>> stream = kernel_stream(200, margin=0.1)
     >>> query = next(iter(stream))
     >>> best = stream.comparator(query.X)
-    >>> bool(best[query.y == 2].min() - best[query.y == 0].max() > 0.1)
+    >>> gaps = best[:, None] - best
+    >>> bool((gaps[query.y[:, None] > query.y] >= 0.1).all())
     True
     """
 
