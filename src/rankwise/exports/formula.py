@@ -19,11 +19,14 @@ from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
 from rankwise.features.builder import FeatureBuilder
+from rankwise.features.kernel_maps import FourierFeatures
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
 from rankwise.rankers.fusion.hybrid_ranker import HybridRanker
 from rankwise.rankers.fusion.normalizers import Fusion
+from rankwise.rankers.mapped import MappedRanker
+from rankwise.rankers.online.kernel_perceptron import KernelPerceptron
 
 Scaling = Scaler | Literal["none"] | None
 
@@ -140,12 +143,40 @@ class FusionFormula:
         return WeightedSum(self.names, self.weight, missing="zero")
 
 
+@dataclass(frozen=True)
+class FourierSum:
+    """s(x) = constant + sum_j cosine_j cos(w_j . x) + sine_j sin(w_j . x), with the frequencies w.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names of the features.
+    frequencies : ndarray, shape (n_frequencies, n_features)
+        The frequencies.
+    cosine : ndarray
+        The weights of the cosines.
+    sine : ndarray
+        The weights of the sines.
+    constant : float
+        The constant.
+    missing : {"error", "zero", "min"}
+        How the ranker treats missing values.
+    """
+
+    names: tuple[str, ...]
+    frequencies: Vector
+    cosine: Vector
+    sine: Vector
+    constant: float = 0.0
+    missing: checks.Missing = "error"
+
+
 Formula = WeightedSum | StepSum
 
 
 def formula_of(
     ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[str] | None
-) -> tuple[Formula | FusionFormula, list[str]]:
+) -> tuple[Formula | FusionFormula | FourierSum, list[str]]:
     """What a fitted ranker computes on raw features.
 
     Parameters
@@ -159,7 +190,7 @@ def formula_of(
 
     Returns
     -------
-    formula : WeightedSum, StepSum or FusionFormula
+    formula : WeightedSum, StepSum, FusionFormula or FourierSum
         The formula.
     notes : list of str
         Notes about names and missing values.
@@ -191,9 +222,29 @@ def formula_of(
         if scaler is not None:
             raise RankwiseError(f"{ranker.name} normalises scores itself: fit it on raw scores, without a Scaler")
         return FusionFormula(names, ranker.weights_, ranker._fusion()), notes
+    waves = _waves(ranker)
+    if waves is not None and scaler is None:
+        return FourierSum(names, *waves, missing=ranker.missing), notes
     raise RankwiseError(
         f"{ranker.name} cannot be exported: a file for an engine holds a weighted sum of features or a sum of steps"
+        + (", and of maps random Fourier features of raw features" if isinstance(ranker, MappedRanker) else "")
     )
+
+
+def _waves(ranker: Ranker) -> tuple[Vector, Vector, Vector, float] | None:
+    """(frequencies, weights of cosines, weights of sines, constant) of linear weights on random Fourier features."""
+    if isinstance(ranker, MappedRanker) and isinstance(ranker.ranker_, LinearRanker):
+        map_, weights = ranker.transformer_, ranker.ranker_.coef_
+        constant = float(getattr(ranker.ranker_, "intercept_", 0.0))
+    elif isinstance(ranker, KernelPerceptron):
+        map_, weights, constant = getattr(ranker, "map_", None), getattr(ranker.state_, "w", np.empty(0)), 0.0
+    else:
+        return None
+    if type(map_) is not FourierFeatures:
+        return None
+    half = len(map_.frequencies_)
+    weights = weights / np.sqrt(half)
+    return map_.frequencies_, weights[:half], weights[half:], constant
 
 
 def opened(model: Any, scaling: Scaling = None, sample: Queries | None = None) -> tuple[Ranker, Scaler | None]:

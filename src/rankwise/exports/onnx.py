@@ -11,7 +11,7 @@ from rankwise._extras import require
 from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
-from rankwise.exports.formula import Formula, StepSum, WeightedSum
+from rankwise.exports.formula import Formula, FourierSum, StepSum, WeightedSum
 from rankwise.exports.single import Leaf, Node, single_trees
 from rankwise.measures._base import Vector
 
@@ -29,16 +29,17 @@ class Onnx(Target):
     name = "onnx"
     title = "ONNX"
     arithmetic = "float32, run by onnxruntime"
+    takes = (WeightedSum, StepSum, FourierSum)
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: Formula | FourierSum, called: str) -> Written:
         """Write the model, and check it with the package onnx."""
         helper, proto = require("onnx.helper"), require("onnx").TensorProto
         width = len(formula.names)
-        nodes, constants = (
-            ([_tree_node(formula, helper)], [])
-            if isinstance(formula, StepSum)
-            else _linear_nodes(formula, helper, proto.FLOAT)
-        )
+        if isinstance(formula, StepSum):
+            nodes, constants = [_tree_node(formula, helper)], []
+        else:
+            made = _wave_nodes if isinstance(formula, FourierSum) else _linear_nodes
+            nodes, constants = made(formula, helper, proto.FLOAT)  # type: ignore[operator]
         graph = helper.make_graph(
             nodes,
             called,
@@ -88,6 +89,30 @@ def _linear_nodes(formula: WeightedSum, helper: Any, kind: int) -> tuple[list[An
         helper.make_node("Gemm", ["scaled", "weight", "constant"], ["score"]),
     ]
     return nodes, [*constants, tensor("center", formula.center, [width]), tensor("scale", formula.scale, [width])]
+
+
+def _wave_nodes(formula: FourierSum, helper: Any, kind: int) -> tuple[list[Any], list[Any]]:
+    """cos and sin of the angles X W', and then Gemm."""
+    half, width = formula.frequencies.shape
+    weights = np.concatenate([formula.cosine, formula.sine])
+
+    def tensor(name: str, values: Vector, shape: list[int]) -> Any:
+        names = [f"{name} {place}" for place in range(values.size)]
+        return helper.make_tensor(name, kind, shape, single.as_single(values.ravel(), names, name, "ONNX", True))
+
+    constants = [
+        tensor("frequencies", formula.frequencies.T, [width, half]),
+        tensor("weight", weights, [2 * half, 1]),
+        tensor("constant", np.array([formula.constant]), [1]),
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["X", "frequencies"], ["angle"]),
+        helper.make_node("Cos", ["angle"], ["cosine"]),
+        helper.make_node("Sin", ["angle"], ["sine"]),
+        helper.make_node("Concat", ["cosine", "sine"], ["waves"], axis=1),
+        helper.make_node("Gemm", ["waves", "weight", "constant"], ["score"]),
+    ]
+    return nodes, constants
 
 
 def _tree_node(formula: StepSum, helper: Any) -> Any:

@@ -5,6 +5,7 @@ replaces the library's ``log`` in the whole program.
 """
 
 import builtins
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
-from rankwise.exports.formula import Formula, WeightedSum
+from rankwise.exports.formula import Formula, FourierSum, StepSum, WeightedSum
 from rankwise.measures._base import Vector
 
 # -------------------------------------------------------------------------------------------------- names in C
@@ -100,7 +101,7 @@ def reason_against(name: str) -> str | None:
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TABLES = ("FEATURES", "_WEIGHTS", "_STEPS")  # of the module in Python, beside the function
+_TABLES = ("FEATURES", "_WEIGHTS", "_STEPS", "_WAVES", "cos", "sin")  # of the module in Python, beside the function
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,10 +111,12 @@ class Python(Target):
     name = "python"
     title = "Python without dependencies"
     arithmetic = "float64, run by Python"
+    takes = (WeightedSum, StepSum, FourierSum)
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: Formula | FourierSum, called: str) -> Written:
         """Write the module."""
         _check_python_name(called)
+        above = ""
         value = "v if v - v == 0.0 else 0.0" if formula.missing == "zero" else "v"
         if isinstance(formula, WeightedSum):
             own = formula.raw()
@@ -122,6 +125,19 @@ class Python(Target):
             if formula.missing != "zero":
                 loop[1] = "    s += w * v"
             constant = own.constant
+        elif isinstance(formula, FourierSum):
+            above = "from math import cos, sin\n\n"
+            waves = zip(formula.cosine.tolist(), formula.sine.tolist(), formula.frequencies.tolist(), strict=True)
+            rows = "".join(f"    ({a!r}, {b!r}, {tuple(w)!r}),\n" for a, b, w in waves)
+            table = f"_WAVES = (  # weight of the cosine, weight of the sine, frequencies\n{rows})\n"
+            loop = [
+                "for a, b, frequencies in _WAVES:",
+                "    t = 0.0",
+                "    for w, v in zip(frequencies, x):",
+                f"        t += w * ({value})",
+                "    s += a * cos(t) + b * sin(t)",
+            ]
+            constant = formula.constant
         else:
             steps = zip(formula.feature.tolist(), formula.threshold.tolist(), formula.alpha.tolist(), strict=True)
             rows = "".join(f"    ({place}, {threshold!r}, {alpha!r}),\n" for place, threshold, alpha in steps)
@@ -132,7 +148,7 @@ class Python(Target):
         width = len(formula.names)
         body = "\n".join(f"    {line}" for line in loop)
         text = (
-            f"FEATURES = (\n{names})\n{table}\n\n"
+            f"{above}FEATURES = (\n{names})\n{table}\n\n"
             f"def {called}(x):\n"
             f'    """The score of a document whose features, in the order of FEATURES, are x."""\n'
             f"    if len(x) != {width}:\n"
@@ -145,7 +161,8 @@ class Python(Target):
         """Run the function in a namespace of its own; the text is the one that :meth:`write` has just made."""
         ((file, text),) = files.items()
         # without builtins that it does not need: the text holds names from untrusted data
-        namespace: dict[str, Any] = {"__builtins__": {"len": len, "zip": zip, "ValueError": ValueError}}
+        known = {"len": len, "zip": zip, "ValueError": ValueError, "__import__": _only_math}
+        namespace: dict[str, Any] = {"__builtins__": known}
         exec(text, namespace)
         function = namespace[file.removesuffix(".py")]
         return np.array([function(row) for row in np.asarray(X, dtype=np.float64).tolist()], dtype=np.float64)
@@ -216,6 +233,13 @@ class C(Target):
         return total
 
 
+def _only_math(name: str, *rest: Any) -> Any:
+    """``import`` of a module that may use the functions of ``math`` and no other."""
+    if name != "math":
+        raise ImportError(f"the function that was written imports math alone: found {name!r:.40}")
+    return math
+
+
 def c_text(name: str) -> str:
     """A string literal of C: ASCII, every other byte of its UTF-8 by three octal digits, no trigraph."""
     plain = set(range(32, 127)) - set(b'"\\?')
@@ -243,7 +267,7 @@ def _table(text: str, name: str) -> list[float]:
     return [float(word) for word in body.replace(",", " ").split()]
 
 
-def _missing(formula: Formula) -> str:
+def _missing(formula: Formula | FourierSum) -> str:
     """The note about missing values."""
     if formula.missing == "zero":
         return "NaN and infinities count 0, as the ranker's missing='zero' has it"

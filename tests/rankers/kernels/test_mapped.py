@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, SplineTransformer, StandardScaler
@@ -223,10 +223,34 @@ def test_the_measure_of_the_ranker_holds_unless_another_one_is_given():
     assert model.score(lists()) == rw.evaluate(lists(), model.predict(lists()), "nDCG@3").mean["nDCG@3"]
 
 
-def test_no_engine_takes_a_map_and_export_says_so():
+@pytest.mark.parametrize("target", ["python", "onnx"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        rw.MappedRanker(rw.FourierFeatures(0.3, 32), rw.RidgeRanker(alpha=1.0)),
+        rw.KernelPerceptron(gamma=0.3, map=16),
+    ],
+    ids=lambda model: model.name,
+)
+def test_random_fourier_features_are_exported_with_the_same_order(model, target):
+    queries = lists(30)
+    done = rw.export(clone(model).fit(queries), target, sample=queries, called="waves")
+    assert done.parity.same_order
+    assert done.parity.largest_difference < (1e-12 if target == "python" else 1e-5)
+
+
+@pytest.mark.parametrize("target", ["solr", "c", "sql", "ranklib", "vespa", "opensearch-hybrid"])
+def test_engines_without_cosines_refuse_them(target):
     model = rw.MappedRanker(ranker=rw.RidgeRanker(alpha=1.0)).fit(lists())
+    with pytest.raises(RankwiseError, match="export to onnx, python|takes a HybridRanker") as error:
+        rw.export(model, target)
+    assert "\n" not in str(error.value)
+
+
+def test_other_maps_are_neither_exported_nor_explained():
+    model = rw.MappedRanker("KernelPCAMap", rw.RidgeRanker(alpha=1.0)).fit(lists())
     with pytest.raises(RankwiseError, match="MappedRanker cannot be exported") as error:
         rw.export(model, "python")
     assert "\n" not in str(error.value)
-    with pytest.raises(RankwiseError, match="no sum over features|cannot be explained|sum"):
+    with pytest.raises(RankwiseError, match="sum"):
         rw.explain(model, lists()[2])
