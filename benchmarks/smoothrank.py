@@ -95,10 +95,12 @@ def experiment(folder: Path) -> dict[str, Any]:
     from rankwise.rankers.smooth.smoothrank import SmoothRank
 
     folds = list(rw.read_folds(folder))
-    SmoothRank(alpha=1.0, scale="none", steps=1).fit(folds[0].train, validation=folds[0].validation)  # compiles
+    SmoothRank(alpha=1.0, protocol="paper", scale="none", steps=1).fit(
+        folds[0].train, validation=folds[0].validation
+    )  # compiles
     begin = time.perf_counter()
     for fold in folds:
-        model = SmoothRank("nDCG@50", scale="none").fit(fold.train, validation=fold.validation)
+        model = SmoothRank("nDCG@50", protocol="paper", scale="none").fit(fold.train, validation=fold.validation)
         rw.evaluate(fold.test, model.predict(fold.test), ["nDCG@10", "AP"])
     seconds = time.perf_counter() - begin
     work = "SmoothRank on OHSUMED, 5 folds x 10 alphas x 13 stages"

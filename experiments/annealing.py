@@ -46,6 +46,7 @@ def stages(fold: Fold) -> dict[str, Any]:
         sigmas=history["sigma"][-1:],
         steps=len(history) * model.steps,
         scale="none",
+        protocol="paper",
     ).fit(fold.train)
     weights = [model.start_, *history.coefs, at_once.coef_]
     return {

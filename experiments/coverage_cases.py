@@ -52,6 +52,7 @@ def _cases() -> list[Case]:
     return [
         Case("LinearModel", fixed_weights),
         Case("RidgeRanker", lambda d: rw.RidgeRanker(n_jobs=1)),
+        Case("RidgeCommittee", lambda d: rw.RidgeCommittee(n_jobs=1)),
         convex("RankSVM", rw.RankSVM, PairHinge()),
         Case(
             "RankSVM, squared",
@@ -80,6 +81,7 @@ def _cases() -> list[Case]:
         Case("SLAMPerceptron, Theorem 5", lambda d: rw.SLAMPerceptron(margin=1.0, eta="theory", n_jobs=1)),
         Case("MaxPairPerceptron", lambda d: rw.MaxPairPerceptron(n_jobs=1), {"MaxPair": MaxPair()}),
         Case("AdaRank", lambda d: rw.AdaRank(rounds=10, n_jobs=1), ties="expected"),
+        Case("BoostedRanker", lambda d: rw.BoostedRanker(trees=10, seeds=1, n_jobs=1)),
         Case("FRank", lambda d: rw.FRank(rounds=10, n_jobs=1)),
         Case("RankBoost", lambda d: rw.RankBoost(rounds=10, n_jobs=1)),
         Case("HybridRanker", lambda d: rw.HybridRanker(bootstrap=0, n_jobs=1)),
@@ -89,7 +91,7 @@ def _cases() -> list[Case]:
         ),
         Case(
             "SmoothRank",
-            lambda d: rw.SmoothRank("nDCG@10", alpha=1.0, sigmas=SIGMAS, steps=20, n_jobs=1),
+            lambda d: rw.SmoothRank("nDCG@10", alpha=1.0, sigmas=SIGMAS, steps=20, protocol="paper", n_jobs=1),
             {"SmoothNDCG": smooth},
         ),
         Case(

@@ -40,7 +40,7 @@ def rankers() -> dict[str, Any]:
 def curves(folder: Path) -> dict[str, PlottedTable]:
     """SmoothRank along its annealing, first fold, for two cut-offs."""
     fold = next(read_folds(folder))
-    models = {f"SmoothRank, k = {k}": SmoothRank(f"nDCG@{k}", scale="none") for k in (5, 10)}
+    models = {f"SmoothRank, k = {k}": SmoothRank(f"nDCG@{k}", scale="none", protocol="paper") for k in (5, 10)}
     fitted = {name: model.fit(fold.train, validation=fold.validation) for name, model in models.items()}
     return {"analysis_learning_curves": learning_curves(fitted, measure="nDCG@k")}
 

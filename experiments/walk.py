@@ -97,7 +97,7 @@ def walks() -> dict[str, Walk]:
         few: dict[str, Any] = {"alpha": (0.1, 1.0), "folds": 2, "n_jobs": 1}
         return {
             "read_letor, SLAMPerceptron.fit, certificate": walk(certified),
-            "SmoothRank.fit": walk(lambda: rw.SmoothRank("nDCG@10", steps=3, **few).fit(queries)),
+            "SmoothRank.fit": walk(lambda: rw.SmoothRank("nDCG@10", protocol="paper", steps=3, **few).fit(queries)),
             "RankSVM.fit": walk(lambda: rw.RankSVM(**few).fit(queries)),
             "a loss of one query": walk(lambda: loss(scores, one.y)),
             "a measure of one query": walk(lambda: measure(scores, one.y)),

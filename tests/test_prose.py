@@ -12,7 +12,8 @@ from functools import cache
 import pytest
 
 from benchmarks.__main__ import as_markdown
-from experiments import bounds_by_angle, direct, exported, hybrid, smoothrank, trees
+from benchmarks.quality.page import as_markdown as quality_page
+from experiments import bounds_by_angle, committee, direct, exported, hybrid, smoothrank, trees
 from rankwise.measures import registered
 from rankwise.measures.conventions import CONVENTIONS
 from tests import prose
@@ -36,6 +37,7 @@ ELSEWHERE = {
     "gallery.md": "texts of other pages' figures, see below",
     "letor_evaluator.md": "written whole by its experiment, evaluation/test_letor_evaluator.py",
     "licences.md": "test_docs.py",
+    "quality.md": "written whole by its benchmark, see below",
     "reproduction.md": "test_reproduction.py",
 }
 COVERED = [page for page in PAGES if page not in ELSEWHERE]
@@ -109,6 +111,7 @@ RENDERED = {
     ("hybrid.md", "parity"): lambda: hybrid.parity_table(stored("hybrid_results")),
     ("production.md", "exported"): lambda: exported.rankers_table(stored("exported_results")),
     ("production.md", "ridge"): lambda: exported.ridge_table(stored("exported_results")),
+    ("smoothrank.md", "defaults"): lambda: committee.table(stored("committee_results")),
     ("smoothrank.md", "grid"): lambda: smoothrank.grid_table(stored("smoothrank_results")["grid"]["halves"]),
 } | {
     ("smoothrank.md", part): lambda part=part: smoothrank.tables(stored("smoothrank_results"))[part]
@@ -144,6 +147,10 @@ def test_a_part_of_a_page_is_made_of_the_stored_numbers(page, part):
 def test_the_page_of_benchmarks_is_made_of_the_stored_numbers():
     found = stored("benchmarks")
     assert path_of("benchmarks.md").read_text() == as_markdown(found["results"], found["machine"])
+
+
+def test_the_page_of_quality_is_that_of_its_results():
+    assert path_of("quality.md").read_text() == quality_page(stored("quality"))
 
 
 def test_two_tables_of_the_same_rankers_and_folds_have_the_same_means():

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from rankwise._errors import MissingExtraError
+
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
 
@@ -42,6 +44,7 @@ def workloads() -> dict[str, Callable[[], None]]:
         **{kind.name: partial(_fit_and_use, kind) for kind in own},
         "losses": _losses,
         "permutation losses": _permutation_losses,
+        "objective": _objective,
         "Scorer": _scorer,
         "trees": _trees,
         "rank": _rank,
@@ -56,8 +59,8 @@ def workloads() -> dict[str, Callable[[], None]]:
 
 
 def _quietly(work: Callable[[], None]) -> None:
-    """Run a workload without the warnings that its tiny data cause."""
-    with warnings.catch_warnings():
+    """Run a workload without the warnings that its tiny data cause, as far as the installed packages go."""
+    with warnings.catch_warnings(), suppress(MissingExtraError):
         warnings.simplefilter("ignore")
         work()
 
@@ -261,6 +264,20 @@ def _losses() -> None:
                 rw.LossRanker(kind.examples()[0], alpha=0.1).fit(queries)
 
 
+def _objective() -> None:
+    """Derivatives of every loss for a booster, with and without document weights."""
+    import rankwise as rw
+    from rankwise.losses import registered
+
+    own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
+    weight = np.linspace(0.5, 2.0, _queries().n_documents)
+    for loss in (loss for kind in own for loss in kind.examples()):
+        for queries in (*_forms(), _queries().with_document_weight(weight)):
+            scores = np.linspace(-1.0, 1.0, queries.n_documents)
+            rw.objective(loss, queries)(queries.y, scores)
+    rw.eval_metric("nDCG@3", _queries())(_queries().y, scores)
+
+
 def _permutation_losses() -> None:
     """The losses over permutations, and the orders that attain them."""
     from rankwise.losses import TypeOne, TypeTwo, best_imperfect, worst_perfect
@@ -289,15 +306,33 @@ def _scorer() -> None:
             scorer.rank(X)
 
 
+_STUMP = """tree
+version=v4
+num_class=1
+num_tree_per_iteration=1
+max_feature_idx=2
+
+Tree=0
+num_leaves=2
+split_feature=0
+split_gain=1
+threshold=0.5
+decision_type=8
+left_child=-1
+right_child=-2
+leaf_value=0 1
+leaf_count=1 1
+internal_count=2
+
+end of trees
+"""
+
+
 def _trees() -> None:
     """Scores of a sum of trees, and the contributions of its features."""
     from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 
-    stump = {"split_feature": 0, "split_gain": 1, "threshold": 0.5, "decision_type": 8, "left_child": -1}
-    stump |= {"right_child": -2, "leaf_value": "0 1", "leaf_count": "1 1", "internal_count": 2}
-    head = "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=2\n\n"
-    lines = "\n".join(f"{key}={value}" for key, value in stump.items())
-    trees = TreeEnsemble.from_lightgbm(f"{head}Tree=0\nnum_leaves=2\nnum_cat=0\n{lines}\n\nend of trees\n")
+    trees = TreeEnsemble.from_lightgbm(_STUMP)
     for queries in _forms():
         trees.predict(queries.X)
         trees.contributions(queries.X)

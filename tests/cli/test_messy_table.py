@@ -11,7 +11,7 @@ import pytest
 
 import rankwise as rw
 
-QUICK = ("--set", "alpha=1.0", "--set", "steps=3", "--set", "sigmas=(4.0, 0.25)")
+QUICK = ("-r", "SmoothRank", "--set", "alpha=1.0", "--set", "steps=3", "--set", "sigmas=(4.0, 0.25)")
 COLUMNS = (
     *("search_id", "query", "sku", "relevance", "title", "description", "brand", "colour", "seller_id", "added"),
     *("last_sold", "stars", "reviews", "stock", "price", "ordered", "bm25", "express", "country", "clicks"),

@@ -10,7 +10,18 @@ import pytest
 
 import rankwise as rw
 
-QUICK = ("--set", "alpha=1.0", "--set", "steps=3", "--set", "sigmas=(4.0, 0.25)")
+QUICK = (
+    "-r",
+    "SmoothRank",
+    "--set",
+    "protocol=paper",
+    "--set",
+    "alpha=1.0",
+    "--set",
+    "steps=3",
+    "--set",
+    "sigmas=(4.0, 0.25)",
+)
 
 
 @pytest.fixture
@@ -31,12 +42,14 @@ def lists(tmp_path):
 def test_no_option_is_needed(run, lists):
     code, out, err = run("train", "lists.txt")
     assert (code, err) == (0, "")
-    assert "SmoothRank on 4 features, alpha" in out
+    assert "AutoRanker on 4 features" in out
+    assert "\nchosen linear: " in out or "\nchosen boosted: " in out or "\nchosen half and half: " in out
     assert "nDCG@10" in out
     assert out.count("test") == 1
     assert out.count("train") == 1
     model = rw.load("model.rankwise")
-    assert isinstance(model, rw.SmoothRank)
+    assert isinstance(model, rw.AutoRanker)
+    assert model.reason_ in out
     assert model.measure == "nDCG@10"
 
 
@@ -47,12 +60,12 @@ def test_what_is_said_is_what_the_model_does(run, lists):
     model, read = rw.load("model.rankwise"), rw.read_letor("lists.txt")
     train, test = rw.split(read, (0.75, 0.25), random_state=5)
     assert [said["parts"][name]["queries"] for name in ("train", "test")] == [len(train), len(test)] == [30, 10]
-    again = rw.SmoothRank("AP", alpha=1.0, steps=3, sigmas=(4.0, 0.25), random_state=5).fit(train)
+    again = rw.SmoothRank("AP", protocol="paper", alpha=1.0, steps=3, sigmas=(4.0, 0.25), random_state=5).fit(train)
     np.testing.assert_array_equal(model.coef_, again.coef_)
     found = rw.evaluate(test, model.predict(test), "AP")
     assert said["parts"]["test"]["mean"] == found.mean["AP"]
     assert (said["parts"]["test"]["low"], said["parts"]["test"]["high"]) == found.interval(0.95)["AP"]
-    assert said["chosen"]["alpha"] == 1.0
+    assert said["chosen"] == ({"alpha": 1.0} if model.refined_ else {})
 
 
 def test_a_validation_file_makes_the_choices_and_nothing_is_held_out(run, lists, tmp_path):
@@ -91,7 +104,8 @@ def stopping(*arguments):
     return measure(*arguments)
 
 annealing.measure_of_weights = stopping
-sys.argv = ["rankwise", "train", "lists.txt", "--set", "alpha=1.0", "--set", "n_jobs=1"]
+sys.argv = ["rankwise", "train", "lists.txt", "-r", "SmoothRank", "--set", "protocol=paper"]
+sys.argv += ["--set", "alpha=1.0", "--set", "n_jobs=1"]
 sys.exit(main())
 """
 
@@ -115,10 +129,13 @@ def test_ctrl_c_saves_what_was_learned_and_exits_with_130(lists, tmp_path, calls
     ("arguments", "sentence"),
     [
         (["nowhere.txt"], "nowhere.txt cannot be read: there is no such file"),
-        (["lists.txt", "--ranker", "forest"], "--ranker is one of AdaRank, FRank"),
-        (["lists.txt", "--set", "rounds=3"], "SmoothRank has no parameter 'rounds': it has alpha, folds, measure"),
+        (["lists.txt", "--ranker", "forest"], "--ranker is one of AdaRank, AutoRanker"),
+        (
+            ["lists.txt", "--set", "rounds=3"],
+            "AutoRanker has no parameter 'rounds': it has boosters, folds, linear, max_trees",
+        ),
         (["lists.txt", "--set", "rounds"], "--set takes NAME=VALUE, such as --set rounds=100: found 'rounds'"),
-        (["lists.txt", "--margin", "1"], "SmoothRank has no parameter 'margin'"),
+        (["lists.txt", "--margin", "1"], "AutoRanker has no parameter 'margin'"),
         (["lists.txt", "--checkpoint", "5"], "--checkpoint belongs to online learning: give --online"),
         (["lists.txt", "--measure", "nDGC"], "no measure is called 'nDGC'"),
         (["one.txt"], "one.txt holds 1 query, too few to hold some out: give --test-share 0"),

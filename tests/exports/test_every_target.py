@@ -120,9 +120,10 @@ def test_elasticsearch_adds_in_float64_by_ranklibs_rules():
     assert done.parity.inverted == 0
     assert "float64 sums" in done.parity.arithmetic
     assert export(fitted("FRank"), "opensearch", sample=sample()).parity.arithmetic.startswith("float32, tree")
-    for form in ("linear", "xgboost"):
-        with pytest.raises(RankwiseError, match="form is 'linear' for weights, or 'ranklib'"):
-            export(fitted("FRank"), "elasticsearch", form=form)
+    assert export(fitted("FRank"), "opensearch", sample=sample(), form="xgboost").parity.inverted == 0
+    for kind, form in (("FRank", "linear"), ("RidgeRanker", "xgboost"), ("RidgeRanker", "other")):
+        with pytest.raises(RankwiseError, match="form is 'linear' for weights, 'xgboost' for steps and trees, or"):
+            export(fitted(kind), "elasticsearch", form=form)
 
 
 def test_real_lists_keep_their_measure_in_every_engine(data_folder):

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
 from rankwise.exports import export
-from rankwise.exports.formula import last_not_above, on_raw_features
+from rankwise.exports.raw_thresholds import last_not_above, on_raw_features
 from rankwise.rankers.linear.linear_model import LinearModel
 from tests.exports.models import NAMES, OF_ROWS, fitted, raw_lists, sample
 

@@ -5,6 +5,7 @@ from inspect import signature
 
 from experiments import hybrid
 from experiments.exported import PRECISE
+from rankwise.cli.demo import _RANKERS as DEMO
 from rankwise.data.diagnose.correlation import SAME
 from rankwise.data.diagnose.documents import _DEVIATIONS
 from rankwise.data.diagnose.leaks import HALF
@@ -16,7 +17,7 @@ from rankwise.exports import targets
 from rankwise.report.curves import _MOST_QUERIES
 from rankwise.report.page import LARGEST
 from rankwise.report.query_lists import Limits
-from tests.prose.choosing import EIGHT, benchmark, megabytes_a_second
+from tests.prose.choosing import EIGHT, NINE, benchmark, megabytes_a_second
 from tests.prose.claims import claims, stated
 from tests.prose.pages import ROOT, stored
 
@@ -53,14 +54,14 @@ def ranking_against_reading() -> Iterator[str]:
 
 @claims("command_line.md")
 def rankers_of_the_demo() -> Iterator[str]:
-    assert len(USUAL) == 8
+    assert len(DEMO) == 8
     yield f"trains {EIGHT} rankers on synthetic queries"
 
 
 @claims("compare.md")
 def rankers_without_names() -> Iterator[str]:
-    assert len(USUAL) == 8
-    yield f"Without `--ranker` it compares {EIGHT}, one of each family"
+    assert (len(USUAL), USUAL[0]) == (9, "AutoRanker")
+    yield f"Without `--ranker` it compares {NINE}, `AutoRanker` and one of each family"
 
 
 stated(

@@ -77,8 +77,22 @@ def test_linear_members_collapse_into_one_linear_model(tmp_path):
 def test_a_committee_of_trees_and_weights_scores_in_the_bits_of_predict():
     model = rw.Committee(folds=2).fit(TRAIN)
     np.testing.assert_array_equal(rw.Scorer(model).scores(TEST.X), model.predict(TEST))
+    np.testing.assert_allclose(model.ensemble_.predict(TEST.X), model.predict(TEST), atol=1e-12)  # steps are stumps
+    assert rw.export(model, "python", sample=TEST).parity is not None
+    foreign = rw.Committee([rw.RidgeRanker(), Ridge()], folds=2).fit(TRAIN)
+    assert not hasattr(foreign, "ensemble_")
     with pytest.raises(RankwiseError, match="Committee cannot be exported"):
-        rw.export(model, "ranklib")
+        rw.export(foreign, "ranklib")
+
+
+def test_weights_and_boosted_trees_are_exported_as_one_sum_of_trees():
+    pytest.importorskip("lightgbm")
+    trees = rw.BoostedRanker(trees=8, patience=None, seeds=2, smallest_leaf=2, n_jobs=1)
+    model = rw.Committee([rw.RidgeRanker(), trees, rw.LinearModel.of(np.ones(4), intercept=2.0)], folds=2).fit(TRAIN)
+    assert model.ensemble_.n_trees == 16
+    np.testing.assert_allclose(model.ensemble_.predict(TEST.X), model.predict(TEST), atol=1e-12)
+    found = rw.export(model, "python", sample=TEST)
+    assert found.parity is not None
 
 
 def test_contributions_add_up_to_the_score_if_every_member_has_them():

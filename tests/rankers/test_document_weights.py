@@ -117,13 +117,14 @@ def test_sample_weight_is_the_document_weight_of_arrays():
 def test_ridge_is_scikit_learn_s_with_the_products_of_both_weights():
     queries = lists(whole=False).with_weight(np.linspace(0.5, 2.0, 25))
     weight = queries.weight[queries.query_of_row] * queries.document_weight
-    model = rw.RidgeRanker(alpha=2.0, scale="none", balanced=False, target="labels").fit(queries)
+    given = {"alpha": 2.0, "scale": "none", "balanced": False, "target": "labels", "intercept": "global"}
+    model = rw.RidgeRanker(**given).fit(queries)
     expected = Ridge(alpha=2.0, solver="cholesky").fit(queries.X, queries.y, sample_weight=weight)
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-9)
     wide = queries[:2].map_features(lambda X: np.random.default_rng(0).normal(size=(len(X), 40)))
     assert wide.n_documents < wide.n_features
     weight = wide.weight[wide.query_of_row] * wide.document_weight
-    model = rw.RidgeRanker(alpha=2.0, scale="none", balanced=False, target="labels").fit(wide)
+    model = rw.RidgeRanker(**given).fit(wide)
     expected = Ridge(alpha=2.0, solver="cholesky").fit(wide.X, wide.y, sample_weight=weight)
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-8, atol=1e-12)
 
@@ -275,7 +276,7 @@ def test_the_tables_of_the_documentation_are_the_declared_facts():
     found = re.search(r"<!-- document weights: .*?-->\n(.*?)<!-- end of document weights -->", page, re.DOTALL)
     stated = set(re.findall(r"^\| `(\w+)(?:\(.*?\))?` \|", found[1], re.MULTILINE))
     losses = {name for name, kind in registered().items() if kind.document_weights}
-    takers = {"RidgeRanker", "RankSVM", "LossRanker", "ListNet"}
+    takers = {"RidgeRanker", "RidgeCommittee", "RankSVM", "LossRanker", "ListNet", "BoostedRanker"}
     assert stated == takers
     assert all(f"`{name}`" in found[1] for name in losses)
     for name, kind in rankers().items():

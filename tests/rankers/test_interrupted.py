@@ -97,8 +97,10 @@ def test_a_stopped_perceptron_holds_the_rounds_that_were_played(monkeypatch, par
 
 def test_a_stopped_annealing_holds_the_stage_that_was_worth_most(monkeypatch):
     train, held = lists(30), lists(30, seed=1)
-    whole = rw.SmoothRank("nDCG@5", alpha=1.0, sigmas=(4.0, 1.0, 0.25), n_jobs=1).fit(train, validation=held)
-    model = rw.SmoothRank("nDCG@5", alpha=1.0, sigmas=(4.0, 1.0, 0.25), n_jobs=1)
+    whole = rw.SmoothRank("nDCG@5", protocol="paper", alpha=1.0, sigmas=(4.0, 1.0, 0.25), n_jobs=1).fit(
+        train, validation=held
+    )
+    model = rw.SmoothRank("nDCG@5", protocol="paper", alpha=1.0, sigmas=(4.0, 1.0, 0.25), n_jobs=1)
     monkeypatch.setattr(
         annealing, "measure_of_weights", Count(annealing.measure_of_weights, 5)
     )  # two a stage: in the third one
@@ -113,7 +115,7 @@ def test_a_stopped_annealing_holds_the_stage_that_was_worth_most(monkeypatch):
 def test_folds_that_are_stopped_leave_the_best_weights_that_they_had_found(monkeypatch):
     train = lists(30)
     monkeypatch.setattr(annealing, "measure_of_weights", Count(annealing.measure_of_weights, 20))
-    model = rw.SmoothRank("nDCG@5", alpha=(0.1, 1.0), sigmas=(4.0, 0.25), folds=5, n_jobs=1)
+    model = rw.SmoothRank("nDCG@5", protocol="paper", alpha=(0.1, 1.0), sigmas=(4.0, 0.25), folds=5, n_jobs=1)
     with pytest.raises(Interrupted):
         model.fit(train)
     assert model.alpha_ in (0.1, 1.0)
@@ -124,7 +126,7 @@ def test_folds_that_are_stopped_leave_the_best_weights_that_they_had_found(monke
 def test_a_start_that_is_stopped_leaves_the_ranker_around_it_as_it_was(monkeypatch):
     calls = Count(BundleRisk.solve, 2)
     monkeypatch.setattr(BundleRisk, "solve", lambda *arguments: calls(*arguments))
-    model = rw.SmoothRank("nDCG@5", start="ranksvm", alpha=1.0, sigmas=(1.0,))
+    model = rw.SmoothRank("nDCG@5", protocol="paper", start="ranksvm", alpha=1.0, sigmas=(1.0,))
     with pytest.raises(KeyboardInterrupt) as stopped:
         model.fit(lists(20), validation=lists(20, seed=1))
     assert not isinstance(stopped.value, Interrupted), "RankSVM held an alpha, SmoothRank holds nothing"
@@ -136,7 +138,7 @@ def test_an_annealing_starts_from_ranksvm_by_name():
     train, held = lists(30), lists(30, seed=1)
     svm = rw.RankSVM("nDCG@5").fit(train, validation=held)
     by_name, by_weights = (
-        rw.SmoothRank("nDCG@5", start=start, alpha=1.0, sigmas=(1.0, 0.5)).fit(train, validation=held)
+        rw.SmoothRank("nDCG@5", protocol="paper", start=start, alpha=1.0, sigmas=(1.0, 0.5)).fit(train, validation=held)
         for start in ("ranksvm", svm)
     )
     np.testing.assert_array_equal(by_name.start_, svm.coef_)

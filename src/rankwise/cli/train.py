@@ -103,7 +103,8 @@ def train(
     """Train a ranker on judged queries, test it, and save it.
 
     Without --ranker, cross-validation chooses between a linear ranker, boosted trees and both. A random fifth of the
-    queries is held out: they test the ranker and certify it. --validation or --test-share 0 train on all queries. A feature that looks like the label is a warning, and stays unless --ignore names it. Ctrl-C saves
+    queries is held out: they test the ranker and certify it. --validation or --test-share 0 train on all queries. A
+    feature that looks like the label is a warning, and stays unless --ignore names it. Ctrl-C saves
     the ranker as it was after the last finished round.
 
     Of a table with texts, dates or gaps, features are made as rankwise inspect shows, learned from the training part

@@ -18,7 +18,7 @@ from rankwise._errors import RankwiseError
 from rankwise._paths import path_of
 from rankwise._registry import discover
 from rankwise.data.checks import Floats
-from rankwise.exports.formula import StepSum, WeightedSum
+from rankwise.exports.formula import StepSum, TreeSum, WeightedSum
 from rankwise.exports.parity import Parity
 from rankwise.measures._base import Vector
 from rankwise.rankers.fusion.normalizers import RULES, Fusion
@@ -72,7 +72,7 @@ class Target(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     arithmetic: ClassVar[str]  # how the engine computes a score
-    takes: ClassVar[tuple[type, ...]] = (WeightedSum, StepSum)
+    takes: ClassVar[tuple[type, ...]] = (WeightedSum, StepSum, TreeSum)
 
     @abstractmethod
     def write(self, formula: Any, called: str) -> Written:
@@ -80,7 +80,7 @@ class Target(ABC):
 
         Parameters
         ----------
-        formula : WeightedSum, StepSum or FusionFormula
+        formula : WeightedSum, StepSum, TreeSum or FusionFormula
             What the ranker computes, one of ``takes``.
         called : str
             The name of the model in the target.

@@ -1,11 +1,10 @@
-"""What a fitted ranker computes, without how it was trained: a weighted sum or a sum of steps over named features, or a
-weighted mean of scores that are normalised within a query.
+"""What a fitted ranker computes, without how it was trained: a weighted sum, a sum of steps or trees over named
+features, or a weighted mean of scores that are normalised within a query.
 
 :func:`opened` finds the ranker and its scaler, and :func:`formula_of` turns them into a formula on raw features.
-Thresholds on scaled features become thresholds on raw ones, exact for every float64.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,21 +13,27 @@ from numpy.typing import NDArray
 
 from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, RankwiseError
+from rankwise._kernels.trees import ZERO
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
+from rankwise.exports.raw_thresholds import on_raw_features, raw_thresholds
 from rankwise.features.builder import FeatureBuilder
 from rankwise.features.kernel_maps import FourierFeatures
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
+from rankwise.rankers.boosting.tree_ensemble import MISSING_ZERO, TreeEnsemble
 from rankwise.rankers.fusion.hybrid_ranker import HybridRanker
 from rankwise.rankers.fusion.normalizers import Fusion
 from rankwise.rankers.mapped import MappedRanker
 from rankwise.rankers.online.kernel_perceptron import KernelPerceptron
 
 Scaling = Scaler | Literal["none"] | None
+
+# The thresholds that separate what counts as 0 in trees from what is below, and from what is above.
+_AROUND_ZERO = np.array([np.nextafter(-ZERO, -np.inf), ZERO])
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,76 @@ class StepSum:
 
 
 @dataclass(frozen=True)
+class TreeSum:
+    """s(x) = the sum of the leaves of x in all trees + a weighted sum + constant, on raw features.
+
+    A value goes left at a node if it is not above the threshold, or is in the node's set of categories. 0 goes to the
+    other side at a node of ``trees.flips_zero``, and NaN goes left at one of ``trees.nan_left``.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names of the features.
+    trees : TreeEnsemble
+        The trees; offset and linear part stand below.
+    constant : float
+        The constant.
+    linear : WeightedSum or None
+        The weighted sum, without a constant of its own.
+    missing : {"error", "zero", "min"}
+        How the ranker treats missing values.
+    """
+
+    names: tuple[str, ...]
+    trees: TreeEnsemble
+    constant: float = 0.0
+    linear: WeightedSum | None = None
+    missing: checks.Missing = "error"
+
+    @classmethod
+    def of(
+        cls,
+        trees: TreeEnsemble,
+        names: tuple[str, ...],
+        missing: checks.Missing = "error",
+        scaler: Scaler | None = None,
+    ) -> "TreeSum":
+        """The formula of an ensemble that sees raw features, or the features that a scaler makes."""
+        linear = None if trees.coef is None else WeightedSum(names, trees.coef, missing=missing)
+        # what counts as 0 in the ensemble is one side of a threshold: engines then need no rule for tiny values
+        threshold = np.where(
+            np.abs(trees.threshold) > ZERO, trees.threshold, _AROUND_ZERO[(trees.threshold >= 0).astype(int)]
+        )
+        if scaler is not None:
+            if (trees.missing == MISSING_ZERO).any() or trees.categorical.any():
+                raise RankwiseError(
+                    "trees that treat 0 as missing, or a feature as categories, cannot be moved to raw features: learn "
+                    "from raw features, or give scaling='none' if the engine gets scaled ones"
+                )
+            threshold = raw_thresholds(scaler, trees.feature, threshold)
+            linear = None if linear is None else _scaled(linear, scaler)
+        return cls(names, replace(trees, threshold=threshold), trees.offset, linear, missing)
+
+    @property
+    def used(self) -> list[int]:
+        """Features that some tree or the weighted sum uses; the first one where there is none."""
+        linear = set() if self.linear is None else set(np.flatnonzero(self.linear.weight).tolist())
+        return sorted(linear.union(self.trees.feature.tolist())) or [0]
+
+    @property
+    def decides_missing(self) -> bool:
+        """Whether the trees learned where missing values go."""
+        return bool(self.trees.missing.any())
+
+    def raw_linear(self) -> tuple[list[tuple[int, float]], float]:
+        """(feature, weight) of the weighted sum on raw features, and the constant with what the scaling adds to it."""
+        if self.linear is None:
+            return [], self.constant
+        own = self.linear.raw()
+        return [(place, float(own.weight[place])) for place in own.used], self.constant + own.constant
+
+
+@dataclass(frozen=True)
 class FusionFormula:
     """s(x) = the weighted mean of columns that are normalised within the query.
 
@@ -171,7 +246,7 @@ class FourierSum:
     missing: checks.Missing = "error"
 
 
-Formula = WeightedSum | StepSum
+Formula = WeightedSum | StepSum | TreeSum
 
 
 def formula_of(
@@ -190,7 +265,7 @@ def formula_of(
 
     Returns
     -------
-    formula : WeightedSum, StepSum, FusionFormula or FourierSum
+    formula : WeightedSum, StepSum, TreeSum, FusionFormula or FourierSum
         The formula.
     notes : list of str
         Notes about names and missing values.
@@ -198,7 +273,7 @@ def formula_of(
     Raises
     ------
     RankwiseError
-        If the ranker is neither a weighted sum nor a sum of steps.
+        If the ranker is neither a weighted sum nor a sum of steps or trees.
     """
     names, notes = _names(ranker, feature_names)
     ranker = ranker._scoring_model()  # a committee of linear rankers is a linear ranker
@@ -218,6 +293,9 @@ def formula_of(
             return StepSum(names, *parts, missing=ranker.missing), notes
         feature, threshold, alpha, constant = on_raw_features(scaler, *parts)
         return StepSum(names, feature, threshold, alpha, constant, ranker.missing), notes
+    trees = getattr(ranker, "ensemble_", None)
+    if isinstance(trees, TreeEnsemble):
+        return TreeSum.of(trees, names, ranker.missing, scaler), notes
     if isinstance(ranker, HybridRanker):
         if scaler is not None:
             raise RankwiseError(f"{ranker.name} normalises scores itself: fit it on raw scores, without a Scaler")
@@ -226,7 +304,8 @@ def formula_of(
     if waves is not None and scaler is None:
         return FourierSum(names, *waves, missing=ranker.missing), notes
     raise RankwiseError(
-        f"{ranker.name} cannot be exported: a file for an engine holds a weighted sum of features or a sum of steps"
+        f"{ranker.name} cannot be exported: a file for an engine holds a weighted sum of features, or a sum of "
+        "steps or trees"
         + (", and of maps random Fourier features of raw features" if isinstance(ranker, MappedRanker) else "")
     )
 
@@ -331,78 +410,3 @@ def _scaled(formula: WeightedSum, scaler: Scaler) -> WeightedSum:
         center=np.where(varies, scaler.center_, 0.0),
         scale=np.where(varies, scaler.scale_, 1.0),
     )
-
-
-# ---------------------------------------------------------------------------------------- thresholds on raw features
-
-
-Wholes = NDArray[np.int64]
-
-
-def on_raw_features(
-    scaler: Scaler, feature: Wholes, threshold: Vector, alpha: Vector
-) -> tuple[Wholes, Vector, Vector, float]:
-    """Move steps from scaled features to raw features.
-
-    A scaler computes z(x) in floating point, and z never falls as x grows; so there is a largest x with z(x) <= t, and
-    it is found by bisection over all float64. A feature that did not vary is always z = 0: its steps are part of the
-    constant.
-
-    Parameters
-    ----------
-    scaler : Scaler
-        A fitted scaler of a whole set.
-    feature : ndarray of int64
-        The feature of every step.
-    threshold : ndarray
-        The threshold of every step, on the scaled feature.
-    alpha : ndarray
-        The height of every step.
-
-    Returns
-    -------
-    feature : ndarray of int64
-        The features.
-    threshold : ndarray
-        The thresholds on raw features.
-    alpha : ndarray
-        The heights.
-    constant : float
-        The sum of the steps that are always taken.
-    """
-    if scaler.scale_ is None or scaler.center_ is None:
-        raise ValueError("the scaler is one of a whole set")
-    varies = scaler.scale_[feature] > 0
-    constant = float(alpha[~varies & (threshold < 0)].sum())
-    feature, threshold, alpha = feature[varies], threshold[varies], alpha[varies]
-    center, scale = scaler.center_[feature], scaler.scale_[feature]
-
-    def z(x: Vector) -> Vector:
-        shaped = np.copysign(np.log1p(np.abs(x)), x) if scaler.how == "log" else x
-        with np.errstate(over="ignore"):
-            return np.asarray((shaped - center) / scale)
-
-    return feature, last_not_above(z, threshold), alpha, constant
-
-
-def last_not_above(rising: Callable[[Vector], Vector], bound: Vector) -> Vector:
-    """For each bound the largest finite x with rising(x) <= bound."""
-    most = np.finfo(np.float64).max
-    low, high = (_place(np.full(bound.shape, end)) for end in (-most, most))
-    # 64 halvings suffice for all float64, since they are searched as whole numbers
-    while (low < high).any():
-        middle = (low >> 1) + (high >> 1) + ((low | high) & 1)  # rounded up, without overflow
-        inside = rising(_value(middle)) <= bound
-        low, high = np.where(inside, middle, low), np.where(inside, high, middle - 1)
-    return _value(low)
-
-
-def _place(x: Vector) -> Wholes:
-    """float64 as whole numbers in the same order: those below 0 have all bits but the sign flipped."""
-    bits = x.view(np.int64)
-    return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
-
-
-def _value(place: Wholes) -> Vector:
-    """The inverse of :func:`_place`."""
-    return np.where(place < 0, place ^ np.int64(2**63 - 1), place).view(np.float64)

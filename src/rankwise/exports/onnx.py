@@ -1,22 +1,33 @@
-"""ONNX: ``Gemm`` for a weighted sum, ``TreeEnsembleRegressor`` for a sum of steps; checked by onnxruntime."""
+"""ONNX: ``Gemm`` for a weighted sum, ``TreeEnsembleRegressor`` for a sum of steps or trees; checked by onnxruntime."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from rankwise._errors import MissingExtraError
+from rankwise._errors import MissingExtraError, RankwiseError
 from rankwise._extras import require
 from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
-from rankwise.exports.formula import Formula, FourierSum, StepSum, WeightedSum
-from rankwise.exports.single import Leaf, Node, single_trees
+from rankwise.exports.formula import Formula, FourierSum, StepSum, TreeSum, WeightedSum
+from rankwise.exports.single import refuse_rules, single_trees
+from rankwise.exports.tree_nodes import Leaf, Node, nested
 from rankwise.measures._base import Vector
 
 _NODE_COLUMNS = tuple(
-    f"nodes_{name}" for name in ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
+    f"nodes_{name}"
+    for name in (
+        "treeids",
+        "nodeids",
+        "featureids",
+        "modes",
+        "values",
+        "truenodeids",
+        "falsenodeids",
+        "missing_value_tracks_true",
+    )
 )
 _TARGET_COLUMNS = tuple(f"target_{name}" for name in ("treeids", "nodeids", "ids", "weights"))
 _OPSET, _ML_OPSET, _IR = 13, 3, 8  # old enough for every runtime in use
@@ -24,22 +35,29 @@ _OPSET, _ML_OPSET, _IR = 13, 3, 8  # old enough for every runtime in use
 
 @dataclass(frozen=True, kw_only=True)
 class Onnx(Target):
-    """``model.onnx``: input ``X`` float[N, features], output ``score`` float[N, 1]."""
+    """``model.onnx``: input ``X`` float[N, features], output ``score`` float[N, 1].
+
+    Parameters
+    ----------
+    sums : {"float64", "float32"}, default="float64"
+        How a sum of trees is computed inside: "float64" rounds once, at the end, and needs a runtime with trees of
+        float64, as onnxruntime has them; "float32" rounds at every tree. Weighted sums and steps are float32.
+    """
 
     name = "onnx"
     title = "ONNX"
     arithmetic = "float32, run by onnxruntime"
-    takes = (WeightedSum, StepSum, FourierSum)
+    takes = (WeightedSum, StepSum, TreeSum, FourierSum)
+
+    sums: Literal["float64", "float32"] = "float64"
 
     def write(self, formula: Formula | FourierSum, called: str) -> Written:
         """Write the model, and check it with the package onnx."""
+        if self.sums not in ("float64", "float32"):
+            raise RankwiseError(f"sums is 'float64' or 'float32': found {self.sums!r:.40}")
         helper, proto = require("onnx.helper"), require("onnx").TensorProto
-        width = len(formula.names)
-        if isinstance(formula, StepSum):
-            nodes, constants = [_tree_node(formula, helper)], []
-        else:
-            made = _wave_nodes if isinstance(formula, FourierSum) else _linear_nodes
-            nodes, constants = made(formula, helper, proto.FLOAT)  # type: ignore[operator]
+        width, has_trees = len(formula.names), isinstance(formula, (StepSum, TreeSum))
+        nodes, constants = self._nodes(formula, helper, proto)
         graph = helper.make_graph(
             nodes,
             called,
@@ -48,15 +66,20 @@ class Onnx(Target):
             constants,
         )
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _ML_OPSET)]
-        model = helper.make_model(graph, opset_imports=opsets[: 1 + isinstance(formula, StepSum)], ir_version=_IR)
+        model = helper.make_model(graph, opset_imports=opsets[: 1 + has_trees], ir_version=_IR)
         model.producer_name = "rankwise"
         helper.set_model_props(model, {f"feature.{place}": name for place, name in enumerate(formula.names)})
         require("onnx").checker.check_model(model)
-        notes = (
-            "ONNX holds weights and features in float32; runtimes may add them in any order",
-            "NaN is not looked for: a weighted sum with it is NaN, and it is above no threshold",
-        )
-        return Written({"model.onnx": model.SerializeToString(deterministic=True)}, notes)
+        notes = ["ONNX holds weights and features in float32; runtimes may add them in any order"]
+        arithmetic = ""
+        if isinstance(formula, TreeSum):
+            notes.append("NaN goes where the trees of the ranker send it")
+            if self.sums == "float64":
+                arithmetic = "float64 trees and sums, a float32 score, run by onnxruntime"
+                notes.append("trees and their sums are float64, which not every runtime takes: sums='float32' does")
+        else:
+            notes.append("NaN is not looked for: a weighted sum with it is NaN, and it is above no threshold")
+        return Written({"model.onnx": model.SerializeToString(deterministic=True)}, tuple(notes), arithmetic=arithmetic)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Run onnxruntime, or ONNX's own reference where that is not installed."""
@@ -67,11 +90,35 @@ class Onnx(Target):
             options.intra_op_num_threads = 1
             session = require("onnxruntime").InferenceSession(content, options, providers=["CPUExecutionProvider"])
         except MissingExtraError:
+            if (
+                self.sums == "float64" and isinstance(content, bytes) and b"nodes_values_as_tensor" in content
+            ):  # which the reference cannot run
+                raise
             session = require("onnx.reference").ReferenceEvaluator(content)
         return np.asarray(session.run(["score"], {"X": rows})[0], dtype=np.float64)[:, 0]
 
+    def _nodes(self, formula: Formula | FourierSum, helper: Any, proto: Any) -> tuple[list[Any], list[Any]]:
+        """The nodes of the graph, and its constants."""
+        if isinstance(formula, FourierSum):
+            return _wave_nodes(formula, helper, proto.FLOAT)
+        if isinstance(formula, WeightedSum):
+            return _linear_nodes(formula, helper, proto.FLOAT, "score")
+        if isinstance(formula, StepSum):
+            return [_tree_node(single_trees(formula, "ONNX"), helper, "X", "score")], []
+        trees = _trees(formula, single_precision=self.sums == "float32")
+        result = "score" if formula.linear is None else "trees"
+        if self.sums == "float32":
+            nodes = [_tree_node(trees, helper, "X", result)]
+        else:
+            cast = helper.make_node("Cast", ["X"], ["exact"], to=proto.DOUBLE)
+            nodes = [cast, _tree_node(trees, helper, "exact", result, proto.DOUBLE)]
+        if formula.linear is None:
+            return nodes, []
+        more, constants = _linear_nodes(formula.linear, helper, proto.FLOAT, "linear")
+        return [*nodes, *more, helper.make_node("Add", ["trees", "linear"], ["score"])], constants
 
-def _linear_nodes(formula: WeightedSum, helper: Any, kind: int) -> tuple[list[Any], list[Any]]:
+
+def _linear_nodes(formula: WeightedSum, helper: Any, kind: int, result: str) -> tuple[list[Any], list[Any]]:
     """(X - center) / scale where the features are scaled, and then Gemm."""
 
     def tensor(name: str, values: Vector, shape: list[int]) -> Any:
@@ -82,11 +129,11 @@ def _linear_nodes(formula: WeightedSum, helper: Any, kind: int) -> tuple[list[An
     width = len(formula.names)
     constants = [tensor("weight", formula.weight, [width, 1]), tensor("constant", np.array([formula.constant]), [1])]
     if formula.center is None or formula.scale is None:
-        return [helper.make_node("Gemm", ["X", "weight", "constant"], ["score"])], constants
+        return [helper.make_node("Gemm", ["X", "weight", "constant"], [result])], constants
     nodes = [
         helper.make_node("Sub", ["X", "center"], ["centred"]),
         helper.make_node("Div", ["centred", "scale"], ["scaled"]),
-        helper.make_node("Gemm", ["scaled", "weight", "constant"], ["score"]),
+        helper.make_node("Gemm", ["scaled", "weight", "constant"], [result]),
     ]
     return nodes, [*constants, tensor("center", formula.center, [width]), tensor("scale", formula.scale, [width])]
 
@@ -115,20 +162,35 @@ def _wave_nodes(formula: FourierSum, helper: Any, kind: int) -> tuple[list[Any],
     return nodes, constants
 
 
-def _tree_node(formula: StepSum, helper: Any) -> Any:
-    """The trees as one node."""
+def _trees(formula: TreeSum, single_precision: bool) -> list[Node]:
+    """The trees and the constant, with all numbers in float32 where that is asked for."""
+    refuse_rules(formula, "ONNX", "sql, python or c")
+    found = single.rounded_trees(formula, "ONNX") if single_precision else nested(formula.trees)
+    if formula.constant or not found:
+        single.as_single(np.array([formula.constant]), ["(constant)"], "constant", "ONNX", added=True)
+        found.append(Leaf(formula.constant))
+    return found
+
+
+def _tree_node(trees: list[Node], helper: Any, given: str, result: str, kind: int | None = None) -> Any:
+    """The trees as one node; with a type of tensors, numbers are tensors of that type and not plain float32."""
     table: dict[str, list[Any]] = {name: [] for name in (*_NODE_COLUMNS, *_TARGET_COLUMNS)}
-    for number, tree in enumerate(single_trees(formula, "ONNX")):
+    for number, tree in enumerate(trees):
         _add_tree(table, tree, number, 0)
+    columns: dict[str, Any] = dict(table)
+    if kind is not None:
+        for name in ("nodes_values", "target_weights"):
+            values = columns.pop(name)
+            columns[f"{name}_as_tensor"] = helper.make_tensor(name, kind, [len(values)], values)
     return helper.make_node(
         "TreeEnsembleRegressor",
-        ["X"],
-        ["score"],
+        [given],
+        [result],
         domain="ai.onnx.ml",
         n_targets=1,
         aggregate_function="SUM",
         post_transform="NONE",
-        **table,
+        **columns,
     )
 
 
@@ -136,10 +198,11 @@ def _add_tree(table: dict[str, list[Any]], node: Node, tree: int, number: int) -
     """Add a node and what is below it; the next free number is returned."""
     place = len(table["nodes_treeids"])
     if isinstance(node, Leaf):
-        _append(table, _NODE_COLUMNS, (tree, number, 0, "LEAF", 0.0, 0, 0))
+        _append(table, _NODE_COLUMNS, (tree, number, 0, "LEAF", 0.0, 0, 0, 0))
         _append(table, _TARGET_COLUMNS, (tree, number, 0, node.value))
         return number + 1
-    _append(table, _NODE_COLUMNS, (tree, number, node.feature, "BRANCH_LEQ", node.threshold, number + 1, 0))
+    row = (tree, number, node.feature, "BRANCH_LEQ", node.threshold, number + 1, 0, int(node.nan_left))
+    _append(table, _NODE_COLUMNS, row)
     after = _add_tree(table, node.left, tree, number + 1)
     # the right subtree begins where the left one ended
     table["nodes_falsenodeids"][place] = after

@@ -1,27 +1,34 @@
 """RankLib's model files: a weighted sum, its RankBoost for a sum of steps, or an ensemble of trees.
 
-The learning to rank plugins of Elasticsearch and OpenSearch read the same format.
+The learning to rank plugins of Elasticsearch and OpenSearch read the same format, and XGBoost's dumps of trees.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 from xml.etree.ElementTree import Element, fromstring
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written, json_text
-from rankwise.exports.formula import Formula, StepSum, WeightedSum
-from rankwise.exports.single import Leaf, Node, TreeSplit, normalised, score_trees, single_trees
+from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
+from rankwise.exports.single import Single, normalised, single_trees
+from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, score_trees
 from rankwise.measures._base import Vector
 
 Form = Literal["coordinate ascent", "linear regression", "rankboost", "trees"]
 
-_LINEAR = ("coordinate ascent", "linear regression")
+# the forms of each formula, the usual one first
+_FORMS: dict[type, tuple[Form, ...]] = {
+    WeightedSum: ("coordinate ascent", "linear regression"),
+    StepSum: ("rankboost", "trees"),
+    TreeSum: ("trees",),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +39,8 @@ class RankLib(Target):
     ----------
     form : {"coordinate ascent", "linear regression", "rankboost", "trees"}, default=None
         "coordinate ascent" (no constant) or "linear regression" (not in RankLib 2.16) for a weighted sum; "rankboost"
-        (thresholds and sums in float64) or "trees" (all in float32, as LambdaMART) for a sum of steps. None takes the
-        first of either.
+        (thresholds and sums in float64) or "trees" (all in float32, as LambdaMART) for a sum of steps; "trees" for
+        trees. None takes the first of either.
     """
 
     name = "ranklib"
@@ -44,11 +51,12 @@ class RankLib(Target):
 
     def write(self, formula: Formula, called: str) -> Written:
         """Write the model file."""
-        form = self.form or ("rankboost" if isinstance(formula, StepSum) else "coordinate ascent")
-        if form not in get_args(Form) or isinstance(formula, WeightedSum) != (form in _LINEAR):
+        able = next(forms for kind, forms in _FORMS.items() if isinstance(formula, kind))
+        form = self.form or able[0]
+        if form not in able:
             raise RankwiseError(
-                f"form is 'coordinate ascent' or 'linear regression' for weights, 'rankboost' or 'trees' for steps: "
-                f"found {self.form!r:.40}"
+                f"form is 'coordinate ascent' or 'linear regression' for weights, 'rankboost' or 'trees' for steps, "
+                f"'trees' for trees: found {self.form!r:.40}"
             )
         notes = ["RankLib holds features in float32; one that a line of its data file lacks counts 0 in this model"]
         dropped = 0.0
@@ -58,7 +66,7 @@ class RankLib(Target):
                 notes.append(
                     f"the constant {dropped:.6g} is left out, which no ranking sees; form='linear regression' keeps it"
                 )
-        elif form == "rankboost":
+        elif form == "rankboost" and isinstance(formula, StepSum):
             dropped = formula.constant
             lines = ["## RankBoost", *_named(formula), _steps(formula)]
         else:
@@ -94,7 +102,7 @@ def score_text(text: str, X: Floats) -> Vector:
     body = "".join(line for line in text.splitlines() if not line.startswith("##"))
     if kind == "lambdamart":
         trees = [_read(tree[0]) for tree in fromstring(body)]
-        return score_trees(trees, rows).astype(np.float64)
+        return score_trees(trees, single.zero_for_nan(rows), _not_above).astype(np.float64)
     pairs = [word.split(":") for word in body.split()]
     # summed in the order of the file, as RankLib does: floating point sums depend on it
     total = np.zeros(len(rows))
@@ -110,6 +118,11 @@ def score_text(text: str, X: Floats) -> Vector:
         else:
             total += float(rest[0]) * column
     return total
+
+
+def _not_above(values: Single, split: TreeSplit) -> NDArray[np.bool_]:
+    """What goes left in RankLib."""
+    return values <= np.float32(split.threshold)
 
 
 def _weights(formula: WeightedSum, form: str) -> tuple[list[str], float]:
@@ -160,33 +173,40 @@ class Elasticsearch(Target):
 
     Parameters
     ----------
-    form : {"linear", "ranklib"}, default=None
-        "linear" (``model/linear``, features by name, sums in float32) or "ranklib" (``model/ranklib``, features by
-        their position in the set, sums of weights in float64). None takes "linear" for weights, "ranklib" for steps.
+    form : {"linear", "xgboost", "ranklib"}, default=None
+        "linear" (``model/linear``, features by name, sums in float32) for weights; "xgboost" (``model/xgboost+json``,
+        features by name, float32) for steps and trees; "ranklib" (``model/ranklib``, features by their position in the
+        set, sums of weights in float64) for all. None takes "linear" for weights, "ranklib" for steps, "xgboost" for
+        trees.
     """
 
     name = "elasticsearch"
     title = "Elasticsearch LTR plugin"
     arithmetic = "float32, feature after feature (the plugin's)"
 
-    form: Literal["linear", "ranklib"] | None = None
+    form: Literal["linear", "xgboost", "ranklib"] | None = None
 
     def write(self, formula: Formula, called: str) -> Written:
         """Write the model and the draft of the feature set."""
-        # steps have no linear form; RankLib trees are the format that the plugin reads for them
-        steps = isinstance(formula, StepSum)
-        if self.form not in (None, "linear", "ranklib") or (self.form == "linear" and steps):
-            raise RankwiseError(f"form is 'linear' for weights, or 'ranklib': found {self.form!r:.40}")
+        own = {WeightedSum: "linear", StepSum: "ranklib", TreeSum: "xgboost"}[type(formula)]
+        form = self.form or own
+        if form not in ("linear" if isinstance(formula, WeightedSum) else "xgboost", "ranklib"):
+            raise RankwiseError(
+                f"form is 'linear' for weights, 'xgboost' for steps and trees, or 'ranklib': found {self.form!r:.40}"
+            )
         notes = [
             "the plugin computes features and scores in float32; a feature that did not match a document is 0",
             "Lucene takes no score below 0: export with shift='sample' (or a number) to lift scores above it",
         ]
-        if isinstance(formula, WeightedSum) and self.form != "ranklib":
+        if isinstance(formula, WeightedSum) and form == "linear":
             model, more, dropped = _linear(formula)
             arithmetic = self.arithmetic
             more.append("form='ranklib' adds in float64, and so keeps apart scores that float32 sums may turn round")
+        elif not isinstance(formula, WeightedSum) and form == "xgboost":
+            model, more, dropped = _xgboost(formula), [], 0.0
+            arithmetic = "float32, tree after tree (the plugin's)"
         else:
-            written = RankLib(form="trees" if steps else None).write(formula, called)
+            written = RankLib(form=None if isinstance(formula, WeightedSum) else "trees").write(formula, called)
             model = {"type": "model/ranklib", "definition": written.files["model.txt"]}
             more, dropped = list(written.notes[1:]), written.dropped
             arithmetic = f"{written.arithmetic or RankLib.arithmetic}, rounded to float32"
@@ -208,6 +228,9 @@ class Elasticsearch(Target):
         if model["type"] == "model/ranklib":
             return single.rounded_features(score_text(model["definition"], X)[:, None])[:, 0].astype(np.float64)
         rows = single.rounded_features(X)
+        if model["type"] == "model/xgboost+json":
+            trees = [_read_xgboost(tree, names) for tree in json.loads(model["definition"])]
+            return score_trees(trees, single.zero_for_nan(rows), _below).astype(np.float64)
         for name, kind in model.get("feature_normalizers", {}).items():
             place, own = names.index(name), kind["standard"]
             rows[:, place] = single.scaled(rows[:, place], own["mean"], own["standard_deviation"])
@@ -242,6 +265,47 @@ def _linear(formula: WeightedSum) -> tuple[dict[str, Any], list[str], float]:
         )
     model["definition"] = json.dumps(own.weights(formula.names), ensure_ascii=False)
     return model, notes, own.dropped
+
+
+def _xgboost(formula: StepSum | TreeSum) -> dict[str, Any]:
+    """Trees as a dump of XGBoost, in which a value goes on at ``yes`` if it is below the condition."""
+    dump = [_dumped(tree, formula.names, [0]) for tree in single_trees(formula, "the plugin")]
+    return {"type": "model/xgboost+json", "definition": json.dumps(dump, ensure_ascii=False, separators=(",", ":"))}
+
+
+def _dumped(node: Node, names: tuple[str, ...], count: list[int]) -> dict[str, Any]:
+    """A node as JSON; ``count`` holds the next free number."""
+    number = count[0]
+    count[0] += 1
+    if isinstance(node, Leaf):
+        return {"nodeid": number, "leaf": node.value}
+    # x <= t is x < t' with the next float32 after t
+    most = np.finfo(np.float32).max
+    condition = float(np.nextafter(np.float32(node.threshold), most))
+    left, right = _dumped(node.left, names, count), _dumped(node.right, names, count)
+    yes, no = left["nodeid"], right["nodeid"]
+    return {
+        "nodeid": number,
+        "split": names[node.feature],
+        "split_condition": condition,
+        "yes": yes,
+        "no": no,
+        "missing": yes if node.threshold >= 0 else no,  # where 0 goes: plugins without this rule take 0
+        "children": [left, right],
+    }
+
+
+def _read_xgboost(node: dict[str, Any], names: tuple[str, ...]) -> Node:
+    """A tree from JSON."""
+    if "leaf" in node:
+        return Leaf(node["leaf"])
+    left, right = (_read_xgboost(one, names) for one in node["children"])
+    return TreeSplit(names.index(node["split"]), node["split_condition"], left, right)
+
+
+def _below(values: Single, split: TreeSplit) -> NDArray[np.bool_]:
+    """What goes left in the plugin."""
+    return values < np.float32(split.threshold)
 
 
 def _feature(name: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 order.
 
 Three sections: arithmetic in float32 and checks that numbers fit into it; weighted sums for engines with normalisers
-and without a constant (Solr, Elasticsearch); and sums of steps as one balanced tree per feature (Solr, RankLib, ONNX).
+and without a constant (Solr, Elasticsearch); and trees (Solr, RankLib, ONNX), with sums of steps as one balanced tree
+per feature.
 
 A weighted sum keeps the scaling of the features, because x - center is then taken before anything is rounded away,
 which float32 bears better than weights on raw features. A constant c goes into the normaliser of the feature with the
@@ -12,16 +13,17 @@ The leaf of a tree between two thresholds is worth the sum of all alphas below i
 in use instead of one per step, and is rounded as seldom.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError
+from rankwise._errors import DataError, RankwiseError
 from rankwise.data.checks import Floats
-from rankwise.exports.formula import StepSum, WeightedSum
+from rankwise.exports.formula import StepSum, TreeSum, WeightedSum
+from rankwise.exports.tree_nodes import Leaf, Node, balanced, nested
 from rankwise.measures._base import Vector
 
 Single = NDArray[np.float32]
@@ -48,7 +50,7 @@ def below(threshold: Vector, names: Sequence[str], engine: str) -> Single:
     """The largest float32 that is not above each threshold: x > t is the same for either, for every float32 x."""
     with np.errstate(over="ignore"):
         rounded = threshold.astype(np.float32)
-    lower = np.where(rounded > threshold, np.nextafter(rounded, np.float32(-np.inf)), rounded).astype(np.float32)
+        lower = np.where(rounded > threshold, np.nextafter(rounded, np.float32(-np.inf)), rounded).astype(np.float32)
     if not np.isfinite(lower).all():
         place = int(np.argmin(np.isfinite(lower)))
         raise DataError(
@@ -62,6 +64,11 @@ def rounded_features(X: Floats) -> Single:
     """Round features to float32, as an engine of single precision holds them."""
     with np.errstate(over="ignore"):
         return np.asarray(X).astype(np.float32)
+
+
+def zero_for_nan(X: Single) -> Single:
+    """Features with 0 in place of NaN, as an engine sees those that a document lacks."""
+    return np.where(np.isnan(X), np.float32(0.0), X)
 
 
 def dot(X: Single, weight: Single) -> Single:
@@ -167,47 +174,15 @@ def normalised(formula: WeightedSum, engine: str) -> Normalised:
 # ---------------------------------------------------------------------------------------------------- trees
 
 
-@dataclass(frozen=True)
-class Leaf:
-    """A leaf of a tree."""
-
-    value: float
-
-
-@dataclass(frozen=True)
-class TreeSplit:
-    """x <= threshold goes left, everything else right.
-
-    Attributes
-    ----------
-    feature : int
-        The feature.
-    threshold : float
-        The threshold.
-    left : Leaf or TreeSplit
-        The tree for smaller or equal values.
-    right : Leaf or TreeSplit
-        The tree for larger values.
-    """
-
-    feature: int
-    threshold: float
-    left: "Node"
-    right: "Node"
-
-
-Node = Leaf | TreeSplit
-
-
-def single_trees(formula: StepSum, engine: str) -> list[Node]:
+def single_trees(formula: StepSum | TreeSum, engine: str) -> list[Node]:
     """Trees with thresholds and leaves in float32, and a single leaf for the constant, if that is not 0.
 
-    Thresholds that float32 cannot tell apart become one: no float32 feature lies between them.
+    Thresholds of steps that float32 cannot tell apart become one: no float32 feature lies between them.
 
     Parameters
     ----------
-    formula : StepSum
-        The sum of steps.
+    formula : StepSum or TreeSum
+        The sum of steps or trees.
     engine : str
         The engine, for messages.
 
@@ -216,6 +191,15 @@ def single_trees(formula: StepSum, engine: str) -> list[Node]:
     list of Leaf or TreeSplit
         The trees.
     """
+    found = _plain_trees(formula, engine) if isinstance(formula, TreeSum) else _trees_of_steps(formula, engine)
+    if formula.constant or not found:
+        constant = as_single(np.array([formula.constant]), ["(constant)"], "constant", engine, added=True)
+        found.append(Leaf(float(constant[0])))
+    return found
+
+
+def _trees_of_steps(formula: StepSum, engine: str) -> list[Node]:
+    """One balanced tree per feature."""
     found: list[Node] = []
     for feature, cuts, worth in formula.trees():
         names = [formula.names[feature]] * len(worth)
@@ -223,44 +207,43 @@ def single_trees(formula: StepSum, engine: str) -> list[Node]:
         last = np.append(lower[1:] != lower[:-1], True)  # of those that are now equal
         leaves = as_single(worth[np.append(True, last)], names, "leaf", engine, added=True)
         found.append(balanced(feature, lower[last].astype(np.float64), leaves.astype(np.float64)))
-    if formula.constant or not found:
-        constant = as_single(np.array([formula.constant]), ["(constant)"], "constant", engine, added=True)
-        found.append(Leaf(float(constant[0])))
     return found
 
 
-def balanced(feature: int, cuts: Vector, leaves: Vector) -> Node:
-    """The tree over one feature with the smallest depth."""
-    if not len(cuts):
-        return Leaf(float(leaves[0]))
-    middle = len(cuts) // 2
-    left = balanced(feature, cuts[:middle], leaves[: middle + 1])
-    right = balanced(feature, cuts[middle + 1 :], leaves[middle + 1 :])
-    return TreeSplit(feature, float(cuts[middle]), left, right)
+def _plain_trees(formula: TreeSum, engine: str) -> list[Node]:
+    """Trees for an engine that compares numbers, and for which a feature without a value is 0."""
+    trees = formula.trees
+    if formula.linear is not None:
+        raise RankwiseError(
+            f"{engine} holds trees without a linear part beside them: fit without one, or export to vespa, onnx, sql, "
+            "python or c"
+        )
+    refuse_rules(formula, engine, "vespa, sql, python or c")
+    unlike_zero = trees.nan_left != (trees.threshold >= 0)
+    if unlike_zero.any():
+        name = formula.names[int(trees.feature[unlike_zero][0])]
+        raise RankwiseError(
+            f"a feature without a value is 0 in {engine}, and the trees learned another side for missing values of "
+            f"{name!r:.60}: fill them before fitting, or export to onnx, vespa, sql, python or c"
+        )
+    return rounded_trees(formula, engine)
 
 
-def thresholds_of(node: Node) -> list[float]:
-    """All thresholds of a tree, ascending where it is over one feature."""
-    if isinstance(node, Leaf):
-        return []
-    return [*thresholds_of(node.left), node.threshold, *thresholds_of(node.right)]
+def rounded_trees(formula: TreeSum, engine: str) -> list[Node]:
+    """The trees with thresholds and leaves in float32; a threshold beyond float32 becomes its largest number."""
+    trees, most = formula.trees, float(np.finfo(np.float32).max)
+    names = [formula.names[place] for place in trees.feature.tolist()]
+    lower = below(np.clip(trees.threshold, -most, most), names, engine)
+    leaves = as_single(trees.value, ["(leaf)"] * trees.n_leaves, "value", engine, added=True)
+    return nested(trees, lower.astype(np.float64), leaves.astype(np.float64))
 
 
-def score_trees(trees: Sequence[Node], X: Single, threshold: Callable[[float], Any] = np.float32) -> Single:
-    """Sum trees in float32, tree after tree; ``threshold`` is what an engine makes of a threshold."""
-    total = np.zeros(len(X), dtype=np.float32)
-    for tree in trees:
-        own = np.empty(len(X), dtype=np.float32)
-        _fill(tree, X, np.arange(len(X)), own, threshold)
-        total += own
-    return total
-
-
-def _fill(node: Node, X: Single, rows: NDArray[np.int64], out: Single, threshold: Callable[[float], Any]) -> None:
-    """Write the values of a tree for some rows."""
-    if isinstance(node, Leaf):
-        out[rows] = np.float32(node.value)
-        return
-    left = X[rows, node.feature] <= threshold(node.threshold)
-    _fill(node.left, X, rows[left], out, threshold)
-    _fill(node.right, X, rows[~left], out, threshold)
+def refuse_rules(formula: TreeSum, engine: str, others: str, categories: bool = True) -> None:
+    """Raise an error for nodes that treat 0 as missing and, with ``categories``, for those that hold a set of them."""
+    rules = {"0 as missing for": formula.trees.flips_zero}
+    if categories:
+        rules["categories of"] = formula.trees.categorical
+    for what, which in rules.items():
+        if which.any():
+            name = formula.names[int(formula.trees.feature[which][0])]
+            raise RankwiseError(f"{engine} cannot hold trees with {what} {name!r:.60}: export to {others}")

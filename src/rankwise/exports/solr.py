@@ -1,4 +1,4 @@
-"""Apache Solr's learning to rank module: a LinearModel, or a MultipleAdditiveTreesModel for a sum of steps.
+"""Apache Solr's learning to rank module: a LinearModel, or a MultipleAdditiveTreesModel for a sum of steps or trees.
 
 Solr adds 1e-6 to every threshold of a tree as it reads it. The thresholds in the file are lower by as much, or their
 feature is multiplied by a power of two, so that the tree in Solr has the thresholds of the ranker.
@@ -11,17 +11,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rankwise._kernels.trees import ZERO
 from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written, json_text
-from rankwise.exports.formula import Formula, StepSum, WeightedSum
-from rankwise.exports.single import Leaf, Node, TreeSplit, normalised, score_trees, single_trees, thresholds_of
+from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
+from rankwise.exports.single import Single, normalised, single_trees
+from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, score_trees, splits_of
 from rankwise.measures._base import Vector
 
 _PACKAGE = "org.apache.solr.ltr"
 # Solr adds this to every threshold of a tree as it reads it (MultipleAdditiveTreesModel.NODE_SPLIT_SLACK).
 SLACK = np.float32(1e-6)
+# Trees separate 0 from the rest by thresholds of this size, which no slack of 1e-6 can tell from 0.
+_NEAR_ZERO = float(np.nextafter(np.float32(ZERO), np.float32(1.0)))
 _LARGEST_POWER = 126  # of two, with a reciprocal that float32 holds with all its digits
 
 
@@ -43,7 +48,7 @@ class Solr(Target):
 
     def write(self, formula: Formula, called: str) -> Written:
         """Write the model and the draft of the features."""
-        part = _trees(formula) if isinstance(formula, StepSum) else _weights(formula)
+        part = _weights(formula) if isinstance(formula, WeightedSum) else _trees(formula)
         model = {
             "store": self.store,
             "name": called,
@@ -81,7 +86,7 @@ class Solr(Target):
                 rows[:, place] = single.scaled(rows[:, place], float(params["avg"]), float(params["std"]))
         if "trees" in model["params"]:
             trees = [_read(tree["root"], listed) for tree in model["params"]["trees"]]
-            return score_trees(trees, rows, lambda one: np.float32(one) + SLACK).astype(np.float64)
+            return score_trees(trees, single.zero_for_nan(rows), _not_above).astype(np.float64)
         weights = np.array([model["params"]["weights"][name] for name in listed]).astype(np.float32)
         return single.dot(rows, weights).astype(np.float64)
 
@@ -111,25 +116,46 @@ def _weights(formula: WeightedSum) -> _ModelKind:
     return _ModelKind("LinearModel", features, {"weights": own.weights(formula.names)}, notes, own.dropped)
 
 
-def _trees(formula: StepSum) -> _ModelKind:
-    """A sum of steps as a MultipleAdditiveTreesModel."""
-    used = sorted(set(formula.feature.tolist())) or [0]
+def _not_above(values: Single, split: TreeSplit) -> NDArray[np.bool_]:
+    """What goes left in Solr."""
+    return values <= np.float32(split.threshold) + SLACK
+
+
+def _trees(formula: StepSum | TreeSum) -> _ModelKind:
+    """A sum of steps or trees as a MultipleAdditiveTreesModel."""
+    grown = single_trees(formula, "Solr")
+    cuts: dict[int, set[float]] = {}
+    for split in (split for tree in grown for split in splits_of(tree)):
+        cuts.setdefault(split.feature, set()).add(split.threshold)
+    used = sorted(cuts) or [0]
     features: list[dict[str, Any]] = [{"name": formula.names[place]} for place in used]
-    trees, missed = [], 0
-    for tree in single_trees(formula, "Solr"):
-        power = power_of_two(thresholds_of(tree))
-        missed += sum(not is_met(math.ldexp(one, power)) for one in thresholds_of(tree))
-        trees.append({"weight": "1", "root": _drawn(tree, formula.names, power)})
-        if power and isinstance(tree, TreeSplit):
+    written: dict[tuple[int, float], float] = {}
+    missed = 0
+    for place, own in cuts.items():
+        power = power_of_two([one for one in own if abs(one) > _NEAR_ZERO])
+        for one in own:
+            written[place, one] = float(
+                _near_zero(one) if abs(one) <= _NEAR_ZERO else before_slack(math.ldexp(one, power))
+            )
+            missed += abs(one) > _NEAR_ZERO and not is_met(math.ldexp(one, power))
+        if power:
             norm = {"class": f"{_PACKAGE}.norm.StandardNormalizer", "params": {"avg": "0", "std": repr(2.0**-power)}}
-            features[used.index(tree.feature)]["norm"] = norm
+            features[used.index(place)]["norm"] = norm
+    trees = [{"weight": "1", "root": _drawn(tree, formula.names, written)} for tree in grown]
     notes = [
         "Solr adds 1e-6 to every threshold of a tree: those in the file are lower by as much, or their feature is "
         "multiplied by a power of two, so that features at a threshold go where the ranker sends them"
     ]
+    if any(one < 0 and abs(one) <= _NEAR_ZERO for own in cuts.values() for one in own):
+        notes.append("a threshold next to 0 is -1e-13 at the nearest behind Solr's 1e-6: values between count as 0")
     if missed:
         notes.append(f"{missed} thresholds, too near to 0 beside large ones, cannot be met exactly behind Solr's 1e-6")
     return _ModelKind("MultipleAdditiveTreesModel", features, {"trees": trees}, tuple(notes))
+
+
+def _near_zero(threshold: float) -> np.float32:
+    """The float32 that Solr's slack turns into 0, or for a threshold below 0 into the next below 0 that it reaches."""
+    return -SLACK if threshold >= 0 else np.nextafter(-SLACK, np.float32(-np.inf))
 
 
 def before_slack(threshold: float) -> np.float32:
@@ -140,8 +166,10 @@ def before_slack(threshold: float) -> np.float32:
     wanted = np.float32(threshold)
     # the subtraction is rounded, so neighbours may be the better choice
     around = [wanted - SLACK]
-    for _ in range(4):
-        around = [np.nextafter(around[0], np.float32(-np.inf)), *around, np.nextafter(around[-1], np.float32(np.inf))]
+    with np.errstate(over="ignore"):
+        for _ in range(4):
+            below, above = (np.nextafter(around[at], np.float32(end)) for at, end in ((0, -np.inf), (-1, np.inf)))
+            around = [below, *around, above]
     return min((one for one in around if one + SLACK >= wanted), key=lambda one: (one + SLACK, one))
 
 
@@ -163,15 +191,15 @@ def power_of_two(thresholds: list[float]) -> int:
     return max(0, min(needed, _LARGEST_POWER - math.frexp(max(sizes))[1], _LARGEST_POWER))
 
 
-def _drawn(node: Node, names: tuple[str, ...], power: int) -> dict[str, Any]:
-    """A tree as JSON."""
+def _drawn(node: Node, names: tuple[str, ...], written: Mapping[tuple[int, float], float]) -> dict[str, Any]:
+    """A tree as JSON; ``written`` has the number in the file for every feature and threshold."""
     if isinstance(node, Leaf):
         return {"value": repr(node.value)}
     return {
         "feature": names[node.feature],
-        "threshold": repr(float(before_slack(math.ldexp(node.threshold, power)))),
-        "left": _drawn(node.left, names, power),
-        "right": _drawn(node.right, names, power),
+        "threshold": repr(written[node.feature, node.threshold]),
+        "left": _drawn(node.left, names, written),
+        "right": _drawn(node.right, names, written),
     }
 
 

@@ -13,12 +13,12 @@ from keyword import iskeyword
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
-from rankwise.exports.formula import Formula, FourierSum, StepSum, WeightedSum
+from rankwise.exports.formula import Formula, FourierSum, StepSum, TreeSum, WeightedSum
+from rankwise.exports.source_tables import c_trees, python_trees, rows_of, score_c_trees, table_of
 from rankwise.measures._base import Vector
 
 # -------------------------------------------------------------------------------------------------- names in C
@@ -101,7 +101,7 @@ def reason_against(name: str) -> str | None:
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TABLES = ("FEATURES", "_WEIGHTS", "_STEPS", "_WAVES", "cos", "sin")  # of the module in Python, beside the function
+_TABLES = ("FEATURES", "_WEIGHTS", "_STEPS", "_ROOTS", "_NODES", "_LEAVES", "_SETS", "_WAVES", "cos", "sin")  # beside it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,49 +111,39 @@ class Python(Target):
     name = "python"
     title = "Python without dependencies"
     arithmetic = "float64, run by Python"
-    takes = (WeightedSum, StepSum, FourierSum)
+    takes = (WeightedSum, StepSum, TreeSum, FourierSum)
 
     def write(self, formula: Formula | FourierSum, called: str) -> Written:
         """Write the module."""
         _check_python_name(called)
         above = ""
         value = "v if v - v == 0.0 else 0.0" if formula.missing == "zero" else "v"
-        if isinstance(formula, WeightedSum):
+        if isinstance(formula, TreeSum):
+            table, body = python_trees(formula)
+        elif isinstance(formula, WeightedSum):
             own = formula.raw()
-            table = f"_WEIGHTS = (\n{_rows(own.weight)})\n"
-            loop = ["for w, v in zip(_WEIGHTS, x):", f"    s += w * ({value})"]
-            if formula.missing != "zero":
-                loop[1] = "    s += w * v"
-            constant = own.constant
+            table = f"_WEIGHTS = (\n{rows_of(own.weight)})\n"
+            add = f"    s += w * ({value})" if formula.missing == "zero" else "    s += w * v"
+            body = [f"s = {own.constant!r}", "for w, v in zip(_WEIGHTS, x):", add, "return s"]
         elif isinstance(formula, FourierSum):
             above = "from math import cos, sin\n\n"
-            waves = zip(formula.cosine.tolist(), formula.sine.tolist(), formula.frequencies.tolist(), strict=True)
-            rows = "".join(f"    ({a!r}, {b!r}, {tuple(w)!r}),\n" for a, b, w in waves)
-            table = f"_WAVES = (  # weight of the cosine, weight of the sine, frequencies\n{rows})\n"
-            loop = [
-                "for a, b, frequencies in _WAVES:",
-                "    t = 0.0",
-                "    for w, v in zip(frequencies, x):",
-                f"        t += w * ({value})",
-                "    s += a * cos(t) + b * sin(t)",
-            ]
-            constant = formula.constant
+            table, body = python_waves(formula, value)
         else:
             steps = zip(formula.feature.tolist(), formula.threshold.tolist(), formula.alpha.tolist(), strict=True)
             rows = "".join(f"    ({place}, {threshold!r}, {alpha!r}),\n" for place, threshold, alpha in steps)
             table = f"_STEPS = (  # feature, threshold, alpha\n{rows})\n"
             loop = ["for f, t, a in _STEPS:", "    v = x[f]", f"    s += a if ({value}) > t else 0.0"]
-            constant = formula.constant
+            body = [f"s = {formula.constant!r}", *loop, "return s"]
         names = "".join(f"    {name!a},\n" for name in formula.names)
         width = len(formula.names)
-        body = "\n".join(f"    {line}" for line in loop)
+        lines = "".join(f"    {line}\n" for line in body)
         text = (
             f"{above}FEATURES = (\n{names})\n{table}\n\n"
             f"def {called}(x):\n"
             f'    """The score of a document whose features, in the order of FEATURES, are x."""\n'
             f"    if len(x) != {width}:\n"
             f'        raise ValueError("expected {width} features, found %d" % len(x))\n'
-            f"    s = {constant!r}\n{body}\n    return s\n"
+            f"{lines}"
         )
         return Written({f"{called}.py": text}, (_missing(formula),))
 
@@ -161,7 +151,7 @@ class Python(Target):
         """Run the function in a namespace of its own; the text is the one that :meth:`write` has just made."""
         ((file, text),) = files.items()
         # without builtins that it does not need: the text holds names from untrusted data
-        known = {"len": len, "zip": zip, "ValueError": ValueError, "__import__": _only_math}
+        known = {"len": len, "zip": zip, "int": int, "ValueError": ValueError, "__import__": _only_math}
         namespace: dict[str, Any] = {"__builtins__": known}
         exec(text, namespace)
         function = namespace[file.removesuffix(".py")]
@@ -182,35 +172,37 @@ class C(Target):
         if reason is not None:
             raise RankwiseError(f"{called!r:.60} cannot be the name of a function of C: {reason}")
         value = "(v - v == 0.0 ? v : 0.0)" if formula.missing == "zero" else "v"
-        if isinstance(formula, WeightedSum):
+        if isinstance(formula, TreeSum):
+            tables, body = c_trees(formula, called)
+        elif isinstance(formula, WeightedSum):
             own = formula.raw()
-            tables = f"static const double {called}_weight[] = {{\n{_rows(own.weight)}}};\n"
-            count, constant = len(own.weight), own.constant
+            tables = f"static const double {called}_weight[] = {{\n{rows_of(own.weight)}}};\n"
             loop = ["double v = x[i];", f"s += {called}_weight[i] * {value};"]
+            body = _c_loop(own.constant, len(own.weight), loop)
         else:
-            count, constant = len(formula.alpha), formula.constant
+            count = len(formula.alpha)
             feature, threshold, alpha = (
                 values if count else [0] for values in (formula.feature, formula.threshold, formula.alpha)
             )
             tables = (
-                f"static const int {called}_feature[] = {{\n{_rows(feature)}}};\n"
-                f"static const double {called}_threshold[] = {{\n{_rows(threshold)}}};\n"
-                f"static const double {called}_alpha[] = {{\n{_rows(alpha)}}};\n"
+                f"static const int {called}_feature[] = {{\n{rows_of(feature)}}};\n"
+                f"static const double {called}_threshold[] = {{\n{rows_of(threshold)}}};\n"
+                f"static const double {called}_alpha[] = {{\n{rows_of(alpha)}}};\n"
             )
             loop = [
                 f"double v = x[{called}_feature[i]];",
                 f"if ({value} > {called}_threshold[i]) s += {called}_alpha[i];",
             ]
+            body = _c_loop(formula.constant, count, loop)
         names = "".join(f"    {c_text(name)},\n" for name in formula.names)
         width = len(formula.names)
-        body = "\n".join(f"        {line}" for line in loop)
+        lines = "".join(f"    {line}\n" for line in body)
         text = (
             f"/* The score of a document with {width} features in the order of {called}_features; a higher one comes\n"
             f"   first. Compile without -ffast-math, and with -ffp-contract=off for the same bits everywhere. */\n\n"
             f"const int {called}_width = {width};\n"
             f"const char *const {called}_features[] = {{\n{names}}};\n\n{tables}\n"
-            f"double {called}(const double *x)\n{{\n    double s = {constant!r};\n    int i;\n"
-            f"    for (i = 0; i < {count}; i++) {{\n{body}\n    }}\n    return s;\n}}\n"
+            f"double {called}(const double *x)\n{{\n{lines}}}\n"
         )
         return Written({f"{called}.c": text}, (_missing(formula),))
 
@@ -218,19 +210,37 @@ class C(Target):
         """Run the loop of the text over its own tables, without a compiler."""
         ((file, content),) = files.items()
         called, text, rows = file.removesuffix(".c"), str(content), np.asarray(X, dtype=np.float64)
+        if f" {called}_root[]" in text:
+            return score_c_trees(text, called, rows)
         if "v - v == 0.0" in text:
             rows = np.where(np.isfinite(rows), rows, 0.0)
         # the constant comes first, as in the loop of the C function
         total = np.full(len(rows), float(text.split("double s = ")[1].split(";")[0]))
         if f" {called}_weight[]" in text:
-            for place, weight in enumerate(_table(text, f"{called}_weight")):
+            for place, weight in enumerate(table_of(text, f"{called}_weight")):
                 total += weight * rows[:, place]
             return total
         count = int(text.split("i < ")[1].split(";")[0])
-        steps = [_table(text, f"{called}_{name}")[:count] for name in ("feature", "threshold", "alpha")]
+        steps = [table_of(text, f"{called}_{name}")[:count] for name in ("feature", "threshold", "alpha")]
         for feature, threshold, alpha in zip(*steps, strict=True):
             total += np.where(rows[:, int(feature)] > threshold, alpha, 0.0)
         return total
+
+
+def python_waves(formula: FourierSum, value: str) -> tuple[str, list[str]]:
+    """The table of cosines and sines of a module in Python, and the body of its function."""
+    waves = zip(formula.cosine.tolist(), formula.sine.tolist(), formula.frequencies.tolist(), strict=True)
+    rows = "".join(f"    ({a!r}, {b!r}, {tuple(w)!r}),\n" for a, b, w in waves)
+    body = [
+        f"s = {formula.constant!r}",
+        "for a, b, frequencies in _WAVES:",
+        "    t = 0.0",
+        "    for w, v in zip(frequencies, x):",
+        f"        t += w * ({value})",
+        "    s += a * cos(t) + b * sin(t)",
+        "return s",
+    ]
+    return f"_WAVES = (  # weight of the cosine, weight of the sine, frequencies\n{rows})\n", body
 
 
 def _only_math(name: str, *rest: Any) -> Any:
@@ -238,6 +248,12 @@ def _only_math(name: str, *rest: Any) -> Any:
     if name != "math":
         raise ImportError(f"the function that was written imports math alone: found {name!r:.40}")
     return math
+
+
+def _c_loop(constant: float, count: int, loop: Sequence[str]) -> list[str]:
+    """The body of a function that adds up in one loop."""
+    lines = (f"    {line}" for line in loop)
+    return [f"double s = {constant!r};", "int i;", f"for (i = 0; i < {count}; i++) {{", *lines, "}", "return s;"]
 
 
 def c_text(name: str) -> str:
@@ -255,20 +271,10 @@ def _check_python_name(called: str) -> None:
         raise RankwiseError(f"{called!r:.60} cannot be the name of a function: Python uses it otherwise")
 
 
-def _rows(values: Sequence[float] | NDArray[Any]) -> str:
-    """Values as the lines of a table."""
-    listed = [value.item() if isinstance(value, np.generic) else value for value in values]
-    return "".join(f"    {value!r},\n" for value in listed)
-
-
-def _table(text: str, name: str) -> list[float]:
-    """A table of the text, read back."""
-    body = text.split(f" {name}[] = {{")[1].split("}")[0]
-    return [float(word) for word in body.replace(",", " ").split()]
-
-
 def _missing(formula: Formula | FourierSum) -> str:
     """The note about missing values."""
+    if isinstance(formula, TreeSum) and formula.missing != "zero":
+        return "NaN goes where the trees of the ranker send it"
     if formula.missing == "zero":
         return "NaN and infinities count 0, as the ranker's missing='zero' has it"
     return "NaN is not looked for: a weighted sum with it is NaN, and it is above no threshold"

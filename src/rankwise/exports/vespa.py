@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
-from rankwise.exports.formula import Formula, WeightedSum
+from rankwise.exports.formula import Formula, TreeSum, WeightedSum
+from rankwise.exports.single import refuse_rules
+from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, nested, score_trees
 from rankwise.measures._base import Vector
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -19,6 +22,8 @@ _WORD = r"[A-Za-z_][A-Za-z0-9_.\-]*"
 _RANK_FEATURE = re.compile(rf"{_WORD}\(({_WORD}(,{_WORD})*)?\)(\.{_WORD})?")
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _TERM = re.compile(rf"^({_NUMBER}) \* (\S+)$")
+_VALUE = re.compile(_NUMBER)
+_CONDITION = re.compile(rf"if \((?:(\S+) < ({_NUMBER})|!\((\S+) >= ({_NUMBER})\)|(\S+) in \[([0-9, ]+)\]), ")
 _STEP = re.compile(rf"^if \((\S+) > ({_NUMBER}), ({_NUMBER}), 0\)$")
 
 
@@ -51,6 +56,8 @@ class Vespa(Target):
             own = formula.raw()
             terms = [f"{_number(own.weight[place])} * {features[place]}" for place in own.used]
             constant, used = own.constant, own.used
+        elif isinstance(formula, TreeSum):
+            terms, constant, used = _tree_terms(formula, features)
         else:
             steps = zip(formula.feature.tolist(), formula.threshold, formula.alpha, strict=True)
             terms = [
@@ -74,9 +81,16 @@ class Vespa(Target):
                 "}",
             ]
         )
+        missing = (
+            "an attribute without a value is NaN for float and double, and the score with it: give fields a default"
+        )
+        if isinstance(formula, TreeSum) and formula.linear is None:
+            missing = "an attribute without a value is NaN for float and double, and goes where the trees send it"
+        if isinstance(formula, TreeSum) and formula.trees.categorical.any():
+            missing += "; categories are compared as whole numbers"
         notes = (
             "Vespa computes expressions in float64, with attributes as they are stored; scores below 0 are allowed",
-            "an attribute without a value is NaN for float and double, and the score with it: give fields a default",
+            missing,
             "only the documents of the second phase are scored so: a document behind them keeps its first score, "
             "lowered below all of them",
         )
@@ -92,11 +106,75 @@ class Vespa(Target):
             term = line.strip().removeprefix("+ ")
             if found := _TERM.match(term):
                 total += float(found[1]) * rows[:, place_of[found[2]]]
+            elif (tree := _read_tree(term, place_of)) is not None:
+                total += score_trees([tree], rows, _goes_left)
             elif found := _STEP.match(term):
                 total += np.where(rows[:, place_of[found[1]]] > float(found[2]), float(found[3]), 0.0)
             else:
                 total += float(term)
         return total
+
+
+def _tree_terms(formula: TreeSum, features: list[str]) -> tuple[list[str], float, list[int]]:
+    """A nested expression per tree and a product per weight, the constant, and the features in use."""
+    trees = formula.trees
+    refuse_rules(formula, "Vespa", "sql, python or c", categories=False)
+    # x <= t is x < t' with the next float64 after t: Vespa recognises trees by this form
+    most = np.finfo(np.float64).max
+    above = np.nextafter(trees.threshold, most)
+    terms = [_drawn(tree, features) for tree in nested(trees, above)]
+    weights, constant = formula.raw_linear()
+    terms += [f"{_number(weight)} * {features[place]}" for place, weight in weights]
+    return terms, constant, formula.used
+
+
+def _drawn(node: Node, features: list[str]) -> str:
+    """A tree as an expression."""
+    if isinstance(node, Leaf):
+        return _number(node.value)
+    feature = features[node.feature]
+    if node.categories:
+        condition = f"{feature} in [{', '.join(map(str, node.categories))}]"
+    elif node.nan_left:
+        condition = f"!({feature} >= {_number(node.threshold)})"
+    else:
+        condition = f"{feature} < {_number(node.threshold)}"
+    return f"if ({condition}, {_drawn(node.left, features)}, {_drawn(node.right, features)})"
+
+
+def _read_tree(text: str, place_of: Mapping[str, int]) -> Node | None:
+    """A tree from its expression; None for another term."""
+    at = 0
+
+    def node() -> Node:
+        nonlocal at
+        if found := _VALUE.match(text, at):
+            at = found.end()
+            return Leaf(float(found[0]))
+        found = _CONDITION.match(text, at)
+        if found is None:
+            raise ValueError(f"no tree: {text[at : at + 60]}")
+        at = found.end()
+        left = node()
+        at += 2  # a comma and a blank
+        right = node()
+        at += 1  # the bracket
+        feature, threshold, other, limit, chosen, several = found.groups()
+        if several is not None:
+            return TreeSplit(place_of[chosen], 0.0, left, right, False, tuple(map(int, several.split(", "))))
+        if other is not None:
+            return TreeSplit(place_of[other], float(limit), left, right, nan_left=True)
+        return TreeSplit(place_of[feature], float(threshold), left, right)
+
+    return node() if _CONDITION.match(text) else None
+
+
+def _goes_left(values: NDArray[np.float64], split: TreeSplit) -> NDArray[np.bool_]:
+    """What goes left in Vespa."""
+    if split.categories:
+        return np.isin(values, split.categories)
+    below = values < split.threshold
+    return below | np.isnan(values) if split.nan_left else below
 
 
 def profile_name(called: str) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,12 +12,16 @@ from sklearn.base import clone
 from rankwise._errors import DataError, RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
+from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.rankers._base import LinearRanker, Ranker, registered
 from rankwise.rankers._fit_frame import as_numbers
 from rankwise.rankers._foreign import fit_foreign, foreign_scores, is_fitted
 from rankwise.rankers._model_selection import parts_of
+from rankwise.rankers.boosting.growing import no_trees
+from rankwise.rankers.boosting.steps import ThresholdRanker
+from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.linear_model import LinearModel
 
 Vector = NDArray[np.float64]
@@ -74,10 +78,11 @@ class Committee(Ranker):
     fits is therefore that of out-of-fold scores, or of the scores of a validation set if one is given; that of a member
     that comes fitted is the deviation on the queries of ``fit``, which are only scored.
 
-    A committee of linear rankers is a linear ranker, and is scored, explained and exported as one. A file holds the
-    members; those of other packages cannot be saved. ``clone`` of scikit-learn forgets what members had learned, so
-    that a comparison or a search fits all of them on each training part. Files of scores cannot be members, because
-    they have no score for other documents: :func:`rankwise.compare` takes them.
+    A committee of linear rankers is a linear ranker, and is scored, explained and exported as one. One of linear
+    rankers and sums of trees is exported as a sum of trees with a linear part. A file holds the members; those of other
+    packages cannot be saved. ``clone`` of scikit-learn forgets what members had learned, so that a comparison or a
+    search fits all of them on each training part. Files of scores cannot be members, because they have no score for
+    other documents: :func:`rankwise.compare` takes them.
 
     Examples
     --------
@@ -101,7 +106,7 @@ class Committee(Ranker):
     @classmethod
     def examples(cls) -> Sequence[Self]:
         """Instances that the common tests run on."""
-        return (cls(folds=2), cls(("RidgeRanker", "LinearModel"), folds=2, weights=(3.0, 1.0)))
+        return (cls(("RidgeRanker", "LinearModel"), folds=2, weights=(3.0, 1.0)), cls(folds=2))
 
     @classmethod
     def of(cls, members: Sequence[Ranker], deviations: ArrayLike, like: Ranker) -> Self:
@@ -264,6 +269,16 @@ class Committee(Ranker):
         model.n_jobs = self.n_jobs
         return model
 
+    @property
+    def ensemble_(self) -> TreeEnsemble:
+        """The score as one sum of trees with a linear part, for exports; absent unless every member is such a sum."""
+        self._check_fitted()
+        parts = [as_ensemble(one) for one in self.members_]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            raise AttributeError(f"a member of this {self.name} is neither linear nor a sum of trees")
+        return TreeEnsemble.concat(known, self.factors_.tolist())
+
     def _scores(self, X: checks.Floats) -> Vector:
         model = self._scoring_model()
         if model is not self:
@@ -338,6 +353,38 @@ def is_ready(member: Any) -> bool:
 def is_plain_linear(member: LinearRanker) -> bool:
     """Whether a linear ranker scores by the product of features and weights, and perhaps a constant."""
     return type(member)._scores in (LinearRanker._scores, LinearModel._scores)
+
+
+def as_ensemble(member: Any) -> TreeEnsemble | None:
+    """A fitted member as a sum of trees with a linear part; None if it is no such sum."""
+    if isinstance(member, LinearRanker) and is_plain_linear(member):
+        constant = float(getattr(member, "intercept_", 0.0))
+        return replace(no_trees(member.n_features_in_), coef=np.asarray(member.coef_), offset=constant)
+    if isinstance(member, ThresholdRanker):
+        return stumps(member.steps_, member.n_features_in_)
+    found = getattr(member, "ensemble_", None) if isinstance(member, Ranker) else None
+    return found if isinstance(found, TreeEnsemble) else None
+
+
+def stumps(steps: Table, width: int) -> TreeEnsemble:
+    """Steps alpha 1[x > threshold] as trees of one node: the left leaf is 0, the right one alpha."""
+    count = len(steps)
+    nodes, ones = np.arange(count + 1), np.ones(count, dtype=np.int64)
+    return replace(
+        no_trees(width),
+        start=nodes,
+        feature=steps["feature"].astype(np.int64),
+        threshold=steps["threshold"],
+        left=-ones,
+        right=-2 * ones,
+        missing=np.zeros(count, dtype=np.uint8),
+        default_left=np.zeros(count, dtype=np.uint8),
+        word_start=np.zeros(count + 1, dtype=np.int64),
+        value=np.column_stack((np.zeros(count), steps["alpha"])).ravel(),
+        gain=np.zeros(count),
+        node_count=0 * ones,
+        leaf_count=np.zeros(2 * count, dtype=np.int64),
+    )
 
 
 def fitted_member(given: Any, queries: Queries, validation: Queries | None, n_jobs: int | None) -> Any:

@@ -19,12 +19,24 @@ def simulated(count, interactions, seed):
     """Simulated queries with features in logarithms, so that nothing but interactions speaks for trees."""
     queries = rw.make_lists(count, documents=(5, 15), features=10, interactions=interactions, random_state=seed)
     return rw.Queries.from_arrays(
-        np.sign(queries.X) * np.log1p(np.abs(queries.X)), queries.y, group=queries.sizes, feature_names=queries.feature_names
+        np.sign(queries.X) * np.log1p(np.abs(queries.X)),
+        queries.y,
+        group=queries.sizes,
+        feature_names=queries.feature_names,
     )
 
 
-LINEAR, TREES = simulated(60, 0.0, 1), simulated(150, 6.0, 1)
-QUICK = {"folds": 3, "max_trees": 40, "n_jobs": 1}
+def weighted(count, seed):
+    """Queries whose relevance is a weighted sum of the features and noise."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(4, 12, count)
+    X = rng.normal(size=(sizes.sum(), 10))
+    useful = X @ np.linspace(1, -1, 10) + rng.normal(size=len(X))
+    return rw.Queries.from_arrays(X, np.clip(np.rint(useful), 0, 4), group=sizes)
+
+
+LINEAR, TREES = weighted(60, 1), simulated(150, 6.0, 1)
+QUICK = {"folds": 3, "max_trees": 40, "linear": "RidgeCommittee", "n_jobs": 1}
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +96,7 @@ def test_half_and_half_is_a_committee_on_the_scale_of_out_of_fold_scores(monkeyp
     model = rw.AutoRanker(**QUICK).fit(TREES)
     assert isinstance(model.model_, rw.Committee)
     np.testing.assert_array_equal(model.model_.weights_, [0.5, 0.5])
-    linear, boosted = model.model_.members_
+    _, boosted = model.model_.members_
     assert isinstance(boosted, rw.BoostedRanker)
     assert boosted.trees_ % 5 == 0
     inflated = within_query_deviation(TREES, boosted.predict(TREES))
@@ -97,12 +109,14 @@ def _all_zero(criteria):
 
 
 def test_a_validation_set_joins_the_training_queries(linear):
-    other = simulated(40, 0.0, 3)
-    model = rw.AutoRanker(boosters=()).fit(LINEAR, validation=other)
+    other = weighted(40, 3)
+    model = rw.AutoRanker(boosters=(), linear="RidgeCommittee").fit(LINEAR, validation=other)
     both = rw.Queries.from_arrays(
         np.concatenate([LINEAR.X, other.X]), np.concatenate([LINEAR.y, other.y]), group=[*LINEAR.sizes, *other.sizes]
     )
-    np.testing.assert_array_equal(model.predict(LINEAR.X), rw.AutoRanker(boosters=()).fit(both).predict(LINEAR.X))
+    np.testing.assert_array_equal(
+        model.predict(LINEAR.X), rw.AutoRanker(boosters=(), linear="RidgeCommittee").fit(both).predict(LINEAR.X)
+    )
     certificate = model.certificate(None, other)
     assert not certificate.rows, "all queries that it was given are seen"
 
@@ -110,10 +124,10 @@ def test_a_validation_set_joins_the_training_queries(linear):
 def test_queries_with_the_same_ids_and_documents_join_as_well():
     ids = [f"q{number}" for number in LINEAR.query_of_row]
     named = rw.Queries.from_arrays(LINEAR.X, LINEAR.y, qid=ids, docid=[f"d{row}" for row in range(len(LINEAR.y))])
-    other = simulated(40, 0.0, 3)
+    other = weighted(40, 3)
     again = rw.Queries.from_arrays(other.X, other.y, qid=[f"q{number}" for number in other.query_of_row])
-    model = rw.AutoRanker(boosters=()).fit(named, validation=again)
-    plain = rw.AutoRanker(boosters=()).fit(LINEAR, validation=other)
+    model = rw.AutoRanker(boosters=(), linear="RidgeCommittee").fit(named, validation=again)
+    plain = rw.AutoRanker(boosters=(), linear="RidgeCommittee").fit(LINEAR, validation=other)
     np.testing.assert_array_equal(model.predict(LINEAR.X), plain.predict(LINEAR.X))
 
 
@@ -156,7 +170,7 @@ def test_a_limit_that_is_over_at_once_leaves_the_linear_candidate():
 def test_a_limit_ends_the_growth_of_trees(monkeypatch):
     looks = iter([False] * 30 + [True] * 10_000)
     monkeypatch.setattr(families.Clock, "is_over", property(lambda clock: next(looks)))
-    model = rw.AutoRanker(folds=3, max_trees=200, n_jobs=1).fit(TREES)
+    model = rw.AutoRanker(**(QUICK | {"max_trees": 200})).fit(TREES)
     assert "time_limit ended the search" in model.reason_
     boosted = model.model_ if isinstance(model.model_, rw.BoostedRanker) else model.model_.members_[1]
     assert boosted.trees_ <= 30
@@ -184,6 +198,7 @@ def test_the_number_of_threads_changes_no_bit_of_the_choice(trees, threads):
         ({"time_limit": 0}, "time_limit is None or a number of seconds above 0"),
         ({"time_limit": "soon"}, "time_limit is None or a number of seconds above 0"),
         ({"max_trees": 0}, "max_trees"),
+        ({"linear": "RidgeRanker"}, "linear is"),
         ({"folds": 1}, "2 or more folds"),
     ],
 )

@@ -41,7 +41,7 @@ def test_a_range_that_depends_on_labels_says_which_labels():
 def test_the_rounds_of_adarank_and_the_error_of_smoothing_rest_on_nothing_unknown():
     (row,) = named(fitted(AdaRank(rounds=3)).certificate(TRAIN), "AdaRank certificate")
     assert row.applies is True
-    smooth = SmoothRank("nDCG@5", alpha=1.0, sigmas=(1e-3,), steps=5)
+    smooth = SmoothRank("nDCG@5", alpha=1.0, sigmas=(1e-3,), steps=5, protocol="paper")
     (row,) = named(fitted(smooth).certificate(TRAIN), "Smoothing")
     assert row.applies is True
 

@@ -26,7 +26,7 @@ def test_the_whole_file_certifies_as_its_unseen_part_does():
 
 
 def test_validation_queries_are_left_out_too():
-    model = RidgeRanker("nDCG@5").fit(TRAIN[:30], validation=TRAIN[30:])
+    model = RidgeRanker("nDCG@5", refit="train").fit(TRAIN[:30], validation=TRAIN[30:])
     found = model.certificate(None, WHOLE)
     assert found.headline == model.certificate(None, HELD).headline
     assert "30 of these queries were seen in fit, as training" in found.notes[0]

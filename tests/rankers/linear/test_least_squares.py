@@ -13,14 +13,12 @@ from rankwise.rankers.linear.least_squares import (
     Moments,
     Regression,
     WeightedRows,
-    balanced_weights,
-    class_shares,
     joined,
     problem_kind,
     problems_of_parts,
-    row_weight,
     within_query_scale,
 )
+from rankwise.rankers.linear.row_weights import balanced_weights, class_shares, row_weight
 
 
 def lists(seed=0, count=20, features=4, weighted=False, dtype=np.float64):

@@ -163,7 +163,7 @@ def test_the_strength_is_the_best_of_a_plain_loop_over_the_validation_set():
     train, other = lists(9), lists(10)
     alphas = (100.0, 1.0, 0.01)
     model = TwoStage("AP", first="ridge", alpha=alphas, tolerance=1e-8).fit(train, validation=other)
-    first = RidgeRanker("AP").fit(train, validation=other).coef_
+    first = RidgeRanker("AP", refit="train").fit(train, validation=other).coef_
     np.testing.assert_array_equal(model.first_, first)
     alone = [TwoStage("AP", first=first, alpha=one, tolerance=1e-8).fit(train) for one in alphas]
     np.testing.assert_allclose(model.path_["AP"], [one.score(other) for one in alone])

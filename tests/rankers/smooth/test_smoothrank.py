@@ -1,4 +1,6 @@
-"""SmoothRank: what its tables say, what its choices look at, where it starts, and that it keeps to its word."""
+"""SmoothRank by the paper: what its tables say, what its choices look at, where it starts, what it keeps to."""
+
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,9 +13,13 @@ from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import smoothed
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.annealing import Annealing
-from rankwise.rankers.smooth.smoothrank import ALPHAS, SIGMAS, SmoothRank
+from rankwise.rankers.smooth.smoothrank import ALPHAS, RIDGE_ALPHAS
+from rankwise.rankers.smooth.starts import SIGMAS
 from rankwise.solvers.batch.objective import LossOverLists
 
+# the protocol of the paper; the usual one has tests of its own
+SmoothRank = partial(rw.SmoothRank, protocol="paper")
+PAPER_RIDGE = {"alpha": RIDGE_ALPHAS, "intercept": "global", "refit": "train"}
 MEASURES = ("nDCG@5", "nDCG", "DCG@5", "AP", "P@3", "RR")
 over_all_measures = pytest.mark.parametrize("measure", MEASURES)
 QUICK = {"sigmas": (4.0, 1.0, 0.25), "steps": 10}
@@ -178,7 +184,7 @@ def test_without_a_validation_set_strengths_are_judged_on_parts_that_neither_the
         found = []
         for part in parts:
             train = queries[np.setdiff1d(range(15), part)]
-            ridge = RidgeRanker("AP", folds=3, scale="none", random_state=5).fit(train)
+            ridge = RidgeRanker("AP", folds=3, scale="none", random_state=5, **PAPER_RIDGE).fit(train)
             one = SmoothRank("AP", alpha=alpha, start=ridge, scale="none", **QUICK).fit(train)
             found.append(one.score(queries[part]))
         judged.append(np.mean(found))
@@ -199,7 +205,7 @@ def test_a_single_list_is_learned_from_with_the_largest_strength():
 
 def test_the_start_is_the_ridge_regression_unless_another_is_given():
     train, other = lists(11), lists(12)
-    ridge = RidgeRanker("AP").fit(train, validation=other)
+    ridge = RidgeRanker("AP", **PAPER_RIDGE).fit(train, validation=other)
     model = SmoothRank("AP", alpha=1.0, **QUICK).fit(train, validation=other)
     np.testing.assert_allclose(model.start_, ridge.coef_, rtol=1e-12)
     for given in (ridge, ridge.coef_, list(ridge.coef_)):

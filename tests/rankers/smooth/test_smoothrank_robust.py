@@ -1,4 +1,4 @@
-"""SmoothRank on features of any size, on any number of threads, interrupted, saved, drawn, and asked the impossible."""
+"""SmoothRank by the paper: features of any size, any number of threads, interrupted, saved, drawn, asked too much."""
 
 import io
 import threading
@@ -13,9 +13,9 @@ from experiments.landscape import landscape
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.rankers.linear.ridge import RidgeRanker
-from rankwise.rankers.smooth.smoothrank import SIGMAS, SmoothRank, score_unit
+from rankwise.rankers.smooth.starts import SIGMAS, score_unit
 from rankwise.solvers.batch.objective import LossOverLists
-from tests.rankers.smooth.test_smoothrank import QUICK, lists, mean, same
+from tests.rankers.smooth.test_smoothrank import QUICK, SmoothRank, lists, mean, same
 
 
 def raw_like(seed=0, count=20):
@@ -170,7 +170,7 @@ def test_the_history_draws_itself():
 
 @pytest.mark.parametrize("measure", ["nDCG@5", "DCG@5", "AP"])
 def test_a_landscape_shows_hills_where_the_smoothing_is_fine_and_none_where_it_is_coarse(measure):
-    queries = Queries.concat([lists(34, count=10), Queries.from_arrays(np.ones((2, 4)), [0, 0], group=[1, 1])])
+    queries = Queries.concat([lists(36, count=10), Queries.from_arrays(np.ones((2, 4)), [0, 0], group=[1, 1])])
     model = SmoothRank(measure, alpha=1.0, sigmas=(64.0, 1.0, 1e-3), steps=5).fit(queries)
     found = landscape(model, queries, points=81)
     title = model._measure().title

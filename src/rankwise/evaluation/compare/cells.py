@@ -255,8 +255,6 @@ def _chosen(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, 
         model = _fit(entry.fresh(settings[best], jobs), part.train, None)
         return model, settings[best], None if judged is None else float(judged[best]), len(settings)
     pools = _learns_from_validation(entry.fresh(settings[0], jobs))
-    if pools and len(settings) == 1:
-        return _fit(entry.fresh(settings[0], jobs), part.train, part.validation), settings[0], None, 1
     kept: Choice | None = None
     for setting in settings:
         model = entry.fresh(setting, jobs)

@@ -234,13 +234,18 @@ def select(
 def _best(ranker: Any, fold: Fold, grid: Grid, measure: str | Measure | None) -> tuple[Any, dict[str, Any]]:
     """The ranker with the best settings on the validation part, the first of equals."""
     best, found, settings, tried = None, -np.inf, {}, 0
+    pools = isinstance(ranker, Ranker) and ranker._learns_from_validation()
+    # only queries that it did not learn from can judge a setting
+    apart = {"refit": "train"} if pools else {}
     for setting in combinations(grid):
-        candidate = _fitted(ranker, setting, fold)
+        candidate = _fitted(ranker, {**setting, **apart}, fold)
         # strictly better wins, so the first of equal settings is kept
         worth = _measured(candidate, fold.validation, measure)
         tried += 1
         if best is None or worth > found:
             best, found, settings = candidate, worth, setting
+    if pools:
+        best = _fitted(ranker, settings, fold)
     return best, {"settings": settings, "validation": found, "tried": tried}
 
 

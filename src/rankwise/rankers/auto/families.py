@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -70,8 +71,12 @@ class Linear:
     def of(cls, auto: Any) -> Self:
         """Those that :class:`AutoRanker` tries."""
         from rankwise.rankers.linear.committee import RidgeCommittee
+        from rankwise.rankers.smooth.smoothrank import SmoothRank
 
-        return cls(RidgeCommittee(auto.measure, n_jobs=auto.n_jobs))
+        if auto.linear == "RidgeCommittee":
+            return cls(RidgeCommittee(auto.measure, n_jobs=auto.n_jobs))
+        # its own measure, nDCG@50, sees more of each ranking than most that are reported
+        return cls(SmoothRank(n_jobs=auto.n_jobs))
 
     def out_of_fold(self, trial: "Trial", clock: Clock, bar: progress) -> Vector:
         """A score for every document of ``trial.queries``, by a ranker that has not seen its query."""
@@ -83,7 +88,8 @@ class Linear:
 
     def fitted(self, queries: Queries) -> Ranker:
         """The ranker for these queries."""
-        return clone(self.ranker).fit(queries)
+        fresh: Ranker = clone(self.ranker)
+        return fresh.fit(queries)
 
 
 class Boosted:
@@ -126,6 +132,8 @@ class Boosted:
 
         first, *others = self._seeds()
         growing = _Folds(self.ranker, trial)
+        if not growing.splittable:
+            return np.zeros(trial.queries.n_documents)
         models, curve, looks = growing.models(first), Curve(), []
         weight = trial.queries.query_weight
 
@@ -139,10 +147,8 @@ class Boosted:
             if clock.is_over and curve.values:
                 raise _TimeIsOver
 
-        try:
-            grow_together(models, look, self.ranker.trees, self.ranker.patience, curve, after)
-        except _TimeIsOver:
-            pass
+        with suppress(_TimeIsOver):
+            grow_together(models, look, self.ranker.trees, self.ranker.patience or self.ranker.trees, curve, after)
         self.trees = curve.best if curve.judged else curve.trees[-1]
         scores = looks[curve.trees.index(self.trees)] / (1 + len(others))
         for seed in others:
@@ -160,24 +166,28 @@ class Boosted:
 
     def fitted(self, queries: Queries) -> Ranker:
         """The ranker for these queries, with the number of trees that was found."""
-        return clone(self.ranker).set_params(trees=self.trees, patience=None).fit(queries)
+        fresh: Ranker = clone(self.ranker).set_params(trees=self.trees, patience=None)
+        return fresh.fit(queries)
 
 
 class _Folds:
     """The boosters of all folds of a trial: one set of binned rows, in which held-out rows have a weight of 0."""
 
     def __init__(self, ranker: "BoostedRanker", trial: "Trial") -> None:
-        from rankwise.rankers.boosting.growing import BinnedRows
+        from rankwise.rankers.boosting.growing import BinnedRows, joined, rows_of
         from rankwise.rankers.boosting.objectives import Derivatives
 
-        queries = trial.everything
+        everything = joined([trial.everything])
         self._ranker, self._trial = ranker, trial
-        self._derivatives = Derivatives.of(ranker._loss(), queries, ranker.n_jobs)
-        self._rows = BinnedRows.of([queries.X], ranker._params(), [], ranker.n_jobs)
-        owner = queries.query_of_row
-        self._held = [np.flatnonzero(np.isin(owner, part)) for part in trial.parts]
-        own = trial.queries.query_of_row
-        self._places = [np.flatnonzero(np.isin(own, place)) for place in trial.places]
+        self._derivatives = Derivatives.of(ranker._loss(), everything, ranker.n_jobs)
+        self._rows = BinnedRows.of([trial.everything], ranker._params(), [], ranker.n_jobs)
+        self._held = [rows_of(everything, part) for part in trial.parts]
+        self._places = [rows_of(trial.queries, place) for place in trial.places]
+
+    @property
+    def splittable(self) -> bool:
+        """Whether a tree can have a split."""
+        return self._rows.splittable
 
     def models(self, seed: int) -> "list[GrowingModel]":
         """A booster without trees for every fold."""

@@ -125,6 +125,4 @@ def report_table(
 ) -> Table:
     """The table of a trial; the seconds of a trial that was read from a file are not known."""
     taken = [float("nan")] * len(names) if seconds is None else list(seconds)
-    return Table(
-        {"candidate": list(names), **columns, "seconds": taken, "chosen": [name == chosen for name in names]}
-    )
+    return Table({"candidate": list(names), **columns, "seconds": taken, "chosen": [name == chosen for name in names]})

@@ -114,7 +114,8 @@ def _read_tree(block: str, number: int, n_features: int) -> dict[str, NDArray[An
     missing = decision >> _MISSING
     if (missing > 2).any():
         raise FileFormatError(f"{tree.where}: unknown decision type {int(decision[missing > 2][0])}")
-    threshold, categorical = tree.floats("threshold", nodes), (decision & _CATEGORICAL) > 0
+    # a node that separates NaN from all numbers has an infinite threshold, and features are finite or NaN
+    threshold, categorical = tree.floats("threshold", nodes, largest=True), (decision & _CATEGORICAL) > 0
     n_words, words = tree.categories(threshold, categorical)
     return {
         "feature": tree.wholes("split_feature", nodes, 0, n_features - 1),
@@ -139,13 +140,15 @@ class _Tree:
         self.facts = facts
         self.where = where
 
-    def floats(self, name: str, length: int | None = None) -> NDArray[np.float64]:
-        """Finite numbers."""
+    def floats(self, name: str, length: int | None = None, largest: bool = False) -> NDArray[np.float64]:
+        """Finite numbers; with ``largest``, infinity stands for the largest of them."""
         words = self._words(name, length)
         try:
             found = np.array(words, dtype=np.float64)
         except ValueError as error:
             raise FileFormatError(f"{self.where}: {name} holds something else than numbers") from error
+        if largest:
+            found[found == np.inf] = np.finfo(np.float64).max
         if not np.isfinite(found).all():
             raise FileFormatError(f"{self.where}: {name} holds a number that is not finite")
         return found

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
-from rankwise._extras import require
 from rankwise.data import checks
 from rankwise.data.document_weights import differing_weights
 from rankwise.data.queries import Queries, as_queries
@@ -191,7 +190,7 @@ def _difference(queries: Queries, labels: Any, n_scores: int) -> str:
 
 def _hash_of(scores: Vector) -> int:
     """A number of 52 bits that changes with any score."""
-    words: NDArray[np.uint64] = scores.view(np.uint64) * np.arange(1, 2 * len(scores), 2, dtype=np.uint64)
+    words = np.multiply(scores.view(np.uint64), np.arange(1, 2 * len(scores), 2, dtype=np.uint64), dtype=np.uint64)
     words ^= words >> np.uint64(29)
     return int(np.bitwise_xor.reduce(words, initial=np.uint64(0)) % _ITERATIONS)
 
@@ -252,11 +251,10 @@ def objective(
     """
     if engine == "catboost":
         raise RankwiseError(
-            "CatBoost hands a custom objective blocks of rows, which cut queries in pieces, so that a ranking loss cannot "
-            "be computed: give engine='lightgbm' or 'xgboost'"
+            "CatBoost hands a custom objective blocks of rows, which cut queries in pieces, so that a ranking loss "
+            "cannot be computed: give engine='lightgbm' or 'xgboost'"
         )
     checks.refuse_unless_one_of(engine, "engine", ("lightgbm", "xgboost"))
-    require(engine)
     if not isinstance(loss, Loss):
         raise RankwiseError(f"objective takes a loss of rankwise.losses: found {loss!r:.60}")
     queries = as_queries(queries, "objective")
@@ -364,7 +362,6 @@ def eval_metric(
     ('nDCG@5', 1.0, True)
     """
     checks.refuse_unless_one_of(engine, "engine", ("lightgbm", "xgboost", "catboost"))
-    require(engine)
     several = (queries,) if isinstance(queries, Queries) else tuple(queries)
     sets = tuple(as_queries(one, "eval_metric") for one in several)
     for one in sets:

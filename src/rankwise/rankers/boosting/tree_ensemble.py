@@ -257,10 +257,22 @@ class TreeEnsemble:
         """Number of leaves of all trees."""
         return len(self.value)
 
-    @property
+    @cached_property
     def categorical(self) -> NDArray[np.bool_]:
         """Which nodes are categorical."""
         return np.diff(self.word_start) > 0
+
+    @cached_property
+    def nan_left(self) -> NDArray[np.bool_]:
+        """At which nodes NaN goes left."""
+        zero, default = self.threshold >= 0, self.default_left == 1
+        return np.asarray(np.where(self.missing == MISSING_NONE, zero, default) & ~self.categorical, np.bool_)
+
+    @cached_property
+    def flips_zero(self) -> NDArray[np.bool_]:
+        """At which nodes 0 goes to the other side than its threshold has it, because it counts as missing."""
+        moved = (self.missing == MISSING_ZERO) & ((self.threshold >= 0) != (self.default_left == 1))
+        return np.asarray(moved & ~self.categorical, np.bool_)
 
     def __repr__(self) -> str:
         return f"TreeEnsemble({self.n_trees} trees, {self.n_leaves} leaves, {self.n_features} features)"
@@ -369,10 +381,8 @@ class TreeEnsemble:
     def _prepared(self) -> tuple[Nodes, NDArray[np.uint64], Vector]:
         """The nodes for the kernels, the leaves that each rules out, and the leaf values from left to right."""
         used, slot = np.unique(self.feature, return_inverse=True)
-        zero_left, default_left = self.threshold >= 0, self.default_left == 1
-        flipped = (self.missing == MISSING_ZERO) & (zero_left != default_left)
-        kind = np.where(self.categorical, CATEGORICAL, np.where(flipped, FLIPPED, NUMERICAL)).astype(np.uint8)
-        nan_left = np.where(self.missing == MISSING_NONE, zero_left, default_left).astype(np.uint8)
+        kind = np.where(self.categorical, CATEGORICAL, np.where(self.flips_zero, FLIPPED, NUMERICAL)).astype(np.uint8)
+        nan_left = self.nan_left.astype(np.uint8)
         size, place = (np.zeros(len(self.feature), np.int64) for _ in range(2))
         mask = np.zeros(len(self.feature), np.uint64)
         by_place = np.empty(len(self.value))

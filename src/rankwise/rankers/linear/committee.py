@@ -31,14 +31,13 @@ from rankwise.rankers.linear.least_squares import (
     Problem,
     Regression,
     Solved,
-    balanced_weights,
     joined,
     no_scale,
     problems_of_parts,
-    row_weight,
     within_query_scale,
 )
 from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS, read_coef
+from rankwise.rankers.linear.row_weights import balanced_weights, row_weight
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -232,6 +231,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         return self.refit == "all"
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
+        self._measure()  # refused before any work if it is none
         grid = as_grid(self.alpha, RELATIVE_ALPHAS, "alpha")
         selection = Selection.of(queries, validation, self.refit, self.folds, self.random_state)
         if any(differing_weights(one) is not None for one in selection.pool.sets):
@@ -257,6 +257,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         return {}, arrays | {"grid": grid, "judged": judged}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
+        self._measure()  # which a stranger's file may have made up
         self.coef_ = read_coef(store, self.n_features_in_)
         self.members_ = store.array("members", np.float64, (len(MEMBERS), self.n_features_in_))
         alphas, grid = store.array("alphas", np.float64, (len(MEMBERS),)), store.array("grid", np.float64, (None,))

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
-from rankwise.data.document_weights import differing_weights
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import row_blocks, rows_in_order
 
@@ -31,16 +30,10 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-# Values per chunk of rows in float64, 4 MB, and the least and largest number of rows: the bits depend on them.
-_VALUES, _FEWEST, _MOST = 1 << 19, 256, 1 << 12
-# Bytes of partial sums that may wait to be added.
-_WAITING = 1 << 26
-# Integers up to this one are grades: LightGBM's table of gains ends there, too.
-_LARGEST_GRADE = 30
-# The largest weight of a document without relevance. Without a limit a single one would count as much as all others
-# together, and with weak features the order would be almost random. Sets with at least 5 % of such documents, among
-# them all that LETOR has published, never reach the limit.
-_MOST_OF_GRADES = 10.0
+# Values per chunk of rows in float64, 1.5 MB, and the least and largest number of rows: the bits depend on them.
+_VALUES, _FEWEST, _MOST = 3 << 16, 256, 1 << 11
+# Bytes of partial sums that may wait to be added, and at least two per thread.
+_WAITING = 1 << 20
 # Squares of features between these sizes neither overflow nor vanish.
 _SMALL, _LARGE = 1e-100, 1e100
 
@@ -147,7 +140,7 @@ class _Rows:
                 return np.asarray(z.T @ z)
 
         sums = np.zeros((self.width, self.width))
-        together = max(1, _WAITING // (8 * self.width**2))
+        together = max(2 * drive.threads(self.n_jobs), _WAITING // (8 * self.width**2))
         with one_blas_thread():
             for first in range(0, len(tasks), together):
                 some = range(first, min(first + together, len(tasks)))
@@ -349,7 +342,7 @@ class Solved:
             return np.array([self.vectors @ one for one in shrunk]) * self.factor
 
 
-# ---------------------------------------------------------------------------------------------------- scale and weights
+# ------------------------------------------------------------------------------------------------- parts and scales
 
 
 def problem_kind(sets: Sequence[Queries]) -> type[Moments] | type[WeightedRows]:
@@ -438,75 +431,6 @@ def no_scale(problem: Problem) -> Vector:
 def raw_over(coef: Vector, factor: Vector) -> Vector:
     """Weights of features times ``factor`` from those on raw features; 0 where the factor is."""
     return np.divide(coef, factor, out=np.zeros_like(coef), where=factor > 0)
-
-
-def row_weight(queries: Queries) -> Vector:
-    """The weight of every row, query weight times document weight; empty if all are 1."""
-    own = differing_weights(queries)
-    if queries.weight is None:
-        return np.empty(0) if own is None else own
-    weight = queries.weight[queries.query_of_row]
-    return np.ascontiguousarray(weight if own is None else weight * own)
-
-
-def balanced_weights(sets: Sequence[Queries]) -> list[Vector]:
-    """The weight of every row, with the same total for relevant documents (label above 0) and for others.
-
-    If the others are fewer, one of them counts at most 10 times if labels are grades, and once if they are not. The
-    total weight stays the same.
-
-    Parameters
-    ----------
-    sets : sequence of Queries
-        Judged queries, balanced together.
-
-    Returns
-    -------
-    list of ndarray, shape (n_documents,)
-        The weights, one array per set.
-    """
-    given = [row_weight(queries) for queries in sets]
-    weights = [own if len(own) else np.ones(one.n_documents) for own, one in zip(given, sets, strict=True)]
-    relevant = [queries.labels() > 0 for queries in sets]
-    counts = np.array(
-        [
-            sum(float(own[which == part].sum()) for own, which in zip(weights, relevant, strict=True))
-            for part in (False, True)
-        ]
-    )
-    grades = all(_are_grades(queries.labels()) for queries in sets)
-    others, own_class = class_shares(counts, _MOST_OF_GRADES if grades else 1.0)
-    if others == own_class == 1.0:
-        return given
-    return [own * np.where(which, own_class, others) for own, which in zip(weights, relevant, strict=True)]
-
-
-def _are_grades(labels: Vector) -> bool:
-    return bool((labels <= _LARGEST_GRADE).all() and (labels == np.rint(labels)).all())
-
-
-def class_shares(counts: Vector, most: float) -> tuple[float, float]:
-    """Factors of (documents without relevance, relevant documents) that give both classes the same weight.
-
-    Parameters
-    ----------
-    counts : ndarray, shape (2,)
-        The total weights of the two classes.
-    most : float
-        The largest factor of documents without relevance; the total weight stays the same.
-
-    Returns
-    -------
-    tuple of float
-        The two factors.
-    """
-    others, relevant = map(float, counts)
-    if not (others and relevant):
-        return 1.0, 1.0
-    total = others + relevant
-    if total / (2 * others) <= max(most, 1.0):
-        return total / (2 * others), total / (2 * relevant)
-    return most, (relevant - (most - 1) * others) / relevant
 
 
 def exact_factors(sets: Sequence[Queries]) -> Vector | None:

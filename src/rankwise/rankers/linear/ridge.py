@@ -27,13 +27,12 @@ from rankwise.rankers.linear.least_squares import (
     Problem,
     Regression,
     Solved,
-    balanced_weights,
     joined,
     no_scale,
     problems_of_parts,
-    row_weight,
     within_query_scale,
 )
+from rankwise.rankers.linear.row_weights import balanced_weights, row_weight
 
 Vector = NDArray[np.float64]
 

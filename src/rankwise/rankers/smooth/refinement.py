@@ -27,7 +27,7 @@ from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.linear.committee import CommitteeProblems, chosen_alphas
 from rankwise.rankers.linear.least_squares import Problem
 from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS
-from rankwise.rankers.smooth.annealing import Stage, at_sigma, list_weights
+from rankwise.rankers.smooth.annealing import Stage, at_sigma, largest_gain, list_weights
 from rankwise.solvers.batch.descent import Function, descend
 from rankwise.solvers.batch.objective import LossOverLists
 
@@ -254,6 +254,12 @@ class Refiner:
             after=self.after,
         )
         return whole.path(alphas)
+
+    def smoothed(self, stages: Sequence[Stage]) -> Vector:
+        """The mean smoothed measure after every stage, over the queries that the measure is defined for."""
+        lists, total = lists_of(self.loss, self.measure, self.problems.selection.pool)
+        most, counted = np.sum([largest_gain(self.measure, one) for one in lists], axis=0)
+        return np.array([(most - stage.loss * total) / counted if counted else np.nan for stage in stages])
 
     def judged(self) -> Choice:
         """Start and penalties on the queries that were held out; trials share the threads."""

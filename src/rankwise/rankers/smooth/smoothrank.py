@@ -21,12 +21,11 @@ from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import smoothed
 from rankwise.rankers._base import LinearRanker, registered
-from rankwise.rankers._cross_validation import Refit, Selection
+from rankwise.rankers._cross_validation import Refit, Selection, Trial, mean_over_held_out
 from rankwise.rankers._fit_frame import as_grid, raw_weights
 from rankwise.rankers._model_selection import (
     held_out,
     mean_over_parts,
-    measure_of_weights,
     parts_of,
     path_arrays,
     read_path,
@@ -211,7 +210,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
             nothing = Choice(*(np.full(len(alphas) + extra, np.nan) for extra in (1, 0, 0)))
 
             def keep() -> bool:
-                self._hold(start, None, selection, nothing, alphas)
+                self._hold(start, None, refiner, nothing)
                 return True
 
             with self._kept_on_ctrl_c(keep):
@@ -221,15 +220,16 @@ class SmoothRank(SelectionParameters, LinearRanker):
                     best = alphas[choice.best]
                     stronger = sorted({one for one in alphas if one >= best}, reverse=True)
                     refined = refiner.path_without(None, stronger, self.n_jobs)[-1]
-        self._hold(start, refined, selection, choice, alphas)
+        self._hold(start, refined, refiner, choice)
 
     def _refuse_what_is_the_paper_s(self) -> None:
         """Raise an error for settings that mean something in the paper's protocol alone."""
-        named = isinstance(self.start, (str, list)) and np.asarray(self.start).dtype.kind not in "fiu"
+        given = as_starts(self.start)
+        several = len(given) > 1 or isinstance(given[0], str)
         for wrong, what in (
             (self.stop != "last", f"stop={self.stop!r}"),
             (bool(self.sign), "sign="),
-            (named, f"start={self.start!r:.60}"),
+            (several, f"start={self.start!r:.60}"),
         ):
             if wrong:
                 raise RankwiseError(
@@ -259,34 +259,24 @@ class SmoothRank(SelectionParameters, LinearRanker):
         given = {"solver": self.solver or solver, "steps": self.steps}
         return given | {"tolerance": tolerance if self.tolerance is None else self.tolerance}
 
-    def _hold(
-        self, start: Vector, refined: Refined | None, selection: Selection, choice: Choice, alphas: Sequence[float]
-    ) -> None:
+    def _hold(self, start: Vector, refined: Refined | None, refiner: Refiner, choice: Choice) -> None:
         """Hold the start or its refinement, and what was known of all penalties when it was chosen."""
         self.refined_ = refined is not None
         self.alpha_ = math.nan if refined is None else refined.alpha
         self.start_, self.coef_ = start, start if refined is None else refined.coef
-        measure = self._measure()
-        stages = [] if refined is None else refined.stages
-        learned = [
-            sum(
-                float(queries.query_weight.sum()) * measure_of_weights(queries, stage.w, measure, self.n_jobs)
-                for queries in selection.pool.sets
-            )
-            / sum(float(queries.query_weight.sum()) for queries in selection.pool.sets)
-            for stage in stages
-        ]
-        run = AnnealedRun(
-            stages,
-            np.array(learned),
-            np.full(len(stages), np.nan),
-            np.array([1 - stage.loss for stage in stages]),
-        )
+        stages, measure = [] if refined is None else refined.stages, self._measure()
+        everything = Trial(None, refiner.problems.selection.pool, refiner.problems.selection.pool.counted)
+        train, none = np.empty(0), np.full(len(stages), np.nan)
+        if stages:
+            queries = everything.prepared([measure])
+            values = queries.values(np.array([stage.w for stage in stages]), self.n_jobs)
+            train = mean_over_held_out([values], [queries.weight])
+        run = AnnealedRun(stages, train, none, refiner.smoothed(stages) if stages else none)
         self.history_ = run.history(measure, np.ones(len(start)))
         nan = [math.nan]
         self.path_ = Table(
             {
-                "alpha": [*nan, *alphas],
+                "alpha": [*nan, *refiner.alphas],
                 measure.title: choice.means,
                 "gain": np.append(nan, choice.gains),
                 "standard error": np.append(nan, choice.errors),
@@ -385,7 +375,8 @@ class SmoothRank(SelectionParameters, LinearRanker):
         if not self._measure().at_most_one or not self.refined_:
             return None
         place = int(np.argmax((self.history_.coefs == self.coef_).all(axis=1)))
-        loss: Any = replace(smoothed(self._measure(), self.smoothing), sigma=float(self.history_["sigma"][place]))
+        form: Any = smoothed(self._measure(), self.smoothing)
+        loss = replace(form, sigma=float(self.history_["sigma"][place]))
         if self.protocol == "committee":  # scores have deviation 1 at the start, so that the usual widths are constants
             return TrainingObjective(loss=loss, loss_fixed=True if self.sigmas is None else None)
         kept = self.sigmas is not None and (self.stop == "last" or len(self.history_) == 1)
@@ -413,5 +404,5 @@ class SmoothRank(SelectionParameters, LinearRanker):
         if self.protocol == "committee":
             self.path_ = read_path(store, ("alpha", measure.title, "gain", "standard error"))
             return
-        path = read_path(store, ("start", "alpha", measure.title)).to_dict()
-        self.path_ = Table({**path, "start": path["start"].astype(np.int64)})
+        path = read_path(store, ("start", "alpha", measure.title))
+        self.path_ = Table({**path.to_dict(), "start": path["start"].astype(np.int64)})

@@ -1,0 +1,104 @@
+"""Thresholds on scaled features moved to raw features, exact for every float64."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise.data.scaling import Scaler
+from rankwise.measures._base import Vector
+
+Wholes = NDArray[np.int64]
+
+
+def on_raw_features(
+    scaler: Scaler, feature: Wholes, threshold: Vector, alpha: Vector
+) -> tuple[Wholes, Vector, Vector, float]:
+    """Move steps from scaled features to raw features.
+
+    A scaler computes z(x) in floating point, and z never falls as x grows; so there is a largest x with z(x) <= t, and
+    it is found by bisection over all float64. A feature that did not vary is always z = 0: its steps are part of the
+    constant.
+
+    Parameters
+    ----------
+    scaler : Scaler
+        A fitted scaler of a whole set.
+    feature : ndarray of int64
+        The feature of every step.
+    threshold : ndarray
+        The threshold of every step, on the scaled feature.
+    alpha : ndarray
+        The height of every step.
+
+    Returns
+    -------
+    feature : ndarray of int64
+        The features.
+    threshold : ndarray
+        The thresholds on raw features.
+    alpha : ndarray
+        The heights.
+    constant : float
+        The sum of the steps that are always taken.
+    """
+    if scaler.scale_ is None or scaler.center_ is None:
+        raise ValueError("the scaler is one of a whole set")
+    varies = scaler.scale_[feature] > 0
+    constant = float(alpha[~varies & (threshold < 0)].sum())
+    feature, threshold, alpha = feature[varies], threshold[varies], alpha[varies]
+    return feature, raw_thresholds(scaler, feature, threshold), alpha, constant
+
+
+def raw_thresholds(scaler: Scaler, feature: Wholes, threshold: Vector) -> Vector:
+    """The largest raw value of each feature that is scaled to the threshold or below.
+
+    Parameters
+    ----------
+    scaler : Scaler
+        A fitted scaler of a whole set.
+    feature : ndarray of int64
+        The features.
+    threshold : ndarray
+        A threshold for each, on the scaled feature.
+
+    Returns
+    -------
+    threshold : ndarray
+        The thresholds on raw features; the largest or smallest float64 for a feature that did not vary, which is 0
+        after scaling.
+    """
+    if scaler.scale_ is None or scaler.center_ is None:
+        raise ValueError("the scaler is one of a whole set")
+    center, scale = scaler.center_[feature], scaler.scale_[feature]
+    varies = scale > 0
+
+    def z(x: Vector) -> Vector:
+        shaped = np.copysign(np.log1p(np.abs(x)), x) if scaler.how == "log" else x
+        with np.errstate(over="ignore"):
+            return np.where(varies, (shaped - center) / np.where(varies, scale, 1.0), 0.0)
+
+    return last_not_above(z, threshold)
+
+
+def last_not_above(rising: Callable[[Vector], Vector], bound: Vector) -> Vector:
+    """For each bound the largest finite x with rising(x) <= bound."""
+    most = np.finfo(np.float64).max
+    low, high = (_place(np.full(bound.shape, end)) for end in (-most, most))
+    # 64 halvings suffice for all float64, since they are searched as whole numbers
+    while (low < high).any():
+        middle = (low >> 1) + (high >> 1) + ((low | high) & 1)  # rounded up, without overflow
+        inside = rising(_value(middle)) <= bound
+        low, high = np.where(inside, middle, low), np.where(inside, high, middle - 1)
+    return _value(low)
+
+
+def _place(x: Vector) -> Wholes:
+    """float64 as whole numbers in the same order: those below 0 have all bits but the sign flipped."""
+    bits = x.view(np.int64)
+    return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
+
+
+def _value(place: Wholes) -> Vector:
+    """The inverse of :func:`_place`."""
+    return np.where(place < 0, place ^ np.int64(2**63 - 1), place).view(np.float64)

@@ -1,0 +1,161 @@
+"""Trees as nested nodes, in which most engines read and write them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise.measures._base import Vector
+from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
+
+Goes = Callable[[NDArray[Any], "TreeSplit"], NDArray[np.bool_]]
+
+_DEEPEST = 200  # levels; what reads nested text, here and in engines, calls itself once for each
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A leaf of a tree."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class TreeSplit:
+    """x <= threshold goes left, everything else right.
+
+    Attributes
+    ----------
+    feature : int
+        The feature.
+    threshold : float
+        The threshold.
+    left : Leaf or TreeSplit
+        The tree for smaller or equal values.
+    right : Leaf or TreeSplit
+        The tree for larger values.
+    nan_left : bool
+        Whether NaN goes left.
+    categories : tuple of int
+        What goes left in place of smaller values, where it is not empty.
+    """
+
+    feature: int
+    threshold: float
+    left: "Node"
+    right: "Node"
+    nan_left: bool = False
+    categories: tuple[int, ...] = ()
+
+
+Node = Leaf | TreeSplit
+
+
+def nested(trees: TreeEnsemble, threshold: Vector | None = None, value: Vector | None = None) -> list[Node]:
+    """The trees of an ensemble as nodes.
+
+    Parameters
+    ----------
+    trees : TreeEnsemble
+        The ensemble.
+    threshold : ndarray of shape (n_nodes,), default=None
+        Other thresholds than its own.
+    value : ndarray of shape (n_leaves,), default=None
+        Other leaf values than its own.
+
+    Returns
+    -------
+    list of Leaf or TreeSplit
+        The trees, in their order.
+
+    Raises
+    ------
+    RankwiseError
+        If a tree is nested too deep.
+    """
+    cuts = (trees.threshold if threshold is None else threshold).tolist()
+    leaves = [Leaf(float(one)) for one in (trees.value if value is None else value)]
+    feature, left, right, nan_left = (
+        array.tolist() for array in (trees.feature, trees.left, trees.right, trees.nan_left)
+    )
+    found: list[Node] = []
+    for tree in range(trees.n_trees):
+        first, last = int(trees.start[tree]), int(trees.start[tree + 1])
+        made: dict[int, tuple[Node, int]] = {
+            -1 - leaf: (leaves[first + tree + leaf], 0) for leaf in range(last - first + 1)
+        }
+        for node in range(last - 1, first - 1, -1):  # children before their parents
+            (low, depth), (high, other) = made[left[node]], made[right[node]]
+            split = TreeSplit(feature[node], cuts[node], low, high, nan_left[node], categories_of(trees, node))
+            made[node - first] = split, 1 + max(depth, other)
+        root, depth = made[0 if last > first else -1]
+        if depth > _DEEPEST:
+            raise RankwiseError(
+                f"tree {tree} is {depth} levels deep, and nested text holds at most {_DEEPEST}: grow trees of "
+                "limited depth, or export to Python or C, which hold tables"
+            )
+        found.append(root)
+    return found
+
+
+def categories_of(trees: TreeEnsemble, node: int) -> tuple[int, ...]:
+    """The categories that go left at a node; none at a numerical one."""
+    words = trees.words[trees.word_start[node] : trees.word_start[node + 1]]
+    if not len(words):
+        return ()
+    return tuple(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
+
+
+def balanced(feature: int, cuts: Vector, leaves: Vector) -> Node:
+    """The tree over one feature with the smallest depth."""
+    if not len(cuts):
+        return Leaf(float(leaves[0]))
+    middle = len(cuts) // 2
+    left = balanced(feature, cuts[:middle], leaves[: middle + 1])
+    right = balanced(feature, cuts[middle + 1 :], leaves[middle + 1 :])
+    return TreeSplit(feature, float(cuts[middle]), left, right)
+
+
+def splits_of(node: Node) -> Iterator[TreeSplit]:
+    """All splits of a tree."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, TreeSplit):
+            yield one
+            waiting += [one.left, one.right]
+
+
+def score_trees(trees: Sequence[Node], X: NDArray[Any], goes_left: Goes) -> NDArray[Any]:
+    """Sum trees in the type of X, tree after tree.
+
+    Parameters
+    ----------
+    trees : sequence of Leaf or TreeSplit
+        The trees.
+    X : ndarray of shape (n_documents, n_features)
+        The features.
+    goes_left : callable
+        Takes values of a feature and the split, and returns which of them go left in the engine.
+
+    Returns
+    -------
+    ndarray of shape (n_documents,)
+        The sums.
+    """
+    total = np.zeros(len(X), dtype=X.dtype)
+    own = np.empty_like(total)
+    for tree in trees:
+        waiting = [(tree, np.arange(len(X)))]
+        while waiting:
+            node, rows = waiting.pop()
+            if isinstance(node, Leaf):
+                own[rows] = node.value
+                continue
+            left = goes_left(X[rows, node.feature], node)
+            waiting += [(node.left, rows[left]), (node.right, rows[~left])]
+        total += own
+    return total

@@ -1,0 +1,314 @@
+"""Sums of trees through every export: thresholds, missing values, categories, linear parts, and what is refused."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rankwise as rw
+from rankwise._errors import RankwiseError
+from rankwise.data.queries import Queries
+from rankwise.exports import export, targets
+from rankwise.exports.formula import TreeSum
+from rankwise.rankers._base import Ranker
+from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
+from tests.exports.test_every_target import compiled  # noqa: F401
+from tests.rankers.boosting.boosters import booster, edge_rows, rows
+from tests.rankers.boosting.test_tree_ensemble import ensemble, made, nested, vars_of
+
+TARGETS = ("ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python", "c")
+EXACT = ("vespa", "sql", "python", "c")
+NAMES = ("a", "b", "c", "d", "e")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Trees(Ranker):
+    """A ranker that has trees and nothing else."""
+
+    name = ""  # not registered
+
+    ensemble_: TreeEnsemble = None
+
+    def _fit(self, queries, validation): ...
+    def _state(self): ...
+    def _restore(self, facts, store): ...
+
+    def _scores(self, X):
+        return self.ensemble_.predict(X)
+
+
+def ranker(trees, missing="error"):
+    model = Trees(missing=missing)
+    model.ensemble_, model.n_features_in_ = trees, trees.n_features
+    model.feature_names_in_ = np.array(NAMES[: trees.n_features], dtype=object)
+    return model
+
+
+def scored(target, formula, X, **options):
+    """What the engine makes of the rows."""
+    engine = targets()[target](**options)
+    return engine.score(engine.write(formula, "rankwise").files, X, formula.names)
+
+
+# ------------------------------------------------------------------------------------------- at the thresholds
+
+grid = st.integers(-(2**15), 2**15).map(lambda one: one * 2.0**-12)
+edge = st.floats(-1e6, 1e6, allow_subnormal=False).filter(lambda t: t == 0 or abs(t) > 1e-30)
+small_trees = st.recursive(grid, lambda below: st.tuples(st.integers(0, 2), edge, below, below), max_leaves=8)
+
+
+@given(st.lists(small_trees, min_size=1, max_size=4), grid)
+@settings(max_examples=25)
+def test_features_at_a_threshold_go_where_the_ranker_sends_them(trees, constant):
+    """Every float32 next to every threshold falls on the side that it should; all sums are exact in float32."""
+    own = made(trees, offset=constant)
+    near = [np.float32(one) for one in (*own.threshold, 0.0)]
+    values = np.array(
+        [[np.nextafter(one, np.float32(-np.inf)), one, np.nextafter(one, np.float32(np.inf))] for one in near]
+    )
+    rng = np.random.default_rng(0)
+    X = rng.choice(values.ravel(), size=(60, 3)).astype(np.float32)
+    X[: values.size] = values.reshape(-1, 1)[:60]
+    X[(np.abs(X) < 1e-30) & (X != 0)] = 1e-30  # what is nearer to 0 counts as 0 in trees, and not in Solr
+    queries = Queries.from_arrays(X, None, group=[len(X)], feature_names=NAMES[:3])
+    for target in TARGETS:
+        done = export(ranker(own), target, sample=queries)
+        if target == "solr" and any("cannot be met exactly" in note for note in done.notes):
+            continue  # its slack of 1e-6 cannot be taken back for all thresholds
+        assert done.parity.largest_difference == 0, target
+    for options in ({"form": "ranklib"}, {"form": "xgboost"}):
+        assert export(ranker(own), "elasticsearch", sample=queries, **options).parity.largest_difference == 0
+    assert export(ranker(own), "onnx", sample=queries, sums="float32").parity.largest_difference == 0
+
+
+@pytest.mark.parametrize("target", EXACT)
+def test_float64_targets_give_lightgbms_score(target):
+    trees = ensemble("none")
+    X = np.nan_to_num(rows(200, seed=11))
+    expected = booster("none").predict(X, raw_score=True)
+    found = scored(target, TreeSum.of(trees, NAMES), X)
+    if target in ("python", "c"):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+
+
+def test_onnx_rounds_a_score_once():
+    trees = ensemble("65 leaves")
+    X = rows(200, seed=11).astype(np.float32)
+    expected = trees.predict(X).astype(np.float32)
+    np.testing.assert_array_equal(scored("onnx", TreeSum.of(trees, NAMES), X), expected)
+
+
+# ------------------------------------------------------------------------------------------- missing, zero, categories
+
+
+@pytest.mark.parametrize("setting", ["nan", "zero", "none", "stumps", "single leaves", "65 leaves"])
+@pytest.mark.parametrize("categories", [False, True])
+def test_source_and_sql_follow_every_rule_of_the_trees(setting, categories, compiled):  # noqa: F811
+    trees = ensemble(setting, categories)
+    formula = TreeSum.of(trees, NAMES)
+    X = np.concatenate([rows(100, seed=12), edge_rows()])
+    expected = trees.predict(X)
+    np.testing.assert_array_equal(scored("python", formula, X), expected)
+    np.testing.assert_array_equal(scored("c", formula, X), expected)
+    function, names = compiled(targets()["c"]().write(formula, "rankwise").files["rankwise.c"])
+    np.testing.assert_array_equal(function(X), expected)
+    assert tuple(names) == NAMES
+    known = X if formula.decides_missing else X[~np.isnan(X).any(axis=1)]
+    found = scored("sql", formula, known)
+    np.testing.assert_allclose(found, trees.predict(known), rtol=1e-13, atol=1e-13)
+    if not formula.decides_missing and setting != "single leaves":
+        assert np.isnan(scored("sql", formula, X[np.isnan(X).all(axis=1)])).all()
+
+
+@pytest.mark.parametrize("target", ["vespa", "onnx"])
+def test_vespa_and_onnx_send_nan_where_the_trees_do(target):
+    with np.errstate(over="ignore"):
+        X = np.concatenate([rows(100, seed=12), edge_rows()]).astype(np.float32)
+    for setting in ("nan", "none"):
+        trees = ensemble(setting)
+        found = scored(target, TreeSum.of(trees, NAMES), X)
+        np.testing.assert_allclose(found, trees.predict(X), rtol=1e-6)
+    found = scored("onnx", TreeSum.of(ensemble("nan"), NAMES), X, sums="float32")
+    np.testing.assert_allclose(found, ensemble("nan").predict(X), rtol=1e-5)
+
+
+def test_vespa_compares_categories_as_whole_numbers():
+    trees = ensemble("nan", True)
+    X = rows(200, seed=12)
+    np.testing.assert_allclose(scored("vespa", TreeSum.of(trees, NAMES), X), trees.predict(X), rtol=1e-13)
+    with pytest.raises(RankwiseError, match="Vespa cannot hold trees with 0 as missing for"):
+        export(ranker(ensemble("zero")), "vespa")
+
+
+@pytest.mark.parametrize("target", ["ranklib", "solr", "elasticsearch", "opensearch"])
+def test_engines_refuse_what_they_cannot_hold(target):
+    for trees, message in (
+        (ensemble("none", True), "cannot hold trees with categories of 'd': export to vespa"),
+        (ensemble("zero"), "cannot hold trees with 0 as missing for 'e'"),
+        (ensemble("nan"), "a feature without a value is 0 in .*, and the trees learned another side"),
+        (with_linear_part(ensemble("none")), "without a linear part beside them"),
+    ):
+        with pytest.raises(RankwiseError, match=message):
+            export(ranker(trees), target)
+    deep = 0.0
+    for level in range(300):
+        deep = (0, float(level), float(level), deep)
+    with pytest.raises(RankwiseError, match="300 levels deep, and nested text holds at most 200"):
+        export(ranker(made([deep])), target)
+
+
+def test_deep_trees_are_tables_in_source():
+    deep = 0.0
+    for level in range(900):
+        deep = (0, float(900 - level), float(level), deep)
+    trees = made([deep])
+    X = np.random.default_rng(0).uniform(0, 1_000, size=(50, 3))
+    for target in ("python", "c"):
+        np.testing.assert_array_equal(scored(target, TreeSum.of(trees, NAMES[:3]), X), trees.predict(X))
+
+
+def test_missing_values_are_zero_where_the_ranker_has_it_so(compiled):  # noqa: F811
+    X = rows(60, seed=13)
+    X[3, 2] = np.inf
+    for setting in ("nan", "none"):
+        formula = TreeSum.of(with_linear_part(ensemble(setting)), NAMES, "zero")
+        filled = np.where(np.isfinite(X), X, 0.0)
+        expected = with_linear_part(ensemble(setting)).predict(filled)
+        np.testing.assert_allclose(scored("python", formula, X), expected, rtol=1e-13)
+        np.testing.assert_allclose(scored("c", formula, X), expected, rtol=1e-13)
+        text = targets()["c"]().write(formula, "rankwise").files["rankwise.c"]
+        np.testing.assert_array_equal(compiled(text)[0](X), scored("c", formula, X))
+        lacking = np.where(np.isfinite(X), X, np.nan)
+        np.testing.assert_allclose(scored("sql", formula, lacking), expected, rtol=1e-13)
+
+
+def with_linear_part(trees):
+    return TreeEnsemble(**{**vars_of(trees), "offset": 0.25, "coef": np.array([0.5, 0.0, -2.0, 1.0, 0.125])})
+
+
+# ------------------------------------------------------------------------------------------- linear parts and scaling
+
+
+@pytest.mark.parametrize("target", ["vespa", "onnx", "sql", "python", "c"])
+def test_a_linear_part_stands_beside_the_trees(target):
+    trees = with_linear_part(ensemble("none"))
+    X = np.nan_to_num(rows(100, seed=14)).astype(np.float32)
+    found = scored(target, TreeSum.of(trees, NAMES), X)
+    np.testing.assert_allclose(found, trees.predict(X), rtol=1e-12 if target in EXACT else 1e-5, atol=1e-12)
+
+
+@pytest.mark.parametrize("how", ["standard", "minmax", "log"])
+def test_scaling_is_part_of_the_thresholds(how):
+    X = np.nan_to_num(rows(400, seed=15)).astype(np.float32).astype(np.float64)
+    X[:, 1] = 3.0
+    raw = Queries.from_arrays(X, np.arange(400) % 3, group=[20] * 20, feature_names=NAMES)
+    scaler = rw.Scaler(how).fit(raw)
+    scaled = scaler.transform(raw)
+    cuts = np.quantile(scaled.X, [0.3, 0.6], axis=0)
+    nest = [(f, float(cuts[0, f]), -1.5, (f, float(cuts[1, f]), 0.25, 1.0 + f)) for f in (0, 2, 3, 4)]
+    nest.append((1, -0.5, 7.0, (1, 0.5, 9.0, 11.0)))  # a feature that did not vary is 0
+    linear = {} if how == "log" else {"coef": np.linspace(-1, 1, 5)}
+    model = ranker(made(nest, n_features=5, **linear))
+    for target in TARGETS if how == "log" else EXACT:
+        parity = export(model, target, sample=raw, scaling=scaler).parity
+        assert parity.largest_difference <= 1e-12
+    if how != "log":
+        assert export(model, "onnx", sample=raw, scaling=scaler).parity.largest_difference <= 1e-5
+    with pytest.raises(RankwiseError, match="cannot be moved to raw features"):
+        export(ranker(ensemble("none", True)), "c", scaling=scaler)
+
+
+# ------------------------------------------------------------------------------------------- files and options
+
+
+def test_elasticsearch_writes_a_dump_of_xgboost_by_names():
+    model = ranker(made([(0, 1.0, -1.0, (2, -0.5, 2.0, 3.0)), 0.5]))
+    done = export(model, "elasticsearch")
+    own = json.loads(done.text)["model"]["model"]
+    assert own["type"] == "model/xgboost+json"
+    first, second = json.loads(own["definition"])
+    assert (first["split"], first["yes"], first["no"], first["missing"]) == ("a", 1, 2, 1)
+    assert first["split_condition"] == np.nextafter(np.float32(1.0), np.float32(2.0))
+    assert first["children"][1]["missing"] == first["children"][1]["no"]
+    assert [one["nodeid"] for one in first["children"]] == [1, 2]
+    assert second == {"nodeid": 0, "leaf": 0.5}
+    assert json.loads(export(model, "opensearch", form="ranklib").text)["model"]["model"]["type"] == "model/ranklib"
+    for form in ("linear", "other"):
+        with pytest.raises(RankwiseError, match="'xgboost' for steps and trees"):
+            export(model, "elasticsearch", form=form)
+    with pytest.raises(RankwiseError, match="'trees' for trees"):
+        export(model, "ranklib", form="rankboost")
+    with pytest.raises(RankwiseError, match="sums is 'float64' or 'float32'"):
+        export(model, "onnx", sums="double")
+
+
+def test_solr_keeps_zero_on_its_side_of_a_threshold_next_to_zero():
+    tiny = float(np.float32(1e-35))
+    model = ranker(made([(0, tiny, 1.0, 2.0), (1, -tiny, 4.0, 8.0), (0, 1e3, 0.0, 16.0), (1, 0.3, 0.0, 32.0)]))
+    X = np.array([[0.0, 0.0, 0.0], [1e-6, -1e-6, 0.0], [1e-12, -1e-12, 0.0], [-1.0, 1.0, 0.0], [1e3, 0.3, 0.0]])
+    queries = Queries.from_arrays(X.astype(np.float32), None, group=[5], feature_names=NAMES[:3])
+    done = export(model, "solr", sample=queries)
+    assert done.parity.largest_difference == 0
+    assert any("next to 0" in note for note in done.notes)
+
+
+@given(nested, st.integers(0, 2**32))
+@settings(max_examples=20)
+def test_any_tree_is_the_same_in_sql_and_vespa(tree, seed):
+    X = np.random.default_rng(seed).choice([-2.0, -1.5, -0.25, 0.0, 0.5, 2.0, 3.0], size=(40, 3))
+    formula = TreeSum.of(made([tree]), NAMES[:3])
+    for target in ("sql", "vespa", "c", "python"):
+        np.testing.assert_array_equal(scored(target, formula, X), formula.trees.predict(X))
+
+
+def test_hundreds_of_trees_are_exported():
+    """The size of a mean over three seeds of three hundred trees."""
+    lightgbm = pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    options = {"objective": "regression", "num_leaves": 15, "verbose": -1, "num_threads": 1, "min_data_in_leaf": 5}
+    grown = lightgbm.train(options, lightgbm.Dataset(X, X[:, 0] * X[:, 1] + X[:, 2]), 300)
+    one = TreeEnsemble.from_lightgbm(grown.model_to_string())
+    model = ranker(TreeEnsemble.concat([one, one, one]))
+    sample = Queries.from_arrays(X[:20].astype(np.float32), None, group=[20], feature_names=NAMES)
+    for target in TARGETS:
+        done = export(model, target, sample=sample)
+        assert done.parity.inverted_beyond_float32 == 0
+        assert done.parity.widest_inversion <= 1e-5
+
+
+# ------------------------------------------------------------------------------------------- real data
+
+
+def real(name, folder):
+    """Training and test queries."""
+    parts = ("train", "test") if name == "lightgbm-rank" else ("S1", "S5")
+    found = [rw.read_letor(folder / name / f"{part}.txt.gz") for part in parts]
+    width = max(one.n_features for one in found)
+    return [one.map_features(lambda X: np.pad(X, ((0, 0), (0, width - X.shape[1])))) for one in found]
+
+
+@pytest.mark.parametrize("name", ["ohsumed", "mq2008", "lightgbm-rank"])
+def test_real_lists_keep_their_order_in_every_engine(name, data_folder):
+    lightgbm = pytest.importorskip("lightgbm")
+    train, test = real(name, data_folder)
+    options = {"objective": "lambdarank", "num_leaves": 15, "learning_rate": 0.05, "verbose": -1, "num_threads": 1}
+    options |= {"seed": 1, "deterministic": True}
+    data = lightgbm.Dataset(train.X, train.y, group=train.sizes)
+    trees = TreeEnsemble.from_lightgbm(lightgbm.train(options, data, 100).model_to_string())
+    model = Trees()
+    model.ensemble_, model.n_features_in_ = trees, trees.n_features
+    np.testing.assert_array_equal(model.predict(test), trees.predict(test.X))
+    for target in TARGETS:
+        parity = export(model, target, sample=test).parity
+        assert parity.pairs > 1_000
+        assert parity.inverted_beyond_float32 == 0
+        # sums of a hundred leaves in float32
+        assert parity.largest_difference <= 1e-6 * max(1.0, parity.largest_score)
+        assert parity.engine == pytest.approx(parity.ranker, abs=1e-4)
+        if target in EXACT:
+            assert parity.inverted == parity.tied == 0
