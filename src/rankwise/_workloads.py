@@ -411,5 +411,5 @@ def _kernel_maps() -> None:
     for queries in _forms():
         for map_ in (rw.FourierFeatures(n_features=8), rw.KernelPCAMap(), rw.KernelPCAMap("poly")):
             map_.fit_transform(queries.X)
-    for settings in ({"map": 16}, {"budget": 8}):
-        rw.KernelPerceptron(**settings).partial_fit(rw.kernel_stream(20, documents=4)).certificate()
+    for model in (rw.KernelPerceptron(map=16), rw.KernelPerceptron(budget=8)):
+        model.partial_fit(rw.kernel_stream(20, documents=4)).certificate()

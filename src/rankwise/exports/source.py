@@ -101,7 +101,18 @@ def reason_against(name: str) -> str | None:
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TABLES = ("FEATURES", "_WEIGHTS", "_STEPS", "_ROOTS", "_NODES", "_LEAVES", "_SETS", "_WAVES", "cos", "sin")  # beside it
+_TABLES = (
+    "FEATURES",
+    "_WEIGHTS",
+    "_STEPS",
+    "_ROOTS",
+    "_NODES",
+    "_LEAVES",
+    "_SETS",
+    "_WAVES",
+    "cos",
+    "sin",
+)  # beside it
 
 
 @dataclass(frozen=True, kw_only=True)

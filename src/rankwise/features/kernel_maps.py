@@ -335,7 +335,7 @@ class KernelPCAMap(_RowMap):
 
     @property
     def _n_features_out(self) -> int:
-        return self.projection_.shape[1]
+        return int(self.projection_.shape[1])
 
 
 def _kernel_matrix(X: checks.Floats, Z: Matrix, shape: Vector) -> Matrix:

@@ -364,7 +364,7 @@ def _check_kernel_pca(made: Any) -> None:
     """The shapes of the documents and of their projection, and the parameters of the kernel."""
     _check_matrix(made, "documents_", made.n_features_in_)
     _check_matrix(made, "projection_", None)
-    shape = getattr(made, "shape_", None)
+    shape: Any = getattr(made, "shape_", None)
     known = isinstance(shape, np.ndarray) and shape.shape == (4,) and shape.dtype == np.float64
     if not known or len(made.documents_) != len(made.projection_):
         raise FileFormatError("a stored KernelPCAMap has parts that do not fit together")

@@ -1,4 +1,4 @@
-"""KernelPerceptron: a plain oracle, bounds in the space of the kernel until a removal, and memory that does not grow."""
+"""KernelPerceptron: a plain oracle, bounds in the space of the kernel until a removal, memory that does not grow."""
 
 import tracemalloc
 

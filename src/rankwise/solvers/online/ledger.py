@@ -164,7 +164,8 @@ class Ledger:
         queries : Queries or iterable of Queries, default=None
             The queries that were learned from, in their order, or blocks of them; needed for a comparator.
         comparator : array-like, shape (n_features,), default=None
-            Weights u on the features, or on those that ``space`` makes; None with ``queries``: the best one for the bound is computed.
+            Weights u on the features, or on those that ``space`` makes; None with ``queries``: the best one for the
+            bound is computed.
         gamma : float, default=None
             A margin that is claimed: some unit vector ranks every query with all gaps of gamma or more.
         delta : float, default=None
