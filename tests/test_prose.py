@@ -109,8 +109,7 @@ RENDERED = {
     ("direct.md", "angles"): lambda: bounds_by_angle.table(stored("bounds_by_angle")),
     ("hybrid.md", "gains"): lambda: hybrid.gains_table(stored("hybrid_results")),
     **{
-        ("kernels.md", part): lambda part=part: kernels.TABLES[part](stored("kernels")[part])
-        for part in kernels.TABLES
+        ("kernels.md", part): lambda part=part: kernels.TABLES[part](stored("kernels")[part]) for part in kernels.TABLES
     },
     ("hybrid.md", "parity"): lambda: hybrid.parity_table(stored("hybrid_results")),
     ("production.md", "exported"): lambda: exported.rankers_table(stored("exported_results")),
