@@ -84,6 +84,7 @@ def _cases() -> list[Case]:
         Case("BoostedRanker", lambda d: rw.BoostedRanker(trees=10, seeds=1, n_jobs=1)),
         Case("FRank", lambda d: rw.FRank(rounds=10, n_jobs=1)),
         Case("RankBoost", lambda d: rw.RankBoost(rounds=10, n_jobs=1)),
+        Case("NeuralRanker", lambda d: rw.NeuralRanker(hidden=(8,), epochs=5, n_jobs=1)),
         Case("HybridRanker", lambda d: rw.HybridRanker(bootstrap=0, n_jobs=1)),
         Case(
             "PermuRank",

@@ -172,10 +172,14 @@ def test_the_licences_of_extras_are_those_that_they_declare():
     rows = table_of("licences.md", "extras")
     extras = {name: sorted(required(section)) for name, section in project()["optional-dependencies"].items()}
     assert {name: sorted(row[1] for row in rows if row[0] == name) for name in extras} == extras
-    for _, package, stated, licence, permissive in rows:
+    for extra, package, stated, licence, permissive in rows:
+        assert permissive == "yes"
+        if extra == "torch":  # which is not installed with the others
+            assert stated == "not locked"
+            assert locked(package) == []
+            continue
         assert [stated] == locked(package), package
         assert is_declared(licence, package), package
-        assert permissive == "yes"
 
 
 def test_what_core_dependencies_bring_along_is_listed_with_the_licence_that_it_declares():

@@ -182,7 +182,10 @@ def test_locks_cover_pyproject_and_agree() -> None:
 
     groups, extras = project["dependency-groups"], project["project"]["optional-dependencies"]
     assert names(project["project"]["dependencies"]) | names(groups["setup"]) <= set(core)
-    assert names(groups["dev"]) | names([entry for extra in extras.values() for entry in extra]) <= set(dev)
+    # PyTorch weighs gigabytes: tests that need it are skipped without it
+    tried = [entry for name, extra in extras.items() if name != "torch" for entry in extra]
+    assert names(groups["dev"]) | names(tried) <= set(dev)
+    assert "torch" not in dev
     assert core == {package: dev[package] for package in core}
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.__main__ import as_markdown
 from benchmarks.quality.page import as_markdown as quality_page
-from experiments import bounds_by_angle, committee, direct, exported, hybrid, smoothrank, trees
+from experiments import bounds_by_angle, committee, direct, exported, hybrid, kernels, neural, smoothrank, trees
 from rankwise.measures import registered
 from rankwise.measures.conventions import CONVENTIONS
 from tests import prose
@@ -108,7 +108,11 @@ RENDERED = {
     ("direct.md", "svm_rank"): lambda: direct.svm_rank_table(stored("direct_results")["svm_rank"]),
     ("direct.md", "angles"): lambda: bounds_by_angle.table(stored("bounds_by_angle")),
     ("hybrid.md", "gains"): lambda: hybrid.gains_table(stored("hybrid_results")),
+    **{
+        ("kernels.md", part): lambda part=part: kernels.TABLES[part](stored("kernels")[part]) for part in kernels.TABLES
+    },
     ("hybrid.md", "parity"): lambda: hybrid.parity_table(stored("hybrid_results")),
+    ("neural.md", "results"): lambda: neural.table(stored("neural_results")),
     ("production.md", "exported"): lambda: exported.rankers_table(stored("exported_results")),
     ("production.md", "ensembles"): lambda: exported.trees_table(stored("exported_results")),
     ("production.md", "ridge"): lambda: exported.ridge_table(stored("exported_results")),

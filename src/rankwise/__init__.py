@@ -27,15 +27,21 @@ __all__ = [
     "FeatureImportance",
     "FileFormatError",
     "Fold",
+    "FourierFeatures",
     "HybridRanker",
+    "KernelPCAMap",
+    "KernelPerceptron",
+    "KernelStream",
     "Ledger",
     "LinearModel",
     "ListNet",
     "LossRanker",
+    "MappedRanker",
     "MaxPairPerceptron",
     "MaxPairRanker",
     "MeasureError",
     "MissingExtraError",
+    "NeuralRanker",
     "NothingLearnedWarning",
     "OnlineRanker",
     "PermuRank",
@@ -75,6 +81,7 @@ __all__ = [
     "gain_by_group",
     "guarantees",
     "iter_letor",
+    "kernel_stream",
     "kfold",
     "label_pair_errors",
     "label_pairs",
@@ -102,6 +109,7 @@ __all__ = [
     "significance",
     "split",
     "to_frame",
+    "torch",
     "write_letor",
     "write_qrels",
     "write_report",
@@ -160,7 +168,12 @@ _HOMES = {
     "rankers.linear.loss_ranker": ["LossRanker"],
     "rankers.linear.presets": ["MaxPairRanker", "RankSVM", "SLAMRanker", "SVMMap", "StructuredNDCG"],
     "rankers.linear.committee": ["RidgeCommittee"],
+    "features.kernel_maps": ["FourierFeatures", "KernelPCAMap"],
+    "rankers.mapped": ["MappedRanker"],
+    "rankers.online.kernel_perceptron": ["KernelPerceptron"],
+    "data.synthetic.kernel_streams": ["KernelStream", "kernel_stream"],
     "rankers.linear.ridge": ["RidgeRanker"],
+    "rankers.neural.neural_ranker": ["NeuralRanker"],
     "rankers.scorer": ["Scorer"],
     "rankers.smooth.smoothrank": ["SmoothRank"],
     "rankers.permutation.two_stage": ["TwoStage"],
@@ -168,7 +181,7 @@ _HOMES = {
     "solvers.online.ledger": ["Ledger"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_SUBMODULES = ["exports", "guarantees", "losses", "measures"]
+_SUBMODULES = ["exports", "guarantees", "losses", "measures", "torch"]
 
 
 def __getattr__(name: str) -> Any:

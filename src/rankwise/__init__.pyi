@@ -2,6 +2,7 @@ from rankwise import exports as exports
 from rankwise import guarantees as guarantees
 from rankwise import losses as losses
 from rankwise import measures as measures
+from rankwise import torch as torch
 from rankwise._api import compare as compare
 from rankwise._api import load as load
 from rankwise._errors import DataError as DataError
@@ -27,6 +28,8 @@ from rankwise.data.scaling import Scaler as Scaler
 from rankwise.data.selection import Query as Query
 from rankwise.data.string_column import StringColumn as StringColumn
 from rankwise.data.synthetic.hybrid import make_hybrid as make_hybrid
+from rankwise.data.synthetic.kernel_streams import KernelStream as KernelStream
+from rankwise.data.synthetic.kernel_streams import kernel_stream as kernel_stream
 from rankwise.data.synthetic.lists import make_lists as make_lists
 from rankwise.data.synthetic.streams import Stream as Stream
 from rankwise.data.synthetic.streams import drifting_stream as drifting_stream
@@ -63,6 +66,8 @@ from rankwise.evaluation.statistics.significance import significance as signific
 from rankwise.exports.imports import read_model as read_model
 from rankwise.exports.write import export as export
 from rankwise.features.builder import FeatureBuilder as FeatureBuilder
+from rankwise.features.kernel_maps import FourierFeatures as FourierFeatures
+from rankwise.features.kernel_maps import KernelPCAMap as KernelPCAMap
 from rankwise.features.table import read_columns as read_columns
 from rankwise.rankers._fit_frame import NothingLearnedWarning as NothingLearnedWarning
 from rankwise.rankers.auto.auto_ranker import AutoRanker as AutoRanker
@@ -84,7 +89,10 @@ from rankwise.rankers.linear.presets import SLAMRanker as SLAMRanker
 from rankwise.rankers.linear.presets import StructuredNDCG as StructuredNDCG
 from rankwise.rankers.linear.presets import SVMMap as SVMMap
 from rankwise.rankers.linear.ridge import RidgeRanker as RidgeRanker
+from rankwise.rankers.mapped import MappedRanker as MappedRanker
+from rankwise.rankers.neural.neural_ranker import NeuralRanker as NeuralRanker
 from rankwise.rankers.online.binary_perceptron import BinaryPerceptron as BinaryPerceptron
+from rankwise.rankers.online.kernel_perceptron import KernelPerceptron as KernelPerceptron
 from rankwise.rankers.online.online_ranker import OnlineRanker as OnlineRanker
 from rankwise.rankers.online.perceptron import MaxPairPerceptron as MaxPairPerceptron
 from rankwise.rankers.online.perceptron import SLAMPerceptron as SLAMPerceptron

@@ -19,6 +19,7 @@ EXTRAS = {
     "onnxruntime": "onnx",
     "plotly": "report",
     "pyarrow": "frames",
+    "torch": "torch",
 }
 
 

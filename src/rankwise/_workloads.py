@@ -53,6 +53,7 @@ def workloads() -> dict[str, Callable[[], None]]:
         "analysis": _analysis,
         "export": _export,
         "streams": _streams,
+        "kernel maps": _kernel_maps,
     }
     return {name: partial(_quietly, work) for name, work in found.items()}
 
@@ -402,3 +403,14 @@ def _streams() -> None:
         for learner in (rw.SLAMPerceptron(), rw.ListNet()):
             for queries in stream.blocks():
                 learner.partial_fit(queries)
+
+
+def _kernel_maps() -> None:
+    """Maps of kernels on their own, and a stream with a comparator in the space of the kernel."""
+    import rankwise as rw
+
+    for queries in _forms():
+        for map_ in (rw.FourierFeatures(n_features=8), rw.KernelPCAMap(), rw.KernelPCAMap("poly")):
+            map_.fit_transform(queries.X)
+    for model in (rw.KernelPerceptron(map=16), rw.KernelPerceptron(budget=8)):
+        model.partial_fit(rw.kernel_stream(20, documents=4)).certificate()

@@ -12,8 +12,14 @@ from rankwise.rankers._base import registered
 from rankwise.rankers.boosting.steps import RankBoost
 from rankwise.rankers.linear.linear_model import LinearModel
 
+# rankers on maps are exported to few targets, which tests/rankers/kernels/test_mapped.py has
+ON_MAPS = ("KernelPerceptron", "MappedRanker")
 # rankers whose score is a function of a row; the others have exports of their own
-KINDS = sorted(name for name, kind in registered().items() if not kind.examples()[0].scores_by_query)
+KINDS = sorted(
+    name for name, kind in registered().items() if not kind.examples()[0].scores_by_query and name not in ON_MAPS
+)
+# those that a ranker with a network can be written for; the other targets refuse it
+NETWORKS = ("c", "onnx", "python")
 # targets that score a document without its query
 OF_ROWS = sorted(name for name, kind in targets().items() if WeightedSum in kind.takes)
 NAMES = ("age", "bm25", "clicks", "depth", "edits")

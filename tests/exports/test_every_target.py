@@ -19,7 +19,7 @@ from rankwise.exports.formula import StepSum, WeightedSum
 from rankwise.exports.solr import SLACK, before_slack, power_of_two
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.linear.linear_model import LinearModel
-from tests.exports.models import KINDS, NAMES, OF_ROWS, fitted, of_steps, of_weights, sample
+from tests.exports.models import KINDS, NAMES, NETWORKS, OF_ROWS, fitted, of_steps, of_weights, sample
 
 EXACT = ("c", "python", "sql", "vespa")  # float64 all the way
 SINGLE = ("solr", "elasticsearch", "opensearch", "onnx")
@@ -31,6 +31,10 @@ over_all_targets = pytest.mark.parametrize("target", OF_ROWS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_exported_ranker_orders_as_the_ranker_does(kind, target):
     model, lists = fitted(kind), sample()
+    if hasattr(model, "network_") and target not in NETWORKS:
+        with pytest.raises(RankwiseError, match=r"has no networks such as NeuralRanker: export to c, onnx, python"):
+            export(model, target, sample=lists)
+        return
     done = export(model, target, sample=lists)
     parity = done.parity
     assert parity.inverted_beyond_float32 == 0

@@ -71,12 +71,12 @@ def test_models_of_ranklib(tmp_path):
     assert tuple(boost.feature_names_in_) == ("a", "b", "c")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not hasattr(fitted(kind), "network_")])
 def test_what_is_exported_to_ranklib_comes_back(kind, tmp_path):
     model = fitted(kind)
-    linear = isinstance(model, LinearRanker)
+    linear = isinstance(model._scoring_model(), LinearRanker)  # a committee of linear rankers is one
     export(model, "ranklib", tmp_path / "model.txt", **({"form": "linear regression"} if linear else {}))
-    if hasattr(model, "ensemble_") and model.ensemble_.n_trees:
+    if not linear and hasattr(model, "ensemble_"):
         with pytest.raises(FileFormatError, match="no weighted sum of features or steps"):
             read_model(tmp_path / "model.txt", feature_names=NAMES)
         return

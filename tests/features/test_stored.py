@@ -14,6 +14,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
 import rankwise as rw
+from rankwise.features import kernel_maps
 from rankwise.features.state import digest_of, digest_of_state
 from rankwise.features.stored import STORABLE, NotStorableError, Packed, unpacked
 from tests.features.shop import ROLES, shop
@@ -50,6 +51,8 @@ TRANSFORMERS = [
     (kernel_approximation.Nystroem(n_components=10, random_state=0), NUMBERS),
     (kernel_approximation.RBFSampler(n_components=10, random_state=0), NUMBERS),
     (kernel_approximation.PolynomialCountSketch(n_components=16, random_state=0), NUMBERS),
+    (kernel_maps.FourierFeatures(n_features=16), NUMBERS),
+    (kernel_maps.KernelPCAMap("poly"), NUMBERS),
     (make_pipeline(impute.SimpleImputer(), preprocessing.SplineTransformer(), preprocessing.StandardScaler()), GAPS),
 ]
 

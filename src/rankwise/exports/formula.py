@@ -1,5 +1,7 @@
-"""What a fitted ranker computes, without how it was trained: a weighted sum, a sum of steps or trees over named
-features, or a weighted mean of scores that are normalised within a query.
+"""What a fitted ranker computes, without how it was trained.
+
+That is a weighted sum, a sum of steps, trees or waves, or a network over named features, or a weighted mean of scores
+that are normalised within a query.
 
 :func:`opened` finds the ranker and its scaler, and :func:`formula_of` turns them into a formula on raw features.
 """
@@ -18,7 +20,8 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
-from rankwise.exports.raw_thresholds import on_raw_features, raw_thresholds
+from rankwise.exports.raw_thresholds import center_and_scale, on_raw_features, raw_thresholds
+from rankwise.exports.smooth_sums import FourierSum, NetworkSum
 from rankwise.features.builder import FeatureBuilder
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import LinearRanker, Ranker
@@ -27,6 +30,8 @@ from rankwise.rankers.boosting.tree_checks import MISSING_ZERO
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.fusion.hybrid_ranker import HybridRanker
 from rankwise.rankers.fusion.normalizers import Fusion
+from rankwise.rankers.mapped import MappedRanker
+from rankwise.rankers.neural.neural_ranker import NeuralRanker
 
 Scaling = Scaler | Literal["none"] | None
 
@@ -221,7 +226,7 @@ Formula = WeightedSum | StepSum | TreeSum
 
 def formula_of(
     ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[str] | None
-) -> tuple[Formula | FusionFormula, list[str]]:
+) -> tuple[Formula | NetworkSum | FourierSum | FusionFormula, list[str]]:
     """What a fitted ranker computes on raw features.
 
     Parameters
@@ -235,7 +240,7 @@ def formula_of(
 
     Returns
     -------
-    formula : WeightedSum, StepSum, TreeSum or FusionFormula
+    formula : WeightedSum, StepSum, TreeSum, NetworkSum, FourierSum or FusionFormula
         The formula.
     notes : list of str
         Notes about names and missing values.
@@ -243,7 +248,7 @@ def formula_of(
     Raises
     ------
     RankwiseError
-        If the ranker is neither a weighted sum nor a sum of steps or trees.
+        If the ranker is neither a weighted sum nor a sum of steps, trees or waves nor a network.
     """
     names, notes = _names(ranker, feature_names)
     ranker = ranker._scoring_model()  # a committee of linear rankers is a linear ranker
@@ -266,13 +271,19 @@ def formula_of(
     trees = getattr(ranker, "ensemble_", None)
     if isinstance(trees, TreeEnsemble):
         return TreeSum.of(trees, names, ranker.missing, scaler), notes
+    if isinstance(ranker, NeuralRanker):
+        return NetworkSum.of(ranker.network_, names, ranker.missing, scaler), notes
     if isinstance(ranker, HybridRanker):
         if scaler is not None:
             raise RankwiseError(f"{ranker.name} normalises scores itself: fit it on raw scores, without a Scaler")
         return FusionFormula(names, ranker.weights_, ranker._fusion()), notes
+    waves = FourierSum.of(ranker, names)
+    if waves is not None and scaler is None:
+        return waves, notes
     raise RankwiseError(
         f"{ranker.name} cannot be exported: a file for an engine holds a weighted sum of features, or a sum of "
         "steps or trees"
+        + (", and of maps random Fourier features of raw features" if isinstance(ranker, MappedRanker) else "")
     )
 
 
@@ -347,16 +358,5 @@ def _names(ranker: Ranker, given: Sequence[str] | None) -> tuple[tuple[str, ...]
 
 def _scaled(formula: WeightedSum, scaler: Scaler) -> WeightedSum:
     """The sum over features that the scaler makes; a feature that did not vary counts nothing."""
-    if scaler.how == "log" or scaler.scale_ is None or scaler.center_ is None:
-        raise RankwiseError(
-            f"{scaler!r} takes logarithms, which linear weights on raw features cannot express: learn from "
-            "Scaler('standard'), or give scaling='none' and send scaled features"
-        )
-    # a scale of 0 marks a feature that was constant in training, which the scaler sets to 0
-    varies = scaler.scale_ > 0
-    return replace(
-        formula,
-        weight=np.where(varies, formula.weight, 0.0),
-        center=np.where(varies, scaler.center_, 0.0),
-        scale=np.where(varies, scaler.scale_, 1.0),
-    )
+    varies, center, scale = center_and_scale(scaler)
+    return replace(formula, weight=np.where(varies, formula.weight, 0.0), center=center, scale=scale)

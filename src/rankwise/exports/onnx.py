@@ -1,4 +1,7 @@
-"""ONNX: ``Gemm`` for a weighted sum, ``TreeEnsembleRegressor`` for a sum of steps or trees; checked by onnxruntime."""
+"""ONNX: ``Gemm`` for a weighted sum, and with ``Relu`` for a network, ``TreeEnsembleRegressor`` for steps and trees.
+
+What is written is checked by onnxruntime.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +15,11 @@ from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
+from rankwise.exports.networks import onnx_nodes
 from rankwise.exports.single import refuse_rules, single_trees
+from rankwise.exports.smooth_sums import FourierSum, NetworkSum
 from rankwise.exports.tree_nodes import Leaf, Node, nested
+from rankwise.exports.waves import onnx_waves
 from rankwise.measures._base import Vector
 
 _NODE_COLUMNS = tuple(
@@ -41,21 +47,23 @@ class Onnx(Target):
     ----------
     sums : {"float64", "float32"}, default="float64"
         How a sum of trees is computed inside: "float64" rounds once, at the end, and needs a runtime with trees of
-        float64, as onnxruntime has them; "float32" rounds at every tree. Weighted sums and steps are float32.
+        float64, as onnxruntime has them; "float32" rounds at every tree. Weighted sums, steps,
+        networks and waves are float32.
     """
 
     name = "onnx"
     title = "ONNX"
     arithmetic = "float32, run by onnxruntime"
+    takes = (*Target.takes, NetworkSum, FourierSum)
 
     sums: Literal["float64", "float32"] = "float64"
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: Formula | NetworkSum | FourierSum, called: str) -> Written:
         """Write the model, and check it with the package onnx."""
         if self.sums not in ("float64", "float32"):
             raise RankwiseError(f"sums is 'float64' or 'float32': found {self.sums!r:.40}")
         helper, proto = require("onnx.helper"), require("onnx").TensorProto
-        width, has_trees = len(formula.names), not isinstance(formula, WeightedSum)
+        width, has_trees = len(formula.names), isinstance(formula, (StepSum, TreeSum))
         nodes, constants = self._nodes(formula, helper, proto)
         graph = helper.make_graph(
             nodes,
@@ -96,8 +104,14 @@ class Onnx(Target):
             session = require("onnx.reference").ReferenceEvaluator(content)
         return np.asarray(session.run(["score"], {"X": rows})[0], dtype=np.float64)[:, 0]
 
-    def _nodes(self, formula: Formula, helper: Any, proto: Any) -> tuple[list[Any], list[Any]]:
+    def _nodes(
+        self, formula: Formula | NetworkSum | FourierSum, helper: Any, proto: Any
+    ) -> tuple[list[Any], list[Any]]:
         """The nodes of the graph, and its constants."""
+        if isinstance(formula, NetworkSum):
+            return onnx_nodes(formula, helper, proto.FLOAT)
+        if isinstance(formula, FourierSum):
+            return onnx_waves(formula, helper, proto.FLOAT)
         if isinstance(formula, WeightedSum):
             return _linear_nodes(formula, helper, proto.FLOAT, "score")
         if isinstance(formula, StepSum):

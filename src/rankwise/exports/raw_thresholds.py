@@ -1,14 +1,27 @@
-"""Thresholds on scaled features moved to raw features, exact for every float64."""
+"""What was learned from scaled features, on raw features; thresholds are exact for every float64."""
 
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._errors import RankwiseError
 from rankwise.data.scaling import Scaler
 from rankwise.measures._base import Vector
 
 Wholes = NDArray[np.int64]
+
+
+def center_and_scale(scaler: Scaler) -> tuple[NDArray[np.bool_], Vector, Vector]:
+    """(whether a feature varied, center, scale); 0 and 1 stand for center and scale of one that did not."""
+    if scaler.how == "log" or scaler.scale_ is None or scaler.center_ is None:
+        raise RankwiseError(
+            f"{scaler!r} takes logarithms, which weights on raw features cannot express: learn from "
+            "Scaler('standard'), or give scaling='none' and send scaled features"
+        )
+    # a scale of 0 marks a feature that was constant in training, which the scaler sets to 0
+    varies = scaler.scale_ > 0
+    return varies, np.where(varies, scaler.center_, 0.0), np.where(varies, scaler.scale_, 1.0)
 
 
 def on_raw_features(

@@ -5,6 +5,7 @@ replaces the library's ``log`` in the whole program.
 """
 
 import builtins
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,10 @@ from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, TreeSum, WeightedSum
+from rankwise.exports.networks import c_network, python_network, score_c_network
+from rankwise.exports.smooth_sums import FourierSum, NetworkSum
 from rankwise.exports.source_tables import c_trees, python_trees, rows_of, score_c_trees, table_of
+from rankwise.exports.waves import python_waves
 from rankwise.measures._base import Vector
 
 # -------------------------------------------------------------------------------------------------- names in C
@@ -100,7 +104,13 @@ def reason_against(name: str) -> str | None:
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TABLES = ("FEATURES", "_WEIGHTS", "_STEPS", "_ROOTS", "_NODES", "_LEAVES", "_SETS")  # beside the function in Python
+# The names beside the function in Python.
+_TABLES = (
+    *("FEATURES", "_WEIGHTS", "_STEPS"),
+    *("_ROOTS", "_NODES", "_LEAVES", "_SETS"),
+    *("_CENTER", "_SCALE", "_LAYERS", "_LAST", "_LINEAR"),
+    *("_WAVES", "cos", "sin"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,13 +120,20 @@ class Python(Target):
     name = "python"
     title = "Python without dependencies"
     arithmetic = "float64, run by Python"
+    takes = (*Target.takes, NetworkSum, FourierSum)
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: Formula | NetworkSum | FourierSum, called: str) -> Written:
         """Write the module."""
         _check_python_name(called)
+        above = ""
         value = "v if v - v == 0.0 else 0.0" if formula.missing == "zero" else "v"
         if isinstance(formula, TreeSum):
             table, body = python_trees(formula)
+        elif isinstance(formula, NetworkSum):
+            table, body = python_network(formula, value)
+        elif isinstance(formula, FourierSum):
+            above = "from math import cos, sin\n\n"
+            table, body = python_waves(formula, value)
         elif isinstance(formula, WeightedSum):
             own = formula.raw()
             table = f"_WEIGHTS = (\n{rows_of(own.weight)})\n"
@@ -132,7 +149,7 @@ class Python(Target):
         width = len(formula.names)
         lines = "".join(f"    {line}\n" for line in body)
         text = (
-            f"FEATURES = (\n{names})\n{table}\n\n"
+            f"{above}FEATURES = (\n{names})\n{table}\n\n"
             f"def {called}(x):\n"
             f'    """The score of a document whose features, in the order of FEATURES, are x."""\n'
             f"    if len(x) != {width}:\n"
@@ -145,7 +162,8 @@ class Python(Target):
         """Run the function in a namespace of its own; the text is the one that :meth:`write` has just made."""
         ((file, text),) = files.items()
         # without builtins that it does not need: the text holds names from untrusted data
-        namespace: dict[str, Any] = {"__builtins__": {"len": len, "zip": zip, "int": int, "ValueError": ValueError}}
+        known = {"len": len, "zip": zip, "int": int, "ValueError": ValueError, "__import__": _only_math}
+        namespace: dict[str, Any] = {"__builtins__": known}
         exec(text, namespace)
         function = namespace[file.removesuffix(".py")]
         return np.array([function(row) for row in np.asarray(X, dtype=np.float64).tolist()], dtype=np.float64)
@@ -158,8 +176,9 @@ class C(Target):
     name = "c"
     title = "C without dependencies"
     arithmetic = "float64, feature after feature (C without contraction)"
+    takes = (*Target.takes, NetworkSum)
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: Formula | NetworkSum, called: str) -> Written:
         """Write the source file."""
         reason = reason_against(called)
         if reason is not None:
@@ -167,6 +186,8 @@ class C(Target):
         value = "(v - v == 0.0 ? v : 0.0)" if formula.missing == "zero" else "v"
         if isinstance(formula, TreeSum):
             tables, body = c_trees(formula, called)
+        elif isinstance(formula, NetworkSum):
+            tables, body = c_network(formula, called, value)
         elif isinstance(formula, WeightedSum):
             own = formula.raw()
             tables = f"static const double {called}_weight[] = {{\n{rows_of(own.weight)}}};\n"
@@ -207,6 +228,8 @@ class C(Target):
             return score_c_trees(text, called, rows)
         if "v - v == 0.0" in text:
             rows = np.where(np.isfinite(rows), rows, 0.0)
+        if f" {called}_theta[]" in text:
+            return score_c_network(text, called, rows)
         # the constant comes first, as in the loop of the C function
         total = np.full(len(rows), float(text.split("double s = ")[1].split(";")[0]))
         if f" {called}_weight[]" in text:
@@ -218,6 +241,13 @@ class C(Target):
         for feature, threshold, alpha in zip(*steps, strict=True):
             total += np.where(rows[:, int(feature)] > threshold, alpha, 0.0)
         return total
+
+
+def _only_math(name: str, *rest: Any) -> Any:
+    """``import`` of a module that may use the functions of ``math`` and no other."""
+    if name != "math":
+        raise ImportError(f"the function that was written imports math alone: found {name!r:.40}")
+    return math
 
 
 def _c_loop(constant: float, count: int, loop: Sequence[str]) -> list[str]:
@@ -241,7 +271,7 @@ def _check_python_name(called: str) -> None:
         raise RankwiseError(f"{called!r:.60} cannot be the name of a function: Python uses it otherwise")
 
 
-def _missing(formula: Formula) -> str:
+def _missing(formula: Formula | NetworkSum | FourierSum) -> str:
     """The note about missing values."""
     if isinstance(formula, TreeSum) and formula.missing != "zero":
         return "NaN goes where the trees of the ranker send it"

@@ -13,11 +13,12 @@ from rankwise.data.queries import Queries
 from rankwise.exports._base import Export, Target, Written, targets
 from rankwise.exports.formula import Formula, FusionFormula, Scaling, formula_of, opened
 from rankwise.exports.parity import parity_of
+from rankwise.exports.smooth_sums import FourierSum, NetworkSum
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._raw_tables import as_built
 
-AnyFormula = Formula | FusionFormula
+AnyFormula = Formula | NetworkSum | FourierSum | FusionFormula
 
 
 def export(
@@ -137,6 +138,15 @@ def _expressed(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormul
         raise RankwiseError(
             f"{target.title} scores a document without seeing its query, and {ranker.name} normalises scores within "
             f"each query: export to {', '.join(able)}, or fit with normalizer='none'"
+        )
+    if isinstance(formula, NetworkSum) and FusionFormula not in target.takes:
+        able = sorted(name for name, kind in targets().items() if NetworkSum in kind.takes)
+        raise RankwiseError(f"{target.title} has no networks such as {ranker.name}: export to {', '.join(able)}")
+    if isinstance(formula, FourierSum) and FusionFormula not in target.takes:
+        able = sorted(name for name, kind in targets().items() if FourierSum in kind.takes)
+        raise RankwiseError(
+            f"{target.title} holds a weighted sum of features or a sum of steps, and {ranker.name} is a sum of cosines "
+            f"and sines: export to {', '.join(able)}"
         )
     raise RankwiseError(f"{target.title} takes a HybridRanker: found {ranker.name}")
 

@@ -15,25 +15,27 @@ from numpy.typing import NDArray
 
 from rankwise._errors import FileFormatError, RankwiseError
 
-# class -> its module in scikit-learn
+# class -> its module, in scikit-learn or in this package
 STORABLE = {
-    "SimpleImputer": "impute",
-    "MissingIndicator": "impute",
-    "OneHotEncoder": "preprocessing",
-    "OrdinalEncoder": "preprocessing",
-    "QuantileTransformer": "preprocessing",
-    "PowerTransformer": "preprocessing",
-    "StandardScaler": "preprocessing",
-    "MinMaxScaler": "preprocessing",
-    "MaxAbsScaler": "preprocessing",
-    "RobustScaler": "preprocessing",
-    "SplineTransformer": "preprocessing",
-    "KBinsDiscretizer": "preprocessing",
-    "PolynomialFeatures": "preprocessing",
-    "Nystroem": "kernel_approximation",
-    "RBFSampler": "kernel_approximation",
-    "PolynomialCountSketch": "kernel_approximation",
-    "Pipeline": "pipeline",
+    "SimpleImputer": "sklearn.impute",
+    "MissingIndicator": "sklearn.impute",
+    "OneHotEncoder": "sklearn.preprocessing",
+    "OrdinalEncoder": "sklearn.preprocessing",
+    "QuantileTransformer": "sklearn.preprocessing",
+    "PowerTransformer": "sklearn.preprocessing",
+    "StandardScaler": "sklearn.preprocessing",
+    "MinMaxScaler": "sklearn.preprocessing",
+    "MaxAbsScaler": "sklearn.preprocessing",
+    "RobustScaler": "sklearn.preprocessing",
+    "SplineTransformer": "sklearn.preprocessing",
+    "KBinsDiscretizer": "sklearn.preprocessing",
+    "PolynomialFeatures": "sklearn.preprocessing",
+    "Nystroem": "sklearn.kernel_approximation",
+    "RBFSampler": "sklearn.kernel_approximation",
+    "PolynomialCountSketch": "sklearn.kernel_approximation",
+    "Pipeline": "sklearn.pipeline",
+    "FourierFeatures": "rankwise.features.kernel_maps",
+    "KernelPCAMap": "rankwise.features.kernel_maps",
 }
 _SCALARS = ("float64", "float32", "int64", "int32", "bool")
 _DTYPES = (*_SCALARS, "object", "int8", "uint8", "intp")
@@ -128,7 +130,7 @@ class Packed:
         if kind not in STORABLE or type(value) is not storable(kind):
             raise NotStorableError(
                 f"{what} cannot be saved: it holds a {kind}, and a file holds numbers, texts and the transformers "
-                f"{', '.join(STORABLE)} of scikit-learn"
+                f"{', '.join(STORABLE)}"
             )
         parameters = value.get_params(deep=False)
         learned = {name: item for name, item in vars(value).items() if name not in parameters}
@@ -144,7 +146,7 @@ def storable(name: str) -> Any:
     """A class of the list, imported when it is needed."""
     import importlib
 
-    return getattr(importlib.import_module(f"sklearn.{STORABLE[name]}"), name)
+    return getattr(importlib.import_module(STORABLE[name]), name)
 
 
 # ---------------------------------------------------------------------------------------------------------- reading
@@ -276,7 +278,7 @@ def _read_transformer(json: dict[str, Any], arrays: Any, depth: int) -> Any:
     if not set(parameters) <= known:
         raise FileFormatError(f"a stored {name} has the parameters {sorted(set(parameters) - known)!r:.60}")
     made = kind(**{key: unpacked(value, arrays, depth) for key, value in parameters.items()})
-    made._validate_params()  # scikit-learn's own rules
+    made._validate_params()  # the rules of the class itself
     for key, value in learned.items():
         # learned attributes end in _ or begin with _, and hide no method, property or constant of the class
         if not key.isidentifier() or not (key.endswith("_") or key.startswith("_")) or hasattr(kind, key):
@@ -353,7 +355,37 @@ def _check_splines(made: Any) -> None:
         raise FileFormatError("a stored SplineTransformer has an impossible number of outputs")
 
 
+def _check_fourier(made: Any) -> None:
+    """The shape of the frequencies, which compiled code multiplies rows by."""
+    _check_matrix(made, "frequencies_", made.n_features_in_)
+
+
+def _check_kernel_pca(made: Any) -> None:
+    """The shapes of the documents and of their projection, and the parameters of the kernel."""
+    _check_matrix(made, "documents_", made.n_features_in_)
+    _check_matrix(made, "projection_", None)
+    shape: Any = getattr(made, "shape_", None)
+    known = isinstance(shape, np.ndarray) and shape.shape == (4,) and shape.dtype == np.float64
+    if not known or len(made.documents_) != len(made.projection_):
+        raise FileFormatError("a stored KernelPCAMap has parts that do not fit together")
+    if not np.isfinite(shape).all() or not 1 <= shape[2] <= 20:
+        raise FileFormatError("a stored KernelPCAMap has an impossible kernel")
+
+
+def _check_matrix(made: Any, name: str, width: int | None) -> None:
+    """Raise an error unless the attribute is a matrix of finite float64 with so many columns."""
+    found = getattr(made, name, None)
+    if not (
+        isinstance(found, np.ndarray) and found.ndim == 2 and found.dtype == np.float64 and found.flags.c_contiguous
+    ):
+        raise FileFormatError(f"a stored {type(made).__name__} has no matrix {name}")
+    if not found.size or (width is not None and found.shape[1] != width) or not np.isfinite(found).all():
+        raise FileFormatError(f"a stored {type(made).__name__} has a matrix {name} that does not fit")
+
+
 _CHECKS = {
+    "FourierFeatures": _check_fourier,
+    "KernelPCAMap": _check_kernel_pca,
     "SplineTransformer": _check_splines,
     "OneHotEncoder": _check_onehot,
     "PolynomialFeatures": _check_polynomial,

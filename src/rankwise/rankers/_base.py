@@ -56,6 +56,9 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 
 
+NOT_LINEAR = "the bounds for linear weights do not apply"
+
+
 class RankerNotFittedError(RankwiseError, NotFittedError):  # type: ignore[misc]
     """Raised if a ranker is used before ``fit``; also a ``sklearn.exceptions.NotFittedError``."""
 
@@ -417,6 +420,14 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     def _training_objective(self) -> "TrainingObjective | None":
         """The loss of :mod:`rankwise.losses` that ``coef_`` minimises, if there is one, and how."""
         return None
+
+    def _linear_space(self, queries: Queries) -> "tuple[Vector | None, Queries, str]":
+        """(weights, these queries with the features that the weights belong to, a note for the certificate).
+
+        The weights are None if the score is no product of weights and features that were fixed beforehand.
+        """
+        coef = getattr(self, "coef_", None)
+        return coef, queries, "" if coef is not None else f"{self.name} is not linear: {NOT_LINEAR}"
 
     def _own_bounds(self) -> "Sequence[Bound]":
         """Bounds that the fit itself provides, about its training queries."""

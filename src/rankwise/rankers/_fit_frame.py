@@ -32,7 +32,7 @@ Vector = NDArray[np.float64]
 IDLE = ("n_jobs", "verbose", "missing")
 
 # Parameters whose rankers are fitted with their own parameters; of rankers elsewhere only the weights matter.
-_RANKERS = ("members",)
+_RANKERS = ("members", "ranker")
 
 # -------------------------------------------------------------------------------------------------- checks of the data
 
@@ -279,10 +279,25 @@ def plain(value: Any, name: str) -> Any:
     if isinstance(value, Ranker):
         given = value.get_params(deep=False)
         return {"ranker": value.name, "parameters": {key: plain(item, key) for key, item in given.items()}}
+    if hasattr(value, "fit") and hasattr(value, "transform"):
+        return {"transformer": _plain_transformer(value, name)}
     raise RankwiseError(
         f"the parameter {name}={value!r:.60} cannot be saved: a file holds numbers, strings, measures, losses and "
         "rankers"
     )
+
+
+def _plain_transformer(value: Any, name: str) -> Any:
+    """The parameters of a transformer as a JSON value."""
+    from sklearn.base import clone
+
+    from rankwise.features.stored import Packed
+
+    packed = Packed()
+    found = packed.pack(clone(value), f"the parameter {name}")
+    if packed.arrays:
+        raise RankwiseError(f"the parameter {name}={value!r:.60} cannot be saved: it holds an array")
+    return found
 
 
 def meant(value: Any) -> Any:
@@ -305,6 +320,10 @@ def meant(value: Any) -> Any:
         if found is None:
             raise RankwiseError(f"it needs a ranker {value['ranker']!r:.40}, which is not installed here")
         return found(**{key: meant(item) for key, item in value["parameters"].items()})
+    if "transformer" in value:
+        from rankwise.features.stored import unpacked
+
+        return unpacked(value["transformer"], {})
     if "list" in value:
         items = [meant(item) for item in value["list"]]
         return tuple(items) if value["tuple"] else items

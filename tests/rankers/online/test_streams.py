@@ -62,7 +62,8 @@ def run(ranker):
     account = ranker.ledger_
     numbers = {name: getattr(account, name) for name in account.__dataclass_fields__ if name not in ("curve", "tally")}
     curve = account.curve.stride, account.curve.points.tobytes()
-    return ranker.coef_.tobytes(), state, repr(numbers), curve, account.tally.counts.tobytes(), str(account.table())
+    scores = ranker.predict(np.eye(ranker.n_features_in_)).tobytes()
+    return scores, state, repr(numbers), curve, account.tally.counts.tobytes(), str(account.table())
 
 
 # ------------------------------------------------------------------------------------------- ways to arrive

@@ -263,9 +263,9 @@ class _Collected:
             claims, notes = online_claims(ledger, queries, sample.no_repeats)
             self.add(claims, learned, *self._as_fitted)
             self.notes += notes
-        coef = getattr(ranker, "coef_", None)
+        coef, queries, note = ranker._linear_space(queries)
+        self.notes += [note] if note else []
         if coef is None:
-            self.notes.append(f"{ranker.name} is not linear: the bounds for linear weights do not apply")
             return
         if np.isnan(sample.measured(measure, "pessimistic")).all():
             self.notes.append(f"{measure.title} is undefined for every training query")
@@ -285,7 +285,7 @@ class _Collected:
             if not claims:
                 self.notes.append(f"no uniform bound: {loss!r} has no finite slope on these queries")
         if training is not None:
-            excess = expected_excess(training, sample, constants)
+            excess = expected_excess(training, replace(sample, queries=queries), constants)
             facts = facts_of(training.loss, sample.label_span, first_ball_known=ball_known)
             if excess is not None:
                 rests = (sample.no_repeats, learned, *self._as_fitted)

@@ -1,7 +1,7 @@
 """ListNet: the cross-entropy of two softmax distributions over a query's documents, online or over all queries.
 
 :class:`ListNet` is the ranker. Its solver "sgd" is an online learner, with the rounds, the ledger and the streams of
-:class:`~rankwise.rankers.online.learner.OnlineLearner`. Its solver "lbfgs" minimises a regularised mean over all
+:class:`~rankwise.rankers.online.learner.LinearOnlineLearner`. Its solver "lbfgs" minimises a regularised mean over all
 queries; :class:`ListNetRun` holds the descent for one alpha. Every descent begins at 0, so that the weights for the
 selected alpha are those of a fit with this alpha alone.
 """
@@ -29,7 +29,7 @@ from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import best_alpha, mean_over_folds, measure_of_weights, parts_of
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
-from rankwise.rankers.online.learner import OnlineLearner, theory_step
+from rankwise.rankers.online.learner import LinearOnlineLearner, theory_step
 from rankwise.solvers.batch.descent import Function, descend
 from rankwise.solvers.batch.risk import mean_share
 from rankwise.solvers.online.config import OnlineConfig, Step
@@ -44,7 +44,7 @@ COLUMNS: dict[str, type[np.generic]] = {
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ListNet(OnlineLearner):
+class ListNet(LinearOnlineLearner):
     r"""Scores whose softmax over the documents of a query is close to the softmax of their labels.
 
     solver="sgd": w <- w - eta_t X' (softmax(X w) - softmax(labels)) in every round.

@@ -29,12 +29,12 @@ from rankwise.data.queries import Queries
 from rankwise.data.selection import Query
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses._base import Loss
-from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._fit_frame import refuse_unknown
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.solvers.online.config import MOST_TIMES, Averaging, Curve, OnlineConfig, State, Tally
 from rankwise.solvers.online.ledger import Ledger
-from rankwise.solvers.online.loop import run_rounds
+from rankwise.solvers.online.loop import RoundRunner, run_rounds
 
 # Documents of a stream of single queries that are gathered before their rounds: calls are expensive, rounds are not.
 _GATHERED = 1 << 12
@@ -43,28 +43,22 @@ _PRESENTED = 1 << 19
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class OnlineLearner(LinearRanker):
-    """Base class of online rankers.
+class OnlineLearner(Ranker):
+    """Base class of online rankers, whatever their state is.
 
     Parameters
     ----------
     eta : float or "theory", default=1.0
         The step size.
-    averaging : {"none", "uniform", "suffix"}, default="none"
-        Whether ``coef_`` is the last weights, their mean over all rounds, or their mean over the later ones.
     epochs : int, default=1
         Number of passes over the queries in ``fit``.
     shuffle : bool, default=False
         Whether each pass visits the queries in a random order of its own.
-    scale : {"none", "radius", "standard"}, default="none"
-        Whether features are divided by the largest radius so far, or by their running standard deviation.
     random_state : int or numpy.random.Generator, default=0
         Seed of the shuffling.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        Weights on raw features, averaged as ``averaging`` says.
     ledger_ : Ledger
         Rounds, mistakes, losses, and the bounds on them.
     state_ : State
@@ -72,15 +66,21 @@ class OnlineLearner(LinearRanker):
     """
 
     eta: Any = 1.0
-    averaging: Averaging = "none"
     epochs: int = 1
     shuffle: bool = False
-    scale: Any = "none"
     random_state: Any = 0
 
     @abstractmethod
     def _config(self, queries: Queries | None) -> OnlineConfig:
         """The configuration of a new run; ``queries`` are those of a ``fit``, None in a stream."""
+
+    @abstractmethod
+    def _begin(self, config: OnlineConfig, random: np.random.Generator) -> tuple[Any, Ledger]:
+        """The (state, ledger) before the first round."""
+
+    def _runner(self, config: OnlineConfig, queries: Queries, state: Any, read: bool) -> RoundRunner:
+        """What runs blocks of rounds."""
+        return RoundRunner(config, queries, state, read)
 
     def _why_unweighted(self) -> str:
         return "its ledger and the bounds on it count unweighted losses; LossRanker takes them in batch"
@@ -97,7 +97,7 @@ class OnlineLearner(LinearRanker):
             raise RankwiseError(f"epochs is a whole number from 1 to {MOST_TIMES:,}: found {self.epochs!r}")
         config = self._config(queries)
         random = checks.as_random(self.random_state)
-        run = State.fresh(queries.n_features), Ledger(config), Seen()
+        run = *self._begin(config, random), Seen()
         marks = np.zeros(len(queries), FINGERPRINT)  # in the order of the data, not of the rounds
 
         def keep() -> bool:
@@ -109,14 +109,14 @@ class OnlineLearner(LinearRanker):
                 else TrainingRecord.of(queries, n_jobs=self.n_jobs)
             )
             self._take(state, replace(ledger, record=record), seen)
-            return state.rounds > 0
+            return bool(state.rounds)
 
         shown = progress("learning", self.epochs * len(queries)) if self.verbose else nullcontext()
         with shown as bar, self._kept_on_ctrl_c(keep):
             for epoch in range(self.epochs):
                 order = random.permutation(len(queries)) if self.shuffle else np.arange(len(queries))
                 for part in _chunks(queries, order):
-                    state, played = run_rounds(config, run[0], queries, part, self.n_jobs, read=epoch == 0)
+                    state, played = self._run(config, run[0], queries, part, epoch == 0)
                     if epoch == 0:
                         marks[part] = played.marks
                     run = state, run[1].after(played, queries, state, 0), run[2].with_training(played.marks)
@@ -159,13 +159,13 @@ class OnlineLearner(LinearRanker):
                 begins = not hasattr(self, "ledger_")
                 if begins:
                     self._remember_features(block)
-                    self._take(State.fresh(block.n_features), Ledger(self._config(None)), Seen())
+                    self._take(*self._begin(self._config(None), checks.as_random(self.random_state)), Seen())
                 queries = self._aligned(block)
                 config, first = self.ledger_.config, self.ledger_.tally.length
                 state, ledger = self.state_, self.ledger_
                 seen = getattr(self, "seen_", None)  # a run of an older version has no fingerprints
                 for part in _chunks(queries, np.arange(len(queries))):
-                    state, played = run_rounds(config, state, queries, part, self.n_jobs, read=seen is not None)
+                    state, played = self._run(config, state, queries, part, seen is not None)
                     ledger = ledger.after(played, queries, state, first)
                     if seen is not None:
                         seen = seen.with_training(played.marks)
@@ -176,9 +176,13 @@ class OnlineLearner(LinearRanker):
                 self._freeze(begins)
         return self
 
-    def _take(self, state: State, ledger: Ledger, seen: Seen | None) -> None:
+    def _run(
+        self, config: OnlineConfig, state: Any, queries: Queries, order: NDArray[np.int64], read: bool
+    ) -> tuple[Any, Any]:
+        return run_rounds(config, state, queries, order, self.n_jobs, read=read, runner=self._runner)
+
+    def _take(self, state: Any, ledger: Ledger, seen: Seen | None) -> None:
         self.state_, self.ledger_ = state, ledger
-        self.coef_ = state.coef(ledger.config.averaging)
         if seen is not None:
             self.seen_ = replace(seen, record=ledger.record)
 
@@ -224,23 +228,54 @@ class OnlineLearner(LinearRanker):
     # ------------------------------------------------------------------------------------------- saving
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-
         return pack(self.state_, self.ledger_)
 
     def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         facts, arrays = self._state()  # without what grows with the run, because a digest is computed after every block
         return facts, {name: array for name, array in arrays.items() if name not in ("tally", "curve")}
 
-    def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-
+    def _step_of(self, facts: Mapping[str, Any]) -> float:
+        """The step of the run in a file."""
         eta = facts.get("eta")
         if not isinstance(eta, float) or not 0 < eta < math.inf:
             raise RankwiseError(f"its step is {eta!r:.40}")
-        self._take(*unpack(facts, store, self._resumed(eta), self.n_features_in_), None)
+        return eta
 
     @abstractmethod
     def _resumed(self, eta: float) -> OnlineConfig:
         """The configuration of a continued run, with a step that was computed when it began."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LinearOnlineLearner(OnlineLearner, LinearRanker):
+    """Base class of online rankers with one weight per feature.
+
+    Parameters
+    ----------
+    averaging : {"none", "uniform", "suffix"}, default="none"
+        Whether ``coef_`` is the last weights, their mean over all rounds, or their mean over the later ones.
+    scale : {"none", "radius", "standard"}, default="none"
+        Whether features are divided by the largest radius so far, or by their running standard deviation.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights on raw features, averaged as ``averaging`` says.
+    """
+
+    averaging: Averaging = "none"
+    scale: Any = "none"
+
+    def _begin(self, config: OnlineConfig, random: np.random.Generator) -> tuple[State, Ledger]:
+        return State.fresh(self.n_features_in_), Ledger(config)
+
+    def _take(self, state: State, ledger: Ledger, seen: Seen | None) -> None:
+        super()._take(state, ledger, seen)
+        self.coef_ = state.coef(ledger.config.averaging)
+
+    def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
+        config = self._resumed(self._step_of(facts))
+        self._take(unpack_state(store, self.n_features_in_), unpack_ledger(facts, store, config), None)
 
 
 def _chunks(queries: Queries, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
@@ -312,11 +347,12 @@ def theory_step(ranker: Any, loss: Loss, queries: Queries | None) -> float:
 
 _NUMBERS = ("rounds", "counted", "mistakes", "loss", "measured", "radius", "lightest", "heaviest")
 _FACTS = tuple(field.name for field in fields(WeightFacts))
+IMPOSSIBLE = "the state of its run is impossible"
 
 
-def pack(state: State, ledger: Ledger) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """State and ledger as (facts, arrays), which :func:`unpack` reads."""
-    arrays = {f"state.{field.name}": getattr(state, field.name) for field in fields(State)}
+def pack(state: Any, ledger: Ledger) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """State and ledger as (facts, arrays), which :func:`unpack_state` and :func:`unpack_ledger` read."""
+    arrays = {f"state.{field.name}": getattr(state, field.name) for field in fields(state)}
     arrays["account"] = np.array([getattr(ledger, name) for name in _NUMBERS], dtype=np.float64)
     arrays["weights"] = np.array([getattr(ledger.weights, name) for name in _FACTS], dtype=np.float64)
     arrays["curve"] = ledger.curve.points
@@ -326,8 +362,8 @@ def pack(state: State, ledger: Ledger) -> tuple[dict[str, Any], dict[str, NDArra
     return {"eta": float(ledger.config.eta), "stride": ledger.curve.stride}, arrays
 
 
-def unpack(facts: Mapping[str, Any], store: Store, config: OnlineConfig, features: int) -> tuple[State, Ledger]:
-    """The (state, ledger) that :func:`pack` wrote; raises an error for values that no run has."""
+def unpack_state(store: Store, features: int) -> State:
+    """The state of a linear run; raises an error for values that no run has."""
     wide, two = (features,), (2, features)
     state = State(
         w=store.array("state.w", np.float64, wide),
@@ -337,19 +373,26 @@ def unpack(facts: Mapping[str, Any], store: Store, config: OnlineConfig, feature
         sizes=store.array("state.sizes", np.float64, (2,)),
         scale=store.array("state.scale", np.float64, wide),
     )
+    finite = all(np.isfinite(getattr(state, field.name)).all() for field in fields(State))
+    if not finite or (state.counts < 0).any():
+        raise RankwiseError(IMPOSSIBLE)
+    return state
+
+
+def unpack_ledger(facts: Mapping[str, Any], store: Store, config: OnlineConfig) -> Ledger:
+    """The ledger of a run; raises an error for values that no run has."""
     account = dict(zip(_NUMBERS, store.array("account", np.float64, (len(_NUMBERS),)).tolist(), strict=True))
     weights = dict(zip(_FACTS, store.array("weights", np.float64, (len(_FACTS),)).tolist(), strict=True))
     stride, tally = facts.get("stride"), store.array("tally", np.uint16, (None,))
-    finite = all(np.isfinite(getattr(state, field.name)).all() for field in fields(State))
-    counts = (*state.counts.tolist(), account["rounds"], account["mistakes"], weights["longest"])
+    counts = (account["rounds"], account["mistakes"], weights["longest"])
     whole = all(math.isfinite(number) and number >= 0 and float(number).is_integer() for number in counts)
-    if not finite or not whole or not isinstance(stride, int) or stride < 1:
-        raise RankwiseError("the state of its run is impossible")
+    if not whole or not isinstance(stride, int) or stride < 1:
+        raise RankwiseError(IMPOSSIBLE)
     account |= {name: int(account[name]) for name in ("rounds", "mistakes")}
     weights["longest"] = int(weights["longest"])
     # files of older versions have no record of their queries
     record = TrainingRecord(*store.array("record", np.uint64, (4,)).tolist()) if "record" in store else None
-    return state, Ledger(
+    return Ledger(
         config,
         **account,
         weights=WeightFacts(**weights),

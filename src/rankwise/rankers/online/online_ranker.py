@@ -11,12 +11,12 @@ from rankwise.losses._base import Loss
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.losses.slam import SLAM
-from rankwise.rankers.online.learner import OnlineLearner, theory_step
+from rankwise.rankers.online.learner import LinearOnlineLearner, theory_step
 from rankwise.solvers.online.config import Averaging, Ball, OnlineConfig, Step, Update
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class OnlineRanker(OnlineLearner):
+class OnlineRanker(LinearOnlineLearner):
     r"""w <- projection of (w - eta_t X' g), where g is the (sub)gradient of any loss on the query of the round.
 
     The online counterpart of :class:`~rankwise.LossRanker`. It takes any loss of :mod:`rankwise.losses`, also one of

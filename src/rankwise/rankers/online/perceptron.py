@@ -13,12 +13,12 @@ from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses.compute import PreparedLists
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.slam import SLAM
-from rankwise.rankers.online.learner import OnlineLearner
+from rankwise.rankers.online.learner import LinearOnlineLearner
 from rankwise.solvers.online.config import OnlineConfig
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SLAMPerceptron(OnlineLearner):
+class SLAMPerceptron(LinearOnlineLearner):
     r"""On a mistake, w <- w + eta sum_i v_i (x_i - x_K(i)) over the documents that a less relevant one outscores.
 
     v are the weights of the :class:`~rankwise.losses.SLAM` loss, made for NDCG, NDCG@k or AP, and K(i) is the
@@ -119,7 +119,7 @@ class SLAMPerceptron(OnlineLearner):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MaxPairPerceptron(OnlineLearner):
+class MaxPairPerceptron(LinearOnlineLearner):
     r"""On a mistake, w <- w + eta (x_i - x_j) for the worst pair: j less relevant than i and farthest above it.
 
     Parameters

@@ -141,6 +141,11 @@ class State:
         """The largest radius of a query that was learned from, in the units that are learned in."""
         return float(self.sizes[1])
 
+    @property
+    def removed(self) -> int:
+        """0: linear weights keep every step."""
+        return 0
+
     def copy(self) -> "State":
         """A copy that the compiled loop may write into."""
         return State(*(getattr(self, name).copy() for name in self.__dataclass_fields__))

@@ -8,7 +8,7 @@ in. Its memory does not grow with the run, apart from two bytes per query: a ``C
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,11 @@ class Ledger:
         Mistakes on each query, in the order of the data.
     record : TrainingRecord or None
         Which queries these were, in the order of the data; None if that is not known.
+    space : object or None
+        The transformer through which the run saw the features; None if it saw them as they are. One that is not
+        fitted is fitted on the documents of the queries with a mistake, whose span holds the best comparator.
+    removed : int
+        Documents that a run with a budget has removed.
 
     Notes
     -----
@@ -85,6 +90,8 @@ class Ledger:
     curve: Curve = field(default_factory=Curve)
     tally: Tally = field(default_factory=Tally)
     record: TrainingRecord | None = field(default_factory=TrainingRecord)
+    space: Any = None
+    removed: int = 0
 
     @property
     def mean(self) -> float:
@@ -132,6 +139,7 @@ class Ledger:
             loss=float(loss[-1]),
             measured=float(measured[-1]),
             radius=state.radius,
+            removed=state.removed,
             lightest=min(self.lightest, float(query_weight.min())),
             heaviest=max(self.heaviest, float(query_weight.max())),
             weights=self.weights | played.weights,
@@ -156,7 +164,8 @@ class Ledger:
         queries : Queries or iterable of Queries, default=None
             The queries that were learned from, in their order, or blocks of them; needed for a comparator.
         comparator : array-like, shape (n_features,), default=None
-            Weights u on the features; None with ``queries``: the best one for the bound is computed.
+            Weights u on the features, or on those that ``space`` makes; None with ``queries``: the best one for the
+            bound is computed.
         gamma : float, default=None
             A margin that is claimed: some unit vector ranks every query with all gaps of gamma or more.
         delta : float, default=None
@@ -198,9 +207,18 @@ class Ledger:
                 f"step={config.step!r}, projection={config.projection!r}"
             )
 
+    def _refuse_if_removed(self) -> None:
+        """Refuse runs that have removed documents: what they learned is not the sum of their steps."""
+        if self.removed:
+            raise RankwiseError(
+                f"the run has removed {self.removed:,} documents to keep to its budget, and no bound is proved for "
+                "that; the bounds hold in the space of the kernel as long as nothing was removed"
+            )
+
     def _against(self, F: float = 0.0, norm_u: float = 0.0, *, gamma: float | None = None) -> list[Bound]:
         """The mistake bounds against a comparator, or for a claimed margin ``gamma``."""
         self._refuse_unless_perceptron()
+        self._refuse_if_removed()
         against = {"F": F, "norm_u": norm_u} if gamma is None else {"gamma": gamma}
         if self.config.loss.perceptron_bound == "worst pair":
             self._refuse_weights("the number of mistakes of the max-pair perceptron")
@@ -240,6 +258,7 @@ class Ledger:
     def _comparator(self, queries: Queries | Iterable[Queries] | None, u: ArrayLike | None) -> tuple[float, float]:
         """(F(u), norm of u), for the given u or for the best one."""
         self._refuse_unless_perceptron()
+        self._refuse_if_removed()
         if queries is None:
             raise RankwiseError("the loss of a comparator is that on the queries with a mistake: give queries= as well")
         if self.config.scale != "none":
@@ -247,7 +266,14 @@ class Ledger:
                 f"features were scaled as they came (scale={self.config.scale!r}), so no comparator on the raw ones "
                 "belongs to this run: claim a margin on the scaled ones by gamma="
             )
+        spanned = self.space is not None and not hasattr(self.space, "n_features_in_")
+        if spanned and u is not None:
+            raise RankwiseError(
+                "weights cannot be given in the space of a kernel: leave out comparator=, and the best one is computed"
+            )
         parts = list(self._mistaken(queries))
+        if spanned:
+            parts = [_in_span(parts, self.space)]
         n_features = parts[0].queries.n_features
 
         def total(w: Vector) -> tuple[float, Vector]:
@@ -286,6 +312,8 @@ class Ledger:
                 record = record.added(fingerprints(block), block.weight)
             chosen = block if len(times) and times.all() else block[np.flatnonzero(times)]
             times = times[times > 0]
+            if self.space is not None and hasattr(self.space, "n_features_in_"):
+                chosen = chosen.map_features(self.space.transform)
             yield LossOverLists.of(loss, chosen, times * chosen.query_weight)
         found = "other" if first != self.tally.length else self.record and self.record.compared(record)
         if found and found != "same":
@@ -382,6 +410,16 @@ class Ledger:
             right.set(xlabel="round", title="mistakes and loss so far", xscale="log", yscale="log")
             right.legend(loc="best")
         return figure
+
+
+def _in_span(parts: Sequence[LossOverLists], space: Any) -> LossOverLists:
+    """The losses of all blocks in the space that their documents span."""
+    from sklearn.base import clone
+
+    queries = Queries.concat([part.queries for part in parts])
+    if queries.n_documents:
+        queries = queries.map_features(clone(space).fit_transform)
+    return LossOverLists.of(parts[0].prepared.loss, queries, np.concatenate([part.weight for part in parts]))
 
 
 def covers(config: OnlineConfig) -> bool:

@@ -10,6 +10,7 @@ it does both alongside the loop.
 """
 
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, reduce
@@ -272,6 +273,7 @@ def run_rounds(
     n_jobs: int | None = None,
     *,
     read: bool = False,
+    runner: "Callable[..., RoundRunner] | None" = None,
 ) -> tuple[State, RoundLog]:
     """Show queries one after the other, from a state.
 
@@ -289,6 +291,8 @@ def run_rounds(
         Number of threads; None uses every core. The result does not depend on it.
     read : bool, default=False
         Whether to compute the fingerprints of the queries as well.
+    runner : callable, default=None
+        (config, queries, state, read) -> RoundRunner; None is :class:`RoundRunner` itself, for linear weights.
 
     Returns
     -------
@@ -303,11 +307,11 @@ def run_rounds(
         If a score, the weights or a radius is too large for float64.
     """
     after = state.copy()
-    stage = RoundRunner(config, queries, after, read)
+    stage = (RoundRunner if runner is None else runner)(config, queries, after, read)
     threads = drive.threads(n_jobs)
-    chunks = drive.query_chunks(_start_of(queries, order), _ALONE if threads == 1 else _BESIDE)
+    chunks = drive.query_chunks(_start_of(queries, order), stage.block_documents(threads))
     found = _measured_alongside(stage, [order[first:last] for first, last in chunks], threads)
-    if not all(np.isfinite(getattr(after, name)).all() for name in ("w", "sums", "moments", "sizes")):
+    if not all(np.isfinite(array).all() for array in vars(after).values()):
         raise RankwiseError(
             f"weights or radii after round {after.rounds:,} are too large for float64: scale the features, or take a "
             "smaller eta"
@@ -347,6 +351,10 @@ class RoundRunner:
     queries: Queries
     state: State
     read: bool = False
+
+    def block_documents(self, threads: int) -> int:
+        """Documents that are prepared, shown and measured together."""
+        return _ALONE if threads == 1 else _BESIDE
 
     def prepare(self, order: NDArray[np.int64]) -> QueryBlock:
         """Before queries are shown: what the loss prepares, and the classes of labels."""

@@ -1,0 +1,1 @@
+"""A small neural network under any loss of the package."""
