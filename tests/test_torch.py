@@ -11,7 +11,7 @@ from numba import njit
 
 import rankwise as rw
 from rankwise._errors import DataError, DataWarning, RankwiseError
-from rankwise.losses import Loss, registered
+from rankwise.losses import Loss, StochasticNDCG, registered
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.rankers.neural.network import Layers
 from rankwise.rankers.neural.training import AdamW
@@ -40,6 +40,8 @@ def scores_of(lists, seed=1, dtype=None):
 def one_by_one(loss, scores, lists):
     """(values, gradient) by calls of the loss itself, query after query."""
     own, gradient, values = scores.detach().numpy().astype(np.float64), np.zeros(lists.n_documents), []
+    if isinstance(loss, StochasticNDCG):  # its noise depends on the places of documents in the set
+        return loss_lists(PreparedLists.of(loss, lists.y, lists.start), own)
     for first, last in pairwise(lists.start):
         value, slope = loss(own[first:last], lists.y[first:last]) if first < last else (0.0, [])
         values.append(value)

@@ -68,6 +68,9 @@ def ranking_loss(loss: Loss, *, reduction: Reduction = "mean", n_jobs: int | Non
     another type are computed in float64, and loss and gradient are returned in their type. There is no second
     derivative.
 
+    :class:`~rankwise.losses.StochasticNDCG` draws its noise by the places of documents in the batch: each call has the
+    noise of ``loss.iteration``, and ``ranking_loss(loss.at_iteration(step))`` has that of another step.
+
     Examples
     --------
     >>> import rankwise as rw
