@@ -125,6 +125,8 @@ INSIDE = {
     "rankers/certificate/claims.py",
     "rankers/fusion/hybrid_ranker.py",
     "rankers/linear/listnet.py",
+    "rankers/neural/network.py",
+    "rankers/smooth/starts.py",
     "rankers/linear/loss_ranker.py",
     "rankers/linear/presets.py",
     "rankers/permutation/two_stage.py",

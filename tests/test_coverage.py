@@ -40,9 +40,13 @@ def test_no_guarantee_is_false(stored):
     assert false_ones(stored) == []
 
 
+# Their bounds are about the space that they map rows to, which the simulation does not know.
+NOT_COUNTED = {"KernelPerceptron", "MappedRanker"}
+
+
 def test_the_counts_are_of_every_ranker_on_every_population(stored):
     known = {(one["case"].partition(",")[0], one["population"]) for one in stored["cells"]}
-    for ranker in registered():
+    for ranker in registered().keys() - NOT_COUNTED:
         for population in POPULATIONS:
             assert (ranker, population) in known or population == "coins"
 

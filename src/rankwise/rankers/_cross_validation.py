@@ -86,7 +86,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Selection:
+class PooledSelection:
     """What the final fit learns from, in parts, and the trials that select among candidates.
 
     Attributes
@@ -112,7 +112,7 @@ class Selection:
         folds: int,
         random_state: int | np.random.Generator,
         by_folds: bool = True,
-    ) -> "Selection":
+    ) -> "PooledSelection":
         """Divide queries into random parts of about the same size, each of which judges a fit on the others.
 
         Of more than 2,000 queries a single part judges, of at most 2,000. A validation set that is not learned from
@@ -135,7 +135,7 @@ class Selection:
 
         Returns
         -------
-        Selection
+        PooledSelection
             Parts and trials.
         """
         if refit not in ("all", "train"):

@@ -14,7 +14,7 @@ import rankwise as rw
 from rankwise import losses
 from rankwise.losses.compute import PreparedLists, curvature_lists
 from rankwise.rankers.boosting import boosted, growing
-from rankwise.rankers.boosting.growing import Curve, joined
+from rankwise.rankers.boosting.growing import TreeCurve, joined
 from rankwise.rankers.boosting.objectives import Derivatives
 
 SMALL = {"trees": 15, "seeds": 1, "n_jobs": 1, "smallest_leaf": 5}
@@ -109,11 +109,11 @@ def test_many_queries_have_one_part_held_out(monkeypatch):
 
 
 def test_a_curve_takes_the_fewest_of_equals():
-    curve = Curve([5, 10, 15, 20], [0.5, 0.5, 0.5, 0.5])
+    curve = TreeCurve([5, 10, 15, 20], [0.5, 0.5, 0.5, 0.5])
     assert curve.best == 5
-    assert Curve([5, 10, 15], [0.1, 0.9, 0.1]).best in (5, 15)
-    assert not Curve([5], [float("nan")]).judged
-    assert not Curve().judged
+    assert TreeCurve([5, 10, 15], [0.1, 0.9, 0.1]).best in (5, 15)
+    assert not TreeCurve([5], [float("nan")]).judged
+    assert not TreeCurve().judged
 
 
 def test_joined_sets_go_on_query_after_query():

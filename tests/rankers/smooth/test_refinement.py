@@ -9,7 +9,7 @@ from rankwise.data.queries import Queries
 from rankwise.losses._base import smoothed
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import parse
-from rankwise.rankers._cross_validation import Pool, Selection
+from rankwise.rankers._cross_validation import Pool, PooledSelection
 from rankwise.rankers.linear.committee import CommitteeProblems, RidgeCommittee
 from rankwise.rankers.smooth import refinement
 from rankwise.rankers.smooth.refinement import Choice, Refinement, lists_of, whitening
@@ -21,7 +21,7 @@ QUICK = {"sigmas": (1.0, 0.25), "steps": 10}
 
 
 def problems(queries, validation=None):
-    return CommitteeProblems.of(Selection.of(queries, validation, "all", 5, 0), "auto", None)
+    return CommitteeProblems.of(PooledSelection.of(queries, validation, "all", 5, 0), "auto", None)
 
 
 def deviation(queries, coef):

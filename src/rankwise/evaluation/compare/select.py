@@ -46,6 +46,7 @@ GRIDS: dict[str, Grid] = {
     "SLAMPerceptron": _ROUNDS,
     "MaxPairPerceptron": _ROUNDS,
     "OnlineRanker": {"loss": (None, PairHinge()), **_STEPS},
+    "KernelPerceptron": {"gamma": (None, 0.1, 1.0)},
     "RankBoost": {"pairs": ("equal", "query")},
     "HybridRanker": {"normalizer": ("min_max", "l2", "z_score", "rrf")},
 }

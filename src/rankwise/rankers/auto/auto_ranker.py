@@ -16,17 +16,16 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.rankers._base import Ranker
+from rankwise.rankers._cross_validation import MANY
 from rankwise.rankers._model_selection import parts_of
 from rankwise.rankers.auto.choice import Difference, choose, criterion_measures
 from rankwise.rankers.auto.families import Boosted, Clock, Engine, Linear, joined
-from rankwise.rankers.auto.trial import Trial, report_table
+from rankwise.rankers.auto.trial import CandidateTrial, report_table
 
 Vector = NDArray[np.float64]
 logger = logging.getLogger("rankwise")
 
 LINEAR, BOOSTED, BOTH = "linear", "boosted", "half and half"
-# With more queries one held-out part chooses, of at most as many queries: the error of its mean is small enough.
-_MANY = 2_000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -138,7 +137,7 @@ class AutoRanker(Ranker):
             )
             self._keep(LINEAR, linear.fitted(queries), Table({}), f"linear: {why}")
             return
-        trial = Trial(queries, parts, measures, self.n_jobs)
+        trial = CandidateTrial(queries, parts, measures, self.n_jobs)
         steps = 1 + len(parts) + len(boosters) * len(parts) * self.max_trees
         with progress(self.name, steps, enabled=None if self.verbose else False) as bar:
             trial.add(LINEAR, linear, clock, bar)
@@ -173,10 +172,10 @@ class AutoRanker(Ranker):
 
     def _parts(self, queries: Queries) -> list[NDArray[np.int64]]:
         """The queries that choose: parts of all of them, or one part of many."""
-        if len(queries.counted) <= _MANY:
+        if len(queries.counted) <= MANY:
             return parts_of(queries, self.folds, self.random_state)
         shuffled = checks.as_random(self.random_state).permutation(queries.counted)
-        return [np.sort(shuffled[: min(len(shuffled) // 5, _MANY)])]
+        return [np.sort(shuffled[: min(len(shuffled) // 5, MANY)])]
 
     def _keep(self, chosen: str, model: Ranker, report: Table, reason: str) -> None:
         self.chosen_, self.model_, self.report_, self.reason_ = chosen, model, report, reason
@@ -231,7 +230,7 @@ class AutoRanker(Ranker):
         )
 
 
-def _reason(chosen: str, differences: Mapping[str, Difference], trial: Trial, clock: Clock) -> str:
+def _reason(chosen: str, differences: Mapping[str, Difference], trial: CandidateTrial, clock: Clock) -> str:
     """The choice in one sentence."""
     how = f"{len(trial.parts)}-fold cross-validation" if len(trial.parts) > 1 else "a held-out part"
     over = f"over {len(trial.queries):,} queries"

@@ -19,7 +19,7 @@ from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.auto.choice import criterion, judged
 
 if TYPE_CHECKING:
-    from rankwise.rankers.auto.trial import Trial
+    from rankwise.rankers.auto.trial import CandidateTrial
     from rankwise.rankers.boosting.boosted import BoostedRanker
     from rankwise.rankers.boosting.growing import Growing
 
@@ -78,7 +78,7 @@ class Linear:
         # its own measure, nDCG@50, sees more of each ranking than most that are reported
         return cls(SmoothRank(n_jobs=auto.n_jobs))
 
-    def out_of_fold(self, trial: "Trial", clock: Clock, bar: progress) -> Vector:
+    def out_of_fold(self, trial: "CandidateTrial", clock: Clock, bar: progress) -> Vector:
         """A score for every document of ``trial.queries``, by a ranker that has not seen its query."""
         scores = np.zeros(trial.queries.n_documents)
         for train, rows in trial.splits():
@@ -126,15 +126,15 @@ class Boosted:
             )
         )
 
-    def out_of_fold(self, trial: "Trial", clock: Clock, bar: progress) -> Vector:
+    def out_of_fold(self, trial: "CandidateTrial", clock: Clock, bar: progress) -> Vector:
         """A score for every document of ``trial.queries``: the mean over the seeds of the ranker, as in its own fit."""
-        from rankwise.rankers.boosting.growing import Curve, grow_together
+        from rankwise.rankers.boosting.growing import TreeCurve, grow_together
 
         first, *others = self._seeds()
         growing = _Folds(self.ranker, trial)
         if not growing.splittable:
             return np.zeros(trial.queries.n_documents)
-        models, curve, looks = growing.models(first), Curve(), []
+        models, curve, looks = growing.models(first), TreeCurve(), []
         weight = trial.queries.query_weight
 
         def look(scores: Sequence[Vector]) -> float:
@@ -173,7 +173,7 @@ class Boosted:
 class _Folds:
     """The boosters of all folds of a trial: one set of binned rows, in which held-out rows have a weight of 0."""
 
-    def __init__(self, ranker: "BoostedRanker", trial: "Trial") -> None:
+    def __init__(self, ranker: "BoostedRanker", trial: "CandidateTrial") -> None:
         from rankwise.rankers.boosting.growing import joined, rows_of
         from rankwise.rankers.boosting.objectives import Derivatives
 

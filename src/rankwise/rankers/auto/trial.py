@@ -23,14 +23,14 @@ Vector = NDArray[np.float64]
 class Family(Protocol):
     """Rankers of one kind: fitted on parts of the queries for a trial, and on all of them if they are chosen."""
 
-    def out_of_fold(self, trial: "Trial", clock: Clock, bar: progress) -> Vector:
+    def out_of_fold(self, trial: "CandidateTrial", clock: Clock, bar: progress) -> Vector:
         """A score for every document of ``trial.queries``, by a ranker that has not seen its query."""
 
     def fitted(self, queries: Queries) -> Ranker:
         """The ranker for all queries."""
 
 
-class Trial:
+class CandidateTrial:
     """Candidates, their scores of queries that they have not seen, and what these are worth.
 
     Parameters

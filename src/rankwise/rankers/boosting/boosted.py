@@ -27,14 +27,15 @@ from rankwise.losses.stochastic_ndcg import StochasticNDCG
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
 from rankwise.rankers._base import Ranker
+from rankwise.rankers._cross_validation import MANY
 from rankwise.rankers._fit_frame import raw_weights
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.boosting.growing import (
     UNJUDGED,
     BinnedRows,
-    Curve,
     Growing,
+    TreeCurve,
     grow_together,
     joined,
     no_trees,
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 
-# Above this number of queries one part is held out instead of every part in turn, and it has at most so many.
-_MANY = 2_000
 _HISTORY: dict[str, type[np.generic]] = {"trees": np.int64, "validation": np.float64, "mean of three": np.float64}
 
 
@@ -228,7 +227,7 @@ class BoostedRanker(Ranker):
         derivatives = Derivatives.of(loss, together, self.n_jobs)
         rows = self._rows(sets, categorical)
         parts = self._parts(together, len(queries), validation is not None, rng) if rows.splittable else []
-        growth = Growth()
+        growth = TreesGrown()
 
         def keep() -> bool:
             if growth.any:
@@ -264,7 +263,7 @@ class BoostedRanker(Ranker):
         rows: "BinnedRows | QuantisedRows",
         parts: list[NDArray[np.int64]],
         seed: int,
-        growth: "Growth",
+        growth: "TreesGrown",
         after: Callable[[], None],
     ) -> None:
         """Find the curve of the measure on held-out parts by number of trees."""
@@ -292,13 +291,13 @@ class BoostedRanker(Ranker):
         patience = checks.as_whole(self.patience, "patience", 1)
         grow_together(models, judge, self.trees, patience, growth.curve, after)
 
-    def _number_of_trees(self, curve: Curve) -> int:
+    def _number_of_trees(self, curve: TreeCurve) -> int:
         """The best of the curve; where nothing was judged all trees, or a moderate number if some were to be chosen."""
         if curve.judged:
             return curve.best
         return self.trees if self.patience is None else min(self.trees, UNJUDGED)
 
-    def _take(self, growth: "Growth") -> None:
+    def _take(self, growth: "TreesGrown") -> None:
         """Set the state: the finished seeds, or what was growing when the fit was stopped."""
         curve = growth.curve
         found = growth.finished or [growth.growing.ensemble()]  # type: ignore[union-attr]
@@ -435,8 +434,8 @@ class BoostedRanker(Ranker):
         order = rng.permutation(counted)
         if len(order) < 2:
             return []
-        if len(order) > _MANY:
-            return [np.sort(order[: min(_MANY, len(order) // folds)])]
+        if len(order) > MANY:
+            return [np.sort(order[: min(MANY, len(order) // folds)])]
         return [np.sort(part) for part in np.array_split(order, min(folds, len(order)))]
 
     def _start_coef(self, queries: Queries) -> Vector | None:
@@ -502,12 +501,12 @@ class BoostedRanker(Ranker):
 
 
 @dataclass
-class Growth:
+class TreesGrown:
     """A fit under way; after Ctrl-C the ranker takes from it what is there.
 
     Attributes
     ----------
-    curve : Curve
+    curve : TreeCurve
         The measure by number of trees.
     trees : int
         Number of trees per seed.
@@ -519,7 +518,7 @@ class Growth:
         The finished seeds.
     """
 
-    curve: Curve = field(default_factory=Curve)
+    curve: TreeCurve = field(default_factory=TreeCurve)
     trees: int = 0
     coef: Vector | None = None
     growing: Growing | None = None
@@ -541,9 +540,10 @@ def _without(queries: Queries, part: NDArray[np.int64]) -> Queries:
 def _seeded(derivatives: Derivatives, seed: int) -> Derivatives:
     """The same with the noise of another seed, for a loss that draws some."""
     loss = derivatives.lists.loss
-    if not isinstance(loss, StochasticNDCG):
+    if not loss.noisy:
         return derivatives
-    return replace(derivatives, lists=replace(derivatives.lists, loss=replace(loss, random_state=seed)))
+    drawn = replace(loss, random_state=seed)  # type: ignore[call-arg]
+    return replace(derivatives, lists=replace(derivatives.lists, loss=drawn))
 
 
 class ShapeFunctions(PlottedTable):

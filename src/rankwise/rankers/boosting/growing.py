@@ -268,7 +268,7 @@ def refuse_stationary(derivatives: Derivatives, start: Vector | None, n_jobs: in
 
 
 @dataclass
-class Curve:
+class TreeCurve:
     """The measure on held-out queries by number of trees.
 
     Attributes
@@ -303,7 +303,7 @@ def grow_together(
     judge: Callable[[Sequence[Vector]], float],
     most: int,
     patience: int,
-    curve: Curve,
+    curve: TreeCurve,
     after: Callable[[], None],
 ) -> None:
     """Grow all models tree by tree until the curve of their measure has not risen for ``patience`` trees.
@@ -318,7 +318,7 @@ def grow_together(
         The largest number of trees.
     patience : int
         Trees to wait for a better mean.
-    curve : Curve
+    curve : TreeCurve
         Gets the values.
     after : callable
         Called after each number of trees.

@@ -20,7 +20,7 @@ from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_list
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.fusion.normalizers import Engine, Fusion, Normalizer, present
-from rankwise.rankers.fusion.simplex import Candidates, first_of_the_best, grid_size, search
+from rankwise.rankers.fusion.simplex import WeightCandidates, first_of_the_best, grid_size, search
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,7 +145,7 @@ class HybridRanker(Ranker):
             lists = ScoredLists(fusion.combined(parts, weights, self.n_jobs), labels, start)
             return np.asarray(measure_lists([prepared], lists, n_jobs=self.n_jobs)[0])
 
-        candidates = Candidates(values_of, lambda values: weighted_mean(values, weight))
+        candidates = WeightCandidates(values_of, lambda values: weighted_mean(values, weight))
         shown = None if self.verbose else False
         with progress(self.name, grid_size(queries.n_features), enabled=shown) as bar:
             search(candidates, queries.n_features, lambda: bar.advance(1))

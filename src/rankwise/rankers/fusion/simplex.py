@@ -31,7 +31,7 @@ TIE = 1e-12
 
 
 @dataclass
-class Candidates:
+class WeightCandidates:
     """Weights that were measured, with the value of every query.
 
     Attributes
@@ -81,12 +81,12 @@ class Candidates:
         return weights[order], np.array(self._values)[order], np.array(self._means)[order]
 
 
-def search(candidates: Candidates, columns: int, advance: Callable[[], None] = lambda: None) -> None:
+def search(candidates: WeightCandidates, columns: int, advance: Callable[[], None] = lambda: None) -> None:
     """Measure candidates until no move improves the best of them.
 
     Parameters
     ----------
-    candidates : Candidates
+    candidates : WeightCandidates
         What is filled.
     columns : int
         The number of weights.
@@ -114,7 +114,7 @@ def search(candidates: Candidates, columns: int, advance: Callable[[], None] = l
         candidates.measure(_spread(units, active, columns))
 
 
-def _climb(candidates: Candidates, here: tuple[int, ...], active: Sequence[int]) -> None:
+def _climb(candidates: WeightCandidates, here: tuple[int, ...], active: Sequence[int]) -> None:
     """Move weight between pairs of columns, in ever smaller steps, as long as that improves the mean."""
     for move in _MOVES:
         improved = True

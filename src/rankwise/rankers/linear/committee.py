@@ -23,7 +23,7 @@ from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import gains
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._cross_validation import Refit, Selection, mean_over_held_out
+from rankwise.rankers._cross_validation import PooledSelection, Refit, mean_over_held_out
 from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._model_selection import best_alpha
 from rankwise.rankers._parameters import SelectionParameters
@@ -66,7 +66,7 @@ class CommitteeProblems:
 
     Attributes
     ----------
-    selection : Selection
+    selection : PooledSelection
         The queries in parts, and the trials that select penalties.
     problems : mapping of bool to list of Moments or of WeightedRows
         For balanced and for plain documents the problem of every part, with all targets.
@@ -76,13 +76,13 @@ class CommitteeProblems:
         Number of threads.
     """
 
-    selection: Selection
+    selection: PooledSelection
     problems: Mapping[bool, list[Problem]]
     scale: Vector
     n_jobs: int | None
 
     @classmethod
-    def of(cls, selection: Selection, scale: Scale, n_jobs: int | None) -> Self:
+    def of(cls, selection: PooledSelection, scale: Scale, n_jobs: int | None) -> Self:
         """The problems of all parts, from one pass over X for each balance."""
         if scale not in ("auto", "none"):
             raise RankwiseError(f"scale is 'auto' or 'none': found {scale!r}")
@@ -233,7 +233,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         self._measure()  # refused before any work if it is none
         grid = as_grid(self.alpha, RELATIVE_ALPHAS, "alpha")
-        selection = Selection.of(queries, validation, self.refit, self.folds, self.random_state)
+        selection = PooledSelection.of(queries, validation, self.refit, self.folds, self.random_state)
         if any(differing_weights(one) is not None for one in selection.pool.sets):
             self.document_weights_ = True
         problems = CommitteeProblems.of(selection, self.scale, self.n_jobs)

@@ -19,7 +19,7 @@ from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.measures.ndcg import gains
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._cross_validation import Refit, Selection, mean_over_held_out
+from rankwise.rankers._cross_validation import PooledSelection, Refit, mean_over_held_out
 from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._model_selection import best_alpha
 from rankwise.rankers._parameters import SelectionParameters
@@ -140,7 +140,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
             raise RankwiseError(f"scale is 'auto' or 'none': found {self.scale!r}")
         grid = as_grid(self.alpha, RELATIVE_ALPHAS, "alpha")
         several = len(grid) > 1
-        selection = Selection.of(queries, validation, self.refit, self.folds, self.random_state, several)
+        selection = PooledSelection.of(queries, validation, self.refit, self.folds, self.random_state, several)
         if any(differing_weights(one) is not None for one in selection.pool.sets):
             self.document_weights_ = True
         problems, scale = self._problems(selection)
@@ -153,7 +153,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         self.path_ = Table({"alpha": list(alphas), self._measure().title: judged})
         self.coef_ = whole.weights([self.alpha_])[0]
 
-    def _problems(self, selection: Selection) -> tuple[list[Problem], Vector]:
+    def _problems(self, selection: PooledSelection) -> tuple[list[Problem], Vector]:
         """The problem of every part, and the scale of the features."""
         pool = selection.pool
         weights = balanced_weights(pool.sets) if self.balanced else [row_weight(one) for one in pool.sets]
@@ -176,7 +176,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         return tuple(grid) if self.alpha is not None else tuple(problem.unit * alpha for alpha in grid)
 
     def _judged_alphas(
-        self, selection: Selection, problems: list[Problem], scale: Vector, grid: Sequence[float]
+        self, selection: PooledSelection, problems: list[Problem], scale: Vector, grid: Sequence[float]
     ) -> Vector:
         """The measure of every alpha on queries that it did not learn from."""
         values, weights = [], []

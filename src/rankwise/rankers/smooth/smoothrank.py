@@ -21,7 +21,7 @@ from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import smoothed
 from rankwise.rankers._base import LinearRanker, registered
-from rankwise.rankers._cross_validation import Refit, Selection, Trial, mean_over_held_out
+from rankwise.rankers._cross_validation import PooledSelection, Refit, Trial, mean_over_held_out
 from rankwise.rankers._fit_frame import as_grid, raw_weights
 from rankwise.rankers._model_selection import (
     held_out,
@@ -192,7 +192,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
     def _fit_from_committee(self, queries: Queries, validation: Queries | None) -> None:
         self._refuse_what_is_the_paper_s()
         alphas, sigmas = as_grid(self.alpha, REFINEMENT_ALPHAS, "alpha"), self._widths()
-        selection = Selection.of(queries, validation, self.refit, self.folds, self.random_state)
+        selection = PooledSelection.of(queries, validation, self.refit, self.folds, self.random_state)
         stages = (len(selection.trials) + 1) * len(set(alphas)) * len(sigmas)
         with progress("annealing", stages, enabled=None if self.verbose else False) as bar:
             refiner = Refiner(
