@@ -131,7 +131,6 @@ INSIDE = {
     "rankers/linear/presets.py",
     "rankers/permutation/two_stage.py",
     "rankers/smooth/annealing.py",
-    "rankers/smooth/smoothrank.py",
     "solvers/batch/penalties.py",
 }
 # A product of rows written out in float32, sums of whole numbers, which are exact in any order, and measure @ k.

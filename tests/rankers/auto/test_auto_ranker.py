@@ -132,7 +132,7 @@ def test_queries_with_the_same_ids_and_documents_join_as_well():
 
 
 def test_many_queries_are_compared_on_one_part_that_was_held_out(monkeypatch):
-    monkeypatch.setattr(auto_ranker, "_MANY", 50)
+    monkeypatch.setattr(auto_ranker, "MANY", 50)
     model = rw.AutoRanker(**QUICK).fit(LINEAR)
     assert "in a held-out part over 12 queries" in model.reason_
 

@@ -95,7 +95,7 @@ def test_labels_that_are_held_out_teach_nothing():
 
 
 def test_many_queries_have_one_part_held_out(monkeypatch):
-    monkeypatch.setattr(boosted, "_MANY", 30)
+    monkeypatch.setattr(boosted, "MANY", 30)
     lists, seen = queries(200), []
     whole = boosted.BoostedRanker._parts
 
