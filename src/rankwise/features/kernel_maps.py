@@ -5,6 +5,7 @@ Both are scikit-learn transformers that work row by row. A linear ranker on thei
 """
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -70,14 +71,14 @@ def kernel_shape(kernel: Any, gamma: Any, degree: Any, coef0: Any, n_features: i
     return np.array([mercer.KERNELS.index(kernel), width, whole, coef0], dtype=np.float64)
 
 
-class _RowMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class _RowMap(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """What the maps share: checks, and feature names for scikit-learn."""
 
     n_features_in_: int
 
+    @abstractmethod
     def _more_than_checked(self) -> None:
         """Raise an error for parameters that are not valid."""
-        raise NotImplementedError
 
     def _validate_params(self) -> None:
         self._more_than_checked()
@@ -112,8 +113,9 @@ class _RowMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array([f"{name}{place}" for place in range(self._n_features_out)], dtype=object)
 
     @property
+    @abstractmethod
     def _n_features_out(self) -> int:
-        raise NotImplementedError
+        """The number of new features."""
 
     def _finite(self, made: Matrix) -> Matrix:
         if not np.isfinite(made).all():
