@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,10 @@ from rankwise._paths import path_of
 from rankwise.data import checks
 from rankwise.data.concat import concat
 from rankwise.data.grouping import as_ids
+from rankwise.data.parts.parts import Parts
 from rankwise.data.queries import Queries, as_queries
 
+QuerySet = TypeVar("QuerySet", Queries, Parts)
 Seed = int | np.random.Generator | None
 
 _PARTS = 5
@@ -31,26 +33,28 @@ class Fold(NamedTuple):
 
     Attributes
     ----------
-    train : Queries
+    train : Queries or Parts
         For learning.
-    validation : Queries
+    validation : Queries or Parts
         For model selection.
-    test : Queries
+    test : Queries or Parts
         For reporting.
     """
 
-    train: Queries
-    validation: Queries
-    test: Queries
+    train: Any
+    validation: Any
+    test: Any
 
 
-def split(queries: Queries, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_state: Seed = 0) -> tuple[Queries, ...]:
+def split(
+    queries: QuerySet, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_state: Seed = 0
+) -> tuple[QuerySet, ...]:
     """Divide the queries at random; every query is in exactly one part and keeps its order.
 
     Parameters
     ----------
-    queries : Queries
-        The queries to divide.
+    queries : Queries or Parts
+        The queries to divide; `Parts` are divided without reading them, into the same queries.
     sizes : sequence of float, default=(0.6, 0.2, 0.2)
         The share of each part. Shares add up to 1, and every part gets at least one query.
     random_state : int or numpy.random.Generator, default=0
@@ -58,8 +62,8 @@ def split(queries: Queries, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_
 
     Returns
     -------
-    parts : tuple of Queries
-        One set per share.
+    parts : tuple of Queries or Parts
+        One set per share, of the kind that was given.
 
     Examples
     --------
@@ -67,7 +71,7 @@ def split(queries: Queries, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_
     >>> [len(part) for part in split(queries)]
     [6, 2, 2]
     """
-    queries = as_queries(queries, "split")
+    queries = queries if isinstance(queries, Parts) else as_queries(queries, "split")
     shares = checks.as_floats(sizes, "sizes are shares above 0 that add up to 1")
     if shares.ndim != 1 or not len(shares) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-9:
         raise DataError(f"sizes are shares above 0 that add up to 1: found {sizes}")
@@ -80,7 +84,7 @@ def split(queries: Queries, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_
     return tuple(queries[np.sort(part)] for part in np.split(order, bounds[:-1]))
 
 
-def kfold(queries: Queries, k: int = 5, *, random_state: Seed = 0) -> Iterator[Fold]:
+def kfold(queries: Queries | Parts, k: int = 5, *, random_state: Seed = 0) -> Iterator[Fold]:
     """Make k folds: every query is in exactly one test set and in exactly one validation set.
 
     The queries are divided at random into k parts whose sizes differ by at most one. Each fold tests on one part,
@@ -88,7 +92,7 @@ def kfold(queries: Queries, k: int = 5, *, random_state: Seed = 0) -> Iterator[F
 
     Parameters
     ----------
-    queries : Queries
+    queries : Queries or Parts
         The queries to divide, at least k.
     k : int, default=5
         The number of folds, 3 or more.
@@ -100,7 +104,7 @@ def kfold(queries: Queries, k: int = 5, *, random_state: Seed = 0) -> Iterator[F
     folds : iterator of Fold
         The k folds.
     """
-    queries = as_queries(queries, "kfold")
+    queries = queries if isinstance(queries, Parts) else as_queries(queries, "kfold")
     k = checks.as_whole(k, "k")
     if k < 3:
         raise DataError(
@@ -112,7 +116,7 @@ def kfold(queries: Queries, k: int = 5, *, random_state: Seed = 0) -> Iterator[F
     return (_fold(queries, parts, number) for number in range(k))
 
 
-def _fold(queries: Queries, parts: Sequence[NDArray[np.int64]], number: int) -> Fold:
+def _fold(queries: Queries | Parts, parts: Sequence[NDArray[np.int64]], number: int) -> Fold:
     """Fold ``number``: test on its part, validate on the next, train on the rest."""
     test, validation, *train = (parts[(number + step) % len(parts)] for step in range(len(parts)))
     return Fold(*(queries[np.sort(chosen)] for chosen in (np.concatenate(train), validation, test)))

@@ -1,0 +1,283 @@
+"""Write a data set in parts, block after block, so that it may be larger than memory.
+
+A part ends where a chunk of the whole data set ends (:func:`rankwise._kernels.drive.query_chunks`), the last one before
+the part would be larger than asked for. So every chunk lies in one file, and its block is a view of that file.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError
+from rankwise._kernels import drive
+from rankwise._store import StoreWriter
+from rankwise.data.fingerprints import fingerprints
+from rankwise.data.parts.folder import new_folder
+from rankwise.data.parts.manifest import INDEX, INDEX_KIND, Ids, Manifest, PartFile
+from rankwise.data.queries import Queries, as_queries
+from rankwise.data.scaling import Scaler
+from rankwise.data.stored import QueriesWriter, append_scaler, plain_ids
+from rankwise.data.string_column import offsets
+
+# Bytes of a part where nothing else is said.
+PART_BYTES = 256 << 20
+
+
+class PartsWriter:
+    """Write queries block after block into a folder of files with a manifest.
+
+    Query ids differ over the whole data set: a query is written whole, in one block. The folder appears when the
+    context is left without an error; on any error and on Ctrl-C nothing is left.
+
+    Parameters
+    ----------
+    path : path
+        The folder: a new one, or an empty one.
+    part_bytes : int, default=268435456
+        About how large a part is; no smaller than one chunk of about 65,536 documents.
+    overwrite : bool, default=False
+        Whether a data set in parts that is there already is replaced.
+    n_jobs : int, default=None
+        The number of threads for fingerprints; None uses every core.
+
+    Examples
+    --------
+    >>> with PartsWriter("lists/") as writer:  # doctest: +SKIP
+    ...     for block in rankwise.iter_letor("train.txt"):
+    ...         writer.append(block)
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        part_bytes: int = PART_BYTES,
+        overwrite: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self._target, self._part_bytes, self._n_jobs = new_folder(path, overwrite=overwrite), part_bytes, n_jobs
+        self._opened = ExitStack()
+        self._folder = Path()
+        self._part: _OpenPart | None = None
+        self._written: list[PartFile] = []
+        self._index = IndexColumns(n_jobs)
+        # documents of the chunk that is not complete yet; -1 before its first query
+        self._in_chunk = -1
+        self._chunk_bytes = 0
+
+    def __enter__(self) -> "PartsWriter":
+        self._folder = self._opened.enter_context(self._target)
+        return self
+
+    def append(self, block: Queries) -> None:
+        """Write more queries.
+
+        Parameters
+        ----------
+        block : Queries
+            Queries with the features of the first block, and with labels, query ids and feature names exactly if it has
+            them.
+        """
+        block = as_queries(block, "PartsWriter")
+        if not block.is_grouped:
+            block = block[:]
+        if not len(block) and self._part is not None:
+            return
+        first = 0
+        for end in self._chunk_ends(block):
+            self._write(block[first:end])
+            self._chunk_done()
+            first = end
+        self._write(block[first:])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            if self._part is not None:
+                self._part.writer.__exit__(kind, error, trace)
+            self._opened.__exit__(kind, error, trace)
+            return
+        with self._opened:
+            self._close_part()
+            if not self._written:
+                raise DataError("a data set in parts was to be written, but no queries were appended")
+            write_manifest(self._folder, self._written, self._index)
+
+    def _chunk_ends(self, block: Queries) -> Iterable[int]:
+        """The queries of the block before which a chunk of the whole data set ends; see ``drive.query_chunks``."""
+        start, count, first = block.start, len(block), 0
+        begin = -max(self._in_chunk, 0)  # the row at which the chunk began, counted from the block's first
+        empty = self._in_chunk < 0
+        while first < count:
+            last = int(np.searchsorted(start, begin + drive.CHUNK, side="right")) - 1
+            if empty:
+                last = max(last, first + 1)
+            if last >= count:
+                break
+            yield last
+            first, begin, empty = last, int(start[last]), True
+        if count:
+            self._in_chunk = int(start[-1]) - begin
+
+    def _write(self, block: Queries) -> None:
+        """Append queries to the open part."""
+        if self._part is None:
+            self._part = _OpenPart(self._folder / f"part-{len(self._written):05d}.rankwise")
+        self._index.add(block)
+        self._part.append(block)
+
+    def _chunk_done(self) -> None:
+        """Close the part if the next chunk would make it too large."""
+        if self._part is not None:
+            self._part.end_chunk()
+            if self._part.bytes + self._part.last_chunk > self._part_bytes:
+                self._close_part()
+
+    def _close_part(self) -> None:
+        if self._part is not None:
+            part, self._part = self._part, None
+            self._written.append(part.close())
+
+
+class _OpenPart:
+    """The part that is being written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.writer = path, QueriesWriter(path)
+        self.writer.__enter__()
+        self.queries = self.documents = self.bytes = self.last_chunk = self._before = 0
+
+    def append(self, block: Queries) -> None:
+        """Write queries."""
+        self.writer.append(block)
+        self.queries += len(block)
+        self.documents += block.n_documents
+        self.bytes += block.X.nbytes + (0 if block.y is None else block.y.nbytes)
+
+    def end_chunk(self) -> None:
+        """Note how many bytes the chunk has that ends here."""
+        self.last_chunk, self._before = self.bytes - self._before, self.bytes
+
+    def close(self) -> PartFile:
+        """Finish the file."""
+        self.writer.__exit__(None, None, None)
+        return entry_of(self.path, self.queries, self.documents)
+
+
+def entry_of(path: Path, queries: int, documents: int) -> PartFile:
+    """What the manifest says about a file."""
+    with open(path, "rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    return PartFile(path.name, queries, documents, path.stat().st_size, checksum)
+
+
+class IndexColumns:
+    """What is collected of all blocks for the index and the manifest: 40 bytes per query.
+
+    Parameters
+    ----------
+    n_jobs : int, default=None
+        The number of threads for fingerprints.
+    """
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self._n_jobs = n_jobs
+        self._sizes: list[NDArray[np.int64]] = []
+        self._weight: list[NDArray[np.float64] | None] = []
+        self._marks: list[NDArray[np.void]] = []
+        self._form: Queries | None = None
+        self._kinds: set[str] = set()
+        self._scaling: Scaler | None = None
+        self._seen = 0
+
+    def add(self, block: Queries) -> None:
+        """Count a block of queries."""
+        if self._form is None:
+            self._form, self._scaling = block[:0], block.scaling
+        elif self._scaling != block.scaling:
+            self._scaling = None
+        if block.qid is not None and len(block):
+            self._kinds.add("texts" if plain_ids(block.qid).dtype.kind in "UO" else "numbers")
+        self._sizes.append(block.sizes)
+        self._weight.append(block.weight)
+        self._marks.append(fingerprints(block, n_jobs=self._n_jobs))
+
+    def write(self, folder: Path) -> PartFile:
+        """Write the index."""
+        marks = np.concatenate(self._marks)
+        start = offsets(np.concatenate(self._sizes))
+        with StoreWriter(folder / INDEX, INDEX_KIND) as file:
+            file.append("start", start)
+            if any(weight is not None for weight in self._weight):
+                every = zip(self._sizes, self._weight, strict=True)
+                file.append("weight", np.concatenate([np.ones(len(n)) if one is None else one for n, one in every]))
+            file.append("hash", np.ascontiguousarray(marks["hash"]))
+            file.append("documents", np.ascontiguousarray(marks["documents"]))
+            if self._scaling is not None:
+                append_scaler(file, self._scaling)
+        return entry_of(folder / INDEX, len(start) - 1, int(start[-1]))
+
+    @property
+    def ids(self) -> Ids:
+        """The kind of the query ids; texts where some parts have texts and others numbers."""
+        if self._form is None or self._form.qid is None:
+            return "none"
+        return "texts" if "texts" in self._kinds else "numbers"
+
+    @property
+    def form(self) -> Queries:
+        """The first block, without its queries."""
+        if self._form is None:
+            raise DataError("a data set in parts was to be written, but no queries were appended")
+        return self._form
+
+
+def write_manifest(folder: Path, parts: list[PartFile], columns: IndexColumns) -> Manifest:
+    """Write the index and then the manifest of a folder whose parts are complete."""
+    index, form = columns.write(folder), columns.form
+    facts: dict[str, Any] = {}
+    manifest = Manifest(
+        tuple(parts),
+        index,
+        form.n_features,
+        str(form.X.dtype),
+        form.y is not None,
+        columns.ids,
+        form.feature_names,
+        facts,
+    )
+    manifest.write(folder)
+    return manifest
+
+
+def write_parts(
+    blocks: Queries | Iterable[Queries],
+    path: str | os.PathLike[str],
+    *,
+    part_bytes: int = PART_BYTES,
+    overwrite: bool = False,
+) -> None:
+    """Write queries into a folder of parts.
+
+    Parameters
+    ----------
+    blocks : Queries or iterable of Queries
+        The queries, whole in every block.
+    path : path
+        The folder.
+    part_bytes : int, default=268435456
+        About how large a part is.
+    overwrite : bool, default=False
+        Whether a data set in parts that is there already is replaced.
+    """
+    with PartsWriter(path, part_bytes=part_bytes, overwrite=overwrite) as writer:
+        for block in [blocks] if isinstance(blocks, Queries) else blocks:
+            writer.append(block)
