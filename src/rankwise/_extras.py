@@ -12,6 +12,8 @@ from rankwise._errors import MissingExtraError
 EXTRAS = {
     "PIL": "plot",
     "catboost": "catboost",
+    "dask": "dask",
+    "distributed": "dask",
     "jinja2": "report",
     "lightgbm": "lightgbm",
     "matplotlib": "plot",

@@ -47,22 +47,22 @@ def threads(n_jobs: int | None = None) -> int:
         return os.cpu_count() or 1
 
 
-def query_chunks(start: NDArray[np.int64], size: int = CHUNK) -> Iterator[tuple[int, int]]:
+def query_chunks(start: NDArray[np.int64], size: int | None = None) -> Iterator[tuple[int, int]]:
     """Ranges of whole queries, the same on every machine.
 
     Parameters
     ----------
     start : ndarray of int64, shape (n_queries + 1,)
         The offsets of the queries.
-    size : int, default=CHUNK
-        About how many documents a chunk has.
+    size : int, default=None
+        About how many documents a chunk has; None is CHUNK.
 
     Yields
     ------
     first, last : int
         The chunk of queries first..last-1.
     """
-    count = len(start) - 1
+    count, size = len(start) - 1, CHUNK if size is None else size
     first = 0
     while first < count:
         last = int(np.searchsorted(start, start[first] + size, side="right")) - 1

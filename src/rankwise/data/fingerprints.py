@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from rankwise._kernels import drive
 from rankwise.data.checks import differing_weights
+from rankwise.data.passes.chunked import ChunkedQueries, RecordedOfChunk
 from rankwise.data.queries import Queries
 
 # One fingerprint per query.
@@ -60,6 +61,8 @@ def fingerprints(queries: Queries, *, n_jobs: int | None = None) -> Marks:
     """
     from rankwise._kernels.fingerprint import SKETCHED, column_keys, fingerprint_queries, projection_signs
 
+    if isinstance(queries, ChunkedQueries):
+        return queries.survey.marks
     X = np.asarray(queries.X)
     hashes, sketches = np.zeros(len(queries), np.uint64), np.zeros((len(queries), SKETCHED), np.uint32)
     labels = np.empty(0) if queries.y is None else queries.y
@@ -191,6 +194,13 @@ def recorded_weights(queries: Queries) -> NDArray[np.float64] | None:
     weight = differing_weights(queries)
     if weight is None:
         return queries.weight
+    if isinstance(queries, ChunkedQueries):
+        return np.concatenate(list(queries.map(RecordedOfChunk())))
+    return weight_digests(queries, weight)
+
+
+def weight_digests(queries: Queries, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A digest of the document weights and of the weight of every query, as the bits of a float64."""
     digests = np.empty(len(queries), dtype=np.uint64)
     for query in range(len(queries)):
         own = np.append(weight[queries.rows_of(query)], queries.query_weight[query])

@@ -2,7 +2,8 @@
 
 Sums over all documents of a large set go block by block, because a second copy of ``X`` in float64 may not fit
 into memory. The blocks run query after query, whatever the order of the rows in the input, so that scattered
-rows give the same bits as grouped ones.
+rows give the same bits as grouped ones. They begin anew with every fixed chunk, and sums of chunks are added in order:
+so queries in memory and in parts give the same bits, too.
 
 Losses ignore a shift of all scores, so that one factor per feature puts features on a common scale without a second
 ``X``: s = sum_j w_j f_j x_j is the score of scaled features with weights w, and of raw ones with weights w f; the
@@ -10,14 +11,18 @@ gradient with respect to w is f X' g (:func:`scale_factors`).
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
+from rankwise._kernels.rows import largest_radius
 from rankwise.data import checks
 from rankwise.data.checks import differing_weights
+from rankwise.data.passes.chunked import ChunkedQueries, over_chunks, summed
+from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
 
 Vector = NDArray[np.float64]
@@ -77,7 +82,7 @@ def rows_in_order(queries: Queries, chosen: NDArray[np.int64] | None = None) -> 
 _TINY = 1e-8
 
 
-def scale_factors(queries: Queries, scale: Scale) -> tuple[Vector, Vector]:
+def scale_factors(queries: "Queries | ChunkedQueries", scale: Scale) -> tuple[Vector, Vector]:
     """The factor and the centre of every feature, from the queries and documents whose weight is not 0.
 
     Document weights count in the mean and in the standard deviation; query weights do not.
@@ -106,16 +111,13 @@ def scale_factors(queries: Queries, scale: Scale) -> tuple[Vector, Vector]:
     plain = np.ones(queries.n_features), np.zeros(queries.n_features)
     if scale == "none" or queries.scaling is not None:
         return plain
-    blocks, weight = list(row_blocks(queries)), differing_weights(queries)
-    if weight is not None:
-        counted = (_counted(rows, weight) for rows in blocks)
-        blocks = [rows for rows in counted if len(rows)]
-    largest = max((_largest(queries.X[rows]) for rows in blocks), default=0.0)
+    extremes = Extremes.of(queries, "standard", counted=True)
+    largest = extremes.largest
     if _TINY <= largest <= 1 or largest == 0:
         return plain
-    centre, deviation = center_and_scale(queries.X, blocks, "standard")
-    if weight is not None:
-        centre, deviation = _weighted_moments(queries, blocks, weight, deviation > 0)
+    centre, deviation = center_and_scale(queries, "standard", extremes, counted=True)
+    if differing_weights(queries) is not None:
+        centre, deviation = _weighted_moments(queries, deviation > 0)
     with np.errstate(over="ignore"):
         factor = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
     if not np.isfinite(factor).all():
@@ -124,29 +126,43 @@ def scale_factors(queries: Queries, scale: Scale) -> tuple[Vector, Vector]:
     return factor, centre
 
 
-def _counted(rows: Any, weight: Vector) -> NDArray[np.int64]:
-    """The rows of a block whose weight is not 0."""
-    every: NDArray[np.int64] = np.arange(len(weight), dtype=np.int64)[rows]
-    return every[weight[every] > 0]
+def _taken(block: Queries, counted: bool) -> list[Any]:
+    """The rows of a chunk in blocks: all of them, or those of non-zero weight."""
+    if not counted:
+        return list(checks.blocks_of_rows(*block.X.shape))
+    blocks, weight = list(row_blocks(block)), differing_weights(block)
+    if weight is None:
+        return blocks
+    every = np.arange(len(weight), dtype=np.int64)
+    heavy = (every[rows][weight[every[rows]] > 0] for rows in blocks)
+    return [rows for rows in heavy if len(rows)]
 
 
-def _weighted_moments(
-    queries: Queries, blocks: list[Any], weight: Vector, varies: NDArray[np.bool_]
-) -> tuple[Vector, Vector]:
+@dataclass(frozen=True)
+class WeightOfChunk(Job):
+    """The sum of the document weights; of (weight / total) x; and of (weight / total) (x - centre)^2."""
+
+    total: float | None = None
+    centre: Vector | None = None
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> tuple[Any, ...]:
+        weight = np.ones(block.n_documents) if block.document_weight is None else block.document_weight
+        blocks = _taken(block, counted=True)
+        if self.total is None:
+            return (float(sum(weight[rows].sum() for rows in blocks)),)
+        found = np.zeros(block.n_features)
+        for rows in blocks:
+            values = block.X[rows] if self.centre is None else (block.X[rows] - self.centre) ** 2
+            found += ((weight[rows] / self.total)[:, np.newaxis] * values).sum(axis=0)
+        return (found,)
+
+
+def _weighted_moments(queries: "Queries | ChunkedQueries", varies: NDArray[np.bool_]) -> tuple[Vector, Vector]:
     """(mean, standard deviation) with document weights; the deviation is 0 where a feature does not vary."""
-    total = float(sum(weight[rows].sum() for rows in blocks))
-    centre = np.zeros(queries.n_features)
-    for rows in blocks:
-        centre += ((weight[rows] / total)[:, np.newaxis] * queries.X[rows]).sum(axis=0)
-    squares = np.zeros(queries.n_features)
-    for rows in blocks:
-        squares += ((weight[rows] / total)[:, np.newaxis] * (queries.X[rows] - centre) ** 2).sum(axis=0)
+    (total,) = summed(queries, WeightOfChunk(), n_jobs=None)
+    (centre,) = summed(queries, WeightOfChunk(float(total)), n_jobs=None)
+    (squares,) = summed(queries, WeightOfChunk(float(total), centre), n_jobs=None)
     return centre, np.where(varies, np.sqrt(squares), 0.0)
-
-
-def _largest(block: NDArray[Any]) -> float:
-    """The largest absolute value, without a copy."""
-    return max(float(block.max(initial=0.0)), -float(block.min(initial=0.0)))
 
 
 def shaped(block: checks.Floats, how: How) -> Vector:
@@ -155,29 +171,72 @@ def shaped(block: checks.Floats, how: How) -> Vector:
     return np.copysign(np.log1p(np.abs(values)), values) if how == "log" else values
 
 
-def center_and_scale(X: checks.Floats, parts: list[Any], how: How) -> tuple[Vector, Vector]:
-    """Center and scale of rows of X that are read part by part.
+@dataclass(frozen=True)
+class ExtremesOfChunk(Job):
+    """The smallest and the largest value of every feature of a chunk, after the transformation."""
+
+    how: How
+    counted: bool
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> tuple[Vector, Vector]:
+        least, most = np.full(block.n_features, np.inf), np.full(block.n_features, -np.inf)
+        for rows in _taken(block, self.counted):
+            values = block.X[rows] if self.how != "log" else shaped(block.X[rows], self.how)
+            np.minimum(least, values.min(axis=0, initial=np.inf), out=least)
+            np.maximum(most, values.max(axis=0, initial=-np.inf), out=most)
+        return least, most
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """The smallest and the largest value of every feature; infinite without rows."""
+
+    least: Vector
+    most: Vector
+
+    @classmethod
+    def of(cls, queries: "Queries | ChunkedQueries", how: How, counted: bool) -> "Extremes":
+        """From one pass over X."""
+        least, most = np.full(queries.n_features, np.inf), np.full(queries.n_features, -np.inf)
+        for low, high in over_chunks(queries, ExtremesOfChunk(how, counted), n_jobs=None):
+            np.minimum(least, low, out=least)
+            np.maximum(most, high, out=most)
+        return cls(least, most)
+
+    @property
+    def size(self) -> Vector:
+        """The largest absolute value of every feature; 0 without rows."""
+        return np.maximum(np.maximum(self.most, -self.least), 0.0)
+
+    @property
+    def largest(self) -> float:
+        """The largest absolute value of all."""
+        return float(self.size.max(initial=0.0))
+
+
+def center_and_scale(
+    queries: "Queries | ChunkedQueries", how: How, extremes: Extremes | None = None, counted: bool = False
+) -> tuple[Vector, Vector]:
+    """Center and scale of all documents, which are read block by block.
 
     Parameters
     ----------
-    X : ndarray, shape (n_documents, n_features)
-        The features.
-    parts : list of slice or ndarray
-        The rows, part by part.
+    queries : Queries or ChunkedQueries
+        Queries with documents.
     how : {"standard", "minmax", "log"}
         The transformation.
+    extremes : Extremes, default=None
+        The extremes of the features, if they are known.
+    counted : bool, default=False
+        Whether queries and documents of weight 0 are left out.
 
     Returns
     -------
     center, scale : ndarray of float64, shape (n_features,)
         As in the table of :class:`Scaler`.
     """
-    least = np.full(X.shape[1], np.inf)
-    most = np.full(X.shape[1], -np.inf)
-    for rows in parts:
-        block = shaped(X[rows], how)
-        np.minimum(least, block.min(axis=0), out=least)
-        np.maximum(most, block.max(axis=0), out=most)
+    found = Extremes.of(queries, how, counted) if extremes is None else extremes
+    least, most = found.least, found.most
     with np.errstate(over="ignore"):
         center, scale = least, most - least
     if not np.isfinite(scale).all():
@@ -188,29 +247,71 @@ def center_and_scale(X: checks.Floats, parts: list[Any], how: How) -> tuple[Vect
         )
     if how == "minmax":
         return center, scale
-    center, deviation = _moments(X, parts, how, np.maximum(-least, most))
+    center, deviation = _moments(queries, how, np.maximum(-least, most), counted)
     still = scale == 0  # rounding in the moments must not make a constant vary
     return np.where(still, least, center), np.where(still, 0.0, deviation)
 
 
-def _moments(X: checks.Floats, parts: list[Any], how: How, largest: Vector) -> tuple[Vector, Vector]:
-    """(mean, standard deviation) of all parts, whose moments are merged one after the other.
+@dataclass(frozen=True)
+class MomentsOfChunk(Job):
+    """(number of rows, mean, sum of squares around it) of the transformed features times ``factor``."""
+
+    how: How
+    factor: Vector
+    counted: bool
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> "_Merged":
+        found: _Merged = (0, np.zeros(block.n_features), np.zeros(block.n_features))
+        for rows in _taken(block, self.counted):
+            values = shaped(block.X[rows], self.how) * self.factor
+            mean = values.mean(axis=0)
+            found = _merged(found, (len(values), mean, ((values - mean) ** 2).sum(axis=0)))
+        return found
+
+
+_Merged = tuple[int, Vector, Vector]
+
+
+def _merged(one: _Merged, two: _Merged) -> _Merged:
+    """The moments of two sets of rows together.
 
     References
     ----------
     T. F. Chan, G. H. Golub and R. J. LeVeque (1983). Algorithms for computing the sample variance: analysis and
     recommendations. The American Statistician 37(3), 242-247. doi:10.1080/00031305.1983.10483115
     """
+    (count, mean, squares), (own, own_mean, own_squares) = one, two
+    if not own:
+        return one
+    shift, total = own_mean - mean, count + own
+    squares = squares + (own_squares + shift**2 * (count * own / total))
+    return total, mean + shift * (own / total), squares
+
+
+def _moments(
+    queries: "Queries | ChunkedQueries", how: How, largest: Vector, counted: bool
+) -> tuple[Vector, Vector]:
+    """(mean, standard deviation) of all rows: blocks are merged in their order, and chunks in theirs."""
     # Powers of two that keep the squares of huge and tiny features in range: exact, and 1 for every ordinary feature.
     exponent = np.clip(np.frexp(largest)[1], -1000, 1000)
     factor = np.where((largest > 1e100) | (largest < 1e-100), np.ldexp(1.0, -exponent), 1.0)
-    count, mean, squares = 0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for rows in parts:
-        block = shaped(X[rows], how) * factor
-        own_mean = block.mean(axis=0)
-        shift = own_mean - mean
-        total = count + len(block)
-        squares += ((block - own_mean) ** 2).sum(axis=0) + shift**2 * (count * len(block) / total)
-        mean += shift * (len(block) / total)
-        count = total
+    found: _Merged = (0, np.zeros(queries.n_features), np.zeros(queries.n_features))
+    for own in over_chunks(queries, MomentsOfChunk(how, factor, counted), n_jobs=None):
+        found = _merged(found, own)
+    count, mean, squares = found
     return mean / factor, np.sqrt(squares / count) / factor
+
+
+@dataclass(frozen=True)
+class RadiusOfChunk(Job):
+    """The largest radius of a query of one chunk."""
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> float:
+        return largest_radius(block.X, block.start, block.rows)
+
+
+def radius_of(queries: "Queries | ChunkedQueries", n_jobs: int | None = None) -> float:
+    """The largest radius of a query, in memory or in parts."""
+    if isinstance(queries, ChunkedQueries):
+        return max(queries.map(RadiusOfChunk(), n_jobs=n_jobs), default=0.0)
+    return largest_radius(queries.X, queries.start, queries.rows)

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
+from rankwise._kernels import drive
 from rankwise.data.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole, refuse_missing
+from rankwise.data.passes.chunked import ChunkedQueries, as_data, block_of
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.row_blocks import How, center_and_scale, shaped
 
@@ -69,12 +71,12 @@ class Scaler:
         self.how = how
         self.per = per
 
-    def fit(self, queries: Queries, y: Any = None) -> "Scaler":
+    def fit(self, queries: Any, y: Any = None) -> "Scaler":
         """Learn center and scale.
 
         Parameters
         ----------
-        queries : Queries
+        queries : Queries or Parts
             The training set, not scaled yet.
         y : ignored
             For scikit-learn's pipelines.
@@ -85,19 +87,15 @@ class Scaler:
             The fitted scaler.
         """
         self._check_params()
-        queries = as_queries(queries, "Scaler.fit")
-        refuse_missing(queries.X, "a Scaler")
-        _refuse_scaled(queries)
-        if self.per == "set" and not queries.n_documents:
+        data = as_data(queries, "Scaler.fit")
+        if isinstance(data, Queries):
+            refuse_missing(data.X, "a Scaler")
+        _refuse_scaled(data)
+        if self.per == "set" and not data.n_documents:
             raise DataError("a scaler is fitted on documents: found none")
-        facts = (
-            center_and_scale(queries.X, list(blocks_of_rows(*queries.X.shape)), self.how)
-            if self.per == "set"
-            else (None, None)
-        )
-        self.center_, self.scale_ = facts
-        self.n_features_in_ = queries.n_features
-        self.feature_names_in_ = queries.feature_names
+        self.center_, self.scale_ = center_and_scale(_in_input_order(data), self.how) if self.per == "set" else (None,) * 2
+        self.n_features_in_ = data.n_features
+        self.feature_names_in_ = data.feature_names
         return self
 
     def transform(self, queries: Queries) -> Queries:
@@ -128,7 +126,8 @@ class Scaler:
         else:
             for query in map(int, np.flatnonzero(queries.sizes)):
                 rows = queries.rows_of(query)
-                X[rows] = _scaled(shaped(queries.X[rows], self.how), *center_and_scale(queries.X, [rows], self.how))
+                facts = center_and_scale(block_of(queries, query, query + 1), self.how)
+                X[rows] = _scaled(shaped(queries.X[rows], self.how), *facts)
         # a copy, because fitting this scaler again must not change the record of these queries
         return queries._replace(X=X, scaling=copy(self))
 
@@ -337,7 +336,14 @@ class Scaler:
 # ------------------------------------------------------------------------------------------- arithmetic on blocks
 
 
-def _refuse_scaled(queries: Queries) -> None:
+def _in_input_order(queries: "Queries | ChunkedQueries") -> "Queries | ChunkedQueries":
+    """All rows as one query if they make one chunk, so that scattered ones are summed in the order of the input."""
+    if isinstance(queries, ChunkedQueries) or len(list(drive.query_chunks(queries.start))) > 1:
+        return queries
+    return Queries._trusted(queries.X, None, np.array([0, queries.n_documents]))
+
+
+def _refuse_scaled(queries: Any) -> None:
     """Refuse queries that a scaler has already transformed."""
     if queries.scaling is not None:
         raise DataError(f"these queries were scaled already by {queries.scaling!r}: give the raw ones")

@@ -12,7 +12,7 @@ once for all losses.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numba import types
@@ -21,6 +21,7 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS_IN, compiled, features_in, kernel, typed_function
 from rankwise._kernels.rows import add_rows, dot
+from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss, Rows, Vector
 
@@ -269,7 +270,7 @@ class LossOverLists:
         ----------
         loss : Loss
             The loss.
-        queries : Queries
+        queries : Queries or ChunkedQueries
             Judged queries.
         weight : ndarray, shape (n_queries,), default=None
             Used in place of the queries' own weights.
@@ -279,6 +280,10 @@ class LossOverLists:
         LossOverLists
             The function.
         """
+        if isinstance(queries, ChunkedQueries):
+            from rankwise.losses.over_chunks import LossOverChunks  # which derives from this class
+
+            return cast(Self, LossOverChunks.over(loss, queries, weight))
         own = np.empty(0) if queries.weight is None else queries.weight
         prepared = PreparedLists.of(
             loss, queries.labels(), queries.start, queries.scattered_rows, queries.document_weight
@@ -303,18 +308,16 @@ class LossOverLists:
             The gradient of f at w.
         """
         weights = np.ascontiguousarray(w, dtype=np.float64)
-
-        given, compiled_loop = self._given, self._compiled
-
-        def part(first: int, last: int) -> tuple[float, Vector]:
-            gradient = np.zeros(self.queries.n_features)
-            return compiled_loop(first, last, *given, weights, gradient), gradient
-
         total, slope = 0.0, np.zeros(self.queries.n_features)
-        for value, gradient in drive.run(part, self._chunks, n_jobs):
+        for value, gradient in drive.run(partial(self.part, w=weights), self._chunks, n_jobs):
             total += value
             slope += gradient
         return total, slope
+
+    def part(self, first: int, last: int, w: Vector) -> tuple[float, Vector]:
+        """(value, gradient) of the sum over queries first..last-1."""
+        gradient = np.zeros(self.queries.n_features)
+        return self._compiled(first, last, *self._given, w, gradient), gradient
 
     # The same at every call; on short lists, looking it up would take as long as the work itself.
 

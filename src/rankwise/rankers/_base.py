@@ -32,6 +32,7 @@ from rankwise.data import checks
 from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints, recorded_weights
 from rankwise.data.folds import Unsliced
 from rankwise.data.labels import Labels
+from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.selection import Query
 from rankwise.measures._base import Measure, parse
@@ -44,6 +45,7 @@ from rankwise.rankers._fit_frame import (
     warn_of_shared_queries,
 )
 from rankwise.rankers._parameters import CommonParameters
+from rankwise.rankers._passes import ScoresOfChunk, recorded_passes
 from rankwise.rankers._raw_tables import as_built, without_gaps
 
 if TYPE_CHECKING:
@@ -78,6 +80,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         Whether the ranker gives a meaning to NaN, so that ``missing="keep"`` is allowed.
     takes_document_weights : bool
         Whether ``fit`` uses document weights; a ranker that does not raises an error for them.
+    runs_on_parts : bool
+        Whether ``fit`` takes :class:`~rankwise.Parts`, because all that it computes are passes over them.
     before : mapping of str to object
         Values of newer parameters under which the ranker works as it did before they came; files without them have
         these.
@@ -104,6 +108,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     keeps_missing: ClassVar[bool] = False
     takes_document_weights: ClassVar[bool] = False
     before: ClassVar[Mapping[str, Any]] = {}
+    runs_on_parts: ClassVar[bool] = False
 
     document_weights_: bool
 
@@ -144,14 +149,17 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         eval_set: Sequence[tuple[Any, ArrayLike]] | None = None,
         eval_group: Sequence[ArrayLike] | None = None,
         sample_weight: ArrayLike | None = None,
+        checkpoint: "str | os.PathLike[str] | None" = None,
         **unknown: Any,
     ) -> Self:
         """Learn from judged queries.
 
         Parameters
         ----------
-        X : Queries, or array of shape (n_documents, n_features)
-            The training queries; an array or data frame needs ``y`` and one of ``group`` and ``qid``.
+        X : Queries, Parts, or array of shape (n_documents, n_features)
+            The training queries; an array or data frame needs ``y`` and one of ``group`` and ``qid``. Rankers with
+            ``runs_on_parts`` take :class:`~rankwise.Parts`, and learn the same bits from them as from queries in
+            memory.
         y : array of shape (n_documents,), default=None
             Labels, if X is an array. Those of :func:`rankwise.labels` carry the grouping, so that neither ``group``
             nor ``qid`` is needed.
@@ -167,6 +175,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             Sizes of the consecutive queries of ``eval_set``; not needed with labels of :func:`rankwise.labels`.
         sample_weight : array of shape (n_documents,), default=None
             Document weights, in place of those of X if X is Queries. A ranker without them raises an error.
+        checkpoint : path, default=None
+            With :class:`~rankwise.Parts`, a folder that records the results of passes. A fit that was stopped or
+            killed at any moment continues from there when it is run again, and ends with the same bits.
         **unknown : object
             No other argument is accepted.
 
@@ -190,7 +201,12 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         refuse_unknown(f"{self.name}.fit", unknown)
         expect(self.name)
         train = self._judged(X, y, group, qid)
-        if sample_weight is not None:
+        if isinstance(train, ChunkedQueries):
+            if sample_weight is not None:
+                raise DataError("Parts hold their own document weights: leave out sample_weight=")
+        elif checkpoint is not None:
+            raise RankwiseError("checkpoint= records passes over Parts: give Parts, or leave it out")
+        elif sample_weight is not None:
             train = train.with_document_weight(sample_weight)
         self._refuse_document_weights(train)
         refuse_without_documents(self.name, train)
@@ -217,7 +233,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
                 self._remember_validation(held)
             if outermost and self.learns:
                 warn_if_all_orders_are_alike(self.name, train)
-            self._fit(train, held)
+            with recorded_passes(self, checkpoint, train, held):
+                self._fit(train, held)
             self._freeze()
         return self
 
@@ -253,6 +270,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             One score per document, in input order; a higher score is ranked first.
         """
         self._check_fitted()
+        if hasattr(X, "chunked"):  # Parts
+            return np.concatenate([np.empty(0), *X.chunked().map(ScoresOfChunk(self), n_jobs=1)])
         X = self._built(X)
         if isinstance(X, Query):
             X = Queries._trusted(X.X, None, np.array([0, len(X.X)]), feature_names=X.feature_names)
@@ -339,7 +358,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         DataError
             If the data are malformed, or the grouping of rows is not given.
         """
-        from rankwise.rankers._model_selection import mean_measure
+        from rankwise.rankers._model_selection import mean_measure, weighted_mean
+        from rankwise.rankers._passes import measured
 
         if sample_weight is not None:
             raise DataError(
@@ -347,6 +367,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
                 "give Queries with document_weight=, or the weights to fit alone, in a pipeline as step__sample_weight="
             )
         self._check_fitted()
+        if hasattr(X, "chunked"):  # Parts
+            parts = self._judged(X, y, group, qid, "score")
+            return weighted_mean(measured(self, cast(Any, parts), self._measure()), parts.query_weight)
         X = self._built(X, grouped=True, judged=y is None)
         queries = self._judged(self._frame_in_order(X) if hasattr(X, "columns") else X, y, group, qid, "score")
         return mean_measure(queries, self.predict(queries), self._measure(), getattr(self, "n_jobs", None))
@@ -464,6 +487,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         return parse(self.measure)
 
     def _judged(self, X: Any, y: Any, group: Any, qid: Any, method: str = "fit") -> Queries:
+        if isinstance(X, ChunkedQueries) or hasattr(X, "chunked"):
+            return self._in_parts(X, y, group, qid, method)
         if isinstance(X, Queries):
             if group is not None or qid is not None:
                 raise DataError("Queries hold their own grouping: leave out group= and qid=")
@@ -484,8 +509,28 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         self._check_policy()
         return self._without_missing(self._without_gaps(queries))
 
+    def _in_parts(self, X: Any, y: Any, group: Any, qid: Any, method: str) -> Any:
+        """Parts as :class:`ChunkedQueries`, checked; an error if this ranker does not run on them."""
+        if not all(one is None for one in (y, group, qid)):
+            raise DataError("Parts hold their own labels and grouping: leave out y, group= and qid=")
+        if method == "fit" and not self.runs_on_parts:
+            raise DataError(
+                f"{self.name} does not run on Parts: {self._why_not_on_parts()}; give it queries in memory, as "
+                "parts[:10_000].to_queries() makes them"
+            )
+        queries = X if isinstance(X, ChunkedQueries) else X.chunked(verbose=self.verbose)
+        queries.labels()
+        self._check_policy()
+        return self._without_missing(queries)
+
+    def _why_not_on_parts(self) -> str:
+        """Why the ranker does not run on parts, for its error message."""
+        return "it needs all documents in memory"
+
     def _built(self, X: Any, **how: bool) -> Any:
         """What the ranker was given, with the features that it learned from; ``features_`` makes those of a table."""
+        if isinstance(X, ChunkedQueries):
+            return X
         if isinstance(X, Queries) and not hasattr(self, "features_"):
             return X
         return as_built(self, X, **how)
@@ -500,7 +545,14 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _without_missing(self, queries: Queries) -> Queries:
         """The queries, unless they hold NaN that was kept and this ranker cannot take it."""
-        if not self.keeps_missing:
+        if isinstance(queries, ChunkedQueries):
+            missing = queries.survey.missing
+            if missing is not None and not self.keeps_missing:
+                raise DataError(
+                    f"query {missing[0]:,} has no finite feature {missing[1]}, and {self.name} gives no meaning to "
+                    "missing values: make the parts with missing='zero' or missing='min'"
+                )
+        elif not self.keeps_missing:
             checks.refuse_missing(queries.X, self.name)
         return queries
 
@@ -553,9 +605,13 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _aligned(self, queries: Queries, scaled: bool = True) -> Queries:
         """The queries with their features in the fitted order, matched by name if both have names."""
+        if hasattr(queries, "chunked"):  # Parts
+            queries = queries.chunked(verbose=self.verbose)
         queries = self._without_gaps(self._built(queries, scaled=scaled))
         names = self._names()
         if names is not None and queries.feature_names is not None and names != queries.feature_names:
+            if isinstance(queries, ChunkedQueries):
+                raise DataError("these parts have other features, or another order of features, than the training data")
             queries = queries.select_features(names)
         self._check_width(queries.n_features)
         return self._without_missing(queries)

@@ -4,21 +4,20 @@ With ``refit="all"`` a validation set joins the training queries: parts of both 
 learns from both. The sets are never copied into one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise._kernels.rows import scores_by_weights
 from rankwise.data import checks
+from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import rows_in_order
 from rankwise.measures._base import Measure
-from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_lists
-from rankwise.rankers._model_selection import weighted_mean
+from rankwise.rankers._model_selection import ValuesOfChunk, judged_lists, values_of, weighted_mean
 
 Vector = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -167,7 +166,7 @@ class HeldOut:
         The weight of every query.
     """
 
-    _sets: list[tuple[Queries, Numbers, ScoredLists, list[PreparedMeasure]]]
+    _sets: list[Callable[[NDArray[np.float64], int | None], NDArray[np.float64]]]
     weight: Vector
 
     @classmethod
@@ -175,12 +174,10 @@ class HeldOut:
         """Prepare these measures on the queries of a part."""
         sets, weight = [], []
         for queries, numbers in pool.by_set(part):
-            rows, _ = rows_in_order(queries, numbers)
-            labels = np.ascontiguousarray(queries.labels()[rows] if len(rows) else queries.labels())
-            start = np.concatenate([[0], np.cumsum(queries.sizes[numbers])]).astype(np.int64)
-            labels = labels[: start[-1]]  # no row numbers stand for all rows, or for none
-            lists = ScoredLists(labels, labels, start)
-            sets.append((queries, rows, lists, [PreparedMeasure.of(one, labels, start) for one in measures]))
+            if isinstance(queries, ChunkedQueries):
+                sets.append(_in_parts(queries, numbers, measures))
+            else:
+                sets.append(partial(values_of, queries, *judged_lists(queries, numbers, measures)))
             weight.append(queries.query_weight[numbers])
         return cls(sets, np.concatenate(weight))
 
@@ -199,12 +196,23 @@ class HeldOut:
         ndarray, shape (n_candidates, n_measures, n_queries)
             Values; NaN where a measure is 0/0.
         """
-        found = []
-        for queries, rows, lists, measures in self._sets:
-            scores = scores_by_weights(queries.X, rows, len(lists.labels), weights, n_jobs)
-            each = [ScoredLists(one, lists.labels, lists.start) for one in scores]
-            found.append([measure_lists(measures, one, n_jobs=n_jobs) for one in each])
-        return np.concatenate([np.array(one) for one in found], axis=2)
+        return np.concatenate([values(weights, n_jobs) for values in self._sets], axis=2)
+
+
+def _in_parts(
+    queries: ChunkedQueries, numbers: Numbers, measures: Sequence[Measure]
+) -> Callable[[NDArray[np.float64], int | None], NDArray[np.float64]]:
+    """The values of candidates on some queries by passes over the chunks that hold any of them."""
+    taken = np.zeros(len(queries), bool)
+    taken[numbers] = True
+    work = queries.work(ValuesOfChunk(tuple(measures), taken))
+    only = [number for number, (first, last) in enumerate(queries.chunks) if taken[first:last].any()]
+
+    def values(weights: NDArray[np.float64], n_jobs: int | None) -> NDArray[np.float64]:
+        nothing = np.zeros((len(weights), len(measures), 0))
+        return np.concatenate([nothing, *queries.map(work, weights, n_jobs=n_jobs, only=only)], axis=2)
+
+    return values
 
 
 def mean_over_held_out(values: Sequence[NDArray[np.float64]], weights: Sequence[Vector]) -> Vector:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError, warn
 from rankwise.data.fingerprints import Seen, fingerprints, telling
+from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss
 from rankwise.losses._base import registered as known_losses
@@ -70,19 +71,22 @@ def refuse_without_documents(ranker: str, queries: Queries) -> None:
         raise DataError(f"{ranker}.fit needs judged documents: found {len(queries):,} queries with none")
     if not queries.n_features:
         raise DataError(
-            f"{ranker}.fit needs features: found 0 feature(s) (shape={queries.X.shape}) while a minimum of 1 is "
+            f"{ranker}.fit needs features: found 0 feature(s) (shape={(queries.n_documents, 0)}) while a minimum of 1 is "
             "required."
         )
 
 
 def warn_if_all_orders_are_alike(ranker: str, queries: Queries) -> None:
     """Warn if no query of non-zero weight holds two different labels."""
-    labels, sizes = queries.labels(), queries.sizes
-    in_order = queries.in_query_order(labels)
-    first = np.repeat(in_order[np.minimum(queries.start[:-1], len(labels) - 1)], sizes)
-    differs = in_order != first
-    if queries.weight is not None:
-        differs &= np.repeat(queries.weight > 0, sizes)
+    if isinstance(queries, ChunkedQueries):
+        differs = queries.survey.differs & (queries.query_weight > 0)
+    else:
+        labels, sizes = queries.labels(), queries.sizes
+        in_order = queries.in_query_order(labels)
+        first = np.repeat(in_order[np.minimum(queries.start[:-1], len(labels) - 1)], sizes)
+        differs = in_order != first
+        if queries.weight is not None:
+            differs &= np.repeat(queries.weight > 0, sizes)
     if not differs.any():
         weighted = "" if queries.weight is None else " and a weight above 0"
         warn(

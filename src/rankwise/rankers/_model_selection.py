@@ -2,21 +2,80 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise._kernels.rows import linear_scores
+from rankwise._kernels.rows import linear_scores, scores_by_weights
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
+from rankwise.data.passes.chunked import ChunkedQueries
+from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import rows_in_order
 from rankwise.measures._base import Measure
-from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_lists
 
 Vector = NDArray[np.float64]
+
+# Candidates that one pass judges: 128 bytes per query.
+_TOGETHER = 16
+
+
+@dataclass(frozen=True)
+class ValuesOfChunk(Job):
+    """Measures of linear candidates on every query of a chunk, or on some of them, ties averaged.
+
+    Attributes
+    ----------
+    measures : tuple of Measure
+        The measures.
+    taken : ndarray of bool, shape (n_queries,), or None
+        Which queries; None for all.
+    """
+
+    measures: tuple[Measure, ...]
+    taken: NDArray[np.bool_] | None = None
+
+    def prepare(self, block: Queries, first: int) -> tuple[NDArray[np.int64], ScoredLists, list[PreparedMeasure]]:
+        numbers = np.arange(len(block))
+        if self.taken is not None:
+            numbers = np.flatnonzero(self.taken[first : first + len(block)])
+        return judged_lists(block, numbers, self.measures)
+
+    def run(  # type: ignore[override]
+        self, block: Queries, first: int, prepared: Any, weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return values_of(block, *prepared, weights, 1)
+
+
+def judged_lists(
+    queries: Queries, numbers: NDArray[np.int64], measures: Sequence[Measure]
+) -> tuple[NDArray[np.int64], ScoredLists, list[PreparedMeasure]]:
+    """(rows, labels, measures) of some queries, prepared so that many linear candidates can be measured on them."""
+    rows, _ = rows_in_order(queries, numbers)
+    labels = np.ascontiguousarray(queries.labels()[rows] if len(rows) else queries.labels())
+    start = np.concatenate([[0], np.cumsum(queries.sizes[numbers])]).astype(np.int64)
+    labels = labels[: start[-1]]  # no row numbers stand for all rows, or for none
+    return rows, ScoredLists(labels, labels, start), [PreparedMeasure.of(one, labels, start) for one in measures]
+
+
+def values_of(
+    queries: Queries,
+    rows: NDArray[np.int64],
+    lists: ScoredLists,
+    measures: Sequence[PreparedMeasure],
+    weights: NDArray[np.float64],
+    n_jobs: int | None,
+) -> NDArray[np.float64]:
+    """Measures of linear candidates: candidates x measures x queries; NaN where a measure is 0/0."""
+    scores = scores_by_weights(queries.X, rows, len(lists.labels), weights, n_jobs)
+    each = [ScoredLists(one, lists.labels, lists.start) for one in scores]
+    return np.array([measure_lists(measures, one, n_jobs=n_jobs) for one in each])
 
 
 def mean_measure(queries: Queries, scores: Vector, measure: Measure, n_jobs: int | None = None) -> float:
@@ -67,7 +126,23 @@ def measure_of_weights(queries: Queries | None, coef: Vector, measure: Measure, 
     """The mean measure of linear weights on raw features; NaN if there are no queries to judge them."""
     if queries is None:
         return math.nan
+    if isinstance(queries, ChunkedQueries):
+        return measures_of_weights(queries, [coef], measure, n_jobs)[0]
     return mean_measure(queries, linear_scores(queries.X, coef, n_jobs), measure, n_jobs)
+
+
+def measures_of_weights(
+    queries: Queries | None, coefs: Sequence[Vector], measure: Measure, n_jobs: int | None
+) -> list[float]:
+    """The mean measure of several weights; one pass judges up to 16 of them where queries are in parts."""
+    if not isinstance(queries, ChunkedQueries):
+        return [measure_of_weights(queries, coef, measure, n_jobs) for coef in coefs]
+    work, found = queries.work(ValuesOfChunk((measure,))), []
+    for first in range(0, len(coefs), _TOGETHER):
+        some = np.array(coefs[first : first + _TOGETHER])
+        values = np.concatenate(list(queries.map(work, some, n_jobs=n_jobs)), axis=2)
+        found += [weighted_mean(one[0], queries.query_weight) for one in values]
+    return found
 
 
 def mean_over_folds(

@@ -10,6 +10,7 @@ PartsWriter` writes end where chunks end, and their blocks are views of the file
 together.
 """
 
+import hashlib
 import os
 import threading
 from collections import OrderedDict
@@ -27,12 +28,16 @@ from rankwise._store import Store, open_store
 from rankwise.data import checks, grouping
 from rankwise.data.checks import plural
 from rankwise.data.parts.manifest import INDEX_KIND, Manifest, PartFile, read_manifest
+from rankwise.data.passes.chunked import ChunkedQueries
+from rankwise.data.passes.executors import executor_of
+from rankwise.data.passes.threads import Threads
 from rankwise.data.queries import Queries
 from rankwise.data.selection import Query, as_scaling
 from rankwise.data.stored import KIND, read_scaler
 from rankwise.data.string_column import StringColumn, offsets
 
 if TYPE_CHECKING:
+    from rankwise.data.passes.work import Executor
     from rankwise.data.scaling import Scaler
 
 # Files that are mapped at the same time: each takes up to eight descriptors of the usual 1,024.
@@ -52,6 +57,12 @@ class Parts:
     ----------
     path : path
         The folder.
+    executor : {"threads", "processes"}, default="threads"
+        Who computes passes over the queries; see :meth:`on`.
+    workers : int, default=None
+        Number of threads or processes.
+    memory_limit : int or str, default=None
+        The largest number of bytes, or a text such as "2GB", of what is kept between passes.
 
     Attributes
     ----------
@@ -77,18 +88,29 @@ class Parts:
     11996418
     """
 
-    __slots__ = ("_chosen", "_files", "start", "weight")
+    __slots__ = ("_chosen", "_executor", "_files", "start", "weight")
 
     _files: "_Files"
     _chosen: NDArray[np.int64] | None
+    _executor: "Executor"
     start: NDArray[np.int64]
     weight: NDArray[np.float64] | None
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._set(_Files(path, check=True), None)
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        executor: str = "threads",
+        workers: int | None = None,
+        memory_limit: int | str | None = None,
+    ) -> None:
+        self._set(_Files(path, check=True), None, executor_of(executor, workers, memory_limit))
 
-    def _set(self, files: "_Files", chosen: NDArray[np.int64] | None) -> None:
+    def _set(
+        self, files: "_Files", chosen: NDArray[np.int64] | None, executor: "Executor | None" = None
+    ) -> None:
         self._files, self._chosen = files, chosen
+        self._executor = Threads() if executor is None else executor
         if chosen is None:
             self.start, self.weight = files.start, files.weight
         else:
@@ -289,8 +311,61 @@ class Parts:
         except (IndexError, TypeError) as error:
             raise DataError(f"queries are chosen by number, slice, mask or list of numbers: {error}") from error
         found = object.__new__(Parts)
-        found._set(self._files, chosen)
+        found._set(self._files, chosen, self._executor)
         return found
+
+    # ------------------------------------------------------------------------------------------- computing
+
+    def on(
+        self,
+        executor: Any,
+        workers: int | None = None,
+        *,
+        memory_limit: int | str | None = None,
+        strict: bool = True,
+    ) -> "Parts":
+        """The same queries, with passes computed by others; no bit of any result depends on who computes.
+
+        Parameters
+        ----------
+        executor : {"threads", "processes"} or distributed.Client
+            Threads of this process, worker processes on this machine, or the workers of a Dask cluster, which must
+            see the folder under the same path.
+        workers : int, default=None
+            Number of threads or processes; None is the number of cores.
+        memory_limit : int or str, default=None
+            The largest number of bytes, or a text such as "2GB", of what workers keep between passes, on Dask per
+            worker; what does not fit is computed again. None is 1 GB.
+        strict : bool, default=True
+            Whether workers of a cluster whose arithmetic differs from that of this process raise an error.
+
+        Returns
+        -------
+        Parts
+            The same queries.
+        """
+        found = object.__new__(Parts)
+        found._set(self._files, self._chosen, executor_of(executor, workers, memory_limit, strict))
+        return found
+
+    @property
+    def identity(self) -> str:
+        """A digest of the data set and of the choice of its queries."""
+        found = hashlib.blake2b(self.manifest.index.sha256.encode(), digest_size=16)
+        for part in self.manifest.parts:
+            found.update(part.sha256.encode())
+        if self._chosen is not None:
+            found.update(self._chosen.tobytes())
+        return found.hexdigest()
+
+    @property
+    def executor(self) -> "Executor":
+        """Who computes passes."""
+        return self._executor
+
+    def chunked(self, **account: Any) -> ChunkedQueries:
+        """The queries as functions of the package see them that compute by passes."""
+        return ChunkedQueries.of(self, self._executor, **account)
 
     def to_queries(self, *, force: bool = False) -> Queries:
         """All queries in memory.

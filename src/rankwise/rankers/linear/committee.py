@@ -29,15 +29,15 @@ from rankwise.rankers._model_selection import best_alpha
 from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.linear.least_squares import (
     Problem,
-    Regression,
     Solved,
     joined,
     no_scale,
     problems_of_parts,
+    regressions,
     within_query_scale,
 )
 from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS, read_coef
-from rankwise.rankers.linear.row_weights import balanced_weights, row_weight
+from rankwise.rankers.linear.row_weights import balance_of
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -87,16 +87,14 @@ class CommitteeProblems:
         if scale not in ("auto", "none"):
             raise RankwiseError(f"scale is 'auto' or 'none': found {scale!r}")
         sets = selection.pool.sets
-        targets, plain = [committee_targets(one) for one in sets], [row_weight(one) for one in sets]
-        balanced = balanced_weights(sets)
         numbers = selection.pool.by_sets(selection.parts)
+        plain, balance = (1.0, 1.0), balance_of(sets)
 
-        def problems(weights: list[Vector]) -> list[Problem]:
-            about = [Regression(*one) for one in zip(sets, targets, weights, strict=True)]
-            return problems_of_parts(about, numbers, n_jobs)
+        def problems(balance: tuple[float, float]) -> list[Problem]:
+            return problems_of_parts(regressions(sets, committee_targets, balance), numbers, n_jobs)
 
         found = {False: problems(plain)}
-        found[True] = found[False] if all(map(np.array_equal, plain, balanced)) else problems(balanced)
+        found[True] = found[False] if balance == plain else problems(balance)
         whole = joined(found[False])
         return cls(selection, found, within_query_scale(whole) if scale == "auto" else no_scale(whole), n_jobs)
 
@@ -218,6 +216,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
     name = "RidgeCommittee"
     takes_validation = True
     takes_document_weights = True
+    runs_on_parts = True
 
     alpha: float | Sequence[float] | None = None
     refit: Refit = "all"

@@ -11,7 +11,7 @@ Both give the same bits on every number of threads: chunks are fixed and added i
 factorisation runs on one thread of BLAS.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -23,12 +23,16 @@ from numpy.typing import NDArray
 from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
+from rankwise.data.passes.chunked import ChunkedQueries
+from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import row_blocks, rows_in_order
+from rankwise.data.row_blocks import Extremes
+from rankwise.rankers.linear.row_weights import balanced, row_weight
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+Targets = Callable[[Queries], Matrix]
 
 # Values per chunk of rows in float64, 1.5 MB, and the least and largest number of rows: the bits depend on them.
 _VALUES, _FEWEST, _MOST = 3 << 16, 256, 1 << 11
@@ -65,11 +69,154 @@ class Regression:
     def rows(self, lists: Numbers | None, n_jobs: int | None = None) -> "_Rows":
         """The rows of some queries; None for all of non-zero weight."""
         queries = self.queries
-        rows, _ = rows_in_order(queries, lists)
         taken = queries.counted if lists is None else lists
-        start = np.concatenate([[0], np.cumsum(queries.sizes[taken])]).astype(np.int64)
+        first, size = queries.start[taken], queries.start[taken + 1] - queries.start[taken]
+        start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+        rows = np.empty(0, np.int64)
+        if len(taken) < len(queries) or not queries.is_grouped:
+            rows = np.arange(start[-1]) + np.repeat(first - start[:-1], size)
+            rows = rows if queries.is_grouped else np.ascontiguousarray(queries.rows[rows])
         factor = np.ones(queries.n_features) if self.factor is None else self.factor
         return _Rows(np.asarray(queries.X), rows, start, factor, self, n_jobs)
+
+    def by_chunk(self, lists: Numbers | None) -> list[Numbers]:
+        """Numbers of queries, in increasing order, by the fixed chunks of all queries; chunks without any are left out.
+
+        Sums of chunks are added in order, so that queries in parts, which are read chunk by chunk, give the same bits.
+        """
+        taken = self.queries.counted if lists is None else lists
+        ends = [last for _, last in drive.query_chunks(self.queries.start)]
+        found = [own for own in np.split(taken, np.searchsorted(taken, ends[:-1])) if len(own)]
+        return found or [taken]
+
+    def problems(
+        self, kind: "type[Moments] | type[WeightedRows]", parts: Sequence[Numbers], n_jobs: int | None
+    ) -> "list[Problem]":
+        """The problem of every part of the queries."""
+        return [kind.of(self, part, n_jobs) for part in parts]
+
+    def with_factor(self, factor: Vector) -> Self:
+        """The same with a factor of every feature."""
+        return replace(self, factor=factor)
+
+
+@dataclass(frozen=True)
+class RegressionInParts:
+    """A regression on queries that are read chunk by chunk, each of which makes its targets and weights anew.
+
+    Attributes
+    ----------
+    queries : ChunkedQueries
+        The queries.
+    targets : callable
+        The targets of the queries of a chunk; a function of a module.
+    balance : (float, float)
+        Factors of the weights of documents without relevance, and of relevant ones.
+    shift, factor : ndarray of shape (n_features,) or None, default=None
+        As in :class:`Regression`.
+    """
+
+    queries: ChunkedQueries
+    targets: Targets
+    balance: tuple[float, float]
+    shift: Vector | None = None
+    factor: Vector | None = None
+
+    def problems(
+        self, kind: "type[Moments] | type[WeightedRows]", parts: Sequence[Numbers], n_jobs: int | None
+    ) -> "list[Problem]":
+        """The problem of every part of the queries, from one pass."""
+        queries, part = self.queries, np.full(len(self.queries), -1, np.int64)
+        for number, own in enumerate(parts):
+            part[own] = number
+        job = ProblemsOfChunk(kind is Moments, self.targets, self.balance, self.shift, self.factor, part, len(parts))
+        width = queries.n_features
+        factor = np.ones(width) if self.factor is None else self.factor
+        if kind is Moments:
+            totals, *sums = queries.total(job, n_jobs=n_jobs)
+            return [Moments(own, width, float(total), factor) for own, total in zip(sums, totals, strict=True)]
+        totals, rows = np.zeros(len(parts)), [[] for _ in parts]  # type: ignore[var-annotated]
+        for total, *found in queries.map(job, n_jobs=n_jobs):
+            totals = totals + total
+            for every, own in zip(rows, found, strict=True):
+                every.append(own)
+        return [
+            WeightedRows(np.concatenate(own), width, float(total), factor)
+            for own, total in zip(rows, totals, strict=True)
+        ]
+
+    def with_factor(self, factor: Vector) -> Self:
+        """The same with a factor of every feature."""
+        return replace(self, factor=factor)
+
+
+@dataclass(frozen=True)
+class ProblemsOfChunk(Job):
+    """The least squares problem of every part of the queries, as far as it is in one chunk.
+
+    Attributes
+    ----------
+    moments : bool
+        Whether the sums of the rows are returned, or the rows.
+    targets, balance, shift, factor : as in RegressionInParts
+        The regression.
+    part : ndarray of int64, shape (n_queries,)
+        The part of every query; -1 for none.
+    parts : int
+        The number of parts.
+    """
+
+    moments: bool
+    targets: Targets
+    balance: tuple[float, float]
+    shift: Vector | None
+    factor: Vector | None
+    part: Numbers
+    parts: int
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> tuple[Any, ...]:
+        (weight,) = balanced([row_weight(block)], [block], self.balance)
+        about = Regression(block, np.atleast_2d(self.targets(block)), weight, self.shift, self.factor)
+        part = self.part[first : first + len(block)]
+        kind = Moments if self.moments else WeightedRows
+        found: list[Problem] = [kind.of(about, np.flatnonzero(part == number), 1) for number in range(self.parts)]
+        totals = np.array([one.total for one in found])
+        return totals, *(one.sums if isinstance(one, Moments) else one.z for one in found)
+
+
+def regressions(
+    sets: "Sequence[Queries | ChunkedQueries]",
+    targets: Targets,
+    balance: tuple[float, float],
+    shift: Vector | None = None,
+    factor: Vector | None = None,
+) -> "list[Regression | RegressionInParts]":
+    """The regression on every set of queries.
+
+    Parameters
+    ----------
+    sets : sequence of Queries or ChunkedQueries
+        The sets.
+    targets : callable
+        The targets of queries; a function of a module.
+    balance : (float, float)
+        Factors of the weights of documents without relevance, and of relevant ones.
+    shift, factor : ndarray of shape (n_features,) or None, default=None
+        As in :class:`Regression`.
+
+    Returns
+    -------
+    list of Regression or RegressionInParts
+        One per set.
+    """
+    found: list[Regression | RegressionInParts] = []
+    for queries in sets:
+        if isinstance(queries, ChunkedQueries):
+            found.append(RegressionInParts(queries, targets, balance, shift, factor))
+        else:
+            (weight,) = balanced([row_weight(queries)], [queries], balance)
+            found.append(Regression(queries, np.atleast_2d(targets(queries)), weight, shift, factor))
+    return found
 
 
 @dataclass(frozen=True)
@@ -198,8 +345,8 @@ class Moments:
         Moments
             The problem.
         """
-        rows = about.rows(lists, n_jobs)
-        return cls(rows.sums(), about.queries.n_features, rows.total, rows.factor)
+        found = [about.rows(own, n_jobs) for own in about.by_chunk(lists)]
+        return reduce(add, [cls(rows.sums(), about.queries.n_features, rows.total, rows.factor) for rows in found])
 
     def __add__(self, other: "Moments") -> "Moments":
         return Moments(self.sums + other.sums, self.n_features, self.total + other.total, self.factor)
@@ -255,7 +402,11 @@ class WeightedRows:
     @classmethod
     def of(cls, about: Regression, lists: Numbers | None = None, n_jobs: int | None = None) -> Self:
         """The rows of some queries; the parameters are those of :meth:`Moments.of`."""
-        rows = about.rows(lists, n_jobs)
+        return reduce(add, [cls._of(about.rows(own, n_jobs)) for own in about.by_chunk(lists)])
+
+    @classmethod
+    def _of(cls, rows: "_Rows") -> Self:
+        about = rows.about
         if about.shift is None:
             z = rows.centred(0, len(rows.start) - 1)
         else:
@@ -345,7 +496,7 @@ class Solved:
 # ------------------------------------------------------------------------------------------------- parts and scales
 
 
-def problem_kind(sets: Sequence[Queries]) -> type[Moments] | type[WeightedRows]:
+def problem_kind(sets: "Sequence[Queries | ChunkedQueries]") -> type[Moments] | type[WeightedRows]:
     """The cheaper form of the problem for these queries."""
     documents = sum(queries.n_documents for queries in sets)
     return WeightedRows if documents < sets[0].n_features else Moments
@@ -357,13 +508,13 @@ def joined(problems: Sequence[Problem], without: int | None = None) -> Problem:
 
 
 def problems_of_parts(
-    about: Sequence[Regression], parts: Sequence[Sequence[Numbers]], n_jobs: int | None
+    about: "Sequence[Regression | RegressionInParts]", parts: Sequence[Sequence[Numbers]], n_jobs: int | None
 ) -> list[Problem]:
     """The problem of every part, from one pass over X.
 
     Parameters
     ----------
-    about : sequence of Regression
+    about : sequence of Regression or RegressionInParts
         The sets of queries that are learned from together.
     parts : sequence of sequence of ndarray of int64
         For every part the numbers of its queries in each of the sets.
@@ -377,8 +528,9 @@ def problems_of_parts(
     """
     kind = problem_kind([one.queries for one in about])
 
-    def problems(about: Sequence[Regression]) -> list[Problem]:
-        return [joined([kind.of(*own, n_jobs) for own in zip(about, part, strict=True)]) for part in parts]
+    def problems(about: "Sequence[Regression | RegressionInParts]") -> list[Problem]:
+        by_set = [one.problems(kind, [part[place] for part in parts], n_jobs) for place, one in enumerate(about)]
+        return [joined(own) for own in zip(*by_set, strict=True)]
 
     found = problems(about)
     with np.errstate(invalid="ignore"):
@@ -386,7 +538,7 @@ def problems_of_parts(
     if about[0].factor is None and not ((squares > _SMALL) & (squares < _LARGE)).all():
         factor = exact_factors([one.queries for one in about])
         if factor is not None:
-            return problems([replace(one, factor=factor) for one in about])
+            return problems([one.with_factor(factor) for one in about])
     return found
 
 
@@ -433,14 +585,11 @@ def raw_over(coef: Vector, factor: Vector) -> Vector:
     return np.divide(coef, factor, out=np.zeros_like(coef), where=factor > 0)
 
 
-def exact_factors(sets: Sequence[Queries]) -> Vector | None:
+def exact_factors(sets: "Sequence[Queries | ChunkedQueries]") -> Vector | None:
     """Powers of two that bring huge and tiny features to about 1; None if there are none."""
     largest = np.zeros(sets[0].n_features)
     for queries in sets:
-        for rows in row_blocks(queries):
-            block = queries.X[rows]
-            if len(block):
-                np.maximum(largest, np.maximum(block.max(axis=0), -block.min(axis=0)), out=largest)
+        np.maximum(largest, Extremes.of(queries, "standard", counted=True).size, out=largest)
     extreme = (largest > _LARGE) | ((largest < _SMALL) & (largest > 0))
     if not extreme.any():
         return None

@@ -26,7 +26,13 @@ from rankwise.losses.listnet import ListNet as ListNetLoss
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._history import History, history_arrays, read_history
-from rankwise.rankers._model_selection import best_alpha, mean_over_folds, measure_of_weights, parts_of
+from rankwise.rankers._model_selection import (
+    best_alpha,
+    mean_over_folds,
+    measure_of_weights,
+    measures_of_weights,
+    parts_of,
+)
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.online.learner import LinearOnlineLearner, theory_step
@@ -337,8 +343,8 @@ class ListNet(LinearOnlineLearner):
                 "step": np.arange(len(best.steps)),
                 "objective": [step.objective for step in best.steps],
                 "gradient": [step.gradient for step in best.steps],
-                "train": [self._worth(queries, coef) for coef in coefs],
-                "validation": [self._worth(validation, coef) for coef in coefs],
+                "train": measures_of_weights(queries, coefs, self._measure(), self.n_jobs),
+                "validation": measures_of_weights(validation, coefs, self._measure(), self.n_jobs),
             }
         )
 

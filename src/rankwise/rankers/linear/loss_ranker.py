@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise._kernels.rows import largest_radius
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.checks import differing_weights
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import scale_factors
+from rankwise.data.row_blocks import radius_of, scale_factors
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.pairwise_hinge import PairHinge
@@ -58,6 +57,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
     """What all rankers share that minimise a regularised convex loss; :class:`LossRanker` documents the parameters."""
 
     takes_validation = True
+    runs_on_parts = True
 
     alpha: float | Sequence[float] | str | None = None
     penalty: PenaltyName = "l2"
@@ -388,7 +388,7 @@ def _better_ones_differ(queries: Queries, n_jobs: int | None) -> bool:
     If they do not, no linear ranker can learn from these queries.
     """
     _, slope = LossOverLists.of(PairHinge(), queries)(np.zeros(queries.n_features), n_jobs=n_jobs)
-    radius = largest_radius(queries.X, queries.start, queries.rows)
+    radius = radius_of(queries, n_jobs)
     return radius > 0 and mean_share(queries) * float(np.linalg.norm(slope)) > 1e-9 * radius
 
 
@@ -436,7 +436,7 @@ def theory_alpha(loss: Loss, queries: Queries, factor: Vector, row_radius: float
     counting = queries.counted
     if queries.weight is not None and len(counting) and np.ptp(queries.weight[counting]) > 0:
         raise RankwiseError("alpha='theory' is for queries of equal weight: found weights that differ")
-    found = largest_radius(queries.X, queries.start, queries.rows)
+    found = radius_of(queries)
     if found > row_radius * (1 + 1e-9):
         raise RankwiseError(f"row_radius={row_radius:g} holds for every query: found one of radius {found:g}")
     steep = loss.lipschitz_l1(int(queries.sizes[counting].max(initial=2)))

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data import checks
 from rankwise.data.checks import differing_weights
+from rankwise.data.passes.chunked import ChunkedQueries
+from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge
@@ -94,6 +97,23 @@ class RankSVM(RegularisedRanker):
 
 def _mean_pairs(queries: Queries) -> float:
     """The weighted mean over queries of the number of pairs with different labels, or of the sum of their weights."""
+    if isinstance(queries, ChunkedQueries):
+        pairs = np.concatenate(list(queries.map(PairsOfChunk())))
+    else:
+        pairs = pairs_of_queries(queries)
+    return float(mean_share(queries) * (pairs.sum() if queries.weight is None else queries.weight @ pairs))
+
+
+@dataclass(frozen=True)
+class PairsOfChunk(Job):
+    """The pairs of every query of a chunk."""
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> NDArray[np.float64]:
+        return pairs_of_queries(block)
+
+
+def pairs_of_queries(queries: Queries) -> NDArray[np.float64]:
+    """The number of pairs with different labels of every query, or the sum of their weights."""
     owner, labels = queries.query_of_row, queries.labels()
     row_weight = differing_weights(queries)
     if row_weight is None:
@@ -102,8 +122,7 @@ def _mean_pairs(queries: Queries) -> float:
     new = np.flatnonzero((np.diff(owner[order], prepend=-1) != 0) | (np.diff(labels[order], prepend=-1.0) != 0))
     same = np.zeros(len(queries))
     np.add.at(same, owner[order][new], np.add.reduceat(row_weight[order], new) ** 2 if len(new) else 0.0)
-    pairs = (np.bincount(owner, row_weight, len(queries)) ** 2 - same) / 2
-    return float(mean_share(queries) * (pairs.sum() if queries.weight is None else queries.weight @ pairs))
+    return np.asarray((np.bincount(owner, row_weight, len(queries)) ** 2 - same) / 2)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

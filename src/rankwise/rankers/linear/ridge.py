@@ -25,14 +25,14 @@ from rankwise.rankers._model_selection import best_alpha
 from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.linear.least_squares import (
     Problem,
-    Regression,
     Solved,
     joined,
     no_scale,
     problems_of_parts,
+    regressions,
     within_query_scale,
 )
-from rankwise.rankers.linear.row_weights import balanced_weights, row_weight
+from rankwise.rankers.linear.row_weights import balance_of
 
 Vector = NDArray[np.float64]
 
@@ -111,6 +111,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
     name = "RidgeRanker"
     takes_validation = True
     takes_document_weights = True
+    runs_on_parts = True
     before: ClassVar[Mapping[str, Any]] = {"intercept": "global", "refit": "train"}
 
     alpha: float | Sequence[float] | None = None
@@ -156,20 +157,14 @@ class RidgeRanker(SelectionParameters, LinearRanker):
     def _problems(self, selection: PooledSelection) -> tuple[list[Problem], Vector]:
         """The problem of every part, and the scale of the features."""
         pool = selection.pool
-        weights = balanced_weights(pool.sets) if self.balanced else [row_weight(one) for one in pool.sets]
+        balance = balance_of(pool.sets) if self.balanced else (1.0, 1.0)
         factor, shift = scale_factors(pool.sets[0], self.scale) if self.intercept == "global" else (None, None)
-        about = [
-            Regression(queries, self._target(queries)[None], weight, shift, factor)
-            for queries, weight in zip(pool.sets, weights, strict=True)
-        ]
+        target = gains_of if self.target == "gains" else Queries.labels
+        about = regressions(pool.sets, target, balance, shift, factor)
         problems = problems_of_parts(about, pool.by_sets(selection.parts), self.n_jobs)
         if self.intercept == "global":  # scale_factors has scaled them
             return problems, np.ones(pool.sets[0].n_features)
         return problems, (within_query_scale if self.scale == "auto" else no_scale)(joined(problems))
-
-    def _target(self, queries: Queries) -> Vector:
-        labels = queries.labels()
-        return gains(labels, "exp2") if self.target == "gains" else labels
 
     def _alphas(self, problem: Solved, grid: Sequence[float]) -> tuple[float, ...]:
         """The penalties of this problem; those that nobody gave are in its own unit."""
@@ -196,6 +191,11 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         self.alpha_ = float(facts["alpha"])
         alphas, judged = (store.array(name, np.float64, (None,)) for name in ("alphas", "judged"))
         self.path_ = Table({"alpha": alphas, self._measure().title: judged})
+
+
+def gains_of(queries: Queries) -> Vector:
+    """The gain 2^label - 1 of every document."""
+    return gains(queries.labels(), "exp2")
 
 
 def read_coef(store: Store, features: int) -> Vector:

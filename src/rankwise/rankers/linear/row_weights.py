@@ -1,11 +1,16 @@
 """The weights of documents in a regression: their own, those of their queries, and a balance of relevant and others."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._kernels import drive
 from rankwise.data.checks import differing_weights
+from rankwise.data.passes.chunked import ChunkedQueries
+from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
 
 Vector = NDArray[np.float64]
@@ -43,24 +48,51 @@ def balanced_weights(sets: Sequence[Queries]) -> list[Vector]:
     list of ndarray, shape (n_documents,)
         The weights, one array per set.
     """
-    given = [row_weight(queries) for queries in sets]
-    weights = [own if len(own) else np.ones(one.n_documents) for own, one in zip(given, sets, strict=True)]
-    relevant = [queries.labels() > 0 for queries in sets]
-    counts = np.array(
-        [
-            sum(float(own[which == part].sum()) for own, which in zip(weights, relevant, strict=True))
-            for part in (False, True)
-        ]
-    )
-    grades = all(_are_grades(queries.labels()) for queries in sets)
-    others, own_class = class_shares(counts, _MOST_OF_GRADES if grades else 1.0)
+    return balanced([row_weight(queries) for queries in sets], sets, balance_of(sets))
+
+
+def balanced(given: list[Vector], sets: Sequence[Queries], balance: tuple[float, float]) -> list[Vector]:
+    """Weights of rows times the factor of their class; as they are if both factors are 1."""
+    others, own_class = balance
     if others == own_class == 1.0:
         return given
-    return [own * np.where(which, own_class, others) for own, which in zip(weights, relevant, strict=True)]
+    return [
+        (own if len(own) else np.ones(one.n_documents)) * np.where(one.labels() > 0, own_class, others)
+        for own, one in zip(given, sets, strict=True)
+    ]
 
 
-def _are_grades(labels: Vector) -> bool:
-    return bool((labels <= _LARGEST_GRADE).all() and (labels == np.rint(labels)).all())
+def balance_of(sets: "Sequence[Queries | ChunkedQueries]") -> tuple[float, float]:
+    """Factors of (documents without relevance, relevant documents) that balance these sets together."""
+    counts, fractions = np.zeros(2), 0.0
+    for queries in sets:
+        if isinstance(queries, ChunkedQueries):
+            own, other = queries.total(ClassesOfChunk())
+        else:
+            own, other = _classes(queries)
+        counts, fractions = counts + own, fractions + other
+    return class_shares(counts, 1.0 if fractions else _MOST_OF_GRADES)
+
+
+def _classes(queries: Queries) -> tuple[Vector, float]:
+    """(weights of documents without relevance and of relevant ones, number of labels that are no grades)."""
+    labels, weight = queries.in_query_order(queries.labels()), row_weight(queries)
+    weight = queries.in_query_order(weight) if len(weight) else np.ones(len(labels))
+    counts = np.zeros(2)
+    for first, last in drive.query_chunks(queries.start):  # added chunk by chunk, as those of queries in parts are
+        rows = slice(int(queries.start[first]), int(queries.start[last]))
+        relevant, own = labels[rows] > 0, weight[rows]
+        counts += [float(own[~relevant].sum()), float(own[relevant].sum())]
+    grades = (labels <= _LARGEST_GRADE) & (labels == np.rint(labels))
+    return counts, float((~grades).sum())
+
+
+@dataclass(frozen=True)
+class ClassesOfChunk(Job):
+    """The weights of both classes, and the number of labels that are no grades, of one chunk."""
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> tuple[Vector, float]:
+        return _classes(block)
 
 
 def class_shares(counts: Vector, most: float) -> tuple[float, float]:

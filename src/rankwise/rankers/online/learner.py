@@ -19,13 +19,14 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
-from rankwise._kernels.rows import largest_radius
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.fingerprints import FINGERPRINT, Seen, TrainingRecord
 from rankwise.data.labels import Labels
+from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
+from rankwise.data.row_blocks import radius_of
 from rankwise.data.selection import Query
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses._base import Loss
@@ -179,6 +180,10 @@ class OnlineLearner(Ranker):
     def _run(
         self, config: OnlineConfig, state: Any, queries: Queries, order: NDArray[np.int64], read: bool
     ) -> tuple[Any, Any]:
+        if isinstance(queries, ChunkedQueries):
+            block, here = queries.gather(order), np.arange(len(order))
+            state, played = run_rounds(config, state, block, here, self.n_jobs, read=read, runner=self._runner)
+            return state, replace(played, order=order)
         return run_rounds(config, state, queries, order, self.n_jobs, read=read, runner=self._runner)
 
     def _take(self, state: Any, ledger: Ledger, seen: Seen | None) -> None:
@@ -193,7 +198,9 @@ class OnlineLearner(Ranker):
     # ------------------------------------------------------------------------------------------- streams
 
     def _blocks(self, X: Any, y: Any, group: Any, qid: Any) -> Iterator[Queries]:
-        if isinstance(X, Query):
+        if hasattr(X, "chunked"):  # Parts, in their order
+            yield from (self._judged(block, y, group, qid, "partial_fit") for block in X.blocks())
+        elif isinstance(X, Query):
             yield _gather([_one_list(X)], self.missing)
         elif isinstance(X, Queries) or isinstance(y, Labels) or group is not None or qid is not None:
             yield self._judged(X, y, group, qid, "partial_fit")
@@ -263,6 +270,8 @@ class LinearOnlineLearner(OnlineLearner, LinearRanker):
         Weights on raw features, averaged as ``averaging`` says.
     """
 
+    runs_on_parts = True
+
     averaging: Averaging = "none"
     scale: Any = "none"
 
@@ -329,7 +338,7 @@ def theory_step(ranker: Any, loss: Loss, queries: Queries | None) -> float:
         raise RankwiseError("eta='theory' needs the radius of the features as they are learned from: use scale='none'")
     radius, rounds, longest = ranker.row_radius, ranker.horizon, 2
     if queries is not None:
-        radius = largest_radius(queries.X, queries.start, queries.rows) if radius is None else radius
+        radius = radius_of(queries) if radius is None else radius
         rounds = ranker.epochs * len(queries) if rounds is None else rounds
         longest = int(queries.sizes.max(initial=2))
     if radius is None or rounds is None:

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from rankwise._figures import COLOURS, PlottedTable
 from rankwise._kernels import drive
 from rankwise._progress import progress
+from rankwise.data.passes.chunked import ChunkedQueries
+from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.losses.compute import LossOverLists
@@ -359,6 +361,8 @@ def list_weights(measure: Measure, queries: Queries) -> Vector | None:
     """The weight of each query; for DCG times its ideal DCG, which the smoothed nDCG was divided by."""
     if measure.at_most_one:
         return queries.weight
+    if isinstance(queries, ChunkedQueries):
+        return np.concatenate(list(queries.map(ListWeightsOfChunk(measure))))
     assert isinstance(measure, DCG)  # the only measure with a smoothed form that is not normalised
     longest = int(queries.sizes.max(initial=0))
     discount = discounts(longest, measure.discount)[: measure.cutoff]
@@ -372,14 +376,41 @@ def list_weights(measure: Measure, queries: Queries) -> Vector | None:
     return np.asarray(ideal * queries.query_weight)
 
 
+@dataclass(frozen=True)
+class ListWeightsOfChunk(Job):
+    """The weights of :func:`list_weights` of one chunk."""
+
+    measure: Measure
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> Any:
+        return list_weights(self.measure, block)
+
+
+@dataclass(frozen=True)
+class DefinedOfChunk(Job):
+    """Whether the measure is defined for each query of a chunk."""
+
+    measure: Measure
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> Any:
+        return _defined(self.measure, block)
+
+
+def _defined(measure: Measure, queries: Queries) -> NDArray[np.bool_]:
+    nothing = ScoredLists(np.zeros(queries.n_documents), queries.labels(), queries.start, queries.scattered_rows)
+    return ~np.isnan(measure_lists([measure], nothing)[0])
+
+
 def largest_gain(measure: Measure, lists: LossOverLists) -> tuple[float, float]:
     """(sum of the weights in the objective, sum of the weights) over the queries that the measure is defined for.
 
     (first - sum of the losses) / second is the mean smoothed measure.
     """
     queries = lists.queries
-    nothing = ScoredLists(np.zeros(queries.n_documents), queries.labels(), queries.start, queries.scattered_rows)
-    found = ~np.isnan(measure_lists([measure], nothing)[0])
+    if isinstance(queries, ChunkedQueries):
+        found = np.concatenate(list(queries.map(DefinedOfChunk(measure))))
+    else:
+        found = _defined(measure, queries)
     worth = lists.weight if len(lists.weight) else np.ones(len(queries))
     return math.fsum(worth[found]), math.fsum(queries.query_weight[found])
 

@@ -173,6 +173,14 @@ class SmoothRank(SelectionParameters, LinearRanker):
             cls("nDCG@5", alpha=1.0, sigmas=(4.0, 0.25), steps=5, protocol="paper"),
         )
 
+    @property
+    def runs_on_parts(self) -> bool:  # type: ignore[override]
+        """Whether ``fit`` takes parts: in the committee's protocol."""
+        return self.protocol == "committee"
+
+    def _why_not_on_parts(self) -> str:
+        return "protocol='paper' needs all scores in memory, protocol='committee' does not"
+
     def _learns_from_validation(self) -> bool:
         return self.refit == "all" and self.protocol == "committee"
 

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels.rows import linear_scores
+from rankwise.data.passes.chunked import ChunkedQueries
+from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.measures.ndcg import gains
@@ -113,12 +115,22 @@ def as_bounds(sign: Mapping[Any, int] | None, queries: Queries) -> Bounds | None
 
 def something_to_learn(queries: Queries) -> bool:
     """Whether both labels and features vary within some query."""
+    if isinstance(queries, ChunkedQueries):
+        return any(queries.map(LearnableOfChunk()))
     labels = queries.labels()
     for number in queries.counted.tolist():
         rows = queries.rows_of(number)
         if len(np.unique(labels[rows])) > 1 and (queries.X[rows] != queries.X[rows][:1]).any():
             return True
     return False
+
+
+@dataclass(frozen=True)
+class LearnableOfChunk(Job):
+    """Whether a chunk holds something to learn."""
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> bool:
+        return something_to_learn(block)
 
 
 def stage_sigmas(loss: SmoothedMeasure, unit: float) -> list[float]:

@@ -16,8 +16,8 @@ the function here that has products with its generalised Hessian: :class:`Square
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,11 @@ from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._tables import Table
+from rankwise.data.passes.chunked import ChunkedQueries
+from rankwise.data.passes.work import Job, Work
 from rankwise.data.queries import Queries
 from rankwise.losses.compute import LossOverLists
+from rankwise.losses.over_chunks import LossOfChunk, LossOverChunks
 from rankwise.losses.pairwise_hinge import PairHinge
 
 Vector = NDArray[np.float64]
@@ -338,6 +341,13 @@ class SquaredPairsOverLists:
         point = np.array(w, dtype=np.float64)
         return SquaredPairsAt(self, point, *self.lists(point, n_jobs=n_jobs), n_jobs)
 
+    @cached_property
+    def product_work(self) -> Work:
+        """The products of chunks, where queries are read chunk by chunk."""
+        queries = cast(ChunkedQueries, self.lists.queries)
+        given = cast(LossOverChunks, self.lists).work.job
+        return queries.work(ProductOfChunk(self.per_pair, cast(LossOfChunk, given).weight))
+
     # The following does not depend on w.
 
     @cached_property
@@ -365,6 +375,44 @@ class SquaredPairsOverLists:
         if self.per_pair:
             share = share / np.maximum(pairs, 1.0)
         return level, many, share
+
+
+@dataclass(frozen=True)
+class ProductOfChunk(Job):
+    """Half of the product of the Hessian at w with a vector, as far as it comes from one chunk.
+
+    Attributes
+    ----------
+    per_pair : bool
+        As in :class:`SquaredPairsOverLists`.
+    weight : ndarray of shape (n_queries,) or None
+        Weights of all queries, in place of their own.
+    """
+
+    per_pair: bool
+    weight: Vector | None
+
+    def prepare(self, block: Queries, first: int) -> dict[str, Any]:
+        pairs = SquaredPairsOverLists.of(block, self.per_pair, self._weight(block, first))
+        nothing = np.zeros(block.n_documents, np.int64)
+        # what belongs to the last w takes the place of the zeros
+        return {"levels": pairs.levels, "windows": (b"", (nothing, nothing.copy()))}
+
+    def _weight(self, block: Queries, first: int) -> Vector | None:
+        return None if self.weight is None else self.weight[first : first + len(block)]
+
+    def run(  # type: ignore[override]
+        self, block: Queries, first: int, prepared: dict[str, Any], w: Vector, v: Vector
+    ) -> tuple[Vector]:
+        pairs = SquaredPairsOverLists.of(block, self.per_pair, self._weight(block, first))
+        vars(pairs)["levels"] = prepared["levels"]
+        here = SquaredPairsAt(pairs, w, 0.0, w, 1)
+        at, windows = prepared["windows"]
+        if at == w.tobytes():
+            vars(here)["_windows"] = windows
+        found = here.product_of(0, len(block), v)
+        prepared["windows"] = w.tobytes(), here._windows
+        return (found,)
 
 
 @dataclass(frozen=True)
@@ -396,23 +444,27 @@ class SquaredPairsAt:
 
     def hessian_product(self, v: Vector) -> Vector:
         """The product of the generalised Hessian at w with ``v``."""
+        pairs, queries = self.pairs, self.pairs.lists.queries
+        direction = np.ascontiguousarray(v, dtype=np.float64)
+        if isinstance(queries, ChunkedQueries):
+            (whole,) = queries.total(pairs.product_work, self.w, direction, n_jobs=self.n_jobs)
+            return np.asarray(2.0 * whole)
+        total = np.zeros(queries.n_features)
+        for own in drive.run(partial(self.product_of, v=direction), pairs.chunks, self.n_jobs):
+            total += own
+        return 2.0 * total
+
+    def product_of(self, first: int, last: int, v: Vector) -> Vector:
+        """Half of the product with ``v`` as far as it comes from queries first..last-1."""
         from rankwise._kernels.pairs import add_products_on
 
         pairs, queries = self.pairs, self.pairs.lists.queries
-        X, direction = np.asarray(queries.X), np.ascontiguousarray(v, dtype=np.float64)
+        X, own = np.asarray(queries.X), np.zeros(queries.n_features)
         level, many, share = pairs.levels
         place, reach = self._windows
         add_products = add_products_on(X.dtype)
-
-        def part(first: int, last: int) -> Vector:
-            own = np.zeros(queries.n_features)
-            add_products(first, last, queries.start, pairs.rows, X, share, level, many, place, reach, direction, own)
-            return own
-
-        total = np.zeros(queries.n_features)
-        for own in drive.run(part, pairs.chunks, self.n_jobs):
-            total += own
-        return 2.0 * total
+        add_products(first, last, queries.start, pairs.rows, X, share, level, many, place, reach, v, own)
+        return own
 
     @cached_property
     def _windows(self) -> tuple[Integers, Integers]:

@@ -1,0 +1,115 @@
+"""Rankers on data sets in parts: their scores and measures by passes, and the checkpoint of a fit."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._version import __version__
+from rankwise.data.passes.chunked import ChunkedQueries
+from rankwise.data.passes.work import Job
+from rankwise.data.queries import Queries
+from rankwise.measures._base import Measure
+from rankwise.measures.compute import ScoredLists, measure_lists
+
+if TYPE_CHECKING:
+    from rankwise.rankers._base import Ranker
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ScoresOfChunk(Job):
+    """The scores of the documents of a chunk."""
+
+    ranker: "Ranker"
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> Vector:
+        return self.ranker.predict(block)
+
+
+@dataclass(frozen=True)
+class MeasuredOfChunk(Job):
+    """The measure of a ranker on every query of a chunk, ties averaged."""
+
+    ranker: "Ranker"
+    measure: Measure
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> Vector:
+        lists = ScoredLists(self.ranker.predict(block), block.labels(), block.start)
+        return np.asarray(measure_lists([self.measure], lists, n_jobs=1)[0])
+
+
+def measured(ranker: "Ranker", queries: ChunkedQueries, measure: Measure) -> Vector:
+    """The measure of a ranker on every query, ties averaged; NaN where it is 0/0."""
+    return np.concatenate([np.empty(0), *queries.map(MeasuredOfChunk(ranker, measure))])
+
+
+@contextmanager
+def recorded_passes(
+    ranker: "Ranker", checkpoint: "str | os.PathLike[str] | None", train: Any, held: Any
+) -> Iterator[None]:
+    """Record the passes of a fit, and take those that an earlier run recorded.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        The ranker.
+    checkpoint : path or None
+        The folder; None records nothing.
+    train, held : Queries, ChunkedQueries or None
+        What is learned from, and what judges.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    if checkpoint is None:
+        yield
+        return
+    from rankwise.data.passes.journal import Journal
+    from rankwise.rankers._fit_frame import IDLE, Opaque, plain_parameters
+
+    given = {
+        name: type(value.value).__name__ if isinstance(value, Opaque) else value
+        for name, value in plain_parameters(ranker).items()
+        if name not in IDLE
+    }
+    about = {
+        "ranker": ranker.name,
+        "parameters": json.dumps(given, sort_keys=True, default=repr),
+        "data": _identity(train),
+        "validation": _identity(held),
+        # other versions may have other bits
+        "versions": f"rankwise {__version__}, numpy {version('numpy')}, numba {version('numba')}",
+    }
+    journal = Journal(checkpoint, about)
+    recorded = [one for one in (train, held) if isinstance(one, ChunkedQueries)]
+    for one in recorded:
+        one.account.journal = journal
+    try:
+        yield
+    finally:
+        for one in recorded:
+            one.account.journal = None
+        journal.close()
+
+
+def _identity(queries: "Queries | ChunkedQueries | None") -> str:
+    """What tells a data set from others, in a few words."""
+    if queries is None:
+        return "none"
+    if isinstance(queries, ChunkedQueries):
+        return f"{queries.source!r} {queries.source.identity}"
+    digest = hashlib.blake2b(digest_size=16)
+    for one in (queries.X, queries.y, queries.start, queries.weight, queries.document_weight):
+        digest.update(b"-" if one is None else np.ascontiguousarray(one).data)
+    return f"{queries!r} {digest.hexdigest()}"
