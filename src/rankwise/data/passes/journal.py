@@ -152,6 +152,13 @@ def _arrays(data: bytes) -> Result:
     return tuple(found)
 
 
+def digest_of(value: Any) -> bytes:
+    """A digest of numbers and arrays, whatever they are nested in."""
+    found = hashlib.blake2b(digest_size=16)
+    _add(found, value)
+    return found.digest()
+
+
 def _add(found: Any, value: Any) -> None:
     """Add a value to a digest: arrays by their bytes, dataclasses by their fields."""
     if isinstance(value, np.ndarray):
