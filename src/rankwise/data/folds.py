@@ -237,8 +237,8 @@ class Unsliced:
         """
         if isinstance(value, Unsliced):
             return value.queries
-        if isinstance(value, Queries):
-            return value
+        if isinstance(value, (Queries, ChunkedQueries)) or hasattr(value, "chunked"):  # the last are Parts
+            return value  # type: ignore[return-value]
         raise DataError(f"a set of queries is Queries or Unsliced(queries): found {type(value).__name__}")
 
     def __repr__(self) -> str:
