@@ -19,6 +19,7 @@ from rankwise.data import checks
 from rankwise.data.concat import concat
 from rankwise.data.grouping import as_ids
 from rankwise.data.parts.parts import Parts
+from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries, as_queries
 
 QuerySet = TypeVar("QuerySet", Queries, Parts)

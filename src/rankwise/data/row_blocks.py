@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
-from rankwise._kernels.rows import largest_radius
 from rankwise.data import checks
 from rankwise.data.checks import differing_weights
 from rankwise.data.passes.chunked import ChunkedQueries, over_chunks, summed
@@ -307,11 +306,13 @@ class RadiusOfChunk(Job):
     """The largest radius of a query of one chunk."""
 
     def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> float:
-        return largest_radius(block.X, block.start, block.rows)
+        return radius_of(block)
 
 
 def radius_of(queries: "Queries | ChunkedQueries", n_jobs: int | None = None) -> float:
     """The largest radius of a query, in memory or in parts."""
     if isinstance(queries, ChunkedQueries):
         return max(queries.map(RadiusOfChunk(), n_jobs=n_jobs), default=0.0)
+    from rankwise._kernels.rows import largest_radius  # compiled code, which most importers do not need
+
     return largest_radius(queries.X, queries.start, queries.rows)

@@ -16,6 +16,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -77,7 +78,7 @@ class Journal:
             self._write(_MAGIC + _framed(json.dumps(about, sort_keys=True).encode()))
             return
         known = json.loads(head)
-        for name in sorted(about.keys() | known.keys()):
+        for name in about:
             if about.get(name) != known.get(name):
                 raise RankwiseError(
                     f"{path.parent} is the checkpoint of a fit with {name} {known.get(name, 'unknown')!s:.200}, and "
@@ -164,11 +165,10 @@ def _add(found: Any, value: Any) -> None:
     if isinstance(value, np.ndarray):
         found.update(f"{value.dtype.str}{value.shape}".encode())
         found.update(np.ascontiguousarray(value).tobytes())
-    elif hasattr(value, "__dataclass_fields__"):
+    elif is_dataclass(value) and not isinstance(value, type):
         found.update(repr(type(value)).encode())
-        for name in value.__dataclass_fields__:
-            if name != "n_jobs":
-                _add(found, getattr(value, name))
+        for one in fields(value):
+            _add(found, getattr(value, one.name))
     elif isinstance(value, (tuple, list)):
         found.update(f"{len(value)}(".encode())
         for one in value:
