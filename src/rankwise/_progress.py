@@ -19,6 +19,8 @@ Item = TypeVar("Item")
 
 # Seconds of progress that the remaining time is estimated from: rich's own 30 see at most one step of a long run.
 _REMEMBERED = 600.0
+# Seconds after which rows and bytes per second are shown again.
+_RATE_EVERY = 0.5
 # Seconds between two lines.
 _LINE_EVERY = 5.0
 
@@ -212,6 +214,51 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
             displays.remove(self._display)
             self._display.stop(finished=kind is None)
             self._display = None
+
+
+class throughput(progress):  # noqa: N801 - as progress
+    """A bar over bytes, with the rows and bytes per second.
+
+    Parameters
+    ----------
+    what : str
+        What is being done, in a word or two.
+    total : float, default=None
+        How many bytes there are; None if this is unknown.
+    enabled : bool, default=None
+        As for :class:`progress`.
+
+    Examples
+    --------
+    >>> with throughput("reading", total=2000) as bar:
+    ...     bar.advance_rows(10, 2000)
+    """
+
+    __slots__ = ("_began", "_bytes", "_rows", "_shown")
+
+    def __enter__(self) -> "throughput":
+        self._began = self._shown = time.monotonic()
+        self._rows = self._bytes = 0.0
+        super().__enter__()
+        return self
+
+    def advance_rows(self, rows: float, size: float) -> None:
+        """Count more rows and bytes as done.
+
+        Parameters
+        ----------
+        rows : float
+            The number of rows.
+        size : float
+            The number of bytes.
+        """
+        self._rows += rows
+        self._bytes += size
+        self.advance(size)
+        now = time.monotonic()
+        if now - self._shown >= _RATE_EVERY:
+            self._shown, seconds = now, now - self._began
+            self.remark(f"{self._rows / seconds:,.0f} rows/s, {self._bytes / seconds / 1e6:,.1f} MB/s")
 
 
 def track(items: Iterable[Item], what: str, total: float | None = None, enabled: bool | None = None) -> Iterator[Item]:

@@ -21,10 +21,12 @@ from rankwise._store import StoreWriter
 from rankwise.data.fingerprints import fingerprints
 from rankwise.data.parts.folder import new_folder
 from rankwise.data.parts.manifest import INDEX, INDEX_KIND, Ids, Manifest, PartFile
+from rankwise.data.parts.query_numbers import QueryNumbers
+from rankwise.data.parts.summary import Summary
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.scaling import Scaler
 from rankwise.data.stored import QueriesWriter, append_scaler, plain_ids
-from rankwise.data.string_column import offsets
+from rankwise.data.string_column import StringColumn, offsets
 
 # Bytes of a part where nothing else is said.
 PART_BYTES = 256 << 20
@@ -46,6 +48,13 @@ class PartsWriter:
         Whether a data set in parts that is there already is replaced.
     n_jobs : int, default=None
         The number of threads for fingerprints; None uses every core.
+    distinct : bool, default=False
+        Whether the caller knows that query ids differ, so that this is not checked again.
+
+    Attributes
+    ----------
+    folder : Path
+        The folder in progress, for temporary files of the caller.
 
     Examples
     --------
@@ -61,19 +70,20 @@ class PartsWriter:
         part_bytes: int = PART_BYTES,
         overwrite: bool = False,
         n_jobs: int | None = None,
+        distinct: bool = False,
     ) -> None:
         self._target, self._part_bytes, self._n_jobs = new_folder(path, overwrite=overwrite), part_bytes, n_jobs
         self._opened = ExitStack()
-        self._folder = Path()
+        self.folder = Path()
         self._part: _OpenPart | None = None
         self._written: list[PartFile] = []
-        self._index = IndexColumns(n_jobs)
+        self._index = IndexColumns(n_jobs, distinct)
         # documents of the chunk that is not complete yet; -1 before its first query
         self._in_chunk = -1
         self._chunk_bytes = 0
 
     def __enter__(self) -> "PartsWriter":
-        self._folder = self._opened.enter_context(self._target)
+        self.folder = self._opened.enter_context(self._target)
         return self
 
     def append(self, block: Queries) -> None:
@@ -109,7 +119,7 @@ class PartsWriter:
             self._close_part()
             if not self._written:
                 raise DataError("a data set in parts was to be written, but no queries were appended")
-            write_manifest(self._folder, self._written, self._index)
+            write_manifest(self.folder, self._written, self._index)
 
     def _chunk_ends(self, block: Queries) -> Iterable[int]:
         """The queries of the block before which a chunk of the whole data set ends; see ``drive.query_chunks``."""
@@ -130,7 +140,7 @@ class PartsWriter:
     def _write(self, block: Queries) -> None:
         """Append queries to the open part."""
         if self._part is None:
-            self._part = _OpenPart(self._folder / f"part-{len(self._written):05d}.rankwise")
+            self._part = _OpenPart(self.folder / f"part-{len(self._written):05d}.rankwise")
         self._index.add(block)
         self._part.append(block)
 
@@ -186,29 +196,44 @@ class IndexColumns:
     ----------
     n_jobs : int, default=None
         The number of threads for fingerprints.
+    distinct : bool, default=False
+        Whether query ids are known to differ.
     """
 
-    def __init__(self, n_jobs: int | None = None) -> None:
-        self._n_jobs = n_jobs
+    def __init__(self, n_jobs: int | None = None, distinct: bool = False) -> None:
+        self._n_jobs, self._distinct = n_jobs, distinct
         self._sizes: list[NDArray[np.int64]] = []
         self._weight: list[NDArray[np.float64] | None] = []
         self._marks: list[NDArray[np.void]] = []
         self._form: Queries | None = None
         self._kinds: set[str] = set()
         self._scaling: Scaler | None = None
-        self._seen = 0
+        self._numbers = QueryNumbers()
+        self._summary = Summary(0)
 
     def add(self, block: Queries) -> None:
-        """Count a block of queries."""
+        """Count a block of queries; one that was there before raises an error."""
         if self._form is None:
-            self._form, self._scaling = block[:0], block.scaling
+            self._form, self._scaling, self._summary = block[:0], block.scaling, Summary(block.n_features)
         elif self._scaling != block.scaling:
             self._scaling = None
         if block.qid is not None and len(block):
-            self._kinds.add("texts" if plain_ids(block.qid).dtype.kind in "UO" else "numbers")
+            ids = plain_ids(block.qid)
+            self._kinds.add("texts" if ids.dtype.kind in "UO" else "numbers")
+            if not self._distinct:
+                self._refuse_repeated(ids)
+        self._summary.add(block)
         self._sizes.append(block.sizes)
         self._weight.append(block.weight)
         self._marks.append(fingerprints(block, n_jobs=self._n_jobs))
+
+    def _refuse_repeated(self, ids: NDArray[Any]) -> None:
+        """Refuse an id that was there before."""
+        names = ids.tolist()
+        number, new = self._numbers.number(StringColumn.of(names))
+        if len(new) < len(number):
+            again = names[int(np.setdiff1d(np.arange(len(number)), new)[0])]
+            raise DataError(f"query {again!r} comes twice: a query is written whole, in one block")
 
     def write(self, folder: Path) -> PartFile:
         """Write the index."""
@@ -233,6 +258,11 @@ class IndexColumns:
         return "texts" if "texts" in self._kinds else "numbers"
 
     @property
+    def facts(self) -> dict[str, object]:
+        """What is known of the values."""
+        return self._summary.facts()
+
+    @property
     def form(self) -> Queries:
         """The first block, without its queries."""
         if self._form is None:
@@ -243,7 +273,6 @@ class IndexColumns:
 def write_manifest(folder: Path, parts: list[PartFile], columns: IndexColumns) -> Manifest:
     """Write the index and then the manifest of a folder whose parts are complete."""
     index, form = columns.write(folder), columns.form
-    facts: dict[str, Any] = {}
     manifest = Manifest(
         tuple(parts),
         index,
@@ -252,32 +281,7 @@ def write_manifest(folder: Path, parts: list[PartFile], columns: IndexColumns) -
         form.y is not None,
         columns.ids,
         form.feature_names,
-        facts,
+        columns.facts,
     )
     manifest.write(folder)
     return manifest
-
-
-def write_parts(
-    blocks: Queries | Iterable[Queries],
-    path: str | os.PathLike[str],
-    *,
-    part_bytes: int = PART_BYTES,
-    overwrite: bool = False,
-) -> None:
-    """Write queries into a folder of parts.
-
-    Parameters
-    ----------
-    blocks : Queries or iterable of Queries
-        The queries, whole in every block.
-    path : path
-        The folder.
-    part_bytes : int, default=268435456
-        About how large a part is.
-    overwrite : bool, default=False
-        Whether a data set in parts that is there already is replaced.
-    """
-    with PartsWriter(path, part_bytes=part_bytes, overwrite=overwrite) as writer:
-        for block in [blocks] if isinstance(blocks, Queries) else blocks:
-            writer.append(block)

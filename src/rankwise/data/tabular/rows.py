@@ -359,7 +359,8 @@ class ArrowFile:
         """Tables of about ``rows`` rows with the columns that are read; ``on_read`` receives a share of the bytes for
         each.
         """
-        needed = [*columns.features, *(name for name in columns[:4] if name is not None)]
+        named = (*columns[:4], columns.document_weight)
+        needed = [*columns.features, *(name for name in named if name is not None)]
         with _with_file_name(self.name):
             for table, share in self._pieces(list(dict.fromkeys(needed)), rows or _BATCH):
                 yield table
