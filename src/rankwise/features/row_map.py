@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, RankwiseError
+from rankwise._kernels.drive import one_blas_thread
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.features.stored import STORABLE, storable

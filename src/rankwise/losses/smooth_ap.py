@@ -196,6 +196,7 @@ class SmoothAP(SmoothedMeasure):
     rel: float | None = None
 
     name = "SmoothAP"
+    offered_for = (AP,)
     kernel = smooth_ap_formula
 
     def __post_init__(self) -> None:

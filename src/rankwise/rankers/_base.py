@@ -22,9 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, Interrupted, RankwiseError
-from rankwise._kernels.drive import expect
+from rankwise._kernels.drive import expect, one_blas_thread
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table

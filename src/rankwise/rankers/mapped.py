@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, RankwiseError
+from rankwise._kernels.drive import one_blas_thread
 from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.queries import Queries

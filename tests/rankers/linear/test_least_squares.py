@@ -18,7 +18,7 @@ from rankwise.rankers.linear.least_squares import (
     problems_of_parts,
     within_query_scale,
 )
-from rankwise.rankers.linear.row_weights import balanced_weights, class_shares, row_weight
+from rankwise.rankers.linear.ridge import balanced_weights, class_shares, row_weight
 
 
 def lists(seed=0, count=20, features=4, weighted=False, dtype=np.float64):

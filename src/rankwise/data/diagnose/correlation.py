@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._blas import one_blas_thread
+from rankwise._kernels.drive import one_blas_thread
 from rankwise.data.checks import plural
 from rankwise.data.diagnose.features import feature_names
 from rankwise.data.diagnose.findings import Finding

@@ -27,10 +27,9 @@ from rankwise.losses.stochastic_ndcg import StochasticNDCG
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._cross_validation import MANY
 from rankwise.rankers._fit_frame import raw_weights
 from rankwise.rankers._history import History, history_arrays, read_history
-from rankwise.rankers._model_selection import weighted_mean
+from rankwise.rankers._model_selection import MANY, weighted_mean
 from rankwise.rankers.boosting.growing import (
     UNJUDGED,
     BinnedRows,

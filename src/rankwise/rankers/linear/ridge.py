@@ -1,7 +1,8 @@
 """RidgeRanker: ridge regression on gains within queries, its penalty chosen by cross-validation in one pass over X.
 
 :mod:`rankwise.rankers.linear.least_squares` solves the problems. One pass makes the moments of every part of the
-queries; what is learned without a part, and in the end from all of them, is a sum of these.
+queries; what is learned without a part, and in the end from all of them, is a sum of these. Documents count by their
+own weight, that of their query, and a balance of relevant documents and others (:func:`balanced_weights`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,15 +14,13 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._store import Store
-from rankwise._tables import Table
 from rankwise.data.checks import differing_weights
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.measures.ndcg import gains
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._cross_validation import PooledSelection, Refit, mean_over_held_out
 from rankwise.rankers._fit_frame import as_grid
-from rankwise.rankers._model_selection import best_alpha
+from rankwise.rankers._model_selection import PooledSelection, Refit, best_alpha, mean_over_held_out
 from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.linear.least_squares import (
     Problem,
@@ -32,7 +31,6 @@ from rankwise.rankers.linear.least_squares import (
     problems_of_parts,
     within_query_scale,
 )
-from rankwise.rankers.linear.row_weights import balanced_weights, row_weight
 
 Vector = NDArray[np.float64]
 
@@ -150,7 +148,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         if selection.trials:
             judged = self._judged_alphas(selection, problems, scale, grid)
         self.alpha_ = alphas[best_alpha(alphas, judged)]
-        self.path_ = Table({"alpha": list(alphas), self._measure().title: judged})
+        self._path = {"alpha": np.array(alphas), self._measure().title: judged}
         self.coef_ = whole.weights([self.alpha_])[0]
 
     def _problems(self, selection: PooledSelection) -> tuple[list[Problem], Vector]:
@@ -188,14 +186,14 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         return mean_over_held_out(values, weights)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        judged = self.path_[self.path_.columns[1]]
-        return {"alpha": self.alpha_}, {"coef": self.coef_, "alphas": self.path_["alpha"], "judged": judged}
+        alphas, judged = self._path.values()
+        return {"alpha": self.alpha_}, {"coef": self.coef_, "alphas": alphas, "judged": judged}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self.coef_ = read_coef(store, self.n_features_in_)
         self.alpha_ = float(facts["alpha"])
         alphas, judged = (store.array(name, np.float64, (None,)) for name in ("alphas", "judged"))
-        self.path_ = Table({"alpha": alphas, self._measure().title: judged})
+        self._path = {"alpha": alphas, self._measure().title: judged}
 
 
 def read_coef(store: Store, features: int) -> Vector:
@@ -204,3 +202,83 @@ def read_coef(store: Store, features: int) -> Vector:
     if not np.isfinite(coef).all():
         raise RankwiseError("its weights are not finite")
     return coef
+
+
+# -------------------------------------------------------------------------------------------- the weights of documents
+
+
+# Integers up to this one are grades: LightGBM's table of gains ends there, too.
+_LARGEST_GRADE = 30
+# The largest weight of a document without relevance. Without a limit a single one would count as much as all others
+# together, and with weak features the order would be almost random. Sets with at least 5 % of such documents, among
+# them all that LETOR has published, never reach the limit.
+_MOST_OF_GRADES = 10.0
+
+
+def row_weight(queries: Queries) -> Vector:
+    """The weight of every row, query weight times document weight; empty if all are 1."""
+    own = differing_weights(queries)
+    if queries.weight is None:
+        return np.empty(0) if own is None else own
+    weight = queries.weight[queries.query_of_row]
+    return np.ascontiguousarray(weight if own is None else weight * own)
+
+
+def balanced_weights(sets: Sequence[Queries]) -> list[Vector]:
+    """The weight of every row, with the same total for relevant documents (label above 0) and for others.
+
+    If the others are fewer, one of them counts at most 10 times if labels are grades, and once if they are not. The
+    total weight stays the same.
+
+    Parameters
+    ----------
+    sets : sequence of Queries
+        Judged queries, balanced together.
+
+    Returns
+    -------
+    list of ndarray, shape (n_documents,)
+        The weights, one array per set.
+    """
+    given = [row_weight(queries) for queries in sets]
+    weights = [own if len(own) else np.ones(one.n_documents) for own, one in zip(given, sets, strict=True)]
+    relevant = [queries.labels() > 0 for queries in sets]
+    counts = np.array(
+        [
+            sum(float(own[which == part].sum()) for own, which in zip(weights, relevant, strict=True))
+            for part in (False, True)
+        ]
+    )
+    grades = all(_are_grades(queries.labels()) for queries in sets)
+    others, own_class = class_shares(counts, _MOST_OF_GRADES if grades else 1.0)
+    if others == own_class == 1.0:
+        return given
+    return [own * np.where(which, own_class, others) for own, which in zip(weights, relevant, strict=True)]
+
+
+def _are_grades(labels: Vector) -> bool:
+    return bool((labels <= _LARGEST_GRADE).all() and (labels == np.rint(labels)).all())
+
+
+def class_shares(counts: Vector, most: float) -> tuple[float, float]:
+    """Factors of (documents without relevance, relevant documents) that give both classes the same weight.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (2,)
+        The total weights of the two classes.
+    most : float
+        The largest factor of documents without relevance; the total weight stays the same.
+
+    Returns
+    -------
+    tuple of float
+        The two factors.
+    """
+    others, relevant = map(float, counts)
+    if not (others and relevant):
+        return 1.0, 1.0
+    total = others + relevant
+    if total / (2 * others) <= max(most, 1.0):
+        return total / (2 * others), total / (2 * relevant)
+    return most, (relevant - (most - 1) * others) / relevant

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.network import network_scores
+from rankwise._kernels.rows import network_scores
 from rankwise.data.checks import Floats
 
 Vector = NDArray[np.float64]

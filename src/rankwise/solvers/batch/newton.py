@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
+from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
 from rankwise.losses.compute import LossOverLists
@@ -354,7 +354,8 @@ class SquaredPairsOverLists:
     @cached_property
     def levels(self) -> tuple[Integers, Integers, Vector]:
         """(level of each label in its query, number of levels per query, weight of a pair of the query)."""
-        from rankwise._kernels.ragged import label_classes, number_lists
+        from rankwise._kernels.ragged import number_lists
+        from rankwise.losses.compute import label_classes
 
         queries, weight = self.lists.queries, self.lists.weight
         level, many = np.zeros(queries.start[-1], np.int64), np.zeros(len(queries), np.int64)
