@@ -15,9 +15,8 @@ from rankwise.losses._base import SmoothedMeasure, smoothed
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure
 from rankwise.rankers._model_selection import mean_measure
-from rankwise.rankers.smooth.annealing import at_sigma, largest_gain, list_weights
+from rankwise.rankers.smooth.annealing import at_sigma, largest_gain, list_weights, within_lists
 from rankwise.rankers.smooth.smoothrank import SmoothRank
-from rankwise.rankers.smooth.starts import within_lists
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

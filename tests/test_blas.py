@@ -11,8 +11,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import rankwise
-from rankwise import _blas
-from rankwise._blas import one_blas_thread
+from rankwise._kernels import drive
+from rankwise._kernels.drive import one_blas_thread
 
 PACKAGE = Path(rankwise.__file__).parent
 
@@ -91,7 +91,7 @@ def test_many_threads_that_come_and_go_leave_what_was_there():
 
 def test_a_scope_that_was_broken_off_before_it_could_leave_is_forgotten_by_the_next_one(monkeypatch):
     with monkeypatch.context() as broken:
-        broken.setattr(_blas._limit, "leave", lambda scope: None)
+        broken.setattr(drive._limit, "leave", lambda scope: None)
         with one_blas_thread():
             pass
     assert counts() == {1}
@@ -126,7 +126,6 @@ INSIDE = {
     "rankers/fusion/hybrid_ranker.py",
     "rankers/linear/listnet.py",
     "rankers/neural/network.py",
-    "rankers/smooth/starts.py",
     "rankers/linear/loss_ranker.py",
     "rankers/linear/presets.py",
     "rankers/permutation/two_stage.py",
@@ -155,5 +154,5 @@ def test_products_by_blas_stand_where_its_threads_are_limited():
             found.add(name)
         if "one_blas_thread" in text:
             scopes.add(name)
-    assert found - scopes - INSIDE - NO_BLAS - {"_blas.py"} == set(), "put the product into one_blas_thread()"
+    assert found - scopes - INSIDE - NO_BLAS == set(), "put the product into one_blas_thread()"
     assert found >= INSIDE | NO_BLAS, "a module of these lists has no product any more"

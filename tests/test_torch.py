@@ -13,8 +13,7 @@ import rankwise as rw
 from rankwise._errors import DataError, DataWarning, RankwiseError
 from rankwise.losses import Loss, StochasticNDCG, registered
 from rankwise.losses.compute import PreparedLists, loss_lists
-from rankwise.rankers.neural.network import Layers
-from rankwise.rankers.neural.training import AdamW
+from rankwise.rankers.neural.network import AdamW, Layers
 from rankwise.torch import QueryBatch, QueryDataset, _on_cpu, loader, metric, ranking_loss
 
 torch = pytest.importorskip("torch", reason="needs PyTorch, which is the extra torch and not among the locked packages")

@@ -249,7 +249,7 @@ def _fresh(ranker: Any) -> Any:
 def _losses() -> None:
     """Every loss in every declared variant: alone on one query, in batch learning and online."""
     import rankwise as rw
-    from rankwise.losses import registered
+    from rankwise.losses._base import registered
 
     own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
     for loss in (loss for kind in own for loss in kind.examples()):
@@ -268,7 +268,7 @@ def _losses() -> None:
 def _objective() -> None:
     """Derivatives of every loss for a booster, with and without document weights."""
     import rankwise as rw
-    from rankwise.losses import registered
+    from rankwise.losses._base import registered
 
     own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
     weight = np.linspace(0.5, 2.0, _queries().n_documents)
@@ -281,7 +281,7 @@ def _objective() -> None:
 
 def _permutation_losses() -> None:
     """The losses over permutations, and the orders that attain them."""
-    from rankwise.losses import TypeOne, TypeTwo, best_imperfect, worst_perfect
+    from rankwise.losses.permutation import TypeOne, TypeTwo, best_imperfect, worst_perfect
 
     scores, labels = np.array([0.3, 0.1, 0.2, -0.5]), np.array([2.0, 0.0, 1.0, 0.0])
     for loss in (TypeOne("nDCG@3"), TypeTwo("AP")):

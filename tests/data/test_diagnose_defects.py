@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwise.data.diagnose import correlation
-from rankwise.data.diagnose.correlation import correlated_pairs
+from rankwise.data.diagnose import features as of_features
 from rankwise.data.diagnose.drift import permutation_test
+from rankwise.data.diagnose.features import correlated_pairs
 from rankwise.data.diagnose.leaks import rank_alone
 from rankwise.data.diagnose.run import diagnose
 from rankwise.data.folds import split
@@ -251,8 +251,8 @@ def test_features_that_differ_in_a_few_documents_only_correlate_by_chance():
 
 @pytest.mark.parametrize("block", [3, 1 << 10])
 def test_pairs_are_those_of_the_whole_matrix_of_correlations(monkeypatch, block):
-    monkeypatch.setattr(correlation, "_BLOCK_FEATURES", block)
-    monkeypatch.setattr(correlation, "_BLOCK_VALUES", 500)
+    monkeypatch.setattr(of_features, "_BLOCK_FEATURES", block)
+    monkeypatch.setattr(of_features, "_PAIRED_VALUES", 500)
     random = np.random.default_rng(5)
     X = random.normal(size=(300, 12))
     X[:, 7] = 2 * X[:, 3] + 1e-3 * random.normal(size=300)
@@ -262,7 +262,7 @@ def test_pairs_are_those_of_the_whole_matrix_of_correlations(monkeypatch, block)
     queries = Queries.from_arrays(X[shuffled], qid=(np.arange(300) // 10)[shuffled])
     centred = np.concatenate([query.X - query.X.mean(axis=0) for query in queries])
     r = np.corrcoef(centred.T)
-    expected = {(i, j) for j in range(12) for i in range(j) if abs(r[i, j]) >= correlation.SAME}
+    expected = {(i, j) for j in range(12) for i in range(j) if abs(r[i, j]) >= of_features.SAME}
     pairs, found = correlated_pairs(queries)
     assert set(pairs) == expected == {(3, 7), (0, 9)}
     np.testing.assert_allclose(found, [r[pair] for pair in pairs], rtol=1e-9)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
-from rankwise.data.letor import table
+from rankwise.data.letor import read as letor_read
 from rankwise.data.letor.read import read_letor
 from rankwise.data.letor.stream import iter_letor
 from tests.data import reference_letor
@@ -65,7 +65,7 @@ NOISE = [b"\0", b"#", b":", b" ", b"\n", b"\r", b"qid:", b"-", b"\xff", b"9", b"
 def little_memory():
     """Ids that ask for more than 64 MiB are refused: nothing here shall fill the machine."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "available_memory", lambda: 1 << 26)
+        patch.setattr(letor_read, "available_memory", lambda: 1 << 26)
         yield
 
 
@@ -166,7 +166,7 @@ def fuzz(count: int, seconds: float, seed: int, monkeypatch: pytest.MonkeyPatch)
     end = time.monotonic() + seconds
     for number in range(count):
         rng = random.Random(f"{seed}/{number}")
-        monkeypatch.setattr(table, "RANGE", rng.choice([1, 40, 200, 1 << 21]))
+        monkeypatch.setattr(letor_read, "RANGE", rng.choice([1, 40, 200, 1 << 21]))
         data, options = make_text(rng), make_options(rng)
         try:
             check(data, options, rng.choice([7, 100, 1 << 20]))

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from rankwise._errors import FileFormatError, RankwiseError
-from rankwise.data.letor import table
-from rankwise.data.letor.read import as_reading, read_letor
+from rankwise.data.letor import read as letor_read
+from rankwise.data.letor.read import as_reading, read_letor, read_table
 from rankwise.data.letor.stream import iter_letor
-from rankwise.data.letor.table import read_table
 from rankwise.data.queries import Queries
 from rankwise.data.sources import Text
 
@@ -37,7 +36,7 @@ def refusal(text: bytes | str, **options) -> str:
 
 def in_small_ranges(monkeypatch, size=1):
     """Cut the text at every line, as a large one is cut every few megabytes."""
-    monkeypatch.setattr(table, "RANGE", size)
+    monkeypatch.setattr(letor_read, "RANGE", size)
 
 
 # ------------------------------------------------------------------------------------------------------- the format
@@ -168,7 +167,7 @@ def test_the_width_may_be_given_by_number_or_by_names():
 
 
 def test_samples_that_mislead_are_made_good(monkeypatch):
-    monkeypatch.setattr(table, "SAMPLE", 1)
+    monkeypatch.setattr(letor_read, "SAMPLE", 1)
     in_small_ranges(monkeypatch, 1_000)
     rows = [f"1 qid:{row // 9} 1:{row} 2:1\n" for row in range(200)]
     assert read("".join([*rows, "1 qid:x 1:1 7:7\n"])).X[-1].tolist() == [1, 0, 0, 0, 0, 0, 7]
@@ -331,14 +330,14 @@ def test_the_first_problem_of_the_file_whatever_the_threads(monkeypatch, n_jobs)
 
 
 def test_an_id_that_no_memory_holds_is_refused_with_the_figure(monkeypatch):
-    monkeypatch.setattr(table, "available_memory", lambda: 2**30)
+    monkeypatch.setattr(letor_read, "available_memory", lambda: 2**30)
     assert refusal("1 qid:1 1:1 99999999999:1\n") == (
         "train.txt: a table of 1 x 99,999,999,999 values would take 745.1 GiB, and 1.0 GiB of memory are free: the "
         "largest feature id is 99,999,999,999"
     )
     for length in range(11, 45):
         assert "GiB of memory are free: the largest feature id is" in refusal(f"1 qid:1 {'9' * length}:1\n")
-    monkeypatch.setattr(table, "available_memory", lambda: None)
+    monkeypatch.setattr(letor_read, "available_memory", lambda: None)
     assert "that is more than there is" in refusal(f"1 qid:1 1:1 {10**30}:1\n")
 
 
@@ -354,7 +353,7 @@ def test_r11_one_stray_id_does_not_ask_for_memory_that_its_text_does_not_bear_ou
 
 
 def test_r11_a_table_that_its_text_bears_out_or_that_is_small_or_asked_for_is_read(monkeypatch):
-    monkeypatch.setattr(table, "_UNQUESTIONED", 4_000)
+    monkeypatch.setattr(letor_read, "_UNQUESTIONED", 4_000)
     assert read("1 qid:1 500:1\n").n_features == 500  # 4,000 bytes
     assert "give n_features=1501" in refusal("1 qid:1 1501:1\n")  # 15 bytes bear 1,500 values
     assert read("1 qid:1 1500:1\n").n_features == 1_500

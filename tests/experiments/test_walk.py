@@ -6,12 +6,12 @@ from experiments.structure import shape
 from experiments.walk import walks
 
 FILES = {
-    "read_letor, SLAMPerceptron.fit, certificate": 36,
-    "SmoothRank.fit": 29,
-    "RankSVM.fit": 26,
-    "a loss of one query": 7,
-    "a measure of one query": 6,
-    "evaluate": 9,
+    "read_letor, SLAMPerceptron.fit, certificate": 30,
+    "SmoothRank.fit": 20,
+    "RankSVM.fit": 23,
+    "a loss of one query": 6,
+    "a measure of one query": 5,
+    "evaluate": 8,
 }
 ABOVE_KERNELS = {"a loss of one query": 5, "a measure of one query": 5}
 DEEPEST = {"a loss of one query": 4, "a measure of one query": 4}
@@ -39,11 +39,11 @@ def test_one_loss_and_one_measure_are_computed_a_few_calls_below_the_public_one(
 
 def test_a_walk_counts_the_files_of_the_loss_itself_and_of_compiled_code(found):
     assert {"losses/_base.py", "losses/slam.py"} <= set(found["a loss of one query"].files)
-    assert "_kernels/ragged.py" in found["a measure of one query"].files
+    assert ("measures/compute.py", "_measure_chunk") in found["a measure of one query"].functions
 
 
 def test_modules_are_documented_and_seldom_have_a_single_reader():
     figures = shape()
     assert figures["docstrings, % of lines"] >= 25
-    assert figures["modules with one importer"] <= 47
-    assert figures["modules above 450 lines"] <= 13
+    assert figures["modules with one importer"] <= 30
+    assert figures["modules above 450 lines"] <= 17

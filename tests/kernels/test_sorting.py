@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from rankwise._kernels.ragged import largest, order_lists
+from rankwise._kernels.ragged import largest
 from rankwise._kernels.sorting import sort_carrying
+from rankwise.measures.compute import order_lists
 
 
 def sorted_with_places(key):

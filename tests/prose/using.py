@@ -6,7 +6,7 @@ from inspect import signature
 from experiments import hybrid
 from experiments.exported import GROWN, PRECISE, SEEDS, TREES
 from rankwise.cli.demo import _RANKERS as DEMO
-from rankwise.data.diagnose.correlation import SAME
+from rankwise.data.diagnose.features import SAME
 from rankwise.data.diagnose.leaks import HALF
 from rankwise.data.diagnose.queries import _DEVIATIONS
 from rankwise.evaluation.compare.run import _MANY_DOCUMENTS

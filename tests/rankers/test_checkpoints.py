@@ -13,9 +13,8 @@ import rankwise as rw
 from rankwise._errors import FileFormatError, Interrupted, RankwiseError
 from rankwise._kernels import drive
 from rankwise.data.parts.parts import Parts
-from rankwise.data.parts.write import write_parts
 from rankwise.data.passes.chunked import ChunkedQueries
-from tests.rankers.test_parts import RANKERS, assert_same, lists
+from tests.rankers.test_parts import RANKERS, assert_same, lists, write_parts
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +86,7 @@ def test_a_damaged_journal_is_used_up_to_the_damage(folder, tmp_path, passes):
 
 def test_another_fit_is_refused_by_name(folder, tmp_path):
     rw.RidgeRanker(alpha=1.0).fit(Parts(folder), checkpoint=tmp_path)
-    with pytest.raises(RankwiseError, match="checkpoint of a fit with parameters .* and this one has"):
+    with pytest.raises(RankwiseError, match=r"checkpoint of a fit with parameters .* and this one has"):
         rw.RidgeRanker(alpha=2.0).fit(Parts(folder), checkpoint=tmp_path)
     with pytest.raises(RankwiseError, match="with ranker RidgeRanker"):
         rw.RidgeCommittee().fit(Parts(folder), checkpoint=tmp_path)
@@ -163,7 +162,7 @@ def test_kill_9_at_random_moments(kills, folder, tmp_path):
         run.send_signal(signal.SIGKILL)
         run.communicate()
     assert run.returncode == -signal.SIGKILL
-    assert 0 < journal.stat().st_size
+    assert journal.stat().st_size > 0
     found = rw.ListNet(solver="lbfgs", steps=40, alpha=1e-4, tolerance=0.0).fit(Parts(folder), checkpoint=tmp_path)
     assert_same(own, found)
     assert os.path.exists(journal)

@@ -8,9 +8,8 @@ import pytest
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise.data.parts.parts import Parts
-from rankwise.data.parts.write import write_parts
 from rankwise.data.passes import dask
-from tests.rankers.test_parts import CUTS, RANKERS, assert_same, lists
+from tests.rankers.test_parts import CUTS, RANKERS, assert_same, lists, write_parts
 
 distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
 
@@ -69,7 +68,9 @@ def test_workers_with_other_bits_are_refused_unless_allowed(client, folder, monk
     parts = Parts(folder).on(client)
     own = dask.arithmetic()
     monkeypatch.setattr(dask, "_arithmetic", [own._replace(facts={**own.facts, "numba": "0.1"})])
-    with pytest.raises(RankwiseError, match=r"the worker tcp://.* computes other bits .*\(numba .* there and 0.1 here\)"):
+    with pytest.raises(
+        RankwiseError, match=r"the worker tcp://.* computes other bits .*\(numba .* there and 0.1 here\)"
+    ):
         RANKERS["ridge"]().fit(parts)
     monkeypatch.setattr(dask, "_arithmetic", [own._replace(digest="other")])
     with pytest.raises(RankwiseError, match=r"computes other bits than this process \(with the same versions\)"):

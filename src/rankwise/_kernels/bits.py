@@ -1,10 +1,19 @@
-"""The bits of a float64 as an integer, and back, and the lowest of 64 bits."""
+"""The bits of a float64 as an integer, and back, the lowest of 64 bits, and a hash that spreads them.
+
+References
+----------
+G. L. Steele, D. Lea and C. H. Flood (2014). Fast splittable pseudorandom number generators. OOPSLA 2014, 453-472.
+doi:10.1145/2660193.2660195
+"""
 
 from typing import Any
 
 import numba.extending
+import numpy as np
 from llvmlite import ir
 from numba import types
+
+from rankwise._kernels.jit import kernel
 
 intrinsic: Any = numba.extending.intrinsic  # its result takes other arguments than the function that it decorates
 
@@ -37,3 +46,19 @@ def trailing_zeros(context, bits):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
 
     return types.uint64(types.uint64), generate
+
+
+def mixed(word: Any) -> Any:
+    """Spread the information of 64 bits over all of them: a bijection (SplitMix)."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+mix = kernel(mixed)
+
+
+@kernel
+def word_of(number):
+    """The bits of a number as a float64; 0 and -0, which are equal, have the same."""
+    return np.uint64(to_bits(np.float64(number) + 0.0))

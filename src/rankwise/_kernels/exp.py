@@ -6,6 +6,7 @@ bits.
 
 Sums must not be reassociated in this file: that would delete the rounding trick. ``exp``, ``sigmoid`` and ``log1pexp``
 are inlined into the function that calls them, which must not allow it either; a loop around ``decay`` may.
+:func:`outranking` compares all scores of a query with one of them.
 """
 
 import math
@@ -99,3 +100,12 @@ def log1pexp(x):
     for n in range(15, -1, -1):
         series = series * u + _ODD[n]
     return max(x, 0.0) + 2.0 * t * series
+
+
+@kernel
+def outranking(score, i, sigma, above):
+    """P_ij = sigmoid((s_j - s_i) / sigma) into ``above``: close to 1 if j is above i; 0 for i itself."""
+    own = score[i]
+    for j in range(len(score)):
+        above[j] = sigmoid((score[j] - own) / sigma)
+    above[i] = 0.0

@@ -1,17 +1,13 @@
-"""Order every query of a ragged array, find its ties, number its grades, and measure it by many columns of keys.
+"""Sort the ties of every query of a ragged array, number its grades, and measure it by many columns of keys.
 
 The order of a query is given by row numbers, its ties by ``end``: positions t .. end[t]-1 hold equal keys, for every t
 at which a block begins. A query without ties has ``end[t] = t + 1``.
 """
 
-from functools import cache
-from typing import Any
-
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
-from rankwise._kernels.jit import FLOATS_IN, INTS, INTS_IN, compiled, kernel
+from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
 
 Ints = NDArray[np.int64]
@@ -20,79 +16,6 @@ Ints = NDArray[np.int64]
 _SHORT, _LONG = 16, 512
 # Different values of a long block that are sorted one after the other: five grades are common.
 _PASSES = 6
-
-
-def order_lists(
-    first: int, last: int, start: Ints, rows: Ints, key: NDArray[np.float64], order: Ints, end: Ints, finite: Ints
-) -> bool:
-    """Order the rows of queries first..last-1 by decreasing key, ties in the order of ``rows``, and find the ties.
-
-    Parameters
-    ----------
-    first, last : int
-        The range of queries.
-    start, rows : ndarray of int64
-        The layout; ``rows`` is empty where query q owns rows start[q] .. start[q+1]-1.
-    key : ndarray of float64
-        The keys, by row.
-    order : ndarray of int64
-        Receives the rows of these queries alone, the first of them at place 0.
-    end : ndarray of int64
-        Receives the ends of the blocks of ties, counted from each query's own beginning.
-    finite : ndarray of int64
-        Receives, for each query, how many keys are above -inf.
-
-    Returns
-    -------
-    tied : bool
-        Whether any two keys of a query are equal.
-    """
-    keys = np.ascontiguousarray(key, dtype=np.float64)
-    return bool(_order_compiled()(first, last, np.ascontiguousarray(start), rows, keys, order, end, finite))
-
-
-@cache
-def _order_compiled() -> Any:
-    """:func:`_order_lists` for one set of types, whether or not the caller's arrays can be written to."""
-    given = (types.int64, types.int64, INTS_IN, INTS_IN, FLOATS_IN)
-    return compiled(kernel(_order_lists), types.boolean(*given, INTS, INTS, INTS))
-
-
-def _order_lists(first, last, start, rows, key, order, end, finite):
-    """The loop of :func:`order_lists`."""
-    tied = False
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, start[q + 1] - start[q])
-    negated_buffer, key_buffer = np.empty(longest), np.empty(longest)
-    place_buffer, count_buffer = np.empty(longest, np.int64), np.empty(longest + 1, np.int64)
-    for q in range(first, last):
-        low = start[q]
-        size = start[q + 1] - low
-        out = low - start[first]
-        negated = negated_buffer[:size]
-        place = order[out : out + size]
-        if len(rows) == 0:
-            for p in range(size):
-                place[p] = low + p
-                negated[p] = -key[low + p]
-        else:
-            for p in range(size):
-                place[p] = rows[low + p]
-                negated[p] = -key[rows[low + p]]
-        sort_carrying(negated, place, key_buffer, place_buffer, count_buffer)
-        block = 0
-        for p in range(1, size + 1):
-            if p == size or negated[p] != negated[p - 1]:
-                tied |= p - block > 1
-                for t in range(block, p):
-                    end[out + t] = p
-                block = p
-        present = size
-        while present > 0 and negated[present - 1] == np.inf:
-            present -= 1
-        finite[q - first] = present
-    return tied
 
 
 @kernel
@@ -191,42 +114,6 @@ def largest(value, top):
 GRADES = 64
 
 
-def label_classes(
-    labels: NDArray[np.float64], start: NDArray[np.int64], rows: NDArray[np.int64] | None = None
-) -> NDArray[np.int64]:
-    """Small whole numbers in place of labels, in the same order inside each query, and equal where labels are.
-
-    Grades stay what they are; other labels are numbered from 0 on in their own query.
-
-    Parameters
-    ----------
-    labels : ndarray, shape (n_documents,)
-        Labels in input order.
-    start : ndarray of int64, shape (n_queries + 1,)
-        Query q owns ``rows[start[q]:start[q+1]]``.
-    rows : ndarray of int64, default=None
-        None: rows are grouped by query.
-
-    Returns
-    -------
-    classes : ndarray of int64, shape (n_documents,)
-        Below 64, or below the number of documents of the query.
-    """
-    if labels.min(initial=0.0) >= 0.0 and labels.max(initial=0.0) < GRADES:
-        whole = labels.astype(np.int64)
-        if np.array_equal(whole, labels):
-            return whole
-    own = labels[: start[-1]] if rows is None else labels[rows]
-    sizes = np.diff(start)
-    order = np.lexsort((own, np.repeat(np.arange(len(sizes)), sizes)))
-    ranked = own[order]
-    number = np.concatenate([[0], np.cumsum(ranked[1:] != ranked[:-1])])
-    classes = np.zeros(len(labels), np.int64)
-    place = order if rows is None else rows[order]
-    classes[place] = number - np.repeat(number[np.minimum(start[:-1], len(number) - 1)], sizes)
-    return classes
-
-
 @kernel(inline="always")
 def number_classes(classes, number, buffer):
     """Fill ``number`` with the rank of every class among those of the query, 0 for the lowest; returns how many.
@@ -295,7 +182,7 @@ def number_levels(key, number):
 def number_lists(start, rows, classes, level, n_levels, pairs):
     """The levels of the labels of every query, in query order, their number, and the number of pairs that differ.
 
-    ``classes`` are those of :func:`label_classes`.
+    ``classes`` are those of :func:`rankwise.losses.compute.label_classes`.
     """
     longest = 0
     for q in range(len(start) - 1):

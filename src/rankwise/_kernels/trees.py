@@ -7,15 +7,27 @@ start[t] + t .. start[t+1] + t, one more than it has nodes. A child c >= 0 is no
 A value goes left at a node if it is not above the threshold, or if its category is in the node's bit set. What happens
 to NaN and to 0 is known before any row is seen: ``nan_left`` says where NaN goes, and a node of kind :data:`FLIPPED`
 sends 0 there, too, which is not where its threshold would.
+
+Shapley values are computed from the ways from the roots of trees to their leaves (:func:`paths_of`). A leaf with value
+v whose way asks the features 1, ..., d adds to the Shapley value of feature i
+
+    v (o_i - z_i) int_0^1 prod_{j != i} (z_j (1 - t) + o_j t) dt
+
+where o_j is 1 if the row passes all nodes of feature j on the way, else 0, and z_j is the fraction of training
+documents that do; at a node that no training document came to, each side has one half. The integral is the sum over
+sets of the other features, weighted by |S|! (d - 1 - |S|)! / d!. Its integrand is a polynomial of degree d - 1, for
+which Gauss-Legendre quadrature is exact with d / 2 points.
 """
 
 from functools import cache
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from rankwise._errors import RankwiseError
 from rankwise._kernels.bits import trailing_zeros
 from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS_IN, compiled, features_in, kernel
 
@@ -306,3 +318,123 @@ def contribute_on(dtype: "np.dtype[Any]") -> Any:
     """The contributions of features, compiled for this type of X."""
     given = (types.int64, types.int64, features_in(dtype), _NODES, FLOATS_IN, _PATHS, INTS_IN, FLOATS_IN, FLOATS_IN)
     return compiled(kernel(_contribute), types.void(*given, _TABLE))
+
+
+# ------------------------------------------------------------------------------------------------------ ways to leaves
+
+
+Vector = NDArray[np.float64]
+Wholes = NDArray[np.int64]
+# Ways are listed one by one, which takes memory for every leaf and level; a damaged file may hold a single long chain.
+_DEEPEST = 1_000
+# A step: the node, 1 for the left side, and the fraction of the node's training documents that take that side.
+Step = tuple[int, int, float]
+
+
+def paths_of(
+    start: Wholes, feature: Wholes, children: tuple[Wholes, Wholes], counts: tuple[Wholes, Wholes], value: Vector
+) -> tuple[Paths, float]:
+    """The way to every leaf.
+
+    Parameters
+    ----------
+    start : ndarray of int64
+        The first node of every tree.
+    feature : ndarray of int64
+        The feature of every node.
+    children : tuple of two ndarray of int64
+        The left and the right child of every node.
+    counts : tuple of two ndarray of int64
+        Training documents of nodes and of leaves; no root has 0.
+    value : ndarray of float64
+        The values of the leaves.
+
+    Returns
+    -------
+    paths : Paths
+        The ways, in the order of the leaves.
+    expected : float
+        The mean of the sum of the trees over the training documents.
+    """
+    ways: list[list[Step]] = []
+    expected = 0.0
+    for tree in range(len(start) - 1):
+        first, last = int(start[tree]), int(start[tree + 1])
+        ways += _ways(first, last, tree, children, counts)
+        leaves = slice(first + tree, last + tree + 1)
+        share = counts[1][leaves] / counts[0][first] if last > first else np.ones(1)
+        expected += float((share * value[leaves]).sum())
+    steps = [step for way in ways for step in way]
+    part_of_step: list[int] = []
+    zero: list[float] = []
+    features: list[int] = []
+    part_start = [0]
+    for way in ways:
+        begin, parts = len(zero), dict[int, int]()
+        for node, _, fraction in way:
+            part = parts.setdefault(int(feature[node]), len(parts))
+            if begin + part == len(zero):
+                zero.append(1.0)
+            zero[begin + part] *= fraction
+            part_of_step.append(part)
+        features += parts
+        part_start.append(len(zero))
+    paths = Paths(
+        step_start=np.array([0, *accumulate(map(len, ways))], np.int64),
+        step_node=np.array([node for node, _, _ in steps], np.int64),
+        step_left=np.array([side for _, side, _ in steps], np.uint8),
+        step_part=np.array(part_of_step, np.int64),
+        part_start=np.array(part_start, np.int64),
+        part_feature=np.array(features, np.int64),
+        part_zero=np.array(zero, np.float64),
+    )
+    for array in paths:
+        array.setflags(write=False)
+    return paths, expected
+
+
+def _ways(
+    first: int, last: int, tree: int, children: tuple[Wholes, Wholes], counts: tuple[Wholes, Wholes]
+) -> list[list[Step]]:
+    """The steps to every leaf of one tree."""
+    found: list[list[Step]] = [[] for _ in range(last - first + 1)]
+    waiting: list[tuple[int, list[Step]]] = [(0, [])] if last > first else []
+    while waiting:
+        child, way = waiting.pop()
+        if child < 0:
+            found[-1 - child] = way
+            continue
+        if len(way) >= _DEEPEST:
+            raise RankwiseError(f"contributions take trees of at most {_DEEPEST} levels: tree {tree} has more")
+        node = first + child
+        for side, below in ((1, int(children[0][node])), (0, int(children[1][node]))):
+            count = counts[1][first + tree - 1 - below] if below < 0 else counts[0][first + below]
+            own = counts[0][node]
+            waiting.append((below, [*way, (node, side, float(count / own) if own else 0.5)]))
+    return found
+
+
+def quadrature_rules(paths: Paths) -> tuple[Wholes, Vector, Vector]:
+    """Gauss-Legendre rules on [0, 1] that are exact for these ways.
+
+    Parameters
+    ----------
+    paths : Paths
+        The ways, each through a number of features.
+
+    Returns
+    -------
+    start : ndarray of int64, shape (most features + 2,)
+        The rule for d features is start[d] .. start[d+1]-1; it is empty if no way goes through so many.
+    points, weights : ndarray of float64
+        The points and weights of all rules.
+    """
+    counts = set(np.diff(paths.part_start).tolist()) - {0}
+    nothing = (np.empty(0), np.empty(0))
+    rules = [
+        np.polynomial.legendre.leggauss((count + 1) // 2) if count in counts else nothing
+        for count in range(max(counts, default=0) + 1)
+    ]
+    start = np.array([0, *accumulate(len(points) for points, _ in rules)], np.int64)
+    points = np.concatenate([(1.0 + points) / 2.0 for points, _ in rules])
+    return start, points, np.concatenate([weights / 2.0 for _, weights in rules])

@@ -114,9 +114,9 @@ class _Opened(NamedTuple):
 
 def _open(data: Path, to: str | None, reads: dict[str, Any]) -> _Opened:
     """Open the file: a table that stays one keeps its rows, anything else is read as queries."""
+    from rankwise.data.anyfile import keep_rows
     from rankwise.data.sources import peeked
     from rankwise.data.tabular.frames import is_table, suffix_of
-    from rankwise.data.tabular.kept_rows import keep_rows
     from rankwise.data.tabular.rows import ARROW_ENDINGS
 
     reading.refuse_folders(data)

@@ -16,6 +16,7 @@ from rankwise._errors import DataError, RankwiseError, in_one_line
 from rankwise.data.string_column import StringColumn
 
 if TYPE_CHECKING:
+    from rankwise.data.passes.chunked import ChunkedQueries
     from rankwise.data.queries import Queries
 
 Missing = Literal["error", "zero", "min", "keep"]
@@ -204,7 +205,7 @@ def as_document_weights(weight: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     return weights
 
 
-def differing_weights(queries: "Queries") -> NDArray[np.float64] | None:
+def differing_weights(queries: "Queries | ChunkedQueries") -> NDArray[np.float64] | None:
     """The document weights, or None if there are none or all of them are 1, which is the same to the last bit."""
     weight = queries.document_weight
     return None if weight is None or (weight == 1.0).all() else weight

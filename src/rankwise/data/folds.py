@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -239,7 +239,7 @@ class Unsliced:
         if isinstance(value, Unsliced):
             return value.queries
         if isinstance(value, (Queries, ChunkedQueries)) or hasattr(value, "chunked"):  # the last are Parts
-            return value  # type: ignore[return-value]
+            return cast(Queries, value)
         raise DataError(f"a set of queries is Queries or Unsliced(queries): found {type(value).__name__}")
 
     def __repr__(self) -> str:

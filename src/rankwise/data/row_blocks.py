@@ -287,9 +287,7 @@ def _merged(one: _Merged, two: _Merged) -> _Merged:
     return total, mean + shift * (own / total), squares
 
 
-def _moments(
-    queries: "Queries | ChunkedQueries", how: How, largest: Vector, counted: bool
-) -> tuple[Vector, Vector]:
+def _moments(queries: "Queries | ChunkedQueries", how: How, largest: Vector, counted: bool) -> tuple[Vector, Vector]:
     """(mean, standard deviation) of all rows: blocks are merged in their order, and chunks in theirs."""
     # Powers of two that keep the squares of huge and tiny features in range: exact, and 1 for every ordinary feature.
     exponent = np.clip(np.frexp(largest)[1], -1000, 1000)

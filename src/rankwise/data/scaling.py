@@ -93,7 +93,9 @@ class Scaler:
         _refuse_scaled(data)
         if self.per == "set" and not data.n_documents:
             raise DataError("a scaler is fitted on documents: found none")
-        self.center_, self.scale_ = center_and_scale(_in_input_order(data), self.how) if self.per == "set" else (None,) * 2
+        self.center_, self.scale_ = (
+            center_and_scale(_in_input_order(data), self.how) if self.per == "set" else (None,) * 2
+        )
         self.n_features_in_ = data.n_features
         self.feature_names_in_ = data.feature_names
         return self

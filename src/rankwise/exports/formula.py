@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, RankwiseError
+from rankwise._kernels.drive import one_blas_thread
 from rankwise._kernels.trees import ZERO
 from rankwise._tables import Table
 from rankwise.data import checks

@@ -352,9 +352,16 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SmoothedMeasure(Loss):
-    """Base class of the losses 1 - A, where A smooths a measure with a width ``sigma``."""
+    """Base class of the losses 1 - A, where A smooths a measure with a width ``sigma``.
+
+    Attributes
+    ----------
+    offered_for : tuple of type
+        The classes of the measures that :meth:`smoothing` is asked for.
+    """
 
     convex = False
+    offered_for: ClassVar[tuple[type[Measure], ...]] = (Measure,)
 
     @property
     def smooths(self) -> Measure | None:
@@ -474,6 +481,8 @@ def smoothed(measure: Measure, form: str = "sigmoid") -> SmoothedMeasure:
         If no loss smooths the measure.
     """
     for kind in registered().values():
-        if issubclass(kind, SmoothedMeasure) and (loss := kind.smoothing(measure, form)) is not None:
+        if not (issubclass(kind, SmoothedMeasure) and isinstance(measure, kind.offered_for)):
+            continue
+        if (loss := kind.smoothing(measure, form)) is not None:
             return loss
     raise RankwiseError(f"nDCG, nDCG@k, DCG@k, AP, P@k and RR can be smoothed: found {measure!r}")

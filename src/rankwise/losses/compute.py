@@ -16,10 +16,12 @@ from typing import Any, Self, cast
 
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS_IN, compiled, features_in, kernel, typed_function
+from rankwise._kernels.ragged import GRADES
 from rankwise._kernels.rows import add_rows, dot
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
@@ -112,6 +114,42 @@ class PreparedLists:
             raise RankwiseError(f"{loss!r} takes no document weights")
         weight = np.ascontiguousarray(document_weight)
         return cls(loss, *loss.prepare_weighted(labels, weight, start, rows), start, rows, table, weighted=True)
+
+
+def label_classes(
+    labels: NDArray[np.float64], start: NDArray[np.int64], rows: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Small whole numbers in place of labels, in the same order inside each query, and equal where labels are.
+
+    Grades stay what they are; other labels are numbered from 0 on in their own query.
+
+    Parameters
+    ----------
+    labels : ndarray, shape (n_documents,)
+        Labels in input order.
+    start : ndarray of int64, shape (n_queries + 1,)
+        Query q owns ``rows[start[q]:start[q+1]]``.
+    rows : ndarray of int64, default=None
+        None: rows are grouped by query.
+
+    Returns
+    -------
+    classes : ndarray of int64, shape (n_documents,)
+        Below 64, or below the number of documents of the query.
+    """
+    if labels.min(initial=0.0) >= 0.0 and labels.max(initial=0.0) < GRADES:
+        whole = labels.astype(np.int64)
+        if np.array_equal(whole, labels):
+            return whole
+    own = labels[: start[-1]] if rows is None else labels[rows]
+    sizes = np.diff(start)
+    order = np.lexsort((own, np.repeat(np.arange(len(sizes)), sizes)))
+    ranked = own[order]
+    number = np.concatenate([[0], np.cumsum(ranked[1:] != ranked[:-1])])
+    classes = np.zeros(len(labels), np.int64)
+    place = order if rows is None else rows[order]
+    classes[place] = number - np.repeat(number[np.minimum(start[:-1], len(number) - 1)], sizes)
+    return classes
 
 
 def loss_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = None) -> tuple[Vector, Vector]:

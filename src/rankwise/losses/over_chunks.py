@@ -36,9 +36,7 @@ class LossOfChunk(Job):
     def prepare(self, block: Queries, first: int) -> PreparedLists:
         return LossOverLists.of(self.loss, block).prepared
 
-    def run(  # type: ignore[override]
-        self, block: Queries, first: int, prepared: PreparedLists, w: Vector, loss: Loss
-    ) -> tuple[float, Vector]:
+    def run(self, block: Queries, first: int, prepared: PreparedLists, w: Vector, loss: Loss) -> tuple[float, Vector]:
         own = block.weight if self.weight is None else self.weight[first : first + len(block)]
         lists = LossOverLists(block, replace(prepared, loss=loss), _NOTHING if own is None else own)
         return lists.part(0, len(block), w)

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
+from rankwise._kernels.drive import one_blas_thread
 from rankwise.data import checks
 from rankwise.losses._base import Vector
 from rankwise.measures import AP, NDCG

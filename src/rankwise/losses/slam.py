@@ -41,9 +41,10 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.jit import kernel
-from rankwise._kernels.ragged import GRADES, label_classes, number_classes
+from rankwise._kernels.ragged import GRADES, number_classes
 from rankwise.data.checks import is_number, is_whole, refuse_unless_level
 from rankwise.losses._base import Loss, Rows, Vector
+from rankwise.losses.compute import label_classes
 from rankwise.measures import AP, NDCG
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import ANY_RELEVANCE, discounts, gains, relevance, settle_gains

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from rankwise._errors import RankwiseError
-from rankwise._kernels.exp import exp, sigmoid
+from rankwise._kernels.exp import exp, outranking
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
 from rankwise.data.checks import is_number, refuse_unless_level
@@ -21,15 +21,6 @@ from rankwise.losses._base import SmoothedMeasure, Vector
 from rankwise.measures import AP
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import ANY_RELEVANCE, relevance
-
-
-@kernel
-def outranking(score, i, sigma, above):
-    """P_ij = sigmoid((s_j - s_i) / sigma) into ``above``: close to 1 if j is above i; 0 for i itself."""
-    own = score[i]
-    for j in range(len(score)):
-        above[j] = sigmoid((score[j] - own) / sigma)
-    above[i] = 0.0
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -196,6 +187,7 @@ class SmoothAP(SmoothedMeasure):
     rel: float | None = None
 
     name = "SmoothAP"
+    offered_for = (AP,)
     kernel = smooth_ap_formula
 
     def __post_init__(self) -> None:

@@ -233,6 +233,7 @@ class SmoothNDCG(SmoothMeasure):
     discount: Any = "log2"
 
     name = "SmoothNDCG"
+    offered_for = (NDCG, DCG)
     nonnegative = False
     kernel = smooth_ndcg_formula
 
@@ -327,6 +328,7 @@ class SmoothPrecision(SmoothMeasure):
     rel: float | None = None
 
     name = "SmoothPrecision"
+    offered_for = (P,)
     kernel = smooth_precision_formula
 
     def __post_init__(self) -> None:
@@ -383,6 +385,7 @@ class SmoothRR(SmoothMeasure):
     rel: float | None = None
 
     name = "SmoothRR"
+    offered_for = (RR,)
     kernel = smooth_rr_formula
 
     def __post_init__(self) -> None:

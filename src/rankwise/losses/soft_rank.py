@@ -13,12 +13,11 @@ from typing import Any, Self
 import numpy as np
 
 from rankwise._errors import RankwiseError
-from rankwise._kernels.exp import exp
+from rankwise._kernels.exp import exp, outranking
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.ragged import largest
 from rankwise.data.checks import is_number, is_whole
 from rankwise.losses._base import SmoothedMeasure, Vector
-from rankwise.losses.smooth_ap import outranking
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import discounts, gains, settle_gains

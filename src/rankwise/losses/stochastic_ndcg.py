@@ -13,8 +13,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from rankwise._errors import RankwiseError
+from rankwise._kernels.bits import mix
 from rankwise._kernels.exp import exp, log1pexp, sigmoid
-from rankwise._kernels.fingerprint import mix
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
 from rankwise.data.checks import is_number, is_whole

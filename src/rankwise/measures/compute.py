@@ -2,8 +2,8 @@
 
 :func:`measure_lists` is the entry point. It works through the queries in fixed chunks, on threads; each query is
 computed independently, so neither chunks nor threads change a bit. :class:`PreparedMeasure` keeps what labels alone
-decide, for queries that are measured again and again. The compiled loop at the end of the file breaks the ties and
-calls the kernel.
+decide, for queries that are measured again and again. The compiled loops at the end of the file order each query
+(:func:`order_lists`), break the ties and call the kernel.
 """
 
 import math
@@ -19,9 +19,12 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
-from rankwise._kernels.jit import compiled, kernel, typed_function
-from rankwise._kernels.ragged import largest, order_lists, sort_blocks
+from rankwise._kernels.jit import FLOATS_IN, INTS, INTS_IN, compiled, kernel, typed_function
+from rankwise._kernels.ragged import largest, sort_blocks
+from rankwise._kernels.sorting import sort_carrying
 from rankwise.measures._base import TIES, Empty, Measure, Ties, Vector
+
+Ints = NDArray[np.int64]
 
 # The value of a query on which a measure is 0/0.
 EMPTY = {"skip": math.nan, "zero": 0.0, "one": 1.0}
@@ -148,7 +151,7 @@ def fill_empty(values: NDArray[np.float64], empty: Empty) -> NDArray[np.float64]
     return np.where(np.isnan(values), EMPTY[empty], values)
 
 
-# -------------------------------------------------------------------------------------------------------- compiled loop
+# ------------------------------------------------------------------------------------------------------- compiled loops
 
 _EXPECTED, _OPTIMISTIC, _STABLE = (TIES[mode] for mode in ("expected", "optimistic", "stable"))
 
@@ -158,6 +161,79 @@ _ints_in = types.Array(types.int64, 1, "C", readonly=True)
 
 # The signature of a measure's kernel: (value, end, retrieved, best, table, params) -> measure.
 KERNEL = types.float64(_floats, _ints_in, types.int64, _floats, _floats_in, _floats_in)
+
+
+def order_lists(
+    first: int, last: int, start: Ints, rows: Ints, key: Vector, order: Ints, end: Ints, finite: Ints
+) -> bool:
+    """Order the rows of queries first..last-1 by decreasing key, ties in the order of ``rows``, and find the ties.
+
+    Parameters
+    ----------
+    first, last : int
+        The range of queries.
+    start, rows : ndarray of int64
+        The layout; ``rows`` is empty where query q owns rows start[q] .. start[q+1]-1.
+    key : ndarray of float64
+        The keys, by row.
+    order : ndarray of int64
+        Receives the rows of these queries alone, the first of them at place 0.
+    end : ndarray of int64
+        Receives the ends of the blocks of ties, counted from each query's own beginning.
+    finite : ndarray of int64
+        Receives, for each query, how many keys are above -inf.
+
+    Returns
+    -------
+    tied : bool
+        Whether any two keys of a query are equal.
+    """
+    keys = np.ascontiguousarray(key, dtype=np.float64)
+    return bool(_order_compiled()(first, last, np.ascontiguousarray(start), rows, keys, order, end, finite))
+
+
+@cache
+def _order_compiled() -> Any:
+    """:func:`_order_lists` for one set of types, whether or not the caller's arrays can be written to."""
+    given = (types.int64, types.int64, INTS_IN, INTS_IN, FLOATS_IN)
+    return compiled(kernel(_order_lists), types.boolean(*given, INTS, INTS, INTS))
+
+
+def _order_lists(first, last, start, rows, key, order, end, finite):
+    """The loop of :func:`order_lists`."""
+    tied = False
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, start[q + 1] - start[q])
+    negated_buffer, key_buffer = np.empty(longest), np.empty(longest)
+    place_buffer, count_buffer = np.empty(longest, np.int64), np.empty(longest + 1, np.int64)
+    for q in range(first, last):
+        low = start[q]
+        size = start[q + 1] - low
+        out = low - start[first]
+        negated = negated_buffer[:size]
+        place = order[out : out + size]
+        if len(rows) == 0:
+            for p in range(size):
+                place[p] = low + p
+                negated[p] = -key[low + p]
+        else:
+            for p in range(size):
+                place[p] = rows[low + p]
+                negated[p] = -key[rows[low + p]]
+        sort_carrying(negated, place, key_buffer, place_buffer, count_buffer)
+        block = 0
+        for p in range(1, size + 1):
+            if p == size or negated[p] != negated[p - 1]:
+                tied |= p - block > 1
+                for t in range(block, p):
+                    end[out + t] = p
+                block = p
+        present = size
+        while present > 0 and negated[present - 1] == np.inf:
+            present -= 1
+        finite[q - first] = present
+    return tied
 
 
 @kernel

@@ -22,9 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, Interrupted, RankwiseError
-from rankwise._kernels.drive import expect
+from rankwise._kernels.drive import expect, one_blas_thread
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -488,7 +487,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _judged(self, X: Any, y: Any, group: Any, qid: Any, method: str = "fit") -> Queries:
         if isinstance(X, ChunkedQueries) or hasattr(X, "chunked"):
-            return self._in_parts(X, y, group, qid, method)
+            return cast(Queries, self._in_parts(X, y, group, qid, method))
         if isinstance(X, Queries):
             if group is not None or qid is not None:
                 raise DataError("Queries hold their own grouping: leave out group= and qid=")
@@ -521,7 +520,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         queries = X if isinstance(X, ChunkedQueries) else X.chunked(verbose=self.verbose)
         queries.labels()
         self._check_policy()
-        return self._without_missing(queries)
+        return self._without_missing(cast(Queries, queries))
 
     def _why_not_on_parts(self) -> str:
         """Why the ranker does not run on parts, for its error message."""

@@ -71,8 +71,8 @@ def refuse_without_documents(ranker: str, queries: Queries) -> None:
         raise DataError(f"{ranker}.fit needs judged documents: found {len(queries):,} queries with none")
     if not queries.n_features:
         raise DataError(
-            f"{ranker}.fit needs features: found 0 feature(s) (shape={(queries.n_documents, 0)}) while a minimum of 1 is "
-            "required."
+            f"{ranker}.fit needs features: found 0 feature(s) (shape={(queries.n_documents, 0)}) while a minimum of 1 "
+            "is required."
         )
 
 

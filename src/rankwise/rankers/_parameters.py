@@ -17,6 +17,7 @@ rest, and ``dataclass`` writes the constructor. scikit-learn reads the parameter
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from rankwise._tables import Table
 from rankwise.data.checks import Missing
 from rankwise.data.row_blocks import Scale
 
@@ -62,3 +63,8 @@ class SelectionParameters:
     scale: Scale = "auto"
     folds: int = 5
     random_state: Any = 0
+
+    @property
+    def path_(self) -> Table:
+        """What every candidate was worth, made of the columns that ``fit`` keeps."""
+        return Table(self._path)  # type: ignore[attr-defined]

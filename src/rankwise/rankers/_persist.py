@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import FileFormatError, RankwiseError
-from rankwise._kernels.fingerprint import SKETCHED
 from rankwise._store import Store, StoreWriter
 from rankwise.data.checks import Missing
-from rankwise.data.fingerprints import MOST, Fingerprints, Seen, TrainingRecord, packed
+from rankwise.data.fingerprints import MOST, SKETCHED, Fingerprints, Seen, TrainingRecord, packed
 from rankwise.data.scaling import Scaler
 from rankwise.features.state import append_builder, read_builder
 from rankwise.rankers._base import Ranker, registered

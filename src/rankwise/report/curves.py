@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
+from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import Table
 from rankwise.data.diagnose.features import feature_names
 from rankwise.data.queries import Queries

@@ -24,7 +24,7 @@ from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.statistics.intervals import interval
 from rankwise.measures._base import parse
 from rankwise.rankers.linear.ridge import RidgeRanker
-from rankwise.rankers.smooth.annealing import COLUMNS, AnnealingHistory
+from rankwise.rankers.smooth.annealing import COLUMNS
 from rankwise.rankers.smooth.smoothrank import SmoothRank
 from tests.strategies import many_lists
 
@@ -75,7 +75,7 @@ def test_rounds_that_do_not_increase_are_numbered():
 def test_fitted_rankers_are_taken_with_their_histories():
     columns = {name: [0.1, 0.3] for name in COLUMNS} | {"sigma": [2.0, 1.0], "validation": [0.5, 0.4]}
     model = SmoothRank("nDCG@10")
-    model.history_ = AnnealingHistory(columns, parse("nDCG@10"), np.zeros((2, 4)))
+    model._annealed = columns, parse("nDCG@10"), np.zeros((2, 4))
     curves = learning_curves({"SmoothRank": model})
     assert [column.tolist() for column in curves.curve("SmoothRank", "validation")] == [[1, 2], [0.5, 0.4]]
     assert [column.tolist() for column in curves.curve("SmoothRank", "train")] == [[1, 2], [0.1, 0.3]]

@@ -13,7 +13,7 @@ from rankwise.guarantees.bounds.training import adarank_certificate
 from rankwise.measures._base import parse
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.rankers.boosting.adarank import AdaRank, boost
-from rankwise.rankers.boosting.feature_rankings import RankedLists
+from rankwise.rankers.boosting.candidates import RankedLists
 from tests.oracles.adarank import adarank, pessimistic_ndcg
 
 MEASURES = ("nDCG@2", "nDCG", "AP", "AP@3", "P@2", "RR", "ERR@3", "Pairs", "WTA", "RBP", "nDCG(short='zero')@4")

@@ -12,7 +12,7 @@ from rankwise._errors import Interrupted, MeasureError, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.measures._base import parse
 from rankwise.rankers.boosting.adarank import AdaRank, Boosting
-from rankwise.rankers.boosting.feature_rankings import RankedLists
+from rankwise.rankers.boosting.candidates import RankedLists
 from tests.rankers.boosting.test_adarank import lists, same
 
 # ------------------------------------------------------------------------------------------- same bits, or nothing
@@ -22,7 +22,7 @@ from tests.rankers.boosting.test_adarank import lists, same
 def test_the_number_of_threads_changes_no_bit(options, monkeypatch):
     monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (16,))
     monkeypatch.setattr("rankwise._kernels.drive.CHUNK", 64)
-    monkeypatch.setattr("rankwise.rankers.boosting.feature_rankings._VALUES", 20)
+    monkeypatch.setattr("rankwise.rankers.boosting.candidates._VALUES", 20)
     train, other = lists(22, count=50, features=40), lists(23, features=40)
     one, two = (AdaRank(**options, n_jobs=jobs).fit(train, validation=other) for jobs in (1, 2))
     assert same(one, two)

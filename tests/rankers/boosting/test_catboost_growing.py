@@ -63,7 +63,7 @@ def test_rows_in_any_order_of_the_queries_give_the_same_trees():
 
 def test_held_out_labels_are_not_seen():
     from rankwise.losses import StochasticNDCG
-    from rankwise.rankers.boosting.catboost_growing import QuantisedRows
+    from rankwise.rankers.boosting.catboost import QuantisedRows
     from rankwise.rankers.boosting.objectives import Derivatives
 
     found = []

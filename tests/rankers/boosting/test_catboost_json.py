@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rankwise._errors import RankwiseError
-from rankwise.rankers.boosting.catboost_json import _not_above
+from rankwise.rankers.boosting.catboost import _not_above
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 
 catboost = pytest.importorskip("catboost")

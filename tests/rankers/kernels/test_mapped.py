@@ -9,7 +9,7 @@ from sklearn.preprocessing import KBinsDiscretizer, SplineTransformer, StandardS
 
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
-from rankwise.features import row_map
+from rankwise.rankers import mapped
 from rankwise.rankers.linear.row_weights import balanced_weights
 from tests.rankers.test_every_ranker import lists
 
@@ -134,8 +134,8 @@ def test_a_mapped_row_has_the_same_bits_wherever_it_stands(name, tmp_path):
 def test_above_the_limit_the_mapped_features_are_in_a_file(monkeypatch):
     monkeypatch.setattr("rankwise.data.checks.BLOCK_VALUES", 512)
     queries, seen = lists(60), []
-    original = row_map.RowMap.queries
-    monkeypatch.setattr(row_map.RowMap, "queries", lambda *given: seen.append(original(*given)) or seen[-1])
+    original = mapped.RowMap.queries
+    monkeypatch.setattr(mapped.RowMap, "queries", lambda *given: seen.append(original(*given)) or seen[-1])
     plain = rw.MappedRanker(rw.FourierFeatures(n_features=16)).fit(queries)
     filed = rw.MappedRanker(rw.FourierFeatures(n_features=16), memory_limit=1000).fit(queries)
     assert [isinstance(one.X.base, np.memmap) or isinstance(one.X, np.memmap) for one in seen] == [False, True]

@@ -5,7 +5,7 @@ import pytest
 
 import rankwise as rw
 from rankwise.data.queries import Queries
-from rankwise.rankers import _cross_validation
+from rankwise.rankers import _model_selection
 from rankwise.rankers.linear.committee import JUDGED, MEMBERS, SELECTED_BY, TARGETS, RidgeCommittee, committee_targets
 from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS
 from tests.rankers.linear.test_ridge import lists, sample_weights, within
@@ -83,9 +83,9 @@ def test_the_usual_grid_and_many_queries(monkeypatch):
     queries = lists(4, count=40)
     model = RidgeCommittee().fit(queries)
     np.testing.assert_array_equal(model.path_["alpha"], np.tile(RELATIVE_ALPHAS, 6))
-    monkeypatch.setattr(_cross_validation, "MANY", 8)
-    calls, prepared = [], _cross_validation.Trial.prepared
-    monkeypatch.setattr(_cross_validation.Trial, "prepared", lambda self, *a: calls.append(self) or prepared(self, *a))
+    monkeypatch.setattr(_model_selection, "MANY", 8)
+    calls, prepared = [], _model_selection.Trial.prepared
+    monkeypatch.setattr(_model_selection.Trial, "prepared", lambda self, *a: calls.append(self) or prepared(self, *a))
     RidgeCommittee().fit(queries)
     assert [len(trial.held) for trial in calls] == [8]
 

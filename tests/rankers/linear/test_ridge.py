@@ -9,7 +9,7 @@ import rankwise as rw
 from rankwise._errors import RankwiseError
 from rankwise.data.fingerprints import fingerprints
 from rankwise.data.queries import Queries
-from rankwise.rankers import _cross_validation
+from rankwise.rankers import _model_selection
 from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS, RidgeRanker
 
 
@@ -286,7 +286,7 @@ def test_what_was_learned_from_counts_as_training_queries_and_is_no_hold_out():
 
 @pytest.mark.parametrize("pooled", [False, True])
 def test_of_many_queries_one_part_is_held_out(pooled, monkeypatch):
-    monkeypatch.setattr(_cross_validation, "MANY", 12)
+    monkeypatch.setattr(_model_selection, "MANY", 12)
     queries, alphas = lists(5, count=100), (1e-2, 10.0, 1e4)
     train, other = (queries[:70], queries[70:]) if pooled else (queries, None)
     options = {"scale": "none", "balanced": False, "random_state": 7}

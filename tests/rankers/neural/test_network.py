@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.losses import PairLogistic
-from rankwise.rankers.neural.network import Layers, Network
-from rankwise.rankers.neural.training import AdamW, Training, moments
+from rankwise.rankers.neural.network import AdamW, Layers, Network, Training, moments
 
 SHAPES = [(3, 4), (4, 4), (2, 5, 5), (3, 6, 2), (1, 1, 1, 1), (5, 3, 3, 3)]
 

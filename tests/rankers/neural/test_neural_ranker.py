@@ -10,8 +10,7 @@ from sklearn.base import clone
 import rankwise as rw
 from rankwise._errors import Interrupted, RankwiseError
 from rankwise.losses import ListNet, PairLogistic, SmoothAP, SmoothNDCG
-from rankwise.rankers.neural import training
-from rankwise.rankers.neural.network import Network
+from rankwise.rankers.neural.network import Network, Training
 
 SMALL = {"hidden": (8, 8), "epochs": 12, "batch": 4}
 
@@ -123,7 +122,7 @@ def test_steps_that_are_too_long_are_refused_in_a_sentence():
 def test_ctrl_c_keeps_the_best_epoch_so_far(monkeypatch):
     train, held = products(30, 0), products(30, 1)
     whole = rw.NeuralRanker(**SMALL).fit(train, validation=held)
-    calls, original = [], training.Training.epoch
+    calls, original = [], Training.epoch
 
     def epoch(self):
         calls.append(1)
@@ -131,7 +130,7 @@ def test_ctrl_c_keeps_the_best_epoch_so_far(monkeypatch):
             raise KeyboardInterrupt
         return original(self)
 
-    monkeypatch.setattr(training.Training, "epoch", epoch)
+    monkeypatch.setattr(Training, "epoch", epoch)
     model = rw.NeuralRanker(**SMALL)
     with pytest.raises(Interrupted):
         model.fit(train, validation=held)

@@ -9,7 +9,7 @@ from rankwise.data.queries import Queries
 from rankwise.losses._base import smoothed
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import parse
-from rankwise.rankers._cross_validation import Pool, PooledSelection
+from rankwise.rankers._model_selection import Pool, PooledSelection
 from rankwise.rankers.linear.committee import CommitteeProblems, RidgeCommittee
 from rankwise.rankers.smooth import refinement
 from rankwise.rankers.smooth.refinement import Choice, Refinement, lists_of, whitening

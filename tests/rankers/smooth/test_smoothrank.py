@@ -13,9 +13,8 @@ from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import smoothed
 from rankwise.losses.compute import LossOverLists
 from rankwise.rankers.linear.ridge import RidgeRanker
-from rankwise.rankers.smooth.annealing import Annealing
+from rankwise.rankers.smooth.annealing import SIGMAS, Annealing
 from rankwise.rankers.smooth.smoothrank import ALPHAS, RIDGE_ALPHAS
-from rankwise.rankers.smooth.starts import SIGMAS
 
 # the protocol of the paper; the usual one has tests of its own
 SmoothRank = partial(rw.SmoothRank, protocol="paper")

@@ -14,7 +14,7 @@ from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.losses.compute import LossOverLists
 from rankwise.rankers.linear.ridge import RidgeRanker
-from rankwise.rankers.smooth.starts import SIGMAS, score_unit
+from rankwise.rankers.smooth.annealing import SIGMAS, score_unit
 from tests.rankers.smooth.test_smoothrank import QUICK, SmoothRank, lists, mean, same
 
 

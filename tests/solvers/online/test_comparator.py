@@ -11,7 +11,7 @@ from scipy.optimize import brentq, linprog
 from rankwise._errors import RankwiseError
 from rankwise.losses import SLAM
 from rankwise.losses.compute import PreparedLists, loss_lists
-from rankwise.solvers.online.comparator import best_comparator, larger_root
+from rankwise.solvers.online.ledger import best_comparator, larger_root
 from tests.strategies import few
 
 

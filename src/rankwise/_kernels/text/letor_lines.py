@@ -1,4 +1,4 @@
-"""The rules and notes of the LETOR reader, and scans of lines that do not read features.
+"""The rules and notes of the LETOR reader, and the words of a line.
 
 A line is a row unless it is blank or begins with ``#``. ``begin`` is always the first byte of a line; nothing at or
 after ``end`` is read. The constants are compiled into every kernel that uses them. :class:`LetorRules` goes into the
@@ -22,7 +22,6 @@ STRAY_RETURN = 12
 REFUSE, DROP, ZERO = 0, 1, 2
 WITHOUT_QID, WITH_QID, EITHER = 0, 1, 2
 
-_NEWLINES = U(0x0A0A0A0A0A0A0A0A)
 _RETURNS = U(0x0D0D0D0D0D0D0D0D)
 LARGEST_ID = 10**17  # larger ids are taken for this one, of which ten times still fits into 64 bits
 
@@ -122,22 +121,12 @@ class Notes(NamedTuple):
 PROBLEM, PLACE, ROWS, RUNS, LARGEST, ZERO_SEEN, MISSING, LEFT_OPEN, DOCIDS, QID = range(10)
 
 
-def expected_ids(base: int, width: int, most: int = 1 << 14) -> Expected:
-    """The announcements of columns 0, 1, ...; of wide sparse data at most ``most`` are worth a table."""
-    texts = [f"\0{base + column}:".encode() for column in range(min(width, most))]
-    return Expected(
-        np.array([int.from_bytes(text, "little") for text in texts], dtype=np.uint64),
-        np.array([256 ** len(text) - 256 for text in texts], dtype=np.uint64),
-        np.array([len(text) for text in texts], dtype=np.int64),
-    )
-
-
 TAB, NEWLINE, BLANK, HASH, MINUS, EQUALS = 9, 10, 32, 35, 45, 61
 NO_TOKEN = -1
 
 
 @kernel(inline="always")
-def _find(text, place, end, repeated, letter):
+def find_byte(text, place, end, repeated, letter):
     """Where this byte stands next, or ``end``; ``repeated`` holds it eight times."""
     while place + 8 <= end:
         apart = word(text, place) ^ repeated
@@ -151,15 +140,9 @@ def _find(text, place, end, repeated, letter):
 
 
 @kernel
-def after_newline(text, place, end):
-    """Where the next line begins, or ``end`` if this is the last one."""
-    return min(_find(text, place, end, _NEWLINES, 10) + 1, end)
-
-
-@kernel
 def find_return(text, place, end):
     """Where the next carriage return stands, or ``end``."""
-    return _find(text, place, end, _RETURNS, 13)
+    return find_byte(text, place, end, _RETURNS, 13)
 
 
 @kernel(inline="always")
@@ -226,47 +209,6 @@ def stray_return(text, place, end):
 
 
 @kernel
-def count_rows(text, begin, end):
-    """The number of rows between two line ends."""
-    rows = 0
-    place = begin
-    while place < end:
-        place = skip_blanks(text, place, end)
-        if place < end:
-            letter = byte(text, place)
-            rows += letter != NEWLINE and letter != HASH
-            place = after_newline(text, place, end)
-    return rows
-
-
-@kernel
-def find_last_run(text, end, skip_negative, state):
-    """Continue from ``state`` over whole lines up to ``end``: the number of rows, and where the last run of one qid
-    begins.
-
-    ``state`` is (place, rows, rows before the last run, first byte of the last run's first line, place of its qid,
-    length of its qid). Rows whose label begins with a minus are not counted if ``skip_negative``. A row without a qid
-    begins a run of its own, so that a malformed file is not gathered as a whole.
-    """
-    place, rows, rows_before, line, known_at, known_length = state
-    while place < end:
-        begin = place
-        place = skip_blanks(text, place, end)
-        if place < end and byte(text, place) != NEWLINE and byte(text, place) != HASH:
-            counts = not (skip_negative and byte(text, place) == MINUS)
-            at = skip_blanks(text, skip_token(text, place, end), end)
-            length = NO_TOKEN
-            if has_qid(text, at, end):
-                at += 4
-                length = skip_token(text, at, end) - at
-            if length == NO_TOKEN or length != known_length or not same_bytes(text, at, known_at, length):
-                rows_before, line, known_at, known_length = rows, begin, at, length
-            rows += counts
-        place = after_newline(text, place, end)
-    return place, rows, rows_before, line, known_at, known_length
-
-
-@kernel
 def _names_docid(text, place, end):
     """Where the X of ``docid = X`` begins if that stands here, else ``NO_TOKEN``."""
     letters = (100, 111, 99, 105, 100)
@@ -295,34 +237,3 @@ def find_docid(text, place, end):
             return named, skip_word(text, named, end) - named
         place = skip_blanks(text, skip_word(text, place, end), end)
     return first, skip_word(text, first, end) - first
-
-
-@kernel
-def gather(text, at, offset, data):
-    """Copy piece i, which begins at ``at[i]``, to ``data[offset[i]:offset[i+1]]``."""
-    for piece in range(len(at)):
-        for number in range(offset[piece + 1] - offset[piece]):
-            data[offset[piece] + number] = text[at[piece] + number]
-
-
-@kernel
-def read_integers(text, at, length, numbers):
-    """Whether every token is an integer of 64 bits as it would be written back; then ``numbers`` holds them."""
-    for token in range(len(at)):
-        place = at[token]
-        end = place + length[token]
-        negative = place < end and byte(text, place) == MINUS
-        place += negative
-        count = end - place
-        if count < 1 or count > 19 or (byte(text, place) == 48 and (count > 1 or negative)):
-            return False
-        magnitude = np.uint64(0)
-        while place < end:
-            if not 48 <= byte(text, place) <= 57:
-                return False
-            magnitude = magnitude * np.uint64(10) + np.uint64(byte(text, place) - 48)
-            place += 1
-        if magnitude > np.uint64(2**63 - 1):
-            return False
-        numbers[token] = -np.int64(magnitude) if negative else np.int64(magnitude)
-    return True

@@ -4,6 +4,8 @@ Ranges are independent of each other, so that threads can share a file; every ra
 arrays. A range notes what it cannot decide alone: ids beyond the expected width, values that need Python's ``float``,
 the first byte that cannot be read and why.
 
+A first pass over the lines counts rows (:func:`count_rows`), so that every range knows its own.
+
 Features are read at two speeds. In dense data each id is one more than the last and each value is a short decimal:
 `_steady` compares eight bytes with the expected announcement, and reads a number in two words without looking at single
 bytes. Everything else (gaps, more blanks, exponents, long numbers, the last bytes of the text) is read by
@@ -29,6 +31,102 @@ from rankwise._kernels.text.words import byte, digit_bits, digits, word
 U = np.uint64
 
 REACH = 32  # bytes within which an announcement, a short value and the words that are read for them end
+
+
+# ------------------------------------------------------------------------------------------------------- lines
+
+_NEWLINES = U(0x0A0A0A0A0A0A0A0A)
+
+
+@kernel
+def after_newline(text, place, end):
+    """Where the next line begins, or ``end`` if this is the last one."""
+    return min(code.find_byte(text, place, end, _NEWLINES, 10) + 1, end)
+
+
+@kernel
+def count_rows(text, begin, end):
+    """The number of rows between two line ends."""
+    rows = 0
+    place = begin
+    while place < end:
+        place = code.skip_blanks(text, place, end)
+        if place < end:
+            letter = byte(text, place)
+            rows += letter != code.NEWLINE and letter != code.HASH
+            place = after_newline(text, place, end)
+    return rows
+
+
+@kernel
+def find_last_run(text, end, skip_negative, state):
+    """Continue from ``state`` over whole lines up to ``end``: the number of rows, and where the last run of one qid
+    begins.
+
+    ``state`` is (place, rows, rows before the last run, first byte of the last run's first line, place of its qid,
+    length of its qid). Rows whose label begins with a minus are not counted if ``skip_negative``. A row without a qid
+    begins a run of its own, so that a malformed file is not gathered as a whole.
+    """
+    place, rows, rows_before, line, known_at, known_length = state
+    while place < end:
+        begin = place
+        place = code.skip_blanks(text, place, end)
+        if place < end and byte(text, place) != code.NEWLINE and byte(text, place) != code.HASH:
+            counts = not (skip_negative and byte(text, place) == code.MINUS)
+            at = code.skip_blanks(text, code.skip_token(text, place, end), end)
+            length = code.NO_TOKEN
+            if code.has_qid(text, at, end):
+                at += 4
+                length = code.skip_token(text, at, end) - at
+            if length == code.NO_TOKEN or length != known_length or not code.same_bytes(text, at, known_at, length):
+                rows_before, line, known_at, known_length = rows, begin, at, length
+            rows += counts
+        place = after_newline(text, place, end)
+    return place, rows, rows_before, line, known_at, known_length
+
+
+@kernel
+def gather(text, at, offset, data):
+    """Copy piece i, which begins at ``at[i]``, to ``data[offset[i]:offset[i+1]]``."""
+    for piece in range(len(at)):
+        for number in range(offset[piece + 1] - offset[piece]):
+            data[offset[piece] + number] = text[at[piece] + number]
+
+
+@kernel
+def read_integers(text, at, length, numbers):
+    """Whether every token is an integer of 64 bits as it would be written back; then ``numbers`` holds them."""
+    for token in range(len(at)):
+        place = at[token]
+        end = place + length[token]
+        negative = place < end and byte(text, place) == code.MINUS
+        place += negative
+        count = end - place
+        if count < 1 or count > 19 or (byte(text, place) == 48 and (count > 1 or negative)):
+            return False
+        magnitude = np.uint64(0)
+        while place < end:
+            if not 48 <= byte(text, place) <= 57:
+                return False
+            magnitude = magnitude * np.uint64(10) + np.uint64(byte(text, place) - 48)
+            place += 1
+        if magnitude > np.uint64(2**63 - 1):
+            return False
+        numbers[token] = -np.int64(magnitude) if negative else np.int64(magnitude)
+    return True
+
+
+# -------------------------------------------------------------------------------------------------------- rows
+
+
+def expected_ids(base: int, width: int, most: int = 1 << 14) -> code.Expected:
+    """The announcements of columns 0, 1, ...; of wide sparse data at most ``most`` are worth a table."""
+    texts = [f"\0{base + column}:".encode() for column in range(min(width, most))]
+    return code.Expected(
+        np.array([int.from_bytes(text, "little") for text in texts], dtype=np.uint64),
+        np.array([256 ** len(text) - 256 for text in texts], dtype=np.uint64),
+        np.array([len(text) for text in texts], dtype=np.int64),
+    )
 
 
 @kernel(inline="always")
@@ -201,7 +299,7 @@ def read_features(text, place, end, row, dropping, rules, expected, table, undec
 @kernel
 def _next_line(text, place, end):
     """``(where the next line begins, 0)``, or ``(where a stray carriage return stands, which problem that is)``."""
-    after = code.after_newline(text, place, end)
+    after = after_newline(text, place, end)
     stray = code.stray_return(text, place, after)
     return (stray, code.STRAY_RETURN) if stray < after else (after, 0)
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from rankwise.data.checks import plural
 from rankwise.data.diagnose.findings import Finding
-from rankwise.data.diagnose.mid_ranks import mid_ranks
 from rankwise.data.queries import Queries
 
 LEVEL = 0.01
@@ -137,3 +136,25 @@ def _per_query(queries: Queries) -> NDArray[np.float64]:
         found[place, 0] = low + (block - low).mean(axis=0)  # a constant stays exactly that constant
         found[place, 1] = (block - low).std(axis=0)
     return found
+
+
+def mid_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rank the values of every column from 1, equal values with the mean of their ranks.
+
+    This is ``scipy.stats.rankdata``, whose import takes half a second.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n,) or (n, n_columns)
+        Finite values.
+
+    Returns
+    -------
+    ranks : ndarray of float64
+        Of the same shape; whole numbers and halves.
+    """
+    if values.ndim > 1:
+        return np.stack([mid_ranks(column) for column in values.T], axis=1) if values.size else values.copy()
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    return np.asarray((last - (count - 1) / 2)[place], dtype=np.float64)

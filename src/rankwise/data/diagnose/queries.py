@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import is_number, plural
+from rankwise.data.diagnose.drift import mid_ranks
 from rankwise.data.diagnose.features import Keys, mixed
 from rankwise.data.diagnose.findings import Finding, Severity
-from rankwise.data.diagnose.mid_ranks import mid_ranks
 from rankwise.data.queries import Queries
 
 Gain = str | Mapping[float, float] | Sequence[float]

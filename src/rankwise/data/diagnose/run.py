@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError
 from rankwise.data.checks import refuse_missing
-from rankwise.data.diagnose.correlation import find_correlated
 from rankwise.data.diagnose.drift import find_changed_meaning
 from rankwise.data.diagnose.features import (
     equal_features,
     feature_names,
     feature_table,
+    find_correlated,
     find_drift,
     find_in_features,
     odd_words,

@@ -11,11 +11,20 @@ import numpy as np
 
 from rankwise._errors import FileFormatError
 from rankwise._kernels.text import letor_lines as code
+from rankwise._kernels.text.letor_rows import find_last_run
 from rankwise.data.checks import Missing, as_whole, refuse_unless_one_of
 from rankwise.data.grouping import Grouping
 from rankwise.data.letor.problems import Reading, SourceLocation
-from rankwise.data.letor.read import Unjudged, ZeroBased, as_reading, as_written, first_byte, queries_of
-from rankwise.data.letor.table import LetorTable, read_table
+from rankwise.data.letor.read import (
+    LetorTable,
+    Unjudged,
+    ZeroBased,
+    as_reading,
+    as_written,
+    first_byte,
+    queries_of,
+    read_table,
+)
 from rankwise.data.queries import Queries
 from rankwise.data.sources import ByteStream, Text, open_stream
 
@@ -122,7 +131,7 @@ def iter_blocks(stream: ByteStream, rows: int, skip_negative: bool) -> Iterator[
             block = stream.read()
             ended = not block
             whole_lines = held.append(block)
-            state = code.find_last_run(held.text().data, whole_lines, skip_negative, state)
+            state = find_last_run(held.text().data, whole_lines, skip_negative, state)
         end = held.filled if ended else state[3]
         text = held.text(end)
         yield text, first_line

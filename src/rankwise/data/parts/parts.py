@@ -106,9 +106,7 @@ class Parts:
     ) -> None:
         self._set(_Files(path, check=True), None, executor_of(executor, workers, memory_limit))
 
-    def _set(
-        self, files: "_Files", chosen: NDArray[np.int64] | None, executor: "Executor | None" = None
-    ) -> None:
+    def _set(self, files: "_Files", chosen: NDArray[np.int64] | None, executor: "Executor | None" = None) -> None:
         self._files, self._chosen = files, chosen
         self._executor = Threads() if executor is None else executor
         if chosen is None:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, FileFormatError
-from rankwise._kernels.text.letor_lines import read_integers
+from rankwise._kernels.text.letor_rows import read_integers
 from rankwise.data import checks
 from rankwise.data.checks import Missing
 from rankwise.data.letor.read import as_written

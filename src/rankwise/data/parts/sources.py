@@ -23,9 +23,8 @@ from rankwise.data import checks
 from rankwise.data.anyfile import kind_of
 from rankwise.data.checks import Floats, Missing
 from rankwise.data.grouping import as_ids
-from rankwise.data.letor.read import Unjudged, ZeroBased, as_reading, first_byte
+from rankwise.data.letor.read import Unjudged, ZeroBased, as_reading, first_byte, read_table
 from rankwise.data.letor.stream import iter_blocks
-from rankwise.data.letor.table import read_table
 from rankwise.data.parts.manifest import NAME
 from rankwise.data.parts.parts import Parts
 from rankwise.data.parts.regroup import IdKind, SourceBlock

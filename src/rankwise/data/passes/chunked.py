@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -177,7 +177,7 @@ class ChunkedQueries:
         found = self.account.facts.get("survey")
         if found is None:
             found = self.account.facts["survey"] = Survey.of(self)
-        return found  # type: ignore[no-any-return]
+        return cast(Survey, found)
 
     def labels(self) -> None:
         """Raise an error if the documents are not judged; labels themselves are seen by passes alone."""
@@ -201,7 +201,7 @@ class ChunkedQueries:
             found = self.source.block(int(numbers[0]), int(numbers[-1]) + 1)
         else:
             found = self.source[numbers].block(0, len(numbers))
-        return found._replace(weight=None if self.weight is None else self.weight[numbers])
+        return cast(Queries, found._replace(weight=None if self.weight is None else self.weight[numbers]))
 
     # ------------------------------------------------------------------------------------------- passes
 
@@ -246,9 +246,7 @@ class ChunkedQueries:
         numbers = range(len(self.chunks)) if only is None else only
         began, documents, shown = time.monotonic(), 0, 0.0
         number = self.account.passes + 1
-        for place, result in zip(
-            numbers, self.executor.results(work, numbers, arguments, n_jobs), strict=True
-        ):
+        for place, result in zip(numbers, self.executor.results(work, numbers, arguments, n_jobs), strict=True):
             first, last = self.chunks[place]
             documents += int(self.start[last] - self.start[first])
             seconds = time.monotonic() - began

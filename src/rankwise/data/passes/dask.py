@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise._extras import require
+from rankwise._kernels.drive import one_blas_thread
 from rankwise.data.passes.journal import digest_of
 from rankwise.data.passes.work import WINDOW, Kept, Work, in_order
 
@@ -110,8 +110,8 @@ class Cluster:
                 return
         raise RankwiseError(
             f"the worker {worker.address} computes other bits than this process "
-            f"({'; '.join(differs) or 'with the same versions'}): use machines of one kind with one set of versions, or "
-            "give strict=False"
+            f"({'; '.join(differs) or 'with the same versions'}): use machines of one kind with one set of versions, "
+            "or give strict=False"
         )
 
     def forget(self, spent: Mapping[str, Any]) -> None:

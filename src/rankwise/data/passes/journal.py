@@ -106,7 +106,7 @@ class Journal:
             vars(work)["digest"] = found
         found = found.copy()
         _add(found, tuple(arguments))
-        return found.digest()  # type: ignore[no-any-return]
+        return bytes(found.digest())
 
     def get(self, key: bytes) -> Result | None:
         """The recorded result of a pass, or None."""

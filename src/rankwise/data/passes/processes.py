@@ -80,9 +80,7 @@ class Processes:
             for _ in range(_LIVES):
                 pool = self._pools[worker]
                 if pool is None:
-                    pool = ProcessPoolExecutor(
-                        1, mp_context=self._context, initializer=_begin, initargs=(self._limit,)
-                    )
+                    pool = ProcessPoolExecutor(1, mp_context=self._context, initializer=_begin, initargs=(self._limit,))
                     self._pools[worker] = pool
                 try:
                     return pool, pool.submit(_chunk, *given)
@@ -149,12 +147,17 @@ _works: dict[str, Work] = {}
 
 def _begin(limit: int | None) -> None:
     """Leave Ctrl-C to the process that started this one, and end with it even if it was killed."""
-    global _kept  # noqa: PLW0603 - the state of this worker
+    global _kept
     _kept = Kept(limit)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
 
 
 def _chunk(path: str, number: int, arguments: tuple[Any, ...]) -> Any:

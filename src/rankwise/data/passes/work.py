@@ -20,8 +20,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
+from rankwise._kernels.drive import one_blas_thread
 from rankwise.data.queries import Queries
 
 # Results wait for their turn in the order of chunks: so many for each worker.
@@ -129,7 +129,7 @@ class Work:
     @classmethod
     def unpickled(cls, data: bytes) -> "Work":
         """The work that a worker received."""
-        return cls(*pickle.loads(data))  # noqa: S301 - from the process that started this worker
+        return cls(*pickle.loads(data))
 
     def block(self, number: int) -> Queries:
         """The queries of a chunk."""

@@ -13,8 +13,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
+from rankwise._kernels.drive import one_blas_thread
 from rankwise.data.checks import as_random, as_range, as_whole, is_number
 from rankwise.data.queries import Queries
 from rankwise.data.selection import Query

@@ -214,7 +214,7 @@ def _count(
 ) -> tuple[NDArray[np.int64], ...]:
     """The four counts of :func:`count_pairs` over all queries; they are integers, so no order of addition matters."""
     from rankwise._kernels.pairs import count_pairs
-    from rankwise._kernels.ragged import order_lists
+    from rankwise.measures.compute import order_lists
 
     start, n_grades = queries.start, int(grade.max(initial=-1)) + 1
     rows = np.empty(0, dtype=np.int64) if queries.is_grouped else queries.rows

@@ -25,8 +25,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
+from rankwise._kernels.drive import one_blas_thread
 from rankwise.data.queries import Queries
 from rankwise.data.selection import Query
 from rankwise.guarantees._bound import refuse_unless

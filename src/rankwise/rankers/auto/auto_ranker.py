@@ -16,8 +16,7 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._cross_validation import MANY
-from rankwise.rankers._model_selection import parts_of
+from rankwise.rankers._model_selection import MANY, parts_of
 from rankwise.rankers.auto.choice import Difference, choose, criterion_measures
 from rankwise.rankers.auto.families import Boosted, Clock, Engine, Linear, joined
 from rankwise.rankers.auto.trial import CandidateTrial, report_table

@@ -3,7 +3,7 @@
 :class:`AdaRank` is the ranker: parameters, fitted state, certificate and file. :class:`Boosting` holds a fit under way:
 it adds the features of the rounds to the scores, measures training and validation queries, and stops. :func:`boost` is
 the algorithm itself on a table of measures. The rankings by single features come from
-:class:`~rankwise.rankers.boosting.feature_rankings.RankedLists`.
+:class:`~rankwise.rankers.boosting.candidates.RankedLists`.
 """
 
 import math
@@ -28,7 +28,7 @@ from rankwise.measures.ndcg import DCG
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._history import History, read_history
 from rankwise.rankers._model_selection import weighted_mean
-from rankwise.rankers.boosting.feature_rankings import RankedLists
+from rankwise.rankers.boosting.candidates import RankedLists
 from rankwise.rankers.linear.ridge import read_coef
 
 Vector = NDArray[np.float64]

@@ -1,6 +1,6 @@
 """BoostedRanker: gradient boosted trees on any loss of the package, stopped by the measure itself.
 
-LightGBM (:mod:`rankwise.rankers.boosting.growing`) or CatBoost (:mod:`rankwise.rankers.boosting.catboost_growing`)
+LightGBM (:mod:`rankwise.rankers.boosting.growing`) or CatBoost (:mod:`rankwise.rankers.boosting.catboost`)
 grows the trees; what is kept is a :class:`~rankwise.rankers.boosting.tree_ensemble.TreeEnsemble`, so that a fitted
 ranker scores, explains itself and is saved without either.
 """
@@ -27,10 +27,9 @@ from rankwise.losses.stochastic_ndcg import StochasticNDCG
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._cross_validation import MANY
 from rankwise.rankers._fit_frame import raw_weights
 from rankwise.rankers._history import History, history_arrays, read_history
-from rankwise.rankers._model_selection import weighted_mean
+from rankwise.rankers._model_selection import MANY, weighted_mean
 from rankwise.rankers.boosting.growing import (
     UNJUDGED,
     BinnedRows,
@@ -47,7 +46,7 @@ from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.ridge import RidgeRanker
 
 if TYPE_CHECKING:
-    from rankwise.rankers.boosting.catboost_growing import QuantisedRows
+    from rankwise.rankers.boosting.catboost import QuantisedRows
 
 Vector = NDArray[np.float64]
 
@@ -359,7 +358,7 @@ class BoostedRanker(Ranker):
         """The features as the engine takes them."""
         if self.engine == "lightgbm":
             return BinnedRows.of(sets, self._params(), categorical, self.n_jobs)
-        from rankwise.rankers.boosting.catboost_growing import QuantisedRows
+        from rankwise.rankers.boosting.catboost import QuantisedRows
 
         return QuantisedRows.of(sets, self._catboost_params(), self.n_jobs)
 

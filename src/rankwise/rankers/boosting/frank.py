@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import drive
-from rankwise._kernels.fidelity import count_margins, potentials, slopes_by_candidate
+from rankwise._kernels.pairs import count_margins, fidelity_potentials, slopes_by_candidate
 from rankwise.rankers.boosting.candidates import Candidates, GradedLists
 from rankwise.rankers.boosting.steps import TIE, Step, ThresholdRanker, first_largest, on_grain
 
@@ -170,7 +170,7 @@ class _FidelityPairs:
         """abs(W+ - W-) of every candidate."""
 
         def part(first: int, last: int) -> None:
-            potentials(first, last, score, *self.layout, self.potential)
+            fidelity_potentials(first, last, score, *self.layout, self.potential)
 
         drive.run(part, self.lists.chunks(self.pairs), self.n_jobs)
         return np.abs(self._differences())

@@ -20,16 +20,15 @@ from rankwise._kernels.trees import (
     Paths,
     contribute_on,
     leaf_order,
+    paths_of,
+    quadrature_rules,
     score_on,
 )
 from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.checks import Floats
-from rankwise.rankers.boosting.catboost_json import read_catboost
-from rankwise.rankers.boosting.lightgbm_text import read_lightgbm
 from rankwise.rankers.boosting.tree_checks import DTYPES, MISSING_NONE, MISSING_ZERO, check_trees
-from rankwise.rankers.boosting.tree_paths import paths_of, quadrature_rules
-from rankwise.rankers.boosting.xgboost_json import read_xgboost
+from rankwise.rankers.boosting.tree_files import read_lightgbm, read_xgboost
 
 Vector = NDArray[np.float64]
 Wholes = NDArray[np.int64]
@@ -202,6 +201,8 @@ class TreeEnsemble:
             If the text is no CatBoost model with one score per row, is damaged, splits by categories, or has trees that
             are not symmetric.
         """
+        from rankwise.rankers.boosting.catboost import read_catboost  # which imports this module
+
         n_features, arrays, offset = read_catboost(text)
         return cls(n_features, **arrays, offset=offset)
 

@@ -23,9 +23,8 @@ from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import gains
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._cross_validation import PooledSelection, Refit, mean_over_held_out
 from rankwise.rankers._fit_frame import as_grid
-from rankwise.rankers._model_selection import best_alpha
+from rankwise.rankers._model_selection import PooledSelection, Refit, best_alpha, mean_over_held_out
 from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.linear.least_squares import (
     Problem,
@@ -247,7 +246,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         names = [TARGETS[number] for number in target]
         self.alphas_ = Table({"target": names, "balanced": list(balance), "alpha": alphas})
         member = np.repeat(np.arange(len(MEMBERS)), len(grid))
-        self.path_ = Table({"member": member, "alpha": np.tile(grid, len(MEMBERS)), JUDGED: judged.ravel()})
+        self._path = {"member": member, "alpha": np.tile(grid, len(MEMBERS)), JUDGED: judged.ravel()}
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         grid = self.path_["alpha"][: len(self.path_) // len(MEMBERS)]

@@ -20,9 +20,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
+from rankwise._kernels.drive import one_blas_thread
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries

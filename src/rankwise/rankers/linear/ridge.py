@@ -1,7 +1,8 @@
 """RidgeRanker: ridge regression on gains within queries, its penalty chosen by cross-validation in one pass over X.
 
 :mod:`rankwise.rankers.linear.least_squares` solves the problems. One pass makes the moments of every part of the
-queries; what is learned without a part, and in the end from all of them, is a sum of these.
+queries; what is learned without a part, and in the end from all of them, is a sum of these. Documents count by their
+own weight, that of their query, and a balance of relevant documents and others (:func:`balanced_weights`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,15 +14,13 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._store import Store
-from rankwise._tables import Table
 from rankwise.data.checks import differing_weights
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.measures.ndcg import gains
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._cross_validation import PooledSelection, Refit, mean_over_held_out
 from rankwise.rankers._fit_frame import as_grid
-from rankwise.rankers._model_selection import best_alpha
+from rankwise.rankers._model_selection import PooledSelection, Refit, best_alpha, mean_over_held_out
 from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.linear.least_squares import (
     Problem,
@@ -151,7 +150,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         if selection.trials:
             judged = self._judged_alphas(selection, problems, scale, grid)
         self.alpha_ = alphas[best_alpha(alphas, judged)]
-        self.path_ = Table({"alpha": list(alphas), self._measure().title: judged})
+        self._path = {"alpha": np.array(alphas), self._measure().title: judged}
         self.coef_ = whole.weights([self.alpha_])[0]
 
     def _problems(self, selection: PooledSelection) -> tuple[list[Problem], Vector]:
@@ -183,14 +182,14 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         return mean_over_held_out(values, weights)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        judged = self.path_[self.path_.columns[1]]
-        return {"alpha": self.alpha_}, {"coef": self.coef_, "alphas": self.path_["alpha"], "judged": judged}
+        alphas, judged = self._path.values()
+        return {"alpha": self.alpha_}, {"coef": self.coef_, "alphas": alphas, "judged": judged}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self.coef_ = read_coef(store, self.n_features_in_)
         self.alpha_ = float(facts["alpha"])
         alphas, judged = (store.array(name, np.float64, (None,)) for name in ("alphas", "judged"))
-        self.path_ = Table({"alpha": alphas, self._measure().title: judged})
+        self._path = {"alpha": alphas, self._measure().title: judged}
 
 
 def gains_of(queries: Queries) -> Vector:

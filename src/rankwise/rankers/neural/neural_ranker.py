@@ -1,6 +1,6 @@
 """NeuralRanker: a small residual network, trained on any loss of the package and stopped by the measure itself.
 
-:mod:`rankwise.rankers.neural.network` is the network, :mod:`rankwise.rankers.neural.training` one epoch of its
+:mod:`rankwise.rankers.neural.network` is the network, :mod:`rankwise.rankers.neural.network` one epoch of its
 training. Neither needs PyTorch; :mod:`rankwise.torch` serves networks of one's own.
 """
 
@@ -24,8 +24,7 @@ from rankwise.losses.smooth_ndcg import SmoothNDCG
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import mean_measure, parts_of
-from rankwise.rankers.neural.network import Layers, Network
-from rankwise.rankers.neural.training import Training
+from rankwise.rankers.neural.network import Layers, Network, Training
 
 Vector = NDArray[np.float64]
 

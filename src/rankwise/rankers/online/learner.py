@@ -16,9 +16,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
+from rankwise._kernels.drive import one_blas_thread
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks

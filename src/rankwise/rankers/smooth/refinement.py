@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._blas import one_blas_thread
 from rankwise._kernels import drive
+from rankwise._kernels.drive import one_blas_thread
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure
-from rankwise.rankers._cross_validation import Pool
-from rankwise.rankers._model_selection import weighted_mean
+from rankwise.rankers._model_selection import Pool, weighted_mean
 from rankwise.rankers.linear.committee import CommitteeProblems, chosen_alphas
 from rankwise.rankers.linear.least_squares import Problem
 from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS

@@ -7,6 +7,7 @@ Algorithm 1 of the paper, from every start with every penalty (:mod:`rankwise.ra
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,15 +17,17 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
-from rankwise._tables import Table
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import smoothed
 from rankwise.rankers._base import LinearRanker, registered
-from rankwise.rankers._cross_validation import PooledSelection, Refit, Trial, mean_over_held_out
 from rankwise.rankers._fit_frame import as_grid, raw_weights
 from rankwise.rankers._model_selection import (
+    PooledSelection,
+    Refit,
+    Trial,
     held_out,
+    mean_over_held_out,
     mean_over_parts,
     parts_of,
     path_arrays,
@@ -36,13 +39,18 @@ from rankwise.rankers.linear.committee import CommitteeProblems
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.smooth.annealing import (
     COLUMNS,
+    SIGMAS,
     AnnealedRun,
     AnnealingHistory,
     AnnealingPlan,
     AnnealingTrials,
+    Beginnings,
+    as_bounds,
+    as_sigmas,
+    as_starts,
+    something_to_learn,
 )
 from rankwise.rankers.smooth.refinement import Choice, Refined, Refiner
-from rankwise.rankers.smooth.starts import SIGMAS, Beginnings, as_bounds, as_sigmas, as_starts, something_to_learn
 from rankwise.solvers.batch.descent import Solver
 
 Vector = NDArray[np.float64]
@@ -181,6 +189,11 @@ class SmoothRank(SelectionParameters, LinearRanker):
     def _why_not_on_parts(self) -> str:
         return "protocol='paper' needs all scores in memory, protocol='committee' does not"
 
+    @property
+    def history_(self) -> AnnealingHistory:
+        """The stages, made of the columns that ``fit`` keeps."""
+        return AnnealingHistory(*self._annealed)
+
     def _learns_from_validation(self) -> bool:
         return self.refit == "all" and self.protocol == "committee"
 
@@ -202,7 +215,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
         alphas, sigmas = as_grid(self.alpha, REFINEMENT_ALPHAS, "alpha"), self._widths()
         selection = PooledSelection.of(queries, validation, self.refit, self.folds, self.random_state)
         stages = (len(selection.trials) + 1) * len(set(alphas)) * len(sigmas)
-        with progress("annealing", stages, enabled=None if self.verbose else False) as bar:
+        with progress("annealing", stages) if self.verbose else nullcontext() as bar:
             refiner = Refiner(
                 problems=CommitteeProblems.of(selection, self.scale, self.n_jobs),
                 start=self._given_start(queries),
@@ -212,7 +225,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
                 sigmas=sigmas,
                 descent=self._descent("lbfgs", 1e-3),
                 n_jobs=self.n_jobs,
-                after=lambda: bar.advance(1),
+                after=lambda: None if bar is None else bar.advance(1),
             )
             start = refiner.start_without(None)
             nothing = Choice(*(np.full(len(alphas) + extra, np.nan) for extra in (1, 0, 0)))
@@ -280,16 +293,14 @@ class SmoothRank(SelectionParameters, LinearRanker):
             values = queries.values(np.array([stage.w for stage in stages]), self.n_jobs)
             train = mean_over_held_out([values], [queries.weight])
         run = AnnealedRun(stages, train, none, refiner.smoothed(stages) if stages else none)
-        self.history_ = run.history(measure, np.ones(len(start)))
+        self._annealed = run.columns(), measure, run.coefs(np.ones(len(start)))
         nan = [math.nan]
-        self.path_ = Table(
-            {
-                "alpha": [*nan, *refiner.alphas],
-                measure.title: choice.means,
-                "gain": np.append(nan, choice.gains),
-                "standard error": np.append(nan, choice.errors),
-            }
-        )
+        self._path = {
+            "alpha": np.append(nan, refiner.alphas),
+            measure.title: choice.means,
+            "gain": np.append(nan, choice.gains),
+            "standard error": np.append(nan, choice.errors),
+        }
 
     # ------------------------------------------------------------------------------------------- the paper's protocol
 
@@ -304,7 +315,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
         passes = tried * len(parts) + 1 if parts else tried
         stages = len(as_sigmas(self.sigmas) or SIGMAS)
         grid = np.tile(alphas, len(given))
-        with progress("annealing", stages * passes, enabled=None if self.verbose else False) as bar:
+        with progress("annealing", stages * passes) if self.verbose else nullcontext() as bar:
             trials = self._trials(queries, given, alphas, bar)
 
             def keep() -> bool:
@@ -335,12 +346,15 @@ class SmoothRank(SelectionParameters, LinearRanker):
         """Hold one stage of one plan, and what was known of all plans when it was chosen."""
         self.alpha_ = plan.alpha
         self.start_ = plan.start.w * trials.factor
-        self.history_ = run.history(trials.measure, trials.factor)
-        self.coef_ = self.history_.coefs[place].copy()
+        coefs = run.coefs(trials.factor)
+        self._annealed = run.columns(), trials.measure, coefs
+        self.coef_ = coefs[place].copy()
         number = np.repeat(np.arange(len(trials.given)), len(trials.alphas))
-        self.path_ = Table({"start": number, "alpha": grid, trials.measure.title: judged})
+        self._path = {"start": number, "alpha": grid, trials.measure.title: judged}
 
-    def _trials(self, queries: Queries, given: list[Any], alphas: tuple[float, ...], bar: progress) -> AnnealingTrials:
+    def _trials(
+        self, queries: Queries, given: list[Any], alphas: tuple[float, ...], bar: progress | None
+    ) -> AnnealingTrials:
         measure, bounds = self._measure(), as_bounds(self.sign, queries)
         alike: dict[str, Any] = {"scale": self.scale, "folds": self.folds, "random_state": self.random_state}
         alike["n_jobs"] = self.n_jobs
@@ -393,9 +407,10 @@ class SmoothRank(SelectionParameters, LinearRanker):
     # ------------------------------------------------------------------------------------------- saving
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        arrays = {f"history.{name}": self.history_[name].astype(np.float64) for name in self.history_.columns}
-        arrays |= {name: column.astype(float) for name, column in path_arrays(self.path_).items()}
-        arrays |= {"coef": self.coef_, "start": self.start_, "history.coefs": self.history_.coefs}
+        columns, _, coefs = self._annealed
+        arrays = {f"history.{name}": column.astype(np.float64) for name, column in columns.items()}
+        arrays |= {name: column.astype(float) for name, column in path_arrays(self._path).items()}
+        arrays |= {"coef": self.coef_, "start": self.start_, "history.coefs": coefs}
         return {"alpha": self.alpha_ if self.refined_ else None, "refined": self.refined_}, arrays
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
@@ -408,9 +423,9 @@ class SmoothRank(SelectionParameters, LinearRanker):
             columns[name] = columns[name].astype(np.int64)
         coefs = store.array("history.coefs", np.float64, (len(columns["sigma"]), self.n_features_in_))
         measure = self._measure()
-        self.history_ = AnnealingHistory(columns, measure, coefs)
+        self._annealed = columns, measure, coefs
         if self.protocol == "committee":
-            self.path_ = read_path(store, ("alpha", measure.title, "gain", "standard error"))
+            self._path = read_path(store, ("alpha", measure.title, "gain", "standard error"))
             return
-        path = read_path(store, ("start", "alpha", measure.title))
-        self.path_ = Table({**path.to_dict(), "start": path["start"].astype(np.int64)})
+        self._path = read_path(store, ("start", "alpha", measure.title))
+        self._path["start"] = self._path["start"].astype(np.int64)

@@ -22,8 +22,8 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
+from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import Table
 from rankwise.solvers.batch.penalties import L1, Penalty, SquaredNorm
 

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, Protocol, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._blas import one_blas_thread
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
+from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import Table
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.passes.work import Job, Work
@@ -364,7 +364,8 @@ class SquaredPairsOverLists:
     @cached_property
     def levels(self) -> tuple[Integers, Integers, Vector]:
         """(level of each label in its query, number of levels per query, weight of a pair of the query)."""
-        from rankwise._kernels.ragged import label_classes, number_lists
+        from rankwise._kernels.ragged import number_lists
+        from rankwise.losses.compute import label_classes
 
         queries, weight = self.lists.queries, self.lists.weight
         level, many = np.zeros(queries.start[-1], np.int64), np.zeros(len(queries), np.int64)
@@ -401,9 +402,7 @@ class ProductOfChunk(Job):
     def _weight(self, block: Queries, first: int) -> Vector | None:
         return None if self.weight is None else self.weight[first : first + len(block)]
 
-    def run(  # type: ignore[override]
-        self, block: Queries, first: int, prepared: dict[str, Any], w: Vector, v: Vector
-    ) -> tuple[Vector]:
+    def run(self, block: Queries, first: int, prepared: dict[str, Any], w: Vector, v: Vector) -> tuple[Vector]:
         pairs = SquaredPairsOverLists.of(block, self.per_pair, self._weight(block, first))
         vars(pairs)["levels"] = prepared["levels"]
         here = SquaredPairsAt(pairs, w, 0.0, w, 1)

@@ -16,18 +16,19 @@ from numba import types
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise._kernels.fingerprint import (
+from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS, INTS_IN, compiled, features_in, kernel, typed_function
+from rankwise._kernels.mercer import expansion_score, norm_in_space
+from rankwise._kernels.ragged import GRADES
+from rankwise.data.fingerprints import (
     PROJECTIONS,
     SKETCHED,
     column_keys,
+    fingerprints,
+    packed,
     projection_signs,
     query_hash,
     sketch_query,
 )
-from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS, INTS_IN, compiled, features_in, kernel, typed_function
-from rankwise._kernels.mercer import expansion_score, norm_in_space
-from rankwise._kernels.ragged import GRADES
-from rankwise.data.fingerprints import fingerprints, packed
 from rankwise.losses.compute import KERNEL
 from rankwise.solvers.online.loop import CUT, ETA, QueryBlock, RoundRunner, Shown, is_mistake
 

@@ -23,16 +23,8 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
-from rankwise._kernels.fingerprint import (
-    PROJECTIONS,
-    SKETCHED,
-    column_keys,
-    projection_signs,
-    query_hash,
-    sketch_query,
-)
 from rankwise._kernels.jit import compiled, features_in, kernel, typed_function
-from rankwise._kernels.ragged import GRADES, label_classes
+from rankwise._kernels.ragged import GRADES
 from rankwise._kernels.rows import (
     add_moments,
     add_rows,
@@ -42,10 +34,20 @@ from rankwise._kernels.rows import (
     raised_radius,
     reach_from_mean,
 )
-from rankwise.data.fingerprints import FINGERPRINT, Marks, packed
+from rankwise.data.fingerprints import (
+    FINGERPRINT,
+    PROJECTIONS,
+    SKETCHED,
+    Marks,
+    column_keys,
+    packed,
+    projection_signs,
+    query_hash,
+    sketch_query,
+)
 from rankwise.data.queries import Queries
 from rankwise.guarantees.bounds.online import WeightFacts
-from rankwise.losses.compute import KERNEL, PreparedLists
+from rankwise.losses.compute import KERNEL, PreparedLists, label_classes
 from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.solvers.online.config import OnlineConfig, RoundLog, State
 

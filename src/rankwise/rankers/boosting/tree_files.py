@@ -1,20 +1,27 @@
-"""LightGBM's text format of a model, as :meth:`lightgbm.Booster.model_to_string` writes it, read into flat arrays.
+"""Models of LightGBM (its text format) and of XGBoost (its JSON format), read into flat arrays.
 
 Only what a score depends on is read, with gains and counts; each value is checked for its form here, and the trees as a
-whole by :class:`~rankwise.rankers.boosting.tree_ensemble.TreeEnsemble`.
+whole by :class:`~rankwise.rankers.boosting.tree_ensemble.TreeEnsemble`. :func:`read_lightgbm` reads what
+:meth:`lightgbm.Booster.model_to_string` writes, :func:`read_xgboost` what ``Booster.save_raw("json")`` writes.
+
+XGBoost rounds a feature to float32 and goes left if it is below a float32 condition c. That is x <= t, where t is the
+largest float64 that is rounded below c.
 """
 
+import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import FileFormatError, RankwiseError
+from rankwise.rankers.boosting.tree_checks import MISSING_NAN
 
 _VERSIONS = ("v3", "v4")
-_MOST_FEATURES = 10_000_000  # a damaged number must not take all memory
+MOST_FEATURES = 10_000_000  # a damaged number must not take all memory
 # The bits of a decision type: a set of categories, the side of missing values, and two bits for what is missing.
 _CATEGORICAL, _DEFAULT_LEFT, _MISSING = 1, 2, 2
 
@@ -45,7 +52,7 @@ def read_lightgbm(text: str) -> tuple[int, dict[str, NDArray[Any]]]:
     n_features = _read_head(head)
     if "\nend of trees" not in text:
         raise FileFormatError("the LightGBM model is cut short: it lacks the line 'end of trees'")
-    trees = [_read_tree(block, number, n_features) for number, block in enumerate(blocks)]
+    trees = [_lightgbm_tree(block, number, n_features) for number, block in enumerate(blocks)]
     parts = {name: [tree[name] for tree in trees] for name in _empty()}
     found = {name: np.concatenate([empty, *parts[name]]) for name, empty in _empty().items()}
     sizes = [len(tree["feature"]) for tree in trees]
@@ -84,7 +91,7 @@ def _read_head(head: str) -> int:
     if re.search(r"^average_output", head, flags=re.MULTILINE):
         raise FileFormatError("the LightGBM model is a mean of trees (random forest): expected a sum")
     highest = facts.get("max_feature_idx", "")
-    if not re.fullmatch(r"[0-9]{1,10}", highest) or int(highest) >= _MOST_FEATURES:
+    if not re.fullmatch(r"[0-9]{1,10}", highest) or int(highest) >= MOST_FEATURES:
         raise FileFormatError(f"the LightGBM model has max_feature_idx={highest!r:.20}: expected a whole number")
     return int(highest) + 1
 
@@ -95,7 +102,7 @@ def _facts(text: str) -> dict[str, str]:
     return {key: value.strip() for key, mark, value in pairs if mark}
 
 
-def _read_tree(block: str, number: int, n_features: int) -> dict[str, NDArray[Any]]:
+def _lightgbm_tree(block: str, number: int, n_features: int) -> dict[str, NDArray[Any]]:
     """The arrays of one tree, from the text after ``Tree=``."""
     numbered, _, rest = block.partition("\n")
     tree = _Tree(_facts(rest), f"the LightGBM model, tree {number}")
@@ -198,3 +205,148 @@ class _Tree:
             expected = "numbers" if length is None else f"{length} numbers"
             raise FileFormatError(f"{self.where}: {name} holds {len(words)} words, expected {expected}")
         return words
+
+
+# ------------------------------------------------------------------------------------------------------------- XGBoost
+
+
+MOST_FEATURES = 10_000_000  # a damaged number must not take all memory
+# Objectives whose base score is added to the trees as it is; others convert it first.
+_PLAIN = ("reg:squarederror", "reg:absoluteerror", "reg:pseudohubererror")
+
+
+def read_xgboost(text: str | bytes) -> tuple[int, dict[str, NDArray[Any]], float]:
+    """Read the trees of a model with one score per row.
+
+    Parameters
+    ----------
+    text : str or bytes
+        The model.
+
+    Returns
+    -------
+    n_features : int
+        The number of features.
+    arrays : dict of str to ndarray
+        The attributes of :class:`~rankwise.rankers.boosting.tree_ensemble.TreeEnsemble` by name.
+    offset : float
+        The base score.
+
+    Raises
+    ------
+    FileFormatError
+        If the text is no such model, is damaged, or holds what the ensemble cannot express.
+    """
+    if not isinstance(text, (str, bytes, bytearray)):
+        raise RankwiseError(f"an XGBoost model is a text: found {type(text).__name__}")
+    try:
+        learner = json.loads(text)["learner"]
+        facts, booster = learner["learner_model_param"], learner["gradient_booster"]
+        objective, kind = str(learner["objective"]["name"]), booster["name"]
+        n_features, classes = int(facts["num_feature"]), int(facts["num_class"])
+        outputs = int(facts.get("num_target", "1"))
+        offset = float(str(facts["base_score"]).strip("[]"))
+        trees = list(booster["model"]["trees"]) if kind == "gbtree" else []
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise FileFormatError("this is no XGBoost model in JSON, or it is damaged") from error
+    if kind != "gbtree" or classes > 1 or outputs != 1:
+        raise FileFormatError("the XGBoost model is no plain sum of trees with one score per row (booster gbtree)")
+    if not objective.startswith("rank:") and objective not in _PLAIN:
+        raise FileFormatError(f"the XGBoost model has the objective {objective!r:.40}: expected a ranking objective")
+    if not 1 <= n_features <= MOST_FEATURES or not math.isfinite(offset):
+        raise FileFormatError("the XGBoost model has an impossible number of features, or base score")
+    parts = [_xgboost_tree(tree, f"the XGBoost model, tree {number}") for number, tree in enumerate(trees)]
+    return n_features, joined_trees(parts), offset
+
+
+def _xgboost_tree(tree: Any, where: str) -> dict[str, NDArray[Any]]:
+    """One tree, its nodes and leaves numbered anew in the order in which they are reached from the root."""
+    if not isinstance(tree, dict):
+        raise FileFormatError(f"{where}: it is no object")
+    left, right = (numbers_in(tree, name, where, "bi") for name in ("left_children", "right_children"))
+    feature, default_left = (numbers_in(tree, name, where, "bi") for name in ("split_indices", "default_left"))
+    condition, gain = (numbers_in(tree, name, where, "bif") for name in ("split_conditions", "loss_changes"))
+    kinds = numbers_in(tree, "split_type", where, "bi")
+    if len({len(one) for one in (left, right, feature, default_left, condition, gain, kinds)}) > 1 or not len(left):
+        raise FileFormatError(f"{where}: its lists have different lengths")
+    if kinds.any():
+        raise FileFormatError(f"{where}: it splits by categories, encode them as numbers before training")
+    nodes: list[int] = []
+    leaves: list[int] = []
+    children: list[list[int]] = []
+    waiting = [(0, -1, 0)]  # a node, and the place where its number belongs: which parent, and which side
+    while waiting:
+        node, parent, side = waiting.pop()
+        if not 0 <= node < len(left) or len(nodes) + len(leaves) >= len(left):
+            raise FileFormatError(f"{where}: its children are no tree")
+        if left[node] == -1:
+            leaves.append(node)
+            number = -len(leaves)
+        else:
+            nodes.append(node)
+            children.append([0, 0])
+            number = len(nodes) - 1
+            waiting += [(int(right[node]), number, 1), (int(left[node]), number, 0)]
+        if parent >= 0:
+            children[parent][side] = number
+    sides = np.array(children, np.int64).reshape(-1, 2)
+    return {
+        "feature": feature[nodes],
+        "threshold": _not_below(condition[nodes].astype(np.float32)),
+        "left": sides[:, 0],
+        "right": sides[:, 1],
+        "default_left": (default_left[nodes] != 0).astype(np.uint8),
+        "value": condition[leaves].astype(np.float32).astype(np.float64),
+        "gain": gain[nodes],
+        "node_count": np.zeros(len(nodes), np.int64),
+        "leaf_count": np.zeros(len(leaves), np.int64),
+    }
+
+
+def _not_below(condition: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The largest float64 that is rounded to a float32 below the condition."""
+    lower = np.nextafter(condition, np.float32(-np.inf))
+    middle = (condition.astype(np.float64) + lower.astype(np.float64)) / 2
+    return np.where(middle.astype(np.float32) < condition, middle, np.nextafter(middle, -np.inf))
+
+
+# ------------------------------------------------------------------------------------------------ trees out of JSON
+
+_NO_TREES: dict[str, NDArray[Any]] = {
+    "feature": np.empty(0, np.int64),
+    "threshold": np.empty(0),
+    "left": np.empty(0, np.int64),
+    "right": np.empty(0, np.int64),
+    "default_left": np.empty(0, np.uint8),
+    "value": np.empty(0),
+    "gain": np.empty(0),
+    "node_count": np.empty(0, np.int64),
+    "leaf_count": np.empty(0, np.int64),
+}
+
+
+def joined_trees(parts: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """The arrays of all trees one after the other, for trees that split by numbers and know NaN."""
+    sizes = [len(part["feature"]) for part in parts]
+    nodes = sum(sizes)
+    return {
+        **{name: np.concatenate([empty, *(part[name] for part in parts)]) for name, empty in _NO_TREES.items()},
+        "start": np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64),
+        "missing": np.full(nodes, MISSING_NAN, np.uint8),
+        "word_start": np.zeros(nodes + 1, np.int64),
+        "words": np.empty(0, np.uint32),
+    }
+
+
+def numbers_in(tree: Mapping[str, Any], name: str, where: str, kinds: str) -> NDArray[Any]:
+    """A list of numbers that float32 can hold, of these kinds of NumPy: as float64 if "f" is one, otherwise int64."""
+    try:
+        given = np.array(tree[name])
+        if given.ndim != 1 or given.dtype.kind not in kinds:
+            raise TypeError("no list of numbers")
+        found = given.astype(np.float64 if "f" in kinds else np.int64)
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
+        raise FileFormatError(f"{where}: {name} is missing or damaged") from error
+    if not (np.abs(found) <= float(np.finfo(np.float32).max)).all():
+        raise FileFormatError(f"{where}: {name} holds a number that float32 cannot hold")
+    return found
