@@ -32,6 +32,7 @@ from rankwise.data import checks
 from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints, recorded_weights
 from rankwise.data.folds import Unsliced
 from rankwise.data.labels import Labels
+from rankwise.data.parts.parts import Parts
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.selection import Query
 from rankwise.measures._base import Measure, parse
@@ -244,8 +245,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : Queries, Query, data frame or array of shape (n_documents, n_features)
+        X : Queries, Parts, Query, data frame or array of shape (n_documents, n_features)
             The documents; named features are matched by name. A ranker with ``features_`` takes raw tables, too.
+            `Parts` are scored block by block.
 
         Returns
         -------
@@ -253,6 +255,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             One score per document, in input order; a higher score is ranked first.
         """
         self._check_fitted()
+        if isinstance(X, Parts):
+            return np.concatenate([np.zeros(0), *(self.predict(block) for block in X.blocks())])
         X = self._built(X)
         if isinstance(X, Query):
             X = Queries._trusted(X.X, None, np.array([0, len(X.X)]), feature_names=X.feature_names)
@@ -285,8 +289,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        queries : Queries, or data frame
-            The queries, with or without labels; a raw table if the ranker has ``features_``.
+        queries : Queries, Parts, or data frame
+            The queries, with or without labels; a raw table if the ranker has ``features_``. `Parts` are ranked block
+            by block, into one table in memory.
 
         Returns
         -------
@@ -294,6 +299,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             Columns qid, docid (or row number), rank from 1, and score; ties in input order.
         """
         self._check_fitted()
+        if isinstance(queries, Parts):
+            return self._rank_parts(queries)
         queries = as_queries(self._built(queries, grouped=True), f"{self.name}.rank")
         scores = self.predict(queries)
         owner = queries.query_of_row
@@ -303,6 +310,17 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         rows: Any = order if queries.docid is None else list(queries.docid[order])
         qid = [names[number] for number in owner[order].tolist()]
         return Table({"qid": qid, "docid": rows, "rank": place, "score": scores[order]})
+
+    def _rank_parts(self, parts: Parts) -> Table:
+        """The ranking of a data set in parts, whose rows are numbered through."""
+        found: dict[str, list[Any]] = {name: [] for name in ("qid", "docid", "rank", "score")}
+        for first, last in parts.chunks():
+            block = parts.block(first, last)
+            table = self.rank(block if block.qid is not None else block._replace(qid=np.arange(first, last)))
+            before = int(parts.start[first]) if block.docid is None else 0
+            for name, column in found.items():
+                column.extend((table[name] + before if before and name == "docid" else table[name]).tolist())
+        return Table({**found, "rank": np.array(found["rank"], np.int64), "score": np.array(found["score"], float)})
 
     def score(
         self,
