@@ -47,7 +47,8 @@ _READERS: dict[str, Callable[[Store, bool], Any]] = {"queries": _queries, "ranke
 
 
 def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
-    """Load what was saved: a ranker, or :class:`~rankwise.Queries` with ``X`` mapped into memory.
+    """Load what was saved: a ranker, :class:`~rankwise.Queries` with ``X`` mapped into memory, or
+    :class:`~rankwise.Parts`.
 
     Files hold numbers and texts, no code, and everything in them is checked before it is used, so a file from an
     untrusted source can be opened. A file that is damaged, truncated, of a newer format or not from rankwise raises a
@@ -56,7 +57,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
     Parameters
     ----------
     path : str or path-like
-        The file.
+        The file, or the folder of a data set in parts.
     mmap : bool, default=True
         Whether ``X`` of queries stays in the file and is read as it is used. The file then must not be truncated or
         written to in place while the queries are in use (by ``cp``, ``rsync --inplace``, a synchronised folder ...):
@@ -66,7 +67,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
 
     Returns
     -------
-    Ranker or Queries
+    Ranker, Queries or Parts
         The object that was saved.
 
     Raises
@@ -91,7 +92,25 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
             )
         return reader(store, mmap)
 
+    if os.path.isdir(path):
+        return _parts(path)
     return read_store(path, read)
+
+
+def _parts(path: str | os.PathLike[str]) -> Any:
+    """Open a data set in parts, with the FeatureBuilder that made its features."""
+    from rankwise.data.parts.parts import Parts
+
+    parts = Parts(path)
+    index = parts._files.index
+    if "features" in index.metadata:
+        from rankwise.features.state import read_builder
+
+        builder = read_builder(index)
+        if builder is None or builder.feature_names_out_ != parts.feature_names:
+            raise FileFormatError(f"{index.path} is damaged: its features are not those of its FeatureBuilder")
+        parts._files.built_by = builder
+    return parts
 
 
 def compare(

@@ -6,13 +6,28 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from rankwise._errors import RankwiseError
 from rankwise.cli import reading
+
+_PART_SIZE = "256MB"
+_OF_PARTS = ("missing", "unjudged", "zero_based", "qid", "label", "docid", "ignore", "grades", "features")
 
 
 @reading.with_options
 def convert(
-    source: reading.JudgedArgument,
-    target: Annotated[Path, typer.Argument(help="The file to write; its ending is the format.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SOURCE... TARGET",
+            help="Judged queries (LETOR text or CSV, .gz too, - is standard input; parquet, .rankwise, folders of "
+            "them), and at the end the file to write, whose ending is the format, or the folder of parts.",
+        ),
+    ],
+    parts: Annotated[
+        str | None,
+        typer.Option("--parts", help=f"Write a folder of parts of about this size (default {_PART_SIZE})."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder of parts that is there.")] = False,
     dtype: Annotated[Literal["float64", "float32"], typer.Option(help="Precision of the features.")] = "float64",
     sparse: Annotated[bool, typer.Option("--sparse", help="Leave zeros out of a LETOR text.")] = False,
     as_json: reading.JsonOption = False,
@@ -24,12 +39,44 @@ def convert(
     The ending of the target is its format: .rankwise (memory-mapped, opens at once), .txt or .letor (LETOR, .gz too),
     .parquet, .csv, .qrels. A LETOR text becomes a .rankwise file in blocks, so it may be larger than memory.
 
+    A target without an ending, or --parts, makes a folder of parts: of any number of sources of any size, rows in any
+    order. A query that is spread over several sources is put together. Temporary files beside the folder take up to
+    twice its size; an error or Ctrl-C leaves nothing.
+
     Example: rankwise convert train.txt.gz train.rankwise --dtype float32
 
     Example: rankwise convert my.csv my.txt --qid query --label grade --ignore url
+
+    Example: rankwise convert day1.csv.gz day2.csv.gz lists --parts 256MB --dtype float32
     """
-    written = _converted(source, target, dtype, sparse, reads)
+    if len(files) < 2:
+        raise RankwiseError("convert takes the files to read, and then the file or folder to write: found one path")
+    *sources, target = files
+    if parts is not None or not target.suffix or target.is_dir():
+        written = _into_parts(sources, target, parts or _PART_SIZE, overwrite, dtype, reads)
+    elif len(sources) > 1:
+        raise RankwiseError(f"several files become a folder of parts, and {target} is a file: give --parts {_PART_SIZE}")
+    else:
+        written = _converted(sources[0], target, dtype, sparse, reads)
     print(json.dumps({"out": str(target), "what": written.partition(": ")[2]}) if as_json else written)
+
+
+def _into_parts(
+    sources: list[Path], target: Path, size: str, overwrite: bool, dtype: str, reads: dict[str, Any]
+) -> str:
+    """Write a folder of parts."""
+    from rankwise.data.parts.convert import write_parts
+
+    odd = [name for name, kind in reads.get("kinds", {}).items() if kind != "number"]
+    if odd:
+        raise RankwiseError(
+            f"column {odd[0]!r} is not read as a number, and parts are made of numbers: leave it out by --ignore"
+        )
+    given = {name: value for name, value in reads.items() if name in _OF_PARTS}
+    found = write_parts(
+        [str(source) for source in sources], target, part_bytes=size, dtype=dtype, overwrite=overwrite, **given
+    )
+    return f"{target}: {found}"
 
 
 def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict[str, Any]) -> str:

@@ -17,7 +17,10 @@ from rankwise.cli.tables import read_for
 
 @reading.with_options
 def evaluate(
-    judged: Annotated[Path, typer.Argument(help="Judged queries, or TREC qrels when the scores are a TREC run.")],
+    judged: Annotated[
+        Path,
+        typer.Argument(help="Judged queries, a folder of parts, or TREC qrels when the scores are a TREC run."),
+    ],
     scores: Annotated[
         list[Path] | None,
         typer.Argument(help="Files: a saved ranker, one score per line, RankLib's -score file, or a TREC run."),
@@ -64,8 +67,12 @@ def evaluate(
     opened: dict[str, Any] = {}
     if built and len(built) == len(rankers) < len(rankings):  # scores need ids and labels alone
         opened["queries"] = read_for(next(iter(built.values())), judged, reads)
-    for path in track(rankings, "evaluating"):
-        if path in built:
+    for path in track(rankings, "evaluating", enabled=None if not reading.is_parts(judged) else False):
+        values: Any
+        if path in rankers and reading.is_parts(judged):  # scored and measured block by block
+            queries = opened["queries"] = opened.get("queries") or reading.read_queries_or_parts(judged, reads)
+            values = rankers[path]
+        elif path in built:
             queries = read_for(built[path], judged, reads)
             values = built[path].predict(queries)
         elif path in rankers:

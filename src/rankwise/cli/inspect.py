@@ -21,6 +21,7 @@ from rankwise.data.checks import plural
 from rankwise.data.diagnose.findings import Diagnosis, Finding
 
 if TYPE_CHECKING:
+    from rankwise.data.parts.parts import Parts
     from rankwise.data.queries import Queries
     from rankwise.features.builder import FeatureBuilder
     from rankwise.features.table import RawTable
@@ -33,7 +34,9 @@ _TITLES = {"qid": "query ids", "label": "labels", "docid": "document ids"}
 def inspect(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Judged queries in any format (- is standard input); further files are other splits."),
+        typer.Argument(
+            help="Judged queries in any format (- is standard input), or folders of parts; further ones are other splits."
+        ),
     ],
     per_feature: Annotated[
         bool, typer.Option("--per-feature", "--features", help="Also print a line for each feature.")
@@ -48,7 +51,7 @@ def inspect(
 ) -> None:
     """Describe judged queries, find problems in them, and print the command that trains on them.
 
-    Shows sizes and labels, and finds useless or unscaled features, leaks, degenerate queries, duplicates, and queries
+    Of a folder of parts, all checksums are compared first. Shows sizes and labels, and finds useless or unscaled features, leaks, degenerate queries, duplicates, and queries
     that two splits share. Of a table it finds the columns of ids and labels by name and values, and shows what is done
     with texts, categories, dates, gaps, identifiers and constants.
 
@@ -111,7 +114,7 @@ class Look(NamedTuple):
 
     Attributes
     ----------
-    queries : Queries
+    queries : Queries or Parts
         Its queries.
     reads : dict
         What the options say, with the columns that were found.
@@ -123,7 +126,7 @@ class Look(NamedTuple):
         The builder that made the features, where one was needed.
     """
 
-    queries: "Queries"
+    queries: "Queries | Parts"
     reads: dict[str, Any]
     findings: list[Finding]
     table: "RawTable | None" = None
@@ -145,6 +148,8 @@ def _look_at(path: Path, reads: dict[str, Any]) -> Look:
     Look
         The queries, and what has to be said about the columns.
     """
+    if reading.is_parts(path):
+        return Look(_verified(path), reads, [])
     told = any(kind != "number" for kind in reads.get("kinds", {}).values())
     table = open_table(path) if told else None
     findings: list[Finding] = []
@@ -168,6 +173,15 @@ def _look_at(path: Path, reads: dict[str, Any]) -> Look:
     return Look(queries, reads, [*findings, *_about_numbers(table, builder)], table, builder)
 
 
+def _verified(path: Path) -> "Parts":
+    """A data set in parts, after all of its files were compared with their checksums."""
+    from rankwise.data.parts.parts import Parts
+
+    parts = Parts(path)
+    parts.verify(verbose=True)
+    return parts
+
+
 def _about_numbers(table: "RawTable", builder: "FeatureBuilder") -> list[Finding]:
     """The finding about columns of numbers with some texts among them."""
     found = mostly_numbers(table, builder)
@@ -177,8 +191,10 @@ def _about_numbers(table: "RawTable", builder: "FeatureBuilder") -> list[Finding
     return [Finding.of("problem", what, found, "mend the texts; or the kind number in --columns takes them as gaps")]
 
 
-def _read_other(path: Path, first: Look) -> "Queries":
+def _read_other(path: Path, first: Look) -> "Queries | Parts":
     """Read another split as the first file was read."""
+    if reading.is_parts(path):
+        return _verified(path)
     if first.builder is None:
         return reading.read_queries(path, first.reads)
     table = open_table(path)
@@ -280,6 +296,8 @@ def _train_command(path: Path, look: Look, columns: Path | None, written: bool) 
     str or None
         The command, quoted for a shell.
     """
+    if reading.is_parts(path):
+        return None
     reads = look.reads
     if look.queries.y is None:
         return None

@@ -40,7 +40,8 @@ def rank(
     data: Annotated[
         Path,
         typer.Argument(
-            help="Queries, judged or not: LETOR text or CSV (.gz too; - is standard input), parquet, .rankwise."
+            help="Queries, judged or not: LETOR text or CSV (.gz too; - is standard input), parquet, .rankwise, a folder "
+            "of parts."
         ),
     ],
     out: Annotated[
@@ -101,9 +102,15 @@ def rank(
         unsorted=unsorted,
         columns=reading.of_columns(qid, label, docid, ignore, None, columns),
     )
-    reading.refuse_folders(data)
-    # a pipe has no size: the bar then shows the elapsed time
-    size = os.path.getsize(data) if data.is_file() else None
+    size = None  # a pipe has no size: the bar then shows the elapsed time
+    if not reading.is_parts(data):
+        reading.refuse_folders(data)
+        size = os.path.getsize(data) if data.is_file() else None
+    else:
+        from rankwise.data.parts.parts import Parts
+
+        opened_parts = Parts(data)
+        size = opened_parts.n_documents * opened_parts.n_features * opened_parts.dtype.itemsize
     n_queries = n_documents = 0
     with progress("ranking", size, enabled=out is not None) as bar, opened(out, form, tag, top) as target:
         for block in ranked_blocks(task, bar.advance):
@@ -183,6 +190,9 @@ def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
     from rankwise.features.table import CsvTable
 
     data = task.data
+    if reading.is_parts(data):
+        yield from part_blocks(data, on_read)
+        return
     table = raw_table_for(task.ranker, data)
     if table is not None:  # features are made of the whole table at once
         yield built_by(task.ranker.features_, table, data, task.columns, judged=False)
@@ -211,6 +221,18 @@ def stored_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
     for first, last in query_chunks(queries.start, _ROWS):
         yield queries[first:last]
         on_read(size * (last - first) // len(queries))
+
+
+def part_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
+    """Read the blocks of a data set in parts."""
+    from rankwise._kernels.drive import query_chunks
+    from rankwise.data.parts.parts import Parts
+
+    parts = Parts(data)
+    for first, last in query_chunks(parts.start, _ROWS):
+        block = parts.block(first, last)
+        yield block
+        on_read(block.X.nbytes)
 
 
 def _table(task: RankingTask, source: "Path | ByteStream", on_read: OnRead) -> Iterator["Queries"]:

@@ -24,6 +24,7 @@ from rankwise.data.sources import plain_number
 from rankwise.measures._base import Empty, Ties
 
 if TYPE_CHECKING:
+    from rankwise.data.parts.parts import Parts
     from rankwise.data.queries import Queries
     from rankwise.rankers._base import Ranker
 
@@ -37,6 +38,12 @@ FirstId = Literal["auto", "0", "1"]
 JudgedArgument = Annotated[
     Path,
     typer.Argument(help="Judged queries: LETOR text or CSV (.gz too; - is standard input), parquet, .rankwise."),
+]
+JudgedOrPartsArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="Judged queries: LETOR text or CSV (.gz too; - is standard input), parquet, .rankwise, a folder of parts."
+    ),
 ]
 MissingOption = Annotated[
     Missing,
@@ -233,6 +240,21 @@ def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
     return read_any(path, **of_texts)
 
 
+def is_parts(path: Path) -> bool:
+    """Tell whether a path is a data set in parts: a folder with a manifest."""
+    from rankwise.data.parts.manifest import NAME
+
+    return (path / NAME).is_file()
+
+
+def read_queries_or_parts(path: Path, reads: dict[str, Any]) -> "Queries | Parts":
+    """Open a data set in parts without reading it; anything else is read as queries."""
+    from rankwise._api import load
+
+    opened: Queries | Parts = load(path) if is_parts(path) else read_queries(path, reads)
+    return opened
+
+
 def of_letor(reads: dict[str, Any]) -> dict[str, Any]:
     """Select the options that apply to LETOR text."""
     return {name: value for name, value in reads.items() if name not in OF_TABLES}
@@ -251,11 +273,16 @@ def looks_like_csv(path: Path) -> bool:
         return source.kind == "csv" and not any(cell.strip().isdigit() for cell in re.split(rb"[,;|\t]", first))
 
 
-def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[str, Any]) -> tuple["Queries", Any]:
+def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[str, Any]) -> tuple[Any, Any]:
     """Read judged queries and the scores of their documents; ``opened`` keeps the queries for the next file."""
     from rankwise.data.tabular.frames import is_table
     from rankwise.evaluation.files import open_pair, read_scores
 
+    if is_parts(judged):
+        from rankwise.evaluation.files import read_scores_of_parts
+
+        opened["queries"] = parts = opened.get("queries") or read_queries_or_parts(judged, reads)
+        return parts, read_scores_of_parts(scores, parts)
     refuse_folders(judged)
     if "queries" not in opened and (os.fspath(judged) == "-" or is_table(judged) or looks_like_csv(judged)):
         opened["queries"] = read_queries(judged, reads)
@@ -271,4 +298,6 @@ def refuse_folders(path: Path) -> None:
     if path.is_dir():
         inside = sorted(one.name for one in path.iterdir() if one.is_file())
         held = f", such as {path / inside[0]}" if inside else ""
+        if is_parts(path):
+            raise RankwiseError(f"{path} is a data set in parts, which this command does not take: give a file")
         raise RankwiseError(f"{path} is a folder: give a file{held} (compare takes a folder of folds)")

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
+from rankwise.data.queries import Queries
 from rankwise.data.sources import plain_number
 
 if TYPE_CHECKING:
-    from rankwise.data.queries import Queries
+    from rankwise.data.parts.parts import Parts
 
 _PARTS = "train=0.6,vali=0.2,test=0.2"
 _FOLD_FILES = ("train", "vali", "test")
@@ -31,7 +32,7 @@ _FOLD_FILES = ("train", "vali", "test")
 
 @reading.with_options
 def split(
-    data: reading.JudgedArgument,
+    data: reading.JudgedOrPartsArgument,
     parts: Annotated[
         str | None, typer.Option("--parts", help=f"NAME=SHARE of queries, adding up to 1 (default {_PARTS}).")
     ] = None,
@@ -52,7 +53,7 @@ def split(
     """Divide a file of judged queries into parts or folds; a query is never divided.
 
     The same seed gives the same division. CSV, parquet and Arrow files keep all columns and need --qid alone; --to
-    another format reads the features. Folds are folders Fold1, Fold2 ... which compare reads as .txt.
+    another format reads the features. A folder of parts becomes folders of parts. Folds are folders Fold1, Fold2 ... which compare reads as .txt.
 
     Example: rankwise split my.csv --parts train=0.6,vali=0.2,test=0.2 --qid query
 
@@ -66,11 +67,13 @@ def split(
     written: dict[str, Any] = {}
     with _new_folder(target) as folder:
         for name, numbers in _divided(len(opened.queries), shares, folds, seed).items():
-            rows = np.flatnonzero(np.isin(opened.queries.query_of_row, numbers))
+            rows = np.zeros(0, np.int64)
+            if isinstance(opened.queries, Queries):
+                rows = np.flatnonzero(np.isin(opened.queries.query_of_row, numbers))
             file = folder / f"{name}{opened.ending}"
             file.parent.mkdir(exist_ok=True)
             opened.write(numbers, rows, file)
-            counts = {"queries": len(numbers), "documents": len(rows)}
+            counts = {"queries": len(numbers), "documents": int(opened.queries.sizes[numbers].sum())}
             written[name] = {"file": str(target / f"{name}{opened.ending}"), **counts}
     if as_json:
         print(json.dumps({"out": str(target), "seed": seed, "parts": written}))
@@ -107,9 +110,9 @@ def as_shares(text: str) -> dict[str, float]:
 class _Opened(NamedTuple):
     """A file that was read, and how some of its queries are written."""
 
-    queries: "Queries"
+    queries: "Queries | Parts"
     ending: str
-    write: Callable[[NDArray[np.int64], NDArray[np.int64], Path], None]  # numbers of queries, rows, file
+    write: Callable[[NDArray[np.int64], NDArray[np.int64], Path], Any]  # numbers of queries, rows, file
 
 
 def _open(data: Path, to: str | None, reads: dict[str, Any]) -> _Opened:
@@ -119,6 +122,8 @@ def _open(data: Path, to: str | None, reads: dict[str, Any]) -> _Opened:
     from rankwise.data.tabular.frames import is_table, suffix_of
     from rankwise.data.tabular.rows import ARROW_ENDINGS
 
+    if reading.is_parts(data):
+        return _as_parts(data, to)
     reading.refuse_folders(data)
     own = suffix_of(data)
     kept = None
@@ -153,10 +158,20 @@ def _as_queries(queries: "Queries", ending: str) -> _Opened:
     return _Opened(queries, ending, lambda numbers, _, file: write_any(queries[numbers], file))
 
 
+def _as_parts(data: Path, to: str | None) -> _Opened:
+    """A data set in parts, whose division is written as data sets in parts."""
+    from rankwise.data.parts.convert import write_parts
+    from rankwise.data.parts.parts import Parts
+
+    if to is not None:
+        raise RankwiseError(f"{data} is a data set in parts, and is divided into such: leave out --to")
+    whole = Parts(data)
+    return _Opened(whole, "", lambda numbers, _, folder: write_parts(whole[numbers], folder))
+
+
 def _divided(count: int, shares: dict[str, float], folds: int | None, seed: int) -> dict[str, NDArray[np.int64]]:
     """The numbers of the queries of each file; the division is that of ``rankwise.split`` and ``rankwise.kfold``."""
     from rankwise.data import folds as dividing
-    from rankwise.data.queries import Queries
 
     every = Queries.from_arrays(np.arange(count, dtype=np.float64).reshape(-1, 1), None, group=[1] * count)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _OF_TEXTS = ("category", "text", "identifier", "other")  # kinds of columns that are not read as numbers
 MIXED = "where most values are numbers, but not all: not taken for numbers"
-Parts = tuple["Queries", "Queries | None", "Queries | None"]
+Divided = tuple["Queries", "Queries | None", "Queries | None"]
 
 
 def open_table(path: Path) -> "RawTable | None":
@@ -142,7 +142,7 @@ def new_builder(reads: dict[str, Any]) -> "FeatureBuilder":
 
 def built_parts(
     data: Path, table: "RawTable", validation: Path | None, share: float, seed: int, reads: dict[str, Any]
-) -> Parts:
+) -> Divided:
     """Divide a table by query, fit a FeatureBuilder on the training part, and apply it to the other one.
 
     Parameters

@@ -238,7 +238,7 @@ class Unsliced:
         """
         if isinstance(value, Unsliced):
             return value.queries
-        if isinstance(value, (Queries, ChunkedQueries)) or hasattr(value, "chunked"):  # the last are Parts
+        if isinstance(value, (Queries, ChunkedQueries, Parts)):
             return cast(Queries, value)
         raise DataError(f"a set of queries is Queries or Unsliced(queries): found {type(value).__name__}")
 

@@ -9,6 +9,7 @@ from rankwise._tables import Table
 from rankwise.data.checks import plural
 
 if TYPE_CHECKING:
+    from rankwise.data.parts.parts import Parts
     from rankwise.data.queries import Queries
     from rankwise.data.selection import Query
 
@@ -39,6 +40,25 @@ def queries_html(queries: "Queries") -> str:
     more = f"<p>and {len(queries) - shown:,} more</p>" if len(queries) > shown else ""
     features = _named(queries.feature_names)
     return f"<p>{escape(repr(queries))}{features}</p>\n{Table(columns)._repr_html_()}{more}"
+
+
+def parts_html(parts: "Parts") -> str:
+    """A sentence about a data set in parts, and a table of its first queries.
+
+    Parameters
+    ----------
+    parts : Parts
+        The data set.
+
+    Returns
+    -------
+    str
+        The HTML.
+    """
+    shown = min(len(parts), _QUERIES)
+    first = queries_html(parts.block(0, shown)).partition("\n")[2]
+    more = f"<p>and {len(parts) - shown:,} more</p>" if len(parts) > shown else ""
+    return f"<p>{escape(repr(parts))}{_named(parts.feature_names)}</p>\n{first}{more}"
 
 
 def query_html(query: "Query") -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
+from os.path import isdir
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -17,8 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels.drive import expect
+from rankwise._progress import throughput
 from rankwise._tables import Table
 from rankwise.data import checks, grouping
+from rankwise.data.parts.parts import Parts
 from rankwise.data.queries import Queries
 from rankwise.evaluation.statistics.intervals import How, interval, mean
 from rankwise.measures._base import Empty, Measure, Ties
@@ -345,8 +348,9 @@ def evaluate(
 
     Parameters
     ----------
-    queries : Queries, str, path-like or array-like
-        Judged queries; or the file of some; or the labels alone, with ``qid`` or ``group``.
+    queries : Queries, Parts, str, path-like or array-like
+        Judged queries; or the file of some, or the folder of a data set in parts; or the labels alone, with ``qid`` or
+        ``group``. `Parts` are measured block by block.
     scores : array-like of shape (n_documents,), str, path-like or ranker
         One score per document, in the order of the input (a higher score is ranked first; -inf: not retrieved); or the
         file of some; or any object with ``predict``.
@@ -394,24 +398,13 @@ def evaluate(
     tool, parsed, titles = settle(measures, like, rel)
     judged, scores = _open(queries, scores, qid, group)
     if weight is not None:
-        judged = judged.with_weight(weight)
-    labels = judged.labels()
-    if not isinstance(scores, (np.ndarray, Sequence)) and hasattr(scores, "predict"):
-        scores = scores.predict(judged)
-    values = checks.as_scores(scores, judged.n_documents)
-    if tool is not None:
-        _refuse_labels(tool, parsed, labels)
-        values = _in_single_precision(values) if tool.single else values
+        weight = checks.as_weights(weight, len(judged))
     order: Ties | str = ties or ("expected" if tool is None else tool.ties)
-    rows = judged.scattered_rows
-    # trec_eval breaks ties by document id: sort the rows by it once, and "stable" keeps that order
-    if order == "docid":
-        rows, order = _by_docid(judged, values), "stable"
-
-    lists = ScoredLists(values, labels, judged.start, rows)
-    # NaN marks 0/0 in the raw values; what it counts as is decided below, measure by measure
     expect("evaluate")
-    raw = measure_lists(parsed, lists, ties=order, n_jobs=n_jobs)  # type: ignore[arg-type]
+    if isinstance(judged, Parts):
+        raw, lists = _by_block(judged, scores, parsed, tool, order, n_jobs), None
+    else:
+        raw, lists = _measured(judged, scores, parsed, tool, order, n_jobs)
     stated = [empty or ("skip" if tool is None else tool.empty_value(measure)) for measure in parsed]
     for choice in stated:
         if not isinstance(choice, str) or choice not in EMPTY:
@@ -422,7 +415,7 @@ def evaluate(
         values=np.stack([fill_empty(row, choice) for row, choice in zip(raw, stated, strict=True)]),
         empty=np.isnan(raw),
         qid=judged.names(),
-        weight=judged.weight,
+        weight=judged.weight if weight is None else weight,
         like=like,
         rel=rel,
         random_state=random_state,
@@ -430,8 +423,66 @@ def evaluate(
     )
 
 
-def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Queries, Any]:
+def _measured(
+    judged: Queries,
+    scores: Any,
+    measures: Sequence[Measure],
+    tool: Convention | None,
+    order: Ties | str,
+    n_jobs: int | None,
+) -> tuple[NDArray[np.float64], ScoredLists]:
+    """(values, measures x queries, NaN where a measure is 0/0; the lists that were measured)."""
+    labels = judged.labels()
+    if not isinstance(scores, (np.ndarray, Sequence)) and hasattr(scores, "predict"):
+        scores = scores.predict(judged)
+    values = checks.as_scores(scores, judged.n_documents)
+    if tool is not None:
+        _refuse_labels(tool, measures, labels)
+        values = _in_single_precision(values) if tool.single else values
+    rows = judged.scattered_rows
+    # trec_eval breaks ties by document id: sort the rows by it once, and "stable" keeps that order
+    if order == "docid":
+        rows, order = _by_docid(judged, values), "stable"
+    lists = ScoredLists(values, labels, judged.start, rows)
+    return measure_lists(measures, lists, ties=order, n_jobs=n_jobs), lists  # type: ignore[arg-type]
+
+
+def _by_block(
+    judged: Parts,
+    scores: Any,
+    measures: Sequence[Measure],
+    tool: Convention | None,
+    order: Ties | str,
+    n_jobs: int | None,
+) -> NDArray[np.float64]:
+    """The values of a data set in parts, block by block: one number per query and measure stays in memory."""
+    if not judged.has_labels:
+        raise DataError("these queries carry no labels, and labels are needed here")
+    whole = None
+    if isinstance(scores, (np.ndarray, Sequence)) or not hasattr(scores, "predict"):
+        whole = checks.as_scores(scores, judged.n_documents)
+    found = [np.zeros((len(measures), 0))]
+    with throughput("evaluating", judged.bytes) as bar:
+        for first, last in judged.chunks():
+            block = judged.block(first, last)
+            own = scores if whole is None else whole[judged.start[first] : judged.start[last]]
+            found.append(_measured(block, own, measures, tool, order, n_jobs)[0])
+            bar.advance_rows(block.n_documents, block.X.nbytes + 8 * block.n_documents)
+    return np.concatenate(found, axis=1)
+
+
+def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Any, Any]:
     """Turn whatever was given into judged queries and scores."""
+    if isinstance(queries, (str, PathLike)) and isdir(queries):
+        queries = Parts(queries)
+    if isinstance(queries, Parts):
+        if qid is not None or group is not None:
+            raise DataError("these queries know which rows belong together: leave out qid= and group=")
+        if isinstance(scores, (str, PathLike)):
+            from rankwise.evaluation.files import read_scores_of_parts
+
+            scores = read_scores_of_parts(scores, queries)
+        return queries, scores
     if isinstance(queries, (str, PathLike)):
         from rankwise.evaluation.files import open_judged
 

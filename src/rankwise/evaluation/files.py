@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rankwise._errors import FileFormatError
+from rankwise._errors import FileFormatError, in_one_line
 from rankwise.data.anyfile import kind_of, read_any
+from rankwise.data.parts.parts import Parts
 from rankwise.data.queries import Queries
 from rankwise.data.sources import MARK, name_of, open_stream, plain_number, read_text, without_mark
 from rankwise.measures._base import Vector
@@ -113,6 +114,53 @@ def read_scores(path: Path, queries: Queries) -> Vector:
     raise FileFormatError(
         f"{path}: expected one score per line, RankLib's three columns, or the six of a TREC run; found {width} columns"
     )
+
+
+def read_scores_of_parts(path: Path, parts: Parts) -> Vector:
+    """Read one score per document of a data set in parts.
+
+    One score per line is read block by block. The other formats of :func:`read_scores` are read as a whole.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    parts : Parts
+        The judged queries.
+
+    Returns
+    -------
+    ndarray of shape (n_documents,)
+        The scores.
+    """
+    scores, filled, rest = np.empty(parts.n_documents), 0, b""
+    with open_stream(path) as stream:
+        head = next((line for line in stream.head.removeprefix(MARK).splitlines() if line.strip()), b"")
+        if len(head.split()) != 1:
+            return read_scores(path, parts.lazy())
+        first = True
+        while block := stream.read():
+            text = rest + (block.removeprefix(MARK) if first else block)
+            first = False
+            cut = text.rfind(b"\n") + 1
+            rest = text[cut:]
+            filled = _fill(scores, filled, text[:cut], stream.name)
+    filled = _fill(scores, filled, rest, name_of(path))
+    if filled != len(scores):
+        raise FileFormatError(f"{path} has {filled:,} scores, expected {len(scores):,}: one per document")
+    return scores
+
+
+def _fill(scores: Vector, filled: int, text: bytes, name: str) -> int:
+    """Put the numbers of whole lines behind those that are there; returns how many there are."""
+    try:
+        found = np.array(text.split(), dtype=bytes).astype(np.float64) if text.strip() else np.zeros(0)
+    except ValueError as error:
+        raise FileFormatError(f"{name}: expected one score per line, {in_one_line(error)}") from error
+    if filled + len(found) > len(scores):
+        raise FileFormatError(f"{name} has more than {len(scores):,} scores, expected one per document")
+    scores[filled : filled + len(found)] = found
+    return filled + len(found)
 
 
 def _in_order(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Vector:

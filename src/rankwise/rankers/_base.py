@@ -31,6 +31,7 @@ from rankwise.data import checks
 from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints, recorded_weights
 from rankwise.data.folds import Unsliced
 from rankwise.data.labels import Labels
+from rankwise.data.parts.parts import Parts
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.selection import Query
@@ -260,8 +261,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : Queries, Query, data frame or array of shape (n_documents, n_features)
+        X : Queries, Parts, Query, data frame or array of shape (n_documents, n_features)
             The documents; named features are matched by name. A ranker with ``features_`` takes raw tables, too.
+            `Parts` are scored block by block.
 
         Returns
         -------
@@ -269,7 +271,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             One score per document, in input order; a higher score is ranked first.
         """
         self._check_fitted()
-        if hasattr(X, "chunked"):  # Parts
+        if isinstance(X, Parts):
             return np.concatenate([np.empty(0), *X.chunked().map(ScoresOfChunk(self), n_jobs=1)])
         X = self._built(X)
         if isinstance(X, Query):
@@ -303,8 +305,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        queries : Queries, or data frame
-            The queries, with or without labels; a raw table if the ranker has ``features_``.
+        queries : Queries, Parts, or data frame
+            The queries, with or without labels; a raw table if the ranker has ``features_``. `Parts` are ranked block
+            by block, into one table in memory.
 
         Returns
         -------
@@ -312,6 +315,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             Columns qid, docid (or row number), rank from 1, and score; ties in input order.
         """
         self._check_fitted()
+        if isinstance(queries, Parts):
+            return self._rank_parts(queries)
         queries = as_queries(self._built(queries, grouped=True), f"{self.name}.rank")
         scores = self.predict(queries)
         owner = queries.query_of_row
@@ -321,6 +326,17 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         rows: Any = order if queries.docid is None else list(queries.docid[order])
         qid = [names[number] for number in owner[order].tolist()]
         return Table({"qid": qid, "docid": rows, "rank": place, "score": scores[order]})
+
+    def _rank_parts(self, parts: Parts) -> Table:
+        """The ranking of a data set in parts, whose rows are numbered through."""
+        found: dict[str, list[Any]] = {name: [] for name in ("qid", "docid", "rank", "score")}
+        for first, last in parts.chunks():
+            block = parts.block(first, last)
+            table = self.rank(block if block.qid is not None else block._replace(qid=np.arange(first, last)))
+            before = int(parts.start[first]) if block.docid is None else 0
+            for name, column in found.items():
+                column.extend((table[name] + before if before and name == "docid" else table[name]).tolist())
+        return Table({**found, "rank": np.array(found["rank"], np.int64), "score": np.array(found["score"], float)})
 
     def score(
         self,
@@ -366,7 +382,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
                 "give Queries with document_weight=, or the weights to fit alone, in a pipeline as step__sample_weight="
             )
         self._check_fitted()
-        if hasattr(X, "chunked"):  # Parts
+        if isinstance(X, Parts):
             parts = self._judged(X, y, group, qid, "score")
             return weighted_mean(measured(self, cast(Any, parts), self._measure()), parts.query_weight)
         X = self._built(X, grouped=True, judged=y is None)
@@ -486,7 +502,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         return parse(self.measure)
 
     def _judged(self, X: Any, y: Any, group: Any, qid: Any, method: str = "fit") -> Queries:
-        if isinstance(X, ChunkedQueries) or hasattr(X, "chunked"):
+        if isinstance(X, (ChunkedQueries, Parts)):
             return cast(Queries, self._in_parts(X, y, group, qid, method))
         if isinstance(X, Queries):
             if group is not None or qid is not None:
@@ -604,7 +620,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _aligned(self, queries: Queries, scaled: bool = True) -> Queries:
         """The queries with their features in the fitted order, matched by name if both have names."""
-        if hasattr(queries, "chunked"):  # Parts
+        if isinstance(queries, Parts):
             queries = queries.chunked(verbose=self.verbose)
         queries = self._without_gaps(self._built(queries, scaled=scaled))
         names = self._names()

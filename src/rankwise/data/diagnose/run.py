@@ -34,14 +34,15 @@ from rankwise.data.diagnose.queries import (
     find_shared_queries,
     list_facts,
 )
+from rankwise.data.parts.parts import Parts
 from rankwise.data.queries import Queries
 
 __all__ = ["Diagnosis", "Finding", "diagnose"]
 
 
 def diagnose(
-    queries: Queries | Mapping[str, Queries],
-    *others: Queries | Mapping[str, Queries],
+    queries: Queries | Parts | Mapping[str, Queries | Parts],
+    *others: Queries | Parts | Mapping[str, Queries | Parts],
     gain: Gain = "exp2",
     n_jobs: int | None = None,
     verbose: bool = False,
@@ -53,9 +54,9 @@ def diagnose(
 
     Parameters
     ----------
-    queries : Queries or mapping of str to Queries
+    queries : Queries, Parts, or mapping of str to them
         The judged queries to check in full. A mapping gives them a name, otherwise they are called 'train'.
-    *others : Queries or mapping of str to Queries
+    *others : Queries, Parts, or mapping of str to them
         Other splits of the same data. They are checked for queries that they share with the first set and with each
         other, for features that leave the range of the first set, and for features with other values, by a test that
         permutes whole queries. A mapping gives names, as in ``diagnose({"train":
@@ -74,7 +75,8 @@ def diagnose(
 
     Notes
     -----
-    X is read a few times, in blocks, so that memory-mapped data larger than memory can be checked. Equal rows and
+    X is read a few times, in blocks, so that memory-mapped data and `Parts` larger than memory can be checked, in about
+    50 bytes per document. Equal rows and
     queries are found by 64-bit keys and then compared value by value. Leaks are looked for in at most 8 million values
     of X, and differences between splits in at most 1,000 queries of each, at equal distances. Findings do not depend on
     the number of threads, nor on chance: all seeds are fixed.
@@ -128,6 +130,8 @@ def _named(queries: Any, others: tuple[Any, ...]) -> dict[str, Queries]:
     """All sets by name, the one to check in full first."""
     named: dict[str, Queries] = {}
     for name, part in _pairs(queries, others):
+        if isinstance(part, Parts):
+            part = part.lazy()
         if not isinstance(part, Queries):
             raise DataError(f"diagnose looks at Queries: found {type(part).__name__} for {name!r}")
         if name in named:

@@ -14,7 +14,7 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -24,9 +24,11 @@ from numpy.typing import NDArray
 from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._paths import path_of
+from rankwise._progress import throughput
 from rankwise._store import Store, open_store
 from rankwise.data import checks, grouping
 from rankwise.data.checks import plural
+from rankwise.data.fingerprints import Marks, packed
 from rankwise.data.parts.manifest import INDEX_KIND, Manifest, PartFile, read_manifest
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.passes.executors import executor_of
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 _MAPPED = 48
 # The share of the free memory that `to_queries` takes without `force`.
 _SHARE = 0.5
+# Bytes that a checksum reads at a time.
+_READ = 1 << 22
 
 
 class Parts:
@@ -182,6 +186,11 @@ class Parts:
         return self._files.scaling
 
     @property
+    def built_by(self) -> Any:
+        """The fitted FeatureBuilder that made the features, if :func:`rankwise.load` opened the data set; or None."""
+        return self._files.built_by
+
+    @property
     def sizes(self) -> NDArray[np.int64]:
         """The number of documents of every query."""
         return np.diff(self.start)
@@ -230,8 +239,24 @@ class Parts:
     def __len__(self) -> int:
         return len(self.start) - 1
 
+    def _label_range(self) -> str:
+        """What is said about labels: their range, where the manifest has it."""
+        known = self.manifest.facts.get("labels")
+        if not self.has_labels:
+            return "no labels"
+        try:
+            return f"labels {known[0][0]:g} to {known[-1][0]:g}" if known else "labels"  # type: ignore[index]
+        except (TypeError, ValueError, IndexError, KeyError):  # facts are not checked, because nothing relies on them
+            return "labels"
+
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show: the numbers, and the first queries."""
+        from rankwise.data.shown import parts_html
+
+        return parts_html(self)
+
     def __repr__(self) -> str:
-        labels = "labels" if self.has_labels else "no labels"
+        labels = self._label_range()
         cut = f"{plural(len(self.manifest.parts), 'part')} in {self.path}"
         part = "" if self._chosen is None else "some of "
         return (
@@ -273,8 +298,8 @@ class Parts:
             pieces = [self._files.empty()]
         block = pieces[0] if len(pieces) == 1 else _joined(pieces)
         if block.weight is None and self.weight is not None:  # in a part without weights beside one that has some
-            return block._replace(weight=self.weight[first:last])
-        return block
+            block = block._replace(weight=self.weight[first:last])
+        return block if self.built_by is None else block._replace(built_by=self.built_by)
 
     def blocks(self) -> Iterator[Queries]:
         """The queries of every chunk, in order.
@@ -393,6 +418,100 @@ class Parts:
         whole = self.block(0, len(self))
         return whole._replace(**{name: _own(getattr(whole, name)) for name in ("X", "y", "document_weight")})
 
+    def labels(self) -> NDArray[np.float64]:
+        """The labels of all documents: 8 bytes each.
+
+        Returns
+        -------
+        y : ndarray of float64, shape (n_documents,)
+            The labels.
+
+        Raises
+        ------
+        DataError
+            If the queries carry no labels.
+        """
+        if not self.has_labels:
+            raise DataError("these queries carry no labels, and labels are needed here")
+        found = [block.labels() for block in self.blocks()]
+        return np.concatenate(found) if found else np.zeros(0)
+
+    def lazy(self) -> Queries:
+        """The queries with labels and ids in memory, and features that are read when rows of them are asked for.
+
+        ``X`` of these `Queries` is a :class:`LazyRows`, which compiled functions do not take: this is for functions
+        that read ``X`` in blocks of rows.
+
+        Returns
+        -------
+        queries : Queries
+            About 16 bytes per document in memory, and the document ids.
+        """
+        X: Any = LazyRows(self)
+        blocks = [self._without_features(first, last) for first, last in self.chunks()]
+        whole = _joined(blocks) if len(blocks) > 1 else self._without_features(0, len(self))
+        return whole._replace(X=X)
+
+    def _without_features(self, first: int, last: int) -> Queries:
+        block = self.block(first, last)
+        return block._replace(X=np.zeros((block.n_documents, 0), self.dtype))
+
+    def fingerprints(self) -> Marks:
+        """The fingerprints of these queries, from the index.
+
+        Returns
+        -------
+        marks : structured ndarray, shape (n_queries,)
+            What :func:`rankwise.data.fingerprints.fingerprints` computes.
+        """
+        index, count = self._files.index, self.manifest.queries
+        marks = packed(index.array("hash", np.uint64, (count,)), index.array("documents", np.uint32, (count, 4)))
+        return marks if self._chosen is None else marks[self._chosen]
+
+    def verify(self, *, verbose: bool = False) -> None:
+        """Read all files of the data set and compare their checksums with the manifest.
+
+        Parameters
+        ----------
+        verbose : bool, default=False
+            Whether to show a progress bar on a terminal.
+
+        Raises
+        ------
+        FileFormatError
+            If a file is missing or has changed; the message names it.
+        """
+        files = (self.manifest.index, *self.manifest.parts)
+        total = sum(entry.bytes for entry in files)
+        with throughput("verifying", total, enabled=verbose) as bar:
+            for entry in files:
+                found = checksum(Path(self.path) / entry.file, lambda size: bar.advance_rows(0, size))
+                if found != entry.sha256:
+                    raise FileFormatError(
+                        f"{Path(self.path) / entry.file} is damaged: its checksum is not the one in the manifest"
+                    )
+
+    @classmethod
+    def from_files(cls, files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> "Parts":
+        """Make a data set of rankwise files that another program wrote, such as one per partition of Spark.
+
+        The manifest and the index are written into the folder of the files, the manifest last. Files that hold no
+        queries are left out. A query whose rows are in two files raises an error that names it.
+
+        Parameters
+        ----------
+        files : path or list of paths
+            The folder of the files, or the files, which stand in one folder. Their order is that of their names.
+
+        Returns
+        -------
+        parts : Parts
+            The data set.
+        """
+        from rankwise.data.parts.write import adopt_files
+
+        return cls(adopt_files(files))
+
     def _pieces(self, first: int, last: int) -> Iterator[tuple[int, Any]]:
         """(part, what selects its queries) for a range of queries, as few as there are changes of part."""
         if first >= last:
@@ -492,6 +611,7 @@ class _Files:
         if self.weight is not None and not checks.usual_weights(self.weight).all():
             raise FileFormatError(f"{store.path} is damaged: {checks.WEIGHTS}")
         self.index = store
+        self.built_by: Any = None
         self.scaling = as_scaling(read_scaler(store), manifest.features)
         if check:
             for part in manifest.parts:
@@ -551,6 +671,83 @@ class _Files:
             raise FileFormatError(f"{store.path} is damaged: it has labels where the manifest has none, or none")
         if ("qid" in store or "qid.offset" in store) != (self.manifest.ids != "none"):
             raise FileFormatError(f"{store.path} is damaged: it has query ids where the manifest has none, or none")
+
+
+class LazyRows:
+    """The features of a data set in parts, read when rows are asked for: ``X[rows]`` is an array in memory.
+
+    Parameters
+    ----------
+    parts : Parts
+        The data set.
+    """
+
+    ndim = 2
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self.shape = (parts.n_documents, parts.n_features)
+        self.dtype = parts.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> NDArray[Any]:
+        """Rows by slice, number, mask or numbers; a second index selects features of these."""
+        if isinstance(key, tuple):
+            return np.asarray(self[key[0]][:, key[1]] if not np.isscalar(key[0]) else self[key[0]][key[1]])
+        if isinstance(key, (int, np.integer)):
+            return self[np.array([key])][0]
+        if isinstance(key, slice) and key.step in (None, 1):
+            first, last, _ = key.indices(len(self))
+            return self._range(first, max(first, last))
+        return self._gathered(np.arange(len(self))[key])
+
+    def _range(self, first: int, last: int) -> NDArray[Any]:
+        """Consecutive rows."""
+        start = self._parts.start
+        query = max(0, int(np.searchsorted(start, first, side="right")) - 1)
+        end = min(len(start) - 1, max(query, int(np.searchsorted(start, last, side="left"))))
+        begin = int(start[query])
+        return np.asarray(self._parts.block(query, end).X[first - begin : last - begin])
+
+    def _gathered(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Rows in any order, read chunk by chunk."""
+        start, found = self._parts.start, np.empty((len(rows), self.shape[1]), self.dtype)
+        order = np.argsort(rows, kind="stable")
+        ordered = rows[order]
+        for first, last in self._parts.chunks():
+            own = slice(*np.searchsorted(ordered, [start[first], start[last]]))
+            if own.stop > own.start:
+                found[order[own]] = self._parts.block(first, last).X[ordered[own] - start[first]]
+        return found
+
+
+def checksum(path: Path, on_read: Callable[[int], object] | None = None) -> str:
+    """The SHA-256 of a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    on_read : callable, default=None
+        Receives the number of bytes each time some are read.
+
+    Returns
+    -------
+    sha256 : str
+        64 hexadecimal digits.
+    """
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(_READ):
+                digest.update(block)
+                if on_read is not None:
+                    on_read(len(block))
+    except OSError as error:
+        raise FileFormatError(f"{path} cannot be read: {error.strerror or error}") from error
+    return digest.hexdigest()
 
 
 def _mapped_texts(store: Store, name: str, count: int) -> StringColumn | None:

@@ -4,9 +4,8 @@ A part ends where a chunk of the whole data set ends (:func:`rankwise._kernels.d
 the part would be larger than asked for. So every chunk lies in one file, and its block is a view of that file.
 """
 
-import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -15,17 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError
+from rankwise._errors import DataError, FileFormatError
 from rankwise._kernels import drive
+from rankwise._paths import path_of
+from rankwise._progress import track
 from rankwise._store import StoreWriter
 from rankwise.data.fingerprints import fingerprints
 from rankwise.data.parts.folder import new_folder
-from rankwise.data.parts.manifest import INDEX, INDEX_KIND, Ids, Manifest, PartFile
+from rankwise.data.parts.manifest import INDEX, INDEX_KIND, NAME, Ids, Manifest, PartFile
+from rankwise.data.parts.parts import checksum
 from rankwise.data.parts.query_numbers import QueryNumbers
 from rankwise.data.parts.summary import Summary
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.scaling import Scaler
-from rankwise.data.stored import QueriesWriter, append_scaler, plain_ids
+from rankwise.data.stored import QueriesWriter, append_scaler, load_queries, plain_ids
 from rankwise.data.string_column import StringColumn, offsets
 
 # Bytes of a part where nothing else is said.
@@ -184,9 +186,7 @@ class _OpenPart:
 
 def entry_of(path: Path, queries: int, documents: int) -> PartFile:
     """What the manifest says about a file."""
-    with open(path, "rb") as file:
-        checksum = hashlib.file_digest(file, "sha256").hexdigest()
-    return PartFile(path.name, queries, documents, path.stat().st_size, checksum)
+    return PartFile(path.name, queries, documents, path.stat().st_size, checksum(path))
 
 
 class IndexColumns:
@@ -208,32 +208,37 @@ class IndexColumns:
         self._form: Queries | None = None
         self._kinds: set[str] = set()
         self._scaling: Scaler | None = None
+        self._builder: Any = None
         self._numbers = QueryNumbers()
         self._summary = Summary(0)
 
-    def add(self, block: Queries) -> None:
-        """Count a block of queries; one that was there before raises an error."""
+    def add(self, block: Queries, source: str = "") -> None:
+        """Count a block of queries; one that was there before raises an error that names it and the source."""
         if self._form is None:
             self._form, self._scaling, self._summary = block[:0], block.scaling, Summary(block.n_features)
-        elif self._scaling != block.scaling:
+            self._builder = block.built_by
+        if self._scaling != block.scaling:
             self._scaling = None
+        if getattr(self._builder, "digest_", None) != getattr(block.built_by, "digest_", None):
+            self._builder = None
         if block.qid is not None and len(block):
             ids = plain_ids(block.qid)
             self._kinds.add("texts" if ids.dtype.kind in "UO" else "numbers")
             if not self._distinct:
-                self._refuse_repeated(ids)
+                self._refuse_repeated(ids, source)
         self._summary.add(block)
         self._sizes.append(block.sizes)
         self._weight.append(block.weight)
         self._marks.append(fingerprints(block, n_jobs=self._n_jobs))
 
-    def _refuse_repeated(self, ids: NDArray[Any]) -> None:
+    def _refuse_repeated(self, ids: NDArray[Any], source: str) -> None:
         """Refuse an id that was there before."""
         names = ids.tolist()
         number, new = self._numbers.number(StringColumn.of(names))
         if len(new) < len(number):
             again = names[int(np.setdiff1d(np.arange(len(number)), new)[0])]
-            raise DataError(f"query {again!r} comes twice: a query is written whole, in one block")
+            where = f" again in {source}" if source else " twice"
+            raise DataError(f"query {again!r} comes{where}: a query is written whole, in one block and in one file")
 
     def write(self, folder: Path) -> PartFile:
         """Write the index."""
@@ -248,6 +253,10 @@ class IndexColumns:
             file.append("documents", np.ascontiguousarray(marks["documents"]))
             if self._scaling is not None:
                 append_scaler(file, self._scaling)
+            if self._builder is not None:
+                file.metadata["features"], arrays = self._builder.to_state()
+                for name, array in arrays.items():
+                    file.append(name, array)
         return entry_of(folder / INDEX, len(start) - 1, int(start[-1]))
 
     @property
@@ -285,3 +294,59 @@ def write_manifest(folder: Path, parts: list[PartFile], columns: IndexColumns) -
     )
     manifest.write(folder)
     return manifest
+
+
+def adopt_files(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Path:
+    """Write the index and the manifest of rankwise files that stand in one folder.
+
+    Parameters
+    ----------
+    files : path or list of paths
+        The folder of the files, or the files.
+
+    Returns
+    -------
+    folder : Path
+        The folder.
+    """
+    if isinstance(files, (str, os.PathLike)):
+        folder = Path(path_of(files))
+        if not folder.is_dir():
+            raise FileFormatError(f"{folder} is not a folder, expected one that holds rankwise files")
+        found = sorted(one for one in folder.glob("*.rankwise") if one.name != INDEX and not one.name.startswith("."))
+    else:
+        found = sorted(Path(path_of(one)) for one in files)
+        folder = found[0].parent if found else Path()
+    if not found:
+        raise FileFormatError(f"{folder} holds no rankwise files (*.rankwise)")
+    if any(one.parent != folder for one in found):
+        raise DataError(f"the files of a data set stand in one folder: found {folder} and others")
+    parts, columns, first = [], IndexColumns(), None
+    for path in track(found, "reading parts"):
+        queries = load_queries(path)
+        if not len(queries):
+            continue
+        first = first or (path, queries)
+        _check_alike(path, queries, *first)
+        for begin, end in drive.query_chunks(queries.start):
+            columns.add(queries[begin:end], path.name)
+        parts.append(entry_of(path, len(queries), queries.n_documents))
+    if not parts:
+        raise FileFormatError(f"the files in {folder} hold no queries")
+    (folder / NAME).unlink(missing_ok=True)  # a manifest that is there belongs to another index
+    write_manifest(folder, parts, columns)
+    return folder
+
+
+def _check_alike(path: Path, queries: Queries, first: Path, form: Queries) -> None:
+    """Refuse a file whose queries do not fit to those of the first one."""
+    facts = {
+        "features": (queries.n_features, form.n_features),
+        "features of type": (str(queries.X.dtype), str(form.X.dtype)),
+        "feature names": (queries.feature_names, form.feature_names),
+        "labels": (queries.y is not None, form.y is not None),
+        "query ids": (queries.qid is not None, form.qid is not None),
+    }
+    for what, (here, there) in facts.items():
+        if here != there:
+            raise DataError(f"{path} and {first} differ in their {what}: found {here!r:.60} and {there!r:.60}")
