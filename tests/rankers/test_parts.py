@@ -299,3 +299,40 @@ def test_executors_are_named(folders):
         Parts(folders[1]).on("processes", 0)
     with pytest.raises(rw.RankwiseError, match="found 'much'"):
         Parts(folders[1], memory_limit="much")
+
+
+# ------------------------------------------------------------------------------------------------------- certificates
+
+
+def test_a_hold_out_in_parts_certifies_as_in_memory(folders, tmp_path):
+    model = rw.RidgeRanker(alpha=1.0).fit(Parts(folders[40_000]))
+    fresh = lists(17, 80)
+    held = rw.Queries.concat([lists()[10:20], fresh, fresh[3:5]], rename=True)  # seen ones, and repeats
+    write_parts(held, tmp_path / "held", part_bytes=1)
+    own, found = model.certificate(None, held), model.certificate(None, Parts(tmp_path / "held"))
+    assert own.to_dict() == found.to_dict()
+    assert own.to_dict()["headline"] is not None
+    assert any("were seen in fit" in note for note in own.to_dict()["notes"])
+    with pytest.raises(rw.RankwiseError, match=r"need them in memory: give train=parts.to_queries\(\)"):
+        model.certificate(Parts(folders[40_000]), held)
+
+
+# ------------------------------------------------------------------------------------------------------- estimates
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_every_ranker_on_parts_can_be_estimated(name, folders):
+    parts, ranker = Parts(folders[40_000]), RANKERS[name]()
+    found = parts.estimate(ranker)
+    assert 1 < found.passes <= found.most
+    assert (found.documents, found.bytes) == (parts.n_documents, parts.bytes)
+    assert found.seconds > 0
+    assert "threads are fastest" in str(found)  # a pass of milliseconds
+
+
+def test_a_verbose_fit_logs_one_line_per_pass(folders, caplog):
+    with caplog.at_level("INFO", logger="rankwise"):
+        rw.ListNet(solver="lbfgs", alpha=0.1, steps=2, verbose=True).fit(Parts(folders[40_000]))
+    lines = [one.getMessage() for one in caplog.records if one.getMessage().startswith("pass ")]
+    assert [line.split(":")[0] for line in lines] == [f"pass {number}" for number in range(1, len(lines) + 1)]
+    assert all("documents in" in line and "rows/s" in line and "MB/s" in line for line in lines)

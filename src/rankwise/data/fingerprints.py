@@ -23,7 +23,7 @@ import hashlib
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from rankwise._kernels.bits import mix, mixed, to_bits, word_of
 from rankwise._kernels.jit import kernel
 from rankwise.data.checks import differing_weights
 from rankwise.data.passes.chunked import ChunkedQueries, RecordedOfChunk
+from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
 
 # One fingerprint per query.
@@ -292,10 +293,7 @@ def seen_before(queries: Queries, seen: Fingerprints, *, n_jobs: int | None = No
     sketches, owner = _telling_sketches(known["documents"])
     if not len(sketches):
         return exact
-    place = _found(queries, sketches, n_jobs)
-    found = place >= 0
-    # every sketch once per query, or per group of queries that repeat each other
-    pairs = np.unique(np.stack([queries.query_of_row[found], place[found]]), axis=1)
+    pairs = _sketched(queries, sketches, n_jobs)
     group = same_content(queries, n_jobs=n_jobs)
     groups_of_sketch = np.bincount(np.unique(np.stack([group[pairs[0]], pairs[1]]), axis=1)[1], minlength=len(sketches))
     pairs = pairs[:, groups_of_sketch[pairs[1]] == 1]
@@ -355,6 +353,34 @@ def _telling_sketches(documents: NDArray[np.uint32]) -> tuple[NDArray[np.uint32]
     return values[kept], owner[place[kept]]
 
 
+def _sketched(queries: Queries, sketches: NDArray[np.uint32], n_jobs: int | None) -> NDArray[np.int64]:
+    """(query, place of a sketch) for every sketch that a document of the query has, each once; shape (2, n_pairs)."""
+    if isinstance(queries, ChunkedQueries):
+        nothing = np.zeros((2, 0), np.int64)
+        return np.concatenate([nothing, *queries.map(SketchesOfChunk(sketches), n_jobs=n_jobs)], axis=1)
+    place = _found(queries, sketches, n_jobs)
+    found = place >= 0
+    return np.unique(np.stack([queries.query_of_row[found], place[found]]), axis=1)
+
+
+@dataclass(frozen=True)
+class SketchesOfChunk(Job):
+    """The sketches that are found in a chunk."""
+
+    sketches: NDArray[np.uint32]
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> NDArray[np.int64]:
+        return _sketched(block, self.sketches, 1) + np.array([[first], [0]])
+
+
+@dataclass(frozen=True)
+class MeansOfChunk(Job):
+    """The means by which queries of a chunk repeat others."""
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> NDArray[np.float64]:
+        return _means(block, 1)
+
+
 def _found(queries: Queries, sketches: NDArray[np.uint32], n_jobs: int | None) -> NDArray[np.int64]:
     """The place of each document's sketch among ``sketches``, or -1."""
 
@@ -373,7 +399,8 @@ def _means(queries: Queries, n_jobs: int | None) -> NDArray[np.float64]:
     A cell is wider than the change that another order of the rows or another last digit makes to a mean, and so narrow
     that queries which differ in a single feature rarely share one.
     """
-
+    if isinstance(queries, ChunkedQueries):
+        return np.concatenate([np.zeros((0, PROJECTIONS + 1)), *queries.map(MeansOfChunk(), n_jobs=n_jobs)])
     X, signs = np.asarray(queries.X), projection_signs(queries.n_features)
     rows = np.empty(0, np.int64) if queries.is_grouped else queries.rows
     means = np.zeros((len(queries), PROJECTIONS + 1))

@@ -49,6 +49,8 @@ from rankwise.rankers._passes import ScoresOfChunk, recorded_passes
 from rankwise.rankers._raw_tables import as_built, without_gaps
 
 if TYPE_CHECKING:
+    from rankwise.data.passes.estimate import Estimate
+    from rankwise.data.passes.work import Job
     from rankwise.data.scaling import Scaler
     from rankwise.features.builder import FeatureBuilder
     from rankwise.guarantees._bound import Bound
@@ -409,7 +411,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         ----------
         train : Queries, default=None
             The queries that ``fit`` learned from; without them only bounds that need none are given.
-        holdout : Queries, default=None
+        holdout : Queries or Parts, default=None
             Judged queries. Those that ``fit`` saw, for training or for model selection, are named in a note and left
             out: bounds use the others alone.
         delta : float, default=0.05
@@ -438,7 +440,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         self._check_fitted()
         declared = Declared(row_radius=row_radius, longest=longest, first_ball=first_ball)
         train, holdout = (
-            None if part is None else self._built(part, grouped=True, judged=True) for part in (train, holdout)
+            part if part is None or isinstance(part, Parts) else self._built(part, grouped=True, judged=True)
+            for part in (train, holdout)
         )
         with one_blas_thread():
             return certificate_of(self, train, holdout, delta, declared, unverified, random_state)
@@ -537,6 +540,21 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         queries.labels()
         self._check_policy()
         return self._without_missing(cast(Queries, queries))
+
+    def _estimate(self, queries: ChunkedQueries) -> "Estimate":
+        """What a fit on these queries will cost."""
+        from rankwise.data.passes.estimate import Estimate
+
+        self._in_parts(queries, None, None, None, "fit")
+        return Estimate.of(queries, *self._expected_passes(queries))
+
+    def _expected_passes(self, queries: ChunkedQueries) -> "tuple[Job, tuple[Any, ...], int, int]":
+        """(a typical job, its arguments, the usual number of passes, the largest number); one more is the survey."""
+        from rankwise.losses.over_chunks import LossOfChunk
+        from rankwise.losses.pairwise_hinge import PairHinge
+
+        w = np.zeros(queries.n_features)
+        return LossOfChunk(PairHinge(), None), (w, PairHinge()), 2, 2
 
     def _why_not_on_parts(self) -> str:
         """Why the ranker does not run on parts, for its error message."""

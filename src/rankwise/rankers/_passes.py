@@ -16,7 +16,7 @@ from rankwise._version import __version__
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
-from rankwise.measures._base import Measure
+from rankwise.measures._base import Measure, Ties
 from rankwise.measures.compute import ScoredLists, measure_lists
 
 if TYPE_CHECKING:
@@ -37,19 +37,20 @@ class ScoresOfChunk(Job):
 
 @dataclass(frozen=True)
 class MeasuredOfChunk(Job):
-    """The measure of a ranker on every query of a chunk, ties averaged."""
+    """The measure of a ranker on every query of a chunk."""
 
     ranker: "Ranker"
     measure: Measure
+    ties: Ties
 
     def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> Vector:
         lists = ScoredLists(self.ranker.predict(block), block.labels(), block.start)
-        return np.asarray(measure_lists([self.measure], lists, n_jobs=1)[0])
+        return np.asarray(measure_lists([self.measure], lists, ties=self.ties, n_jobs=1)[0])
 
 
-def measured(ranker: "Ranker", queries: ChunkedQueries, measure: Measure) -> Vector:
-    """The measure of a ranker on every query, ties averaged; NaN where it is 0/0."""
-    return np.concatenate([np.empty(0), *queries.map(MeasuredOfChunk(ranker, measure))])
+def measured(ranker: "Ranker", queries: ChunkedQueries, measure: Measure, ties: Ties = "expected") -> Vector:
+    """The measure of a ranker on every query; NaN where it is 0/0."""
+    return np.concatenate([np.empty(0), *queries.map(MeasuredOfChunk(ranker, measure, ties))])
 
 
 @contextmanager

@@ -39,6 +39,7 @@ from rankwise.data.stored import KIND, read_scaler
 from rankwise.data.string_column import StringColumn, offsets
 
 if TYPE_CHECKING:
+    from rankwise.data.passes.estimate import Estimate
     from rankwise.data.passes.work import Executor
     from rankwise.data.scaling import Scaler
 
@@ -370,6 +371,21 @@ class Parts:
         found = object.__new__(Parts)
         found._set(self._files, self._chosen, executor_of(executor, workers, memory_limit, strict))
         return found
+
+    def estimate(self, ranker: Any) -> "Estimate":
+        """What a fit of a ranker will cost; one chunk is computed twice to find the speed.
+
+        Parameters
+        ----------
+        ranker : Ranker
+            A ranker that runs on parts.
+
+        Returns
+        -------
+        Estimate
+            Passes, bytes and seconds, and who would compute fastest; it prints as a sentence.
+        """
+        return ranker._estimate(self.chunked())  # type: ignore[no-any-return]
 
     @property
     def identity(self) -> str:

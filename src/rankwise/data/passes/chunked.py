@@ -151,6 +151,18 @@ class ChunkedQueries:
     def __len__(self) -> int:
         return len(self.start) - 1
 
+    def __getitem__(self, mask: NDArray[np.bool_]) -> "ChunkedQueries":
+        """The queries of a mask."""
+        facts = {}
+        if "survey" in self.account.facts:
+            facts["survey"] = self.survey.of_some(mask)
+        found = ChunkedQueries.of(self.source[mask], self.executor, verbose=self.account.verbose, facts=facts)
+        return found if not self.reweighted else found.with_weight(self.query_weight[mask])
+
+    def names(self) -> list[Any]:
+        """The ids of the queries."""
+        return list(self.source.names())
+
     def with_weight(self, weight: ArrayLike) -> "ChunkedQueries":
         """The same queries with other weights.
 
@@ -354,6 +366,10 @@ class Survey:
     differs: NDArray[np.bool_]
     weighted: NDArray[np.bool_]
     missing: tuple[int, int] | None
+
+    def of_some(self, mask: NDArray[np.bool_]) -> "Survey":
+        """That of the queries of a mask; a missing value, if there is one, was refused before."""
+        return Survey(self.marks[mask], self.differs[mask], self.weighted[mask], None)
 
     @classmethod
     def of(cls, queries: ChunkedQueries) -> "Survey":

@@ -86,11 +86,14 @@ class ScoredSample:
         The ranker's scores.
     n_jobs : int or None
         Number of threads.
+    values_in_parts : callable or None
+        The measure of every query by a pass, where the queries are in parts and there are no scores.
     """
 
     queries: Queries
     scores: Vector
     n_jobs: int | None
+    values_in_parts: Callable[[Measure, Ties], Vector] | None = None
 
     @cached_property
     def group(self) -> NDArray[np.int64]:
@@ -116,6 +119,9 @@ class ScoredSample:
 
     def measured(self, measure: Measure, ties: Ties) -> Vector:
         """The measure of every query; NaN where it is undefined or the query has weight 0."""
+        if self.values_in_parts is not None:
+            values = self.values_in_parts(measure, ties)
+            return np.where(self.queries.query_weight > 0, values, math.nan)
         lists = ScoredLists(self.scores, self.queries.labels(), self.queries.start, self.queries.scattered_rows)
         values = measure_lists([measure], lists, ties=ties, n_jobs=self.n_jobs)[0]
         return np.where(self.queries.query_weight > 0, values, math.nan)

@@ -8,13 +8,16 @@ and :mod:`~rankwise.rankers.certificate.objective` compute the bounds.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
+from rankwise._errors import DataError, RankwiseError
 from rankwise.data.fingerprints import NOT_SEEN, Seen, TrainingRecord, fingerprints, seen_before
+from rankwise.data.parts.parts import Parts
+from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS
@@ -22,6 +25,7 @@ from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout
 from rankwise.losses._base import Loss, upper_bound_of
 from rankwise.measures._base import Measure
 from rankwise.rankers._fit_frame import digest_of
+from rankwise.rankers._passes import measured
 from rankwise.rankers.certificate.claims import (
     Constants,
     Declared,
@@ -65,6 +69,11 @@ def certificate_of(
 ) -> Certificate:
     """All claims about a fitted ranker; :meth:`rankwise.rankers._base.Ranker.certificate` documents the parameters."""
     refuse_unless_chance("certificate", delta=delta)
+    if isinstance(train, Parts):
+        raise DataError(
+            "bounds from training queries need them in memory: give train=parts.to_queries(), or hold-out queries "
+            "alone, which may be Parts"
+        )
     fit = _Fit.of(ranker)
     ranker = fit.ranker
     about, found = f"{ranker.name}, {ranker._measure().title}", _Collected(fit, delta)
@@ -328,6 +337,9 @@ class _Collected:
     def _sample(self, queries: Queries) -> ScoredSample:
         queries.labels()
         n_jobs = getattr(self.ranker, "n_jobs", None)
+        if isinstance(queries, ChunkedQueries):
+            values = partial(measured, self.ranker, queries)
+            return ScoredSample(queries=queries, scores=np.empty(0), n_jobs=n_jobs, values_in_parts=values)
         return ScoredSample(queries=queries, scores=self.ranker.predict(queries), n_jobs=n_jobs)
 
 

@@ -17,6 +17,7 @@ from rankwise._errors import RankwiseError
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data.checks import differing_weights
+from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import Scale
 from rankwise.measures._base import Measure, parse
@@ -28,6 +29,7 @@ from rankwise.rankers._model_selection import PooledSelection, Refit, best_alpha
 from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.linear.least_squares import (
     Problem,
+    ProblemsOfChunk,
     Solved,
     joined,
     no_scale,
@@ -239,6 +241,11 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         self.members_ = problems.members(alphas)
         self.coef_ = self.members_.mean(axis=0)
         self._tell(np.array(alphas), np.array(grid), judged)
+
+    def _expected_passes(self, queries: ChunkedQueries) -> Any:
+        part = np.zeros(len(queries), np.int64)
+        job = ProblemsOfChunk(True, committee_targets, (1.0, 1.0), None, None, part, 1)
+        return job, (), 4, 6  # survey, balance, two of moments
 
     def _tell(self, alphas: Vector, grid: Vector, judged: Matrix) -> None:
         """Set the tables."""

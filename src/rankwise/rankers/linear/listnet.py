@@ -19,10 +19,12 @@ from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
+from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import Scale, scale_factors
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.listnet import ListNet as ListNetLoss
+from rankwise.losses.over_chunks import LossOfChunk
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._history import History, history_arrays, read_history
@@ -43,6 +45,8 @@ from rankwise.solvers.online.config import OnlineConfig, Step
 Vector = NDArray[np.float64]
 
 ALPHAS = tuple(10.0**power for power in range(-6, 2))
+# Evaluations of one descent on data of a few hundred features, for an estimate of what a fit will cost.
+_USUAL_STEPS = 60
 COLUMNS: dict[str, type[np.generic]] = {
     "step": np.int64,
     **dict.fromkeys(("objective", "gradient", "train", "validation"), np.float64),
@@ -279,6 +283,15 @@ class ListNet(LinearOnlineLearner):
                 self._descend(runs[-1], queries, validation)
                 bar.advance()
             self._take_batch(runs, alphas, judged, queries, validation)
+
+    def _expected_passes(self, queries: ChunkedQueries) -> Any:
+        if not self._is_batch():
+            return super()._expected_passes(queries)
+        loss, alphas = ListNetLoss(target=self.target), as_grid(self.alpha, ALPHAS, "alpha")
+        descents = len(alphas) * self.folds + 1 if len(alphas) > 1 else 1
+        usual = descents * min(self.steps, _USUAL_STEPS)
+        arguments = (np.zeros(queries.n_features), loss)
+        return LossOfChunk(loss, None), arguments, 3 + usual, 3 + 20 * descents * self.steps
 
     def _check_batch(self) -> None:
         self._measure()

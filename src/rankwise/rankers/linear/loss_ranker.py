@@ -23,10 +23,12 @@ from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.checks import differing_weights
+from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import radius_of, scale_factors
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import LossOverLists
+from rankwise.losses.over_chunks import LossOfChunk
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import NothingLearnedWarning, as_numbers, raw_weights
@@ -48,6 +50,8 @@ Vector = NDArray[np.float64]
 PenaltyName = Literal["l2", "l1"]
 
 ALPHAS = tuple(10.0**power for power in range(3, -7, -1))
+# Cutting planes of one level at the usual tolerance, for an estimate of what a fit will cost.
+_USUAL_CALLS = 30
 _PRIORS = "None, 'ridge', a fitted linear ranker or a vector"
 
 
@@ -144,6 +148,15 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
             self._walk(attempts, levels_left, queries, validation, prior, factor, bar)
             keep()
         self._warn_if_nothing_was_learned(queries)
+
+    def _expected_passes(self, queries: ChunkedQueries) -> Any:
+        loss = self._loss()
+        given = self.max_norm if self.alpha is None else self.alpha
+        levels = len(ALPHAS) if given is None else 1 if isinstance(given, str) else len(as_numbers(given))
+        solves = levels * self.folds + 1 if levels > 1 else 1
+        usual = solves * min(self.max_calls, _USUAL_CALLS)
+        arguments = (np.zeros(queries.n_features), loss)
+        return LossOfChunk(loss, None), arguments, 3 + usual, 3 + solves * self.max_calls
 
     def _walk(
         self,

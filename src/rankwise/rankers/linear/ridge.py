@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise._store import Store
 from rankwise.data.checks import differing_weights
+from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.measures.ndcg import gains
@@ -24,6 +25,7 @@ from rankwise.rankers._model_selection import PooledSelection, Refit, best_alpha
 from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.linear.least_squares import (
     Problem,
+    ProblemsOfChunk,
     Solved,
     joined,
     no_scale,
@@ -164,6 +166,12 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         if self.intercept == "global":  # scale_factors has scaled them
             return problems, np.ones(pool.sets[0].n_features)
         return problems, (within_query_scale if self.scale == "auto" else no_scale)(joined(problems))
+
+    def _expected_passes(self, queries: ChunkedQueries) -> Any:
+        part = np.zeros(len(queries), np.int64)
+        job = ProblemsOfChunk(True, gains_of, (1.0, 1.0), None, None, part, 1)
+        passes = 3 + 2 * (self.intercept == "global")  # survey, balance, moments; and scales
+        return job, (), passes, passes + 2
 
     def _alphas(self, problem: Solved, grid: Sequence[float]) -> tuple[float, ...]:
         """The penalties of this problem; those that nobody gave are in its own unit."""

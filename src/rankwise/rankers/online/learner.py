@@ -83,6 +83,10 @@ class OnlineLearner(Ranker):
         """What runs blocks of rounds."""
         return RoundRunner(config, queries, state, read)
 
+    def _expected_passes(self, queries: ChunkedQueries) -> Any:
+        job, arguments, *_ = super()._expected_passes(queries)
+        return job, arguments, 1 + self.epochs, 1 + self.epochs
+
     def _why_unweighted(self) -> str:
         return "its ledger and the bounds on it count unweighted losses; LossRanker takes them in batch"
 

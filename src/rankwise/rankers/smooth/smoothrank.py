@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
+from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
 from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import smoothed
+from rankwise.losses.over_chunks import LossOfChunk
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers._fit_frame import as_grid, raw_weights
 from rankwise.rankers._model_selection import (
+    MANY,
     PooledSelection,
     Refit,
     Trial,
@@ -61,6 +64,8 @@ REFINEMENT_ALPHAS = (1.0, 0.3, 0.1, 0.03, 0.01)
 REFINEMENT_SIGMAS = (4.0, 1.0, 0.25, 0.0625)
 # the paper's: lambda norm(w - w0)^2 beside a SUM over queries, and that of the ridge regression that it starts from
 ALPHAS = tuple(10.0**power for power in range(-6, 4))
+# evaluations of one stage, for an estimate of what a fit will cost
+_USUAL_STEPS = 12
 RIDGE_ALPHAS = tuple(10.0**power for power in range(-2, 6))
 
 
@@ -193,6 +198,15 @@ class SmoothRank(SelectionParameters, LinearRanker):
     def history_(self) -> AnnealingHistory:
         """The stages, made of the columns that ``fit`` keeps."""
         return AnnealingHistory(*self._annealed)
+
+    def _expected_passes(self, queries: ChunkedQueries) -> Any:
+        loss, sigmas = smoothed(self._measure(), self.smoothing), self._widths()
+        alphas = as_grid(self.alpha, REFINEMENT_ALPHAS, "alpha")
+        trials = 1 if len(queries.counted) > MANY else self.folds
+        stages = (trials + 1) * len(set(alphas)) * len(sigmas)
+        arguments = (np.zeros(queries.n_features), loss.at_sigma(sigmas[0]))
+        usual = stages * min(self.steps, _USUAL_STEPS)
+        return LossOfChunk(loss, None), arguments, 5 + usual, 5 + 20 * stages * self.steps
 
     def _learns_from_validation(self) -> bool:
         return self.refit == "all" and self.protocol == "committee"
