@@ -33,7 +33,7 @@ _MODEL = Path("model.rankwise")
 
 @reading.with_options
 def train(
-    data: reading.JudgedArgument,
+    data: reading.JudgedOrPartsArgument,
     online: Annotated[
         bool,
         typer.Option("--online", help="Predict each query, then learn from it; a text is never read as a whole."),
@@ -94,8 +94,20 @@ def train(
     ] = None,
     skip: Annotated[int, typer.Option(min=0, help="Online: queries to pass over first, such as those seen.")] = 0,
     checkpoint: Annotated[
-        int | None, typer.Option(min=1, help="Online: also save the model after every N rounds.")
+        str | None,
+        typer.Option(
+            help="Online: also save the model after every N rounds. Of parts: a folder from which the same command "
+            "continues after any end, to the same bits."
+        ),
     ] = None,
+    executor: Annotated[
+        Literal["threads", "processes"] | None, typer.Option(help="Of parts: who computes passes (default threads).")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Of parts: number of threads or processes.")] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(help="Of parts: the most that is kept between passes (default 1GB).")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Of parts: print a line per pass.")] = False,
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],
@@ -113,7 +125,12 @@ def train(
     With --online, consecutive rows with one qid are a query, and a qid may return later: memory does not grow with the
     stream. Ctrl-C saves the ranker. A run that is resumed ends with the bits of one that was never stopped.
 
+    A folder that rankwise convert --parts made is never read as a whole: it is trained on by passes, of which the
+    command says first how many there will be and how long they take. Without --ranker that is RidgeCommittee.
+
     Example: rankwise train judged.txt --out model.rankwise
+
+    Example: rankwise train lists/ --ranker SmoothRank --executor processes --workers 4 --checkpoint run/
 
     Example: rankwise train my.csv --qid query --label grade --ignore url
 
@@ -130,25 +147,52 @@ def train(
             model = new_ranker(ranker or "slam", {**given, "epochs": epochs, "missing": reads["missing"]}, online=True)
         else:
             model = resumed(resume, [*(["ranker"] if ranker else []), *given])
-        train_online(data, model, _target(out, resume), epochs, skip, features, checkpoint, as_json, reads)
+        every = None if checkpoint is None else _rounds(checkpoint)
+        train_online(data, model, _target(out, resume), epochs, skip, features, every, as_json, reads)
         return
+    in_parts = reading.is_parts(data)
+    of_parts = {"--executor": executor, "--workers": workers, "--memory-limit": memory_limit}
+    of_parts |= {"--verbose": verbose or None}
     for option, value in (("--resume", resume), ("--checkpoint", checkpoint), ("--skip", skip or None)):
-        if value is not None:
+        if value is not None and not (in_parts and option == "--checkpoint"):
             raise RankwiseError(f"{option} belongs to online learning: give --online as well")
+    for option, value in of_parts.items():
+        if value is not None and not in_parts:
+            raise RankwiseError(f"{option} is for data sets in parts: make one by rankwise convert --parts")
     from rankwise._kernels.drive import expect
 
-    batch = new_ranker(ranker or DEFAULT, {"measure": "nDCG@10", **given})
+    usual = DEFAULT
+    if in_parts:
+        from rankwise.cli.train_parts import DEFAULT as usual
+    batch = new_ranker(ranker or usual, {"measure": "nDCG@10", **given})
     reads = reading.keeping_missing(reads, [batch])
     batch.set_params(missing=reads["missing"])
     known = {"verbose": not as_json, "random_state": seed, "n_jobs": jobs}
     batch.set_params(**{name: value for name, value in known.items() if name in batch._get_param_names()})
     target = _target(out, None)
     expect(batch.name, "evaluate")
+    if in_parts:
+        from rankwise.cli.train_parts import Passes, PartsRun, sets_of
+
+        passes = Passes(
+            executor or "threads", workers, memory_limit, None if checkpoint is None else Path(checkpoint), verbose
+        )
+        in_passes = PartsRun(batch, *sets_of(data, validation, share, seed, reads, passes), target, passes)
+        in_passes.fit()
+        in_passes.show(as_json)
+        return
     run = BatchRun(batch, *parts_of_file(data, validation, share, seed, reads), target)
     for leak in run.leaks:
         warn(f"{leak.what}: {leak.places()}; {leak.advice}")
     run.fit()
     run.show(as_json)
+
+
+def _rounds(given: str) -> int:
+    """The number of rounds between two checkpoints of online learning."""
+    if not given.isdecimal() or int(given) < 1:
+        raise RankwiseError(f"with --online, --checkpoint takes a number of rounds from 1: found {given!r:.60}")
+    return int(given)
 
 
 def as_settings(given: list[str]) -> dict[str, Any]:
@@ -252,12 +296,16 @@ class BatchRun:
         """Fit and save the ranker; after Ctrl-C save what the last finished round left, and raise again."""
         takes = self.validation is not None and self.model.takes_validation
         try:
-            self.model.fit(self.train, validation=self.validation if takes else None)
+            self.model.fit(self.train, validation=self.validation if takes else None, **self._fitting())
         except Interrupted:
             self.model.save(self.target)
             print(f"rankwise: stopped early; what {self.model.name} had learned is in {self.target}", file=sys.stderr)
             raise
         self.model.save(self.target)
+
+    def _fitting(self) -> dict[str, Any]:
+        """Further arguments of ``fit``."""
+        return {}
 
     def results(self) -> dict[str, Any]:
         """The ranker, what was chosen, its measure with intervals on every part, its certificate, and likely leaks."""
@@ -277,7 +325,7 @@ class BatchRun:
 
     def _columns(self) -> dict[str, Any] | None:
         """The columns that features were made of, those left out, and those with a role; None without a builder."""
-        builder = self.train.built_by
+        builder = getattr(self.train, "built_by", None)
         if builder is None:
             return None
         left = {row["column"]: row["reason"] for row in builder.plan_ if not row["features"]}
