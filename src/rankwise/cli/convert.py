@@ -55,7 +55,9 @@ def convert(
     if parts is not None or not target.suffix or target.is_dir():
         written = _into_parts(sources, target, parts or _PART_SIZE, overwrite, dtype, reads)
     elif len(sources) > 1:
-        raise RankwiseError(f"several files become a folder of parts, and {target} is a file: give --parts {_PART_SIZE}")
+        raise RankwiseError(
+            f"several files become a folder of parts, and {target} is a file: give --parts {_PART_SIZE}"
+        )
     else:
         written = _converted(sources[0], target, dtype, sparse, reads)
     print(json.dumps({"out": str(target), "what": written.partition(": ")[2]}) if as_json else written)

@@ -214,7 +214,7 @@ class QueriesWriter:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._file = StoreWriter(path, KIND)
         self._opened = ExitStack()
-        self._form: _Form | None = None
+        self._form: Form | None = None
         self._scaling: Scaler | None = None
         self._builder: Any = None
         self._start = [np.zeros(1, dtype=np.int64)]
@@ -237,7 +237,7 @@ class QueriesWriter:
         """
         number = len(self._weight)
         if self._form is None:
-            self._form, self._scaling, self._builder = _Form.of(block), block.scaling, block.built_by
+            self._form, self._scaling, self._builder = Form.of(block), block.scaling, block.built_by
         block = self._form.adapt(block, number)
         self._take_ids(block, number)
         before = self._file.length("X")
@@ -338,8 +338,20 @@ class QueriesWriter:
             self._file.append("qid", ids)
 
 
-class _Form(NamedTuple):
-    """What the blocks of one file have in common."""
+class Form(NamedTuple):
+    """What the blocks of one file, or of one data set in parts, have in common.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        The type of the features.
+    n_features : int
+        The number of features.
+    feature_names : tuple of str, or None
+        The names of the features.
+    has : dict of str to bool
+        Whether there are labels, query ids and feature names.
+    """
 
     dtype: np.dtype[Any]
     n_features: int
@@ -347,7 +359,7 @@ class _Form(NamedTuple):
     has: dict[str, bool]
 
     @classmethod
-    def of(cls, block: Queries) -> "_Form":
+    def of(cls, block: Queries) -> "Form":
         """The form of a block."""
         optional = {
             "labels": block.y,
@@ -359,7 +371,7 @@ class _Form(NamedTuple):
 
     def adapt(self, block: Queries, number: int) -> Queries:
         """The block with its features in the order of the first block, or an error that says what does not fit."""
-        other = _Form.of(block)
+        other = Form.of(block)
         if other.n_features != self.n_features:
             raise DataError(f"block {number} has {other.n_features} features, block 0 has {self.n_features}")
         for what, there in self.has.items():

@@ -84,6 +84,10 @@ class Manifest:
         Whether there are labels.
     ids : {"none", "numbers", "texts"}
         The kind of the query ids.
+    docids : bool
+        Whether any part has document ids.
+    document_weights : bool
+        Whether any part has document weights.
     feature_names : tuple of str, or None
         The names of the features.
     facts : dict
@@ -96,6 +100,8 @@ class Manifest:
     dtype: str
     labelled: bool
     ids: Ids
+    docids: bool
+    document_weights: bool
     feature_names: tuple[str, ...] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -176,7 +182,7 @@ def _checked(content: dict[str, Any], path: str) -> Manifest:
     """The manifest from its JSON."""
 
     def fact(holder: Any, name: str, kind: type | tuple[type, ...], least: int | None = None) -> Any:
-        value = holder.get(name) if isinstance(holder, dict) else None
+        value: Any = holder.get(name) if isinstance(holder, dict) else None
         good = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
         if not good or (least is not None and not least <= value < 2**62):
             raise FileFormatError(f"{path} is damaged: its {name!r} is {value!r:.60}")
@@ -188,7 +194,8 @@ def _checked(content: dict[str, Any], path: str) -> Manifest:
             raise FileFormatError(f"{path} is damaged: it names the file {name!r:.60}, expected a name in its folder")
         if not _SHA256.fullmatch(checksum):
             raise FileFormatError(f"{path} is damaged: its 'sha256' is {checksum!r:.60}")
-        return PartFile(name, *(fact(entry, count, int, 0) for count in ("queries", "documents", "bytes")), checksum)
+        queries, documents, size = (fact(entry, count, int, 0) for count in ("queries", "documents", "bytes"))
+        return PartFile(name, queries, documents, size, checksum)
 
     parts = tuple(map(file, fact(content, "parts", list)))
     index = file(content.get("index"))
@@ -206,7 +213,9 @@ def _checked(content: dict[str, Any], path: str) -> Manifest:
         width,
         fact(content, "dtype", str),
         fact(content, "labelled", bool),
-        fact(content, "ids", str),  # type: ignore[arg-type]
+        fact(content, "ids", str),
+        fact(content, "docids", bool),
+        fact(content, "document_weights", bool),
         names,
         fact(content, "facts", dict),
     )

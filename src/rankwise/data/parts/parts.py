@@ -229,7 +229,7 @@ class Parts:
         if self.manifest.ids == "none":
             return None
         first, last, _ = slice(first, last).indices(len(self))
-        found = [self._files.part(part).ids(key) for part, key in self._pieces(first, last)]
+        found: list[Any] = [self._files.part(part).ids(key) for part, key in self._pieces(first, last)]
         return np.concatenate(found) if found else np.zeros(0, dtype=str if self.manifest.ids == "texts" else np.int64)
 
     def names(self) -> list[Any]:
@@ -298,9 +298,20 @@ class Parts:
         if not pieces:
             pieces = [self._files.empty()]
         block = pieces[0] if len(pieces) == 1 else _joined(pieces)
-        if block.weight is None and self.weight is not None:  # in a part without weights beside one that has some
-            block = block._replace(weight=self.weight[first:last])
-        return block if self.built_by is None else block._replace(built_by=self.built_by)
+        return self._completed(block, first, last)
+
+    def _completed(self, block: Queries, first: int, last: int) -> Queries:
+        """The block with what other parts have: weights of 1, empty document ids."""
+        lacking: dict[str, Any] = {}
+        if block.weight is None and self.weight is not None:
+            lacking["weight"] = self.weight[first:last]
+        if block.docid is None and self.manifest.docids:
+            lacking["docid"] = StringColumn.empty(block.n_documents)
+        if block.document_weight is None and self.manifest.document_weights:
+            lacking["document_weight"] = np.ones(block.n_documents)
+        if self.built_by is not None:
+            lacking["built_by"] = self.built_by
+        return block._replace(**lacking) if lacking else block
 
     def blocks(self) -> Iterator[Queries]:
         """The queries of every chunk, in order.
@@ -585,7 +596,7 @@ class _Part:
 
     def __getitem__(self, key: Any) -> Queries:
         """The chosen queries, their rows grouped and their labels checked."""
-        block = self._queries[key]
+        block: Queries = self._queries[key]
         try:
             if block.y is not None:
                 checks.as_labels(block.y, block.n_documents)
@@ -657,7 +668,6 @@ class _Files:
             np.zeros((0, manifest.features), manifest.dtype),
             np.zeros(0) if manifest.labelled else None,
             np.zeros(1, np.int64),
-            weight=None if self.weight is None else np.zeros(0),
             qid=None if manifest.ids == "none" else np.zeros(0, dtype=str if manifest.ids == "texts" else np.int64),
             feature_names=manifest.feature_names,
             scaling=self.scaling,

@@ -136,9 +136,7 @@ class Regrouped:
         if block.head is not None:
             number = np.repeat(number, np.diff(np.append(block.head, len(rows.X))))
         self._count(number)
-        self._spool.append(
-            Rows(number, rows.X, rows.y, rows.docid, rows.weight, rows.document_weight, rows.base)
-        )
+        self._spool.append(Rows(number, rows.X, rows.y, rows.docid, rows.weight, rows.document_weight, rows.base))
         self._documented = self._documented or rows.docid is not None
 
     def _check(self, block: SourceBlock) -> None:
@@ -290,9 +288,7 @@ class Regrouped:
         found = as_written(texts)
         return found.astype(str) if found.dtype.kind == "i" else found
 
-    def _query_weights(
-        self, weight: NDArray[np.float64], start: NDArray[np.int64], first: int
-    ) -> NDArray[np.float64]:
+    def _query_weights(self, weight: NDArray[np.float64], start: NDArray[np.int64], first: int) -> NDArray[np.float64]:
         """One weight per query from one weight per row."""
         one = weight[start[:-1]]
         other = np.flatnonzero(weight != np.repeat(one, np.diff(start)))

@@ -27,7 +27,7 @@ from rankwise.data.parts.query_numbers import QueryNumbers
 from rankwise.data.parts.summary import Summary
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.scaling import Scaler
-from rankwise.data.stored import QueriesWriter, append_scaler, load_queries, plain_ids
+from rankwise.data.stored import Form, QueriesWriter, append_scaler, load_queries, plain_ids
 from rankwise.data.string_column import StringColumn, offsets
 
 # Bytes of a part where nothing else is said.
@@ -82,7 +82,8 @@ class PartsWriter:
         self._index = IndexColumns(n_jobs, distinct)
         # documents of the chunk that is not complete yet; -1 before its first query
         self._in_chunk = -1
-        self._chunk_bytes = 0
+        self._form: Form | None = None
+        self._blocks = 0
 
     def __enter__(self) -> "PartsWriter":
         self.folder = self._opened.enter_context(self._target)
@@ -98,6 +99,13 @@ class PartsWriter:
             them.
         """
         block = as_queries(block, "PartsWriter")
+        if self._form is None:
+            self._form = Form.of(block)
+        # every part has the form of the first block, as one file would have
+        block = self._form.adapt(block, self._blocks)
+        self._blocks += 1
+        if block.X.dtype != self._form.dtype:
+            block = block._replace(X=block.X.astype(self._form.dtype))
         if not block.is_grouped:
             block = block[:]
         if not len(block) and self._part is not None:
@@ -119,8 +127,6 @@ class PartsWriter:
             return
         with self._opened:
             self._close_part()
-            if not self._written:
-                raise DataError("a data set in parts was to be written, but no queries were appended")
             write_manifest(self.folder, self._written, self._index)
 
     def _chunk_ends(self, block: Queries) -> Iterable[int]:
@@ -130,8 +136,7 @@ class PartsWriter:
         empty = self._in_chunk < 0
         while first < count:
             last = int(np.searchsorted(start, begin + drive.CHUNK, side="right")) - 1
-            if empty:
-                last = max(last, first + 1)
+            last = max(last, first + empty)
             if last >= count:
                 break
             yield last
@@ -209,6 +214,7 @@ class IndexColumns:
         self._kinds: set[str] = set()
         self._scaling: Scaler | None = None
         self._builder: Any = None
+        self.docids = self.document_weights = False
         self._numbers = QueryNumbers()
         self._summary = Summary(0)
 
@@ -226,6 +232,8 @@ class IndexColumns:
             self._kinds.add("texts" if ids.dtype.kind in "UO" else "numbers")
             if not self._distinct:
                 self._refuse_repeated(ids, source)
+        self.docids = self.docids or block.docid is not None
+        self.document_weights = self.document_weights or block.document_weight is not None
         self._summary.add(block)
         self._sizes.append(block.sizes)
         self._weight.append(block.weight)
@@ -289,6 +297,8 @@ def write_manifest(folder: Path, parts: list[PartFile], columns: IndexColumns) -
         str(form.X.dtype),
         form.y is not None,
         columns.ids,
+        columns.docids,
+        columns.document_weights,
         form.feature_names,
         columns.facts,
     )
