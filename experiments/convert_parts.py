@@ -63,7 +63,8 @@ def convert(source: Path, target: Path) -> tuple[float, float, int]:
     while process.poll() is None:
         peak = max(peak, anonymous_memory(process.pid))
         time.sleep(0.05)
-    assert process.stdout is not None and process.returncode == 0
+    assert process.returncode == 0
+    assert process.stdout is not None
     return time.perf_counter() - begin, float(process.stdout.read()), peak
 
 
@@ -83,8 +84,10 @@ def check(parts: Parts, source: dict[str, Any]) -> None:
         labels += np.bincount(block.labels().astype(np.int64), minlength=5)
         sums += (block.X.astype(np.float64) * 8).astype(np.int64).sum(axis=0)
         assert (block.sizes == source["sizes"][block.qid]).all()
-    assert len(parts) == int((source["sizes"] > 0).sum()) and parts.n_documents == int(source["sizes"].sum())
-    assert (labels == source["labels"]).all() and (sums == source["sums"]).all()
+    assert len(parts) == int((source["sizes"] > 0).sum())
+    assert parts.n_documents == int(source["sizes"].sum())
+    assert (labels == source["labels"]).all()
+    assert (sums == source["sums"]).all()
     assert parts.manifest.facts["sum"] == (source["sums"] / 8).tolist()
     assert [count for _, count in parts.manifest.facts["labels"]] == source["labels"].tolist()
     parts.verify()

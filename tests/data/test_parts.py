@@ -1,9 +1,10 @@
-"""A data set in parts is the same sequence of queries as in memory, and a damaged one is named before anything starts."""
+"""A data set in parts is the same queries as in memory, and a damaged part is named before anything starts."""
 
 import json
 import os
 import pickle
 import shutil
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def make(sizes, seed=0, features=1, dtype=np.float32, **more):
 
 def cut(queries, bounds):
     edges = [0, *sorted(bounds), len(queries)]
-    return [queries[first:last] for first, last in zip(edges, edges[1:], strict=False)]
+    return [queries[first:last] for first, last in pairwise(edges)]
 
 
 # some queries are longer than a chunk, some chunks end exactly where a query does
@@ -164,10 +165,10 @@ def test_diagnose_and_evaluate_find_what_they_find_in_memory(queries, tmp_path):
     model = rankwise.RidgeRanker(alpha=1.0).fit(queries)
     scores = model.predict(queries)
     assert np.array_equal(model.predict(parts), scores)
-    for given in (model, scores):
+    for by in (model, scores):
         for like in (None, "lightgbm", "trec_eval"):
-            one = rankwise.evaluate(parts, given, ["nDCG@10", "AP"], like=like)
-            two = rankwise.evaluate(queries, given, ["nDCG@10", "AP"], like=like)
+            one = rankwise.evaluate(parts, by, ["nDCG@10", "AP"], like=like)
+            two = rankwise.evaluate(queries, by, ["nDCG@10", "AP"], like=like)
             assert np.array_equal(one.values, two.values, equal_nan=True)
             assert one.mean == two.mean
             assert one.qid == two.qid
@@ -400,13 +401,14 @@ def test_a_hostile_manifest_raises_one_sentence_or_is_harmless(parts, queries, t
     for _ in range(random.randint(1, 3)):
         content = mutate(content, random)
     (hostile / NAME).write_text(json.dumps(content))
+    sentence, whole = "", queries
     try:
         found = Parts(hostile)
         repr(found), found._repr_html_()
         whole = found.to_queries()
     except RankwiseError as error:
-        assert "\n" not in str(error)
-        return
+        sentence = str(error)
+    assert "\n" not in sentence
     assert np.array_equal(whole.X, queries.X)
 
 

@@ -4,6 +4,7 @@ import gzip
 import math
 import os
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def test_a_table_cut_into_files_is_the_table_in_memory(tmp_path, monkeypatch, ta
     whole.write_text(csv_text(ids, labels, X))
     edges = [0, *sorted(min(cut, len(ids)) for cut in cuts), len(ids)]
     files = []
-    for number, (first, last) in enumerate(zip(edges, edges[1:], strict=False)):
+    for number, (first, last) in enumerate(pairwise(edges)):
         if last > first:
             files.append(tmp_path / f"{number}.csv.gz")
             text = csv_text(ids[first:last], labels[first:last], X[first:last]).replace("\n", "\r\n")
@@ -236,10 +237,11 @@ def test_ctrl_c_in_every_stage_leaves_nothing(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     for name in ("append", "_distributed", "_range"):
-        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        with monkeypatch.context() as patched:
             patched.setattr(Regrouped, name, interrupted)
             patched.setattr(regroup_module, "_READ_TWICE", 0.0)
-            write_parts(tmp_path / "a.csv", tmp_path / "lists", memory=1000)
+            with pytest.raises(KeyboardInterrupt):
+                write_parts(tmp_path / "a.csv", tmp_path / "lists", memory=1000)
         assert os.listdir(tmp_path) == ["a.csv"]
 
 
@@ -292,7 +294,7 @@ def test_sums_are_exact_whatever_the_cut(rows, cuts):
     values = np.array(rows, dtype=np.float64).reshape(-1, 2)
     sums = ExactSums(2)
     edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
-    for first, last in zip(edges, edges[1:], strict=False):
+    for first, last in pairwise(edges):
         sums.add(values[first:last])
     assert sums.rounded() == [float(sum(map(Fraction, column))) for column in values.T.tolist()]
 

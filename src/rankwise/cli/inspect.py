@@ -35,7 +35,7 @@ def inspect(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Judged queries in any format (- is standard input), or folders of parts; further ones are other splits."
+            help="Judged queries in any format (- is standard input), folders of parts; further ones are other splits."
         ),
     ],
     per_feature: Annotated[
@@ -51,9 +51,9 @@ def inspect(
 ) -> None:
     """Describe judged queries, find problems in them, and print the command that trains on them.
 
-    Of a folder of parts, all checksums are compared first. Shows sizes and labels, and finds useless or unscaled features, leaks, degenerate queries, duplicates, and queries
+    Shows sizes and labels, and finds useless or unscaled features, leaks, degenerate queries, duplicates, and queries
     that two splits share. Of a table it finds the columns of ids and labels by name and values, and shows what is done
-    with texts, categories, dates, gaps, identifiers and constants.
+    with texts, categories, dates, gaps, identifiers and constants. Of a folder of parts, it compares all checksums.
 
     Example: rankwise inspect train.txt vali.txt test.txt
 
@@ -296,10 +296,8 @@ def _train_command(path: Path, look: Look, columns: Path | None, written: bool) 
     str or None
         The command, quoted for a shell.
     """
-    if reading.is_parts(path):
-        return None
     reads = look.reads
-    if look.queries.y is None:
+    if getattr(look.queries, "y", None) is None:
         return None
     words = ["rankwise", "train", str(path)]
     said = {} if columns is None else read_columns_file(columns)

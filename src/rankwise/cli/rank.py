@@ -40,8 +40,8 @@ def rank(
     data: Annotated[
         Path,
         typer.Argument(
-            help="Queries, judged or not: LETOR text or CSV (.gz too; - is standard input), parquet, .rankwise, a folder "
-            "of parts."
+            help="Queries, judged or not: LETOR text or CSV (.gz too; - is standard input), parquet, .rankwise, or a "
+            "folder of parts."
         ),
     ],
     out: Annotated[

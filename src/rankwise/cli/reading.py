@@ -281,7 +281,8 @@ def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[
     if is_parts(judged):
         from rankwise.evaluation.files import read_scores_of_parts
 
-        opened["queries"] = parts = opened.get("queries") or read_queries_or_parts(judged, reads)
+        parts: Any = opened.get("queries") or read_queries_or_parts(judged, reads)
+        opened["queries"] = parts
         return parts, read_scores_of_parts(scores, parts)
     refuse_folders(judged)
     if "queries" not in opened and (os.fspath(judged) == "-" or is_table(judged) or looks_like_csv(judged)):

@@ -53,7 +53,8 @@ def split(
     """Divide a file of judged queries into parts or folds; a query is never divided.
 
     The same seed gives the same division. CSV, parquet and Arrow files keep all columns and need --qid alone; --to
-    another format reads the features. A folder of parts becomes folders of parts. Folds are folders Fold1, Fold2 ... which compare reads as .txt.
+    another format reads the features. A folder of parts is divided into folders of parts. Folds are folders Fold1,
+    Fold2 ... which compare reads as .txt.
 
     Example: rankwise split my.csv --parts train=0.6,vali=0.2,test=0.2 --qid query
 

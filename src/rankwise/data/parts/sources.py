@@ -7,7 +7,7 @@ sets in parts, and folders of all of these. The rows of a query may stand anywhe
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ from rankwise.data.string_column import StringColumn
 from rankwise.data.tabular.csv import CsvText
 from rankwise.data.tabular.frames import CSV, is_table, open_frame, rows_of, suffix_of
 from rankwise.data.tabular.rows import (
-    ARROW_ENDINGS,
     Columns,
     Roles,
     TableRows,
@@ -81,7 +80,7 @@ class SourceOptions:
     zero_based: ZeroBased = "auto"
     n_features: int | None = None
     feature_names: Sequence[str] | None = None
-    roles: Roles = Roles()
+    roles: Roles = field(default_factory=Roles)
     grades: Mapping[str, float] | None = None
 
 

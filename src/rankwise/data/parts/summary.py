@@ -5,8 +5,8 @@ exact), rounded once. So they depend neither on the order of the rows nor on the
 
 Columns are summed by error-free extraction. With sigma a power of two, at least 2 n times the largest of n numbers x,
 q = (sigma + x) - sigma is x rounded to a multiple of ulp(sigma) / 2, x - q is computed without error, and all partial
-sums of the q are multiples of the same unit below 2^53 of them: exact in any order. What is left is smaller by 2^53 / 4n,
-and is extracted again until nothing is left.
+sums of the q are multiples of the same unit below 2^53 of them: exact in any order. What is left is smaller by
+2^53 / 4n, and is extracted again until nothing is left.
 
 References
 ----------

@@ -20,9 +20,9 @@ from rankwise._paths import path_of
 from rankwise._progress import track
 from rankwise._store import StoreWriter
 from rankwise.data.fingerprints import fingerprints
+from rankwise.data.parts.files import checksum
 from rankwise.data.parts.folder import new_folder
 from rankwise.data.parts.manifest import INDEX, INDEX_KIND, NAME, Ids, Manifest, PartFile
-from rankwise.data.parts.parts import checksum
 from rankwise.data.parts.query_numbers import QueryNumbers
 from rankwise.data.parts.summary import Summary
 from rankwise.data.queries import Queries, as_queries

@@ -328,12 +328,10 @@ class ChunkedQueries:
 
 @dataclass(frozen=True)
 class SurveyOfChunk(Job):
-    """Fingerprints, labels that differ, document weights that are not 1, and the first missing value of a chunk."""
+    """Labels that differ, document weights that are not 1, and the first missing value of a chunk."""
 
     def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> tuple[Any, ...]:
-        from rankwise.data.fingerprints import fingerprints  # which knows of chunks
-
-        marks, count = fingerprints(block, n_jobs=1), len(block)
+        count = len(block)
         owner, filled = block.query_of_row, block.sizes > 0
         differs, weighted = np.zeros(count, bool), np.zeros(count, bool)
         if block.y is not None:
@@ -343,7 +341,7 @@ class SurveyOfChunk(Job):
         if block.document_weight is not None:
             weighted[owner[block.document_weight != 1.0]] = True
         missing = checks.first_not_finite(block.X)
-        return marks, differs, weighted, (-1, -1) if missing is None else (int(owner[missing[0]]) + first, missing[1])
+        return differs, weighted, (-1, -1) if missing is None else (int(owner[missing[0]]) + first, missing[1])
 
 
 @dataclass(frozen=True)
@@ -353,7 +351,7 @@ class Survey:
     Attributes
     ----------
     marks : structured ndarray, shape (n_queries,)
-        Fingerprints.
+        Fingerprints, which are in the index of the data set.
     differs : ndarray of bool, shape (n_queries,)
         Whether the labels of a query differ.
     weighted : ndarray of bool, shape (n_queries,)
@@ -374,17 +372,13 @@ class Survey:
     @classmethod
     def of(cls, queries: ChunkedQueries) -> "Survey":
         """One pass over the queries."""
-        from rankwise.data.fingerprints import FINGERPRINT
-
-        marks = [np.zeros(0, FINGERPRINT)]
         differs, weighted = [np.zeros(0, bool)], [np.zeros(0, bool)]
         missing = None
-        for own, other, heavy, hole in queries.map(SurveyOfChunk()):
-            marks.append(own)
+        for other, heavy, hole in queries.map(SurveyOfChunk()):
             differs.append(other)
             weighted.append(heavy)
             missing = hole if missing is None and hole[0] >= 0 else missing
-        return cls(np.concatenate(marks), np.concatenate(differs), np.concatenate(weighted), missing)
+        return cls(queries.source.fingerprints(), np.concatenate(differs), np.concatenate(weighted), missing)
 
 
 @dataclass(frozen=True)
