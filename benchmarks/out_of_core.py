@@ -90,7 +90,6 @@ def measure(folder: Path, in_memory: int = IN_MEMORY) -> dict[str, Any]:
     lists, w = LossOverLists.of(SmoothNDCG(k=50), parts.chunked()), np.full(parts.n_features, 1e-3)
     first, again = timed(lambda: lists(w)), timed(lambda: lists(w))
     held = parts.executor.kept.bytes  # type: ignore[attr-defined]
-    del lists
     queries = some.to_queries()
     fit_in_memory = timed(lambda: rw.RidgeCommittee().fit(queries))
     inner = LossOverLists.of(SmoothNDCG(k=50), queries)

@@ -1,4 +1,4 @@
-"""How the cost of learning on parts grows: with documents, features and workers; and what a billion documents would take.
+"""How the cost of learning on parts grows with documents, features and workers, and what a billion documents would take.
 
 ``python3 run.py python -m experiments.growth FOLDER`` writes data sets of 10^5 to ``--most`` documents into the folder,
 measures CPU seconds of one pass of SmoothRank's objective and of one pass of the moments of RidgeCommittee, and the
@@ -27,9 +27,8 @@ BILLION = 1_000_000_000
 
 def measured(folder: Path, workers: int | None = None) -> dict[str, float]:
     """CPU seconds, seconds and anonymous bytes of passes over one data set."""
-    from benchmarks.out_of_core import anonymous, timed
-
     import rankwise as rw
+    from benchmarks.out_of_core import anonymous, timed
     from rankwise.losses.compute import LossOverLists
     from rankwise.losses.smooth_ndcg import SmoothNDCG
     from rankwise.rankers.linear.committee import committee_targets
@@ -128,7 +127,10 @@ def draw(found: dict[str, Any]) -> None:
 
 def tables(found: dict[str, Any]) -> str:
     """The tables of docs/scale.md."""
-    lines = ["| documents | features | GB | pass, CPU s | ns per value | moments, CPU s | RssAnon, MB |", "|---" * 7 + "|"]
+    lines = [
+        "| documents | features | GB | pass, CPU s | ns per value | moments, CPU s | RssAnon, MB |",
+        "|---" * 7 + "|",
+    ]
     for one in (*found["documents"], *found["features"]):
         values = one["documents"] * one["features"]
         lines.append(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
 
 DEFAULT = "AutoRanker"
+DEFAULT_OF_PARTS = "RidgeCommittee"  # AutoRanker needs everything in memory; this one needs four passes
 _SHORT = {"slam": "SLAMPerceptron", "max-pair": "MaxPairPerceptron", "listnet": "ListNet"}
 _MODEL = Path("model.rankwise")
 
@@ -161,10 +162,7 @@ def train(
             raise RankwiseError(f"{option} is for data sets in parts: make one by rankwise convert --parts")
     from rankwise._kernels.drive import expect
 
-    usual = DEFAULT
-    if in_parts:
-        from rankwise.cli.train_parts import DEFAULT as usual
-    batch = new_ranker(ranker or usual, {"measure": "nDCG@10", **given})
+    batch = new_ranker(ranker or (DEFAULT_OF_PARTS if in_parts else DEFAULT), {"measure": "nDCG@10", **given})
     reads = reading.keeping_missing(reads, [batch])
     batch.set_params(missing=reads["missing"])
     known = {"verbose": not as_json, "random_state": seed, "n_jobs": jobs}
@@ -172,7 +170,7 @@ def train(
     target = _target(out, None)
     expect(batch.name, "evaluate")
     if in_parts:
-        from rankwise.cli.train_parts import Passes, PartsRun, sets_of
+        from rankwise.cli.train_parts import PartsRun, Passes, sets_of
 
         passes = Passes(
             executor or "threads", workers, memory_limit, None if checkpoint is None else Path(checkpoint), verbose

@@ -1,4 +1,4 @@
-"""``rankwise train`` on a data set in parts: passes by threads or processes, with an estimate before and a checkpoint."""
+"""``rankwise train`` on a data set in parts: an estimate of the cost, then passes, which a checkpoint may record."""
 
 import logging
 import sys
@@ -12,9 +12,6 @@ from rankwise.cli.train import BatchRun
 if TYPE_CHECKING:
     from rankwise.data.diagnose.findings import Finding
     from rankwise.data.parts.parts import Parts
-
-# AutoRanker needs everything in memory; this one needs four passes.
-DEFAULT = "RidgeCommittee"
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ class PartsRun(BatchRun):
     passes: Passes
 
     @property
-    def leaks(self) -> "list[Finding]":  # type: ignore[override]
+    def leaks(self) -> "list[Finding]":
         """None are looked for: rankwise inspect does, in a pass of its own."""
         return []
 

@@ -370,7 +370,7 @@ class SketchesOfChunk(Job):
     sketches: NDArray[np.uint32]
 
     def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> NDArray[np.int64]:
-        return _sketched(block, self.sketches, 1) + np.array([[first], [0]])
+        return np.asarray(_sketched(block, self.sketches, 1) + np.array([[first], [0]]))
 
 
 @dataclass(frozen=True)

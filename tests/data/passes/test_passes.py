@@ -171,7 +171,9 @@ def test_an_error_in_a_chunk_reaches_the_caller_and_stops_the_rest(monkeypatch):
     chunked = ChunkedQueries.of(InMemory(lists([10] * 40)), Threads(2))
     with pytest.raises(ValueError, match="chunk 5"):
         chunked.total(Failing())
-    assert sum(1 for _ in over_chunks(make_lists(3, documents=4, features=2), Sums(), 1.0, n_jobs=None)) == 2  # 12 documents
+    assert (
+        sum(1 for _ in over_chunks(make_lists(3, documents=4, features=2), Sums(), 1.0, n_jobs=None)) == 2
+    )  # 12 documents
 
 
 def test_executors_by_name():

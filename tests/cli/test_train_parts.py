@@ -1,0 +1,62 @@
+"""``rankwise train`` on a data set in parts."""
+
+import json
+
+import numpy as np
+import pytest
+
+import rankwise as rw
+from rankwise._kernels import drive
+from rankwise.data.parts.write import PartsWriter
+from tests.cli.test_train import run
+
+LISTNET = ("--ranker", "ListNet", "--set", "solver=lbfgs", "--set", "alpha=0.01", "--set", "steps=4")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(drive, "CHUNK", 300)
+    queries = rw.make_lists(120, documents=12, features=5, random_state=1)
+    with PartsWriter(tmp_path / "lists", part_bytes=1) as writer:
+        writer.append(queries)
+    return tmp_path / "lists"
+
+
+def test_it_estimates_fits_tests_and_certifies(folder, tmp_path):
+    done = run("train", folder, "--out", tmp_path / "m.rankwise", "--json")
+    assert done.exit_code == 0, done.output
+    assert "about 4 passes (at most 6) over 1,152 documents" in done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["ranker"] == "RidgeCommittee"
+    assert found["parts"]["test"]["queries"] == 24
+    train, _ = rw.split(rw.Parts(folder).to_queries(), (0.8, 0.2), random_state=0)
+    expected = rw.RidgeCommittee().fit(train)
+    assert rw.load(tmp_path / "m.rankwise").coef_.tobytes() == expected.coef_.tobytes()
+
+
+def test_a_checkpoint_and_a_line_per_pass(folder, tmp_path):
+    for name in ("one", "two"):
+        done = run(
+            *("train", folder, "--out", tmp_path / f"{name}.rankwise", *LISTNET),
+            *("--test-share", "0", "--checkpoint", tmp_path / "run", "--verbose", "--workers", "2"),
+        )
+        assert done.exit_code == 0, done.output
+        assert ("LossOfChunk" in done.stderr) == (name == "one")  # the second run takes them from the journal
+    one, two = (rw.load(tmp_path / f"{name}.rankwise").coef_ for name in ("one", "two"))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_what_is_wrong_is_said(folder, tmp_path):
+    queries = tmp_path / "q.rankwise"
+    rw.make_lists(20, documents=5, features=3).save(queries)
+    for arguments, message in (
+        (("train", folder, "--ranker", "AdaRank", "--out", tmp_path / "m"), "AdaRank does not run on Parts"),
+        (("train", queries, "--executor", "processes", "--out", tmp_path / "m"), "--executor is for data sets in parts"),
+        (("train", queries, "--checkpoint", "x", "--out", tmp_path / "m"), "--checkpoint belongs to online learning"),
+        (("train", queries, "--online", "--checkpoint", "x", "--out", tmp_path / "m"), "takes a number of rounds from 1"),
+        (("train", folder, "--skip", "3", "--out", tmp_path / "m"), "--skip belongs to online learning"),
+    ):
+        done = run(*arguments)
+        assert done.exit_code != 0
+        assert message in done.stderr
+        assert not (tmp_path / "m").exists()
