@@ -8,7 +8,6 @@ import pytest
 import rankwise as rw
 from rankwise._kernels import drive
 from rankwise.data.parts.write import PartsWriter
-from tests.cli.test_train import run
 
 LISTNET = ("--ranker", "ListNet", "--set", "solver=lbfgs", "--set", "alpha=0.01", "--set", "steps=4")
 
@@ -22,11 +21,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "lists"
 
 
-def test_it_estimates_fits_tests_and_certifies(folder, tmp_path):
-    done = run("train", folder, "--out", tmp_path / "m.rankwise", "--json")
-    assert done.exit_code == 0, done.output
-    assert "about 4 passes (at most 6) over 1,152 documents" in done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+def test_it_estimates_fits_tests_and_certifies(run, folder, tmp_path):
+    code, out, err = run("train", str(folder), "--out", str(tmp_path / "m.rankwise"), "--json")
+    assert code == 0, err
+    assert "about 4 passes (at most 6) over 1,152 documents" in err
+    found = json.loads(out.splitlines()[-1])
     assert found["ranker"] == "RidgeCommittee"
     assert found["parts"]["test"]["queries"] == 24
     train, _ = rw.split(rw.Parts(folder).to_queries(), (0.8, 0.2), random_state=0)
@@ -34,19 +33,19 @@ def test_it_estimates_fits_tests_and_certifies(folder, tmp_path):
     assert rw.load(tmp_path / "m.rankwise").coef_.tobytes() == expected.coef_.tobytes()
 
 
-def test_a_checkpoint_and_a_line_per_pass(folder, tmp_path):
+def test_a_checkpoint_and_a_line_per_pass(run, folder, tmp_path):
     for name in ("one", "two"):
-        done = run(
-            *("train", folder, "--out", tmp_path / f"{name}.rankwise", *LISTNET),
-            *("--test-share", "0", "--checkpoint", tmp_path / "run", "--verbose", "--workers", "2"),
+        code, _, err = run(
+            *("train", str(folder), "--out", str(tmp_path / f"{name}.rankwise"), *LISTNET),
+            *("--test-share", "0", "--checkpoint", str(tmp_path / "run"), "--verbose", "--workers", "2"),
         )
-        assert done.exit_code == 0, done.output
-        assert ("LossOfChunk" in done.stderr) == (name == "one")  # the second run takes them from the journal
+        assert code == 0, err
+        assert ("LossOfChunk" in err) == (name == "one")  # the second run takes them from the journal
     one, two = (rw.load(tmp_path / f"{name}.rankwise").coef_ for name in ("one", "two"))
     np.testing.assert_array_equal(one, two)
 
 
-def test_what_is_wrong_is_said(folder, tmp_path):
+def test_what_is_wrong_is_said(run, folder, tmp_path):
     queries = tmp_path / "q.rankwise"
     rw.make_lists(20, documents=5, features=3).save(queries)
     for arguments, message in (
@@ -56,7 +55,7 @@ def test_what_is_wrong_is_said(folder, tmp_path):
         (("train", queries, "--online", "--checkpoint", "x", "--out", tmp_path / "m"), "takes a number of rounds from 1"),
         (("train", folder, "--skip", "3", "--out", tmp_path / "m"), "--skip belongs to online learning"),
     ):
-        done = run(*arguments)
-        assert done.exit_code != 0
-        assert message in done.stderr
+        code, _, err = run(*map(str, arguments))
+        assert code != 0
+        assert message in err
         assert not (tmp_path / "m").exists()
