@@ -75,8 +75,8 @@ def diagnose(
 
     Notes
     -----
-    X is read a few times, in blocks, so that memory-mapped data and `Parts` larger than memory can be checked, in about
-    50 bytes per document. Equal rows and
+    X is read a few times, in blocks, so that memory-mapped data and `Parts` larger than memory can be checked; labels,
+    ids and a key of every row are in memory. Equal rows and
     queries are found by 64-bit keys and then compared value by value. Leaks are looked for in at most 8 million values
     of X, and differences between splits in at most 1,000 queries of each, at equal distances. Findings do not depend on
     the number of threads, nor on chance: all seeds are fixed.
