@@ -562,7 +562,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _built(self, X: Any, **how: bool) -> Any:
         """What the ranker was given, with the features that it learned from; ``features_`` makes those of a table."""
-        if isinstance(X, ChunkedQueries):
+        if isinstance(X, (ChunkedQueries, Parts)):
             return X
         if isinstance(X, Queries) and not hasattr(self, "features_"):
             return X
@@ -570,7 +570,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _without_gaps(self, queries: Queries) -> Queries:
         """The queries without the NaN that a builder with ``missing="keep"`` leaves."""
-        return queries if queries.built_by is None else without_gaps(self, queries)
+        if queries.built_by is None or isinstance(queries, ChunkedQueries):  # of these a survey names the gaps
+            return queries
+        return without_gaps(self, queries)
 
     def _check_policy(self) -> None:
         if self.missing == "keep" and not self.keeps_missing:

@@ -134,9 +134,9 @@ class ChunkedQueries:
         return self.source.scaling  # type: ignore[no-any-return]
 
     @property
-    def built_by(self) -> None:
-        """No builder makes features of a data set in parts."""
-        return
+    def built_by(self) -> Any:
+        """The builder that made the features, if one did and the data set was opened by :func:`rankwise.load`."""
+        return getattr(self.source, "built_by", None)
 
     @property
     def query_weight(self) -> Vector:
