@@ -281,12 +281,12 @@ def _objective() -> None:
 
 def _permutation_losses() -> None:
     """The losses over permutations, and the orders that attain them."""
-    from rankwise.losses.permutation import TypeOne, TypeTwo, best_imperfect, worst_perfect
+    import rankwise as rw
 
     scores, labels = np.array([0.3, 0.1, 0.2, -0.5]), np.array([2.0, 0.0, 1.0, 0.0])
-    for loss in (TypeOne("nDCG@3"), TypeTwo("AP")):
+    for loss in (rw.losses.TypeOne("nDCG@3"), rw.losses.TypeTwo("AP")):
         loss(scores, labels)
-    for find in (best_imperfect, worst_perfect):
+    for find in (rw.losses.best_imperfect, rw.losses.worst_perfect):
         find(scores, labels)
 
 
