@@ -55,9 +55,10 @@ def on_map(name: str, ranker: Callable[[], Any], **rest: Any) -> Case:
     return Case(name, lambda d: rw.MappedRanker(FOURIER, ranker(), n_jobs=1), mapped=True, map=FOURIER, **rest)
 
 
-def kernel_perceptron(name: str, losses: Mapping[str, Loss] | None = None, **settings: Any) -> Case:
+def kernel_perceptron(name: str, losses: Mapping[str, Loss] | None = None, most: int = 100, **settings: Any) -> Case:
     """A perceptron with a kernel."""
-    return Case(name, lambda d: rw.KernelPerceptron(gamma=GAMMA, n_jobs=1, **settings), losses or {}, mapped=True)
+    make = partial(rw.KernelPerceptron, gamma=GAMMA, n_jobs=1, **settings)
+    return Case(name, lambda d: make(), losses or {}, mapped=True, most=most)
 
 
 def _cases() -> list[Case]:
@@ -131,10 +132,11 @@ def _cases() -> list[Case]:
                 Nystroem(gamma=GAMMA, n_components=8, random_state=0), rw.RidgeRanker(n_jobs=1), n_jobs=1
             ),
             mapped=True,
+            most=30,
         ),
         kernel_perceptron("KernelPerceptron", map=16),
         kernel_perceptron("KernelPerceptron, max-pair", {"MaxPair": MaxPair()}, map=16, update="max_pair"),
-        kernel_perceptron("KernelPerceptron, budget never full", budget=1_000),
+        kernel_perceptron("KernelPerceptron, budget never full", most=30, budget=1_000),
         kernel_perceptron("KernelPerceptron, budget with removals", budget=6),
     ]
 

@@ -48,6 +48,7 @@ class Case:
     objective : of a fitted ranker on its training queries; None where it is not a sum of known parts
     precise : settings with which the same objective is minimised much more precisely
     mapped : whether rows are about the space of a map or a kernel
+    most : queries to learn from at most, where larger samples take too long
     map : the map, where it does not depend on the training queries; None for the features as they are
     """
 
@@ -59,6 +60,7 @@ class Case:
     precise: Mapping[str, Any] = field(default_factory=dict)
     mapped: bool = False
     map: Any = None
+    most: int = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -246,7 +248,9 @@ class Truths:
             # documents that are scored alike, to the bit, rank alike
             known, times = {}, np.zeros(0)
             for ranker in (one for one, counted in zip(self.played, counts, strict=True) if counted):
-                scores = np.zeros(reference.queries.n_documents) if ranker is None else ranker.predict(reference.queries)
+                scores = (
+                    np.zeros(reference.queries.n_documents) if ranker is None else ranker.predict(reference.queries)
+                )
                 place = known.setdefault(scores.tobytes(), (len(known), scores))[0]
                 times = np.append(times, 0.0) if place == len(times) else times
                 times[place] += 1

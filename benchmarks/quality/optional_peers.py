@@ -1,10 +1,11 @@
-"""Peers that the developers' environment does not hold: they run where their packages are installed, and count else not.
+"""Peers that the developers' environment does not hold: they run where their packages are installed.
 
 ``pip install fastrank rax`` beside the locked packages, and ``python -m benchmarks quality FastRank Rax``. They are no
 candidates for the peer that validation picks.
 """
 
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def rax(train: Queries, validation: Queries, seed: int) -> Scores:
     sizes = (width, *HIDDEN, 1)
     weights = [
         (rng.normal(size=(below, above)).astype(np.float32) * np.sqrt(2 / below), np.zeros(above, np.float32))
-        for below, above in zip(sizes, sizes[1:], strict=False)
+        for below, above in pairwise(sizes)
     ]
 
     def network(weights: Any, X: Any) -> Any:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise.exports.map_sums import CTables, ExactGraph, MapSum, c_table
@@ -213,7 +212,8 @@ def bin_curves(bins: Any, weights: Vector) -> list[list[Piece]]:
     """The curves of scikit-learn's ``KBinsDiscretizer``: one step after the other."""
     if bins.dtype is not None and np.dtype(bins.dtype) != np.float64:
         raise RankwiseError("bins of float32 cannot be exported: fit KBinsDiscretizer without dtype=")
-    found, used = [], 0
+    found: list[list[Piece]] = []
+    used = 0
     for edges, count in zip(bins.bin_edges_, bins.n_bins_.tolist(), strict=True):
         if bins.encode == "ordinal":
             worth = weights[len(found)] * np.arange(count)

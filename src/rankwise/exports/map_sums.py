@@ -115,9 +115,7 @@ class ExactGraph:
 
     def standardised(self, center: Vector, scale: Vector) -> str:
         """(X - center) / scale."""
-        return self.node(
-            "Div", self.node("Sub", self.features(), self.constant(center)), self.constant(scale)
-        )
+        return self.node("Div", self.node("Sub", self.features(), self.constant(center)), self.constant(scale))
 
     def summed(self, terms: str) -> str:
         """The sum over the terms of every document."""

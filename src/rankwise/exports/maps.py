@@ -82,7 +82,8 @@ class Standardised:
         """The same with one more step: (z - center) / scale, unless ``step`` computes that by other means."""
 
         def plain(x: Vector, feature: int) -> Vector:
-            return (x - center[feature]) / scale[feature]
+            moved: Vector = (x - center[feature]) / scale[feature]
+            return moved
 
         with np.errstate(over="ignore"):
             together = np.minimum(self.scale * scale, _NEVER)
@@ -122,7 +123,8 @@ def formula_of_map(ranker: Ranker, names: tuple[str, ...], scaler: Scaler | None
     RankwiseError
         If the map cannot be written.
     """
-    before, rest = Standardised.of(len(names), scaler), {"names": names, "missing": ranker.missing}
+    before = Standardised.of(len(names), scaler)
+    rest: dict[str, Any] = {"names": names, "missing": ranker.missing}
     if isinstance(ranker, KernelPerceptron):
         return _of_perceptron(ranker, before, rest)
     if not isinstance(ranker, MappedRanker):
@@ -172,15 +174,15 @@ def _scaled(before: Standardised, step: Any, ranker: Ranker) -> Standardised:
         raise _refused(ranker, step)
     if getattr(step, "clip", False):
         raise RankwiseError(f"{ranker.name} cannot be exported with {kind}(clip=True): fit with clip=False")
-    center, scale = np.zeros(width), np.ones(width)
     if kind == "MinMaxScaler":  # which multiplies, and then adds
         return before.then(
             -step.min_ / step.scale_, 1 / step.scale_, lambda x, feature: x * step.scale_[feature] + step.min_[feature]
         )
-    found = {"StandardScaler": "mean_", "RobustScaler": "center_"}.get(kind, "")
-    center = getattr(step, found, None) if getattr(step, found, None) is not None else center
-    scale = step.scale_ if step.scale_ is not None else scale
-    return before.then(np.asarray(center, dtype=np.float64), np.asarray(scale, dtype=np.float64))
+    center = getattr(step, {"StandardScaler": "mean_", "RobustScaler": "center_"}.get(kind, ""), None)
+    return before.then(
+        np.zeros(width) if center is None else np.asarray(center, dtype=np.float64),
+        np.ones(width) if step.scale_ is None else np.asarray(step.scale_, dtype=np.float64),
+    )
 
 
 _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
@@ -256,7 +258,7 @@ def _nystroem(map_: Any, weights: Vector, before: Standardised, rest: dict[str, 
     rotated = map_.normalization_.T @ weights
     if kernel == "linear":
         return LinearSum(map_.components_.T @ rotated, before.center, before.scale, rest["constant"])
-    shape = {"kernel": kernel, "gamma": float(gamma), "degree": int(degree), "coef0": float(coef0)}
+    shape: dict[str, Any] = {"kernel": kernel, "gamma": float(gamma), "degree": int(degree), "coef0": float(coef0)}
     return KernelSum(
         **rest, landmarks=map_.components_, weight=rotated, **shape, center=before.center, scale=before.scale
     )

@@ -113,9 +113,7 @@ class Onnx(Target):
             [np.asarray(session.run(["score"], {"X": block})[0], dtype=np.float64)[:, 0] for block in blocks]
         )
 
-    def _nodes(
-        self, formula: Formula | NetworkSum | MapSum, helper: Any, proto: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def _nodes(self, formula: Formula | NetworkSum | MapSum, helper: Any, proto: Any) -> tuple[list[Any], list[Any]]:
         """The nodes of the graph, and its constants."""
         if isinstance(formula, NetworkSum):
             return onnx_nodes(formula, helper, proto.FLOAT)

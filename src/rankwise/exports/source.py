@@ -17,8 +17,8 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
-from rankwise.exports.formula import Formula, TreeSum, WeightedSum
 from rankwise.exports.curves import CurveSum
+from rankwise.exports.formula import Formula, TreeSum, WeightedSum
 from rankwise.exports.kernel_sums import KernelSum
 from rankwise.exports.map_sums import CTables, MapSum, rows_of, table_of
 from rankwise.exports.networks import c_network, python_network, score_c_network

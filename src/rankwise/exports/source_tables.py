@@ -5,7 +5,6 @@ A child n >= 0 is node n, n < 0 is leaf -1 - n of all leaves. The score is the s
 on, and then the constant with the weighted sum, which is the order of the ranker.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
