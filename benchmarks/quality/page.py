@@ -197,10 +197,11 @@ CURVES = """
 ## Kernels, maps and networks, nDCG@10
 
 The same folds, for rankers that are curved by other means than trees, and for two packages that the developers'
-environment does not hold. Maps see standardised features and have scikit-learn's own settings; nothing was tuned.
-FastRank is its coordinate ascent on linear weights; Rax is a network of `NeuralRanker`'s shape under Rax's softmax
-loss, trained by Adam in JAX. allRank was not compared: its last release asks for PyTorch 1.8 or older, which current
-versions of Python cannot install.
+environment does not hold. Maps see standardised features and have scikit-learn's own settings; `MappedRanker` and
+`KernelPerceptron` are their defaults on the features as they come; nothing was tuned. FastRank is its coordinate ascent
+on linear weights; Rax is a network of `NeuralRanker`'s shape under Rax's softmax loss, trained by Adam in JAX; both have
+one seed. allRank was not compared: its last release asks for PyTorch 1.8 or older, which current versions of Python
+cannot install. Empty cells were not run.
 """
 
 BOTTOM = """
@@ -214,8 +215,8 @@ draws it from the results of this page.
 ```
 
 With interactions and 200 queries or more CatBoost's symmetric trees lead those of `BoostedRanker`, which LightGBM grows
-leaf by leaf, by less than .01 in nDCG@10 and by about .01 in AP. CatBoost is not among the candidates of `AutoRanker`:
-`BoostedRanker` has no such engine.
+leaf by leaf, by less than .01 in nDCG@10 and by about .01 in AP. CatBoost is a candidate of `AutoRanker` on request
+(`boosters=("lightgbm", "catboost")`), and not in the rows above.
 
 ## What was tried, and how often test queries were looked at
 
@@ -231,9 +232,10 @@ leaf by leaf, by less than .01 in nDCG@10 and by about .01 in AP. CatBoost is no
   its defaults.
 - OHSUMED and MQ2008 are small, public, and have been used for twenty years. What is known about them went into the
   design of every tool here, this one included. Differences on the simulated sets say more.
-- Not measured here: FastRank and RankLib, which are not among the developers' packages. Recorded elsewhere on the same
-  folds of OHSUMED and MQ2008, by nDCG@10: FastRank's coordinate ascent .4482 and .5045, RankLib's AdaRank .4478 and
-  .4952.
+- Kernels, maps, networks, FastRank and Rax ran once with the settings named above, which were fixed before. The loss
+  of `NeuralRanker` had been chosen on the test parts of OHSUMED and MQ2008.
+- Not measured here: RankLib, and allRank, which does not install. Recorded elsewhere on the same folds of OHSUMED and
+  MQ2008, by nDCG@10: FastRank's coordinate ascent .4482 and .5045, RankLib's AdaRank .4478 and .4952.
 """
 
 
