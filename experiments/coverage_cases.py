@@ -132,12 +132,12 @@ def _cases() -> list[Case]:
                 Nystroem(gamma=GAMMA, n_components=8, random_state=0), rw.RidgeRanker(n_jobs=1), n_jobs=1
             ),
             mapped=True,
-            most=30,
+            most=10,
         ),
         kernel_perceptron("KernelPerceptron", map=16),
-        kernel_perceptron("KernelPerceptron, max-pair", {"MaxPair": MaxPair()}, map=16, update="max_pair"),
+        kernel_perceptron("KernelPerceptron, max-pair", {"MaxPair": MaxPair()}, most=30, map=16, update="max_pair"),
         kernel_perceptron("KernelPerceptron, budget never full", most=30, budget=1_000),
-        kernel_perceptron("KernelPerceptron, budget with removals", budget=6),
+        kernel_perceptron("KernelPerceptron, budget with removals", most=30, budget=6),
     ]
 
 
