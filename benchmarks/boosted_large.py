@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.clock import row
 
-DOCUMENTS, FEATURES, LONG, TREES = 1_200_000, 136, 120, 20
+DOCUMENTS, FEATURES, LONG, TREES = 1_200_000, 136, 120, 100
 TREE = {"learning_rate": 0.08, "num_leaves": 15, "min_data_in_leaf": 20, "feature_fraction": 0.5}
 ROWS = {"bagging_fraction": 0.8, "bagging_freq": 1}
 

@@ -44,6 +44,7 @@ ALL_CELLS: tuple[Cell, ...] = (
         for population in POPULATIONS
         if population != "coins"
         for n in SIZES
+        if n <= CASES[case].most
     ),
     *(Cell(case, "coins", MANY) for case in SHORT),
 )

@@ -4,11 +4,12 @@ Alpha is fixed, features are not scaled and no prior weights are learned from th
 preconditions of as many rows as possible are met. A grid of alphas and a first stage are tested as well.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.kernel_approximation import Nystroem
 
 import rankwise as rw
 from experiments.coverage_populations import Reference
@@ -17,6 +18,8 @@ from rankwise.losses import SLAM, ListNet, Loss, MaxPair, NDCGHinge, PairHinge, 
 
 ALPHA, SIGMAS = 0.1, (1.0, 0.1, 0.01, 0.001)
 FIXED: dict[str, Any] = {"alpha": ALPHA, "prior_coef": None, "scale": "none", "n_jobs": 1}
+GAMMA = 0.5  # of the rbf kernel: features are between 0 and 1
+FOURIER = rw.FourierFeatures(GAMMA, n_features=8)
 PRECISE = {"tolerance": 1e-6, "max_calls": 5_000}
 
 
@@ -45,6 +48,17 @@ def convex(name: str, make: Callable[..., Any], loss: Loss, alpha: float = ALPHA
 def fixed_weights(features: int) -> rw.LinearModel:
     """A ranker that learns nothing: the first two features, the first counting twice."""
     return rw.LinearModel(coef=np.concatenate([[1.0, 0.5], np.zeros(max(0, features - 2))])[:features])
+
+
+def on_map(name: str, ranker: Callable[[], Any], **rest: Any) -> Case:
+    """A ranker on random features, which do not depend on the queries: its rows are about the mapped space."""
+    return Case(name, lambda d: rw.MappedRanker(FOURIER, ranker(), n_jobs=1), mapped=True, map=FOURIER, **rest)
+
+
+def kernel_perceptron(name: str, losses: Mapping[str, Loss] | None = None, most: int = 100, **settings: Any) -> Case:
+    """A perceptron with a kernel."""
+    make = partial(rw.KernelPerceptron, gamma=GAMMA, n_jobs=1, **settings)
+    return Case(name, lambda d: make(), losses or {}, mapped=True, most=most)
 
 
 def _cases() -> list[Case]:
@@ -104,6 +118,26 @@ def _cases() -> list[Case]:
             objective=around_first_stage,
             precise={"tolerance": 1e-9},
         ),
+        on_map(
+            "MappedRanker",
+            lambda: rw.RankSVM(**FIXED),
+            losses={"PairHinge": PairHinge()},
+            objective=regularised(PairHinge()),
+            precise=PRECISE,
+        ),
+        on_map("MappedRanker, SLAMPerceptron", lambda: rw.SLAMPerceptron(n_jobs=1)),
+        Case(
+            "MappedRanker, landmarks",
+            lambda d: rw.MappedRanker(
+                Nystroem(gamma=GAMMA, n_components=8, random_state=0), rw.RidgeRanker(n_jobs=1), n_jobs=1
+            ),
+            mapped=True,
+            most=10,
+        ),
+        kernel_perceptron("KernelPerceptron", map=16),
+        kernel_perceptron("KernelPerceptron, max-pair", {"MaxPair": MaxPair()}, most=30, map=16, update="max_pair"),
+        kernel_perceptron("KernelPerceptron, budget never full", most=30, budget=1_000),
+        kernel_perceptron("KernelPerceptron, budget with removals", most=30, budget=6),
     ]
 
 
@@ -115,5 +149,5 @@ def around_first_stage(model: Any, queries: rw.Queries) -> float:
 
 
 # Rankers for which uniform bounds are not vacuous on many tiny queries.
-SHORT = ("LinearModel", "RankSVM", "SLAMRanker", "SLAMRanker, alpha 10", "MaxPairRanker", "ListNet")
+SHORT = ("MappedRanker", "LinearModel", "RankSVM", "SLAMRanker", "SLAMRanker, alpha 10", "MaxPairRanker", "ListNet")
 CASES = {case.name: case for case in _cases()}

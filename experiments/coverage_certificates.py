@@ -87,13 +87,14 @@ def one_repetition(cell: Cell, random: np.random.Generator, delta: float, alter:
                 train,
                 held,
                 delta,
-                row_radius=population.radius,
+                # a map has a radius of its own, or none is known
+                row_radius=None if case.mapped else population.radius,
                 longest=population.longest,
                 first_ball=population.first_ball,
             )
         )
         steps = [row.terms["eta"] for row in certificate.rows if row.kind == "online" and "eta" in row.terms]
-        truths, found = Truths(case, cell.population, model, train, steps[0] if steps else None), Found()
+        truths, found = Truths.behind(case, cell.population, model, train, steps[0] if steps else None), Found()
         for row in certificate.rows:
             _check_row(found, truths, row, label_of(row))
         if certificate.headline is not None:
@@ -106,6 +107,8 @@ def _check_row(found: Found, truths: Truths, row: Bound, label: str) -> None:
     on_average = re.fullmatch(ON_AVERAGE, row.bounds)
     if row.applies is False or (row.vacuous and is_costly(row)):
         truth: Mean | str | None = None
+    elif on_average and truths.case.mapped and truths.case.map is None:
+        truth = "the best function in the space of the kernel is not known here"
     elif on_average:
         truth = truths.risk(row, on_average[1])
     else:
@@ -125,7 +128,8 @@ def settle_averages(cell: Cell, averages: dict[str, Average]) -> dict[str, Count
     counts: dict[str, Count] = {}
     for name, average in averages.items():
         label, _, loss = name.rpartition(": ")
-        best = smallest_risk(CASES[cell.case].losses[loss], cell.population, average.norm)
+        case = CASES[cell.case]
+        best = smallest_risk(case.losses[loss], cell.population, average.norm, case.map)
         failed = int(is_false(average, best))
         vacuous = int(average.vacuous == average.count)
         counts.setdefault(label, Count()).add(Count.of(failed=failed, checked=1, vacuous=vacuous))

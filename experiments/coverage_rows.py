@@ -3,8 +3,13 @@
 A row says in words what it bounds. Here each such sentence has its own computation: over the population for future
 queries, query by query for the training queries, round by round for online runs. A row whose sentence is not known
 here is reported as not checked.
+
+Rows of a ranker on a map are about mapped rows: the truth behind them is that of the ranker inside on the mapped
+population. A perceptron with a kernel has no weights on the features: its rounds are played again, and the ranker
+before each round is kept.
 """
 
+import copy
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +24,7 @@ import rankwise as rw
 from experiments.coverage_populations import Mean, Reference, reference_of
 from rankwise.guarantees import Bound
 from rankwise.losses import Loss
+from rankwise.rankers._base import LinearRanker
 
 Floats = NDArray[np.float64]
 
@@ -41,6 +47,9 @@ class Case:
     ties : how tied documents are ordered in rows about the training queries
     objective : of a fitted ranker on its training queries; None where it is not a sum of known parts
     precise : settings with which the same objective is minimised much more precisely
+    mapped : whether rows are about the space of a map or a kernel
+    most : queries to learn from at most, where larger samples take too long
+    map : the map, where it does not depend on the training queries; None for the features as they are
     """
 
     name: str
@@ -49,6 +58,9 @@ class Case:
     ties: str = "pessimistic"
     objective: Callable[[Any, rw.Queries], float] | None = None
     precise: Mapping[str, Any] = field(default_factory=dict)
+    mapped: bool = False
+    map: Any = None
+    most: int = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,8 @@ class Truths:
     Attributes
     ----------
     case, population : what was fitted, and the name of the population behind the queries
-    model, train : the fitted ranker and its training queries
+    model, train : the fitted ranker and its training queries, both in the mapped space where there is a map
+    outer : the ranker with its map; None where there is none
     eta : the step of an online run that worked it out from all queries; None where it is a setting
     """
 
@@ -67,6 +80,14 @@ class Truths:
     model: Any
     train: rw.Queries
     eta: float | None = None
+    outer: Any = None
+
+    @classmethod
+    def behind(cls, case: Case, population: str, model: Any, train: rw.Queries, eta: float | None) -> "Truths":
+        """The truths behind the certificate of a fitted ranker."""
+        if isinstance(model, rw.MappedRanker):
+            return cls(case, population, model.ranker_, model.mapped(train), eta, model)
+        return cls(case, population, model, train, eta)
 
     def of(self, row: Bound) -> "Mean | str":
         """The true value of what the row bounds; a text says why it cannot be checked."""
@@ -84,7 +105,7 @@ class Truths:
 
     @cached_property
     def scores(self) -> Floats:
-        return np.asarray(self.model.predict(self.reference.queries))
+        return np.asarray((self.model if self.outer is None else self.outer).predict(self.reference.queries))
 
     def on_future(self, row: Bound, measure: str) -> Mean:
         # bounds through a surrogate hold with tied documents in the worst order, which is more
@@ -106,7 +127,7 @@ class Truths:
             return f"the parameters of {name} are not known here"
         values = self.reference.losses(self.case.losses[name], self.scores)
         # uniform bounds count the queries for which the measure is defined, as the certificate does
-        counted = self.reference.one_minus(self.case.make(1).measure, self.scores)
+        counted = self.reference.one_minus(self.model.measure, self.scores)
         return self.reference.mean(np.where(np.isnan(counted), np.nan, values))
 
     def risk(self, row: Bound, name: str) -> "Mean | str":
@@ -157,23 +178,45 @@ class Truths:
 
     @cached_property
     def iterates(self) -> Floats:
-        """The weights before each round, by learning from one query at a time."""
+        """The weights before each round."""
+        weights = [np.zeros(self.train.n_features), *(model.coef_ for model in self.played[1:])]
+        return np.array(weights)
+
+    @cached_property
+    def played(self) -> list[Any]:
+        """The ranker before each round, by learning from one query at a time; None before the first."""
         run = clone(self.model)
         if "averaging" in run.get_params():
             run.set_params(averaging="none")
         if self.eta is not None:
             run.set_params(eta=self.eta)
-        weights = [np.zeros(self.train.n_features)]
+        found: list[Any] = [None]
         for query in range(len(self.train) - 1):
-            weights.append(run.partial_fit(self.train[query : query + 1]).coef_.copy())
-        return np.array(weights)
+            run.partial_fit(self.train[query : query + 1])
+            found.append(copy.deepcopy(run))
+        return found
+
+    @property
+    def is_linear(self) -> bool:
+        return isinstance(self.model, LinearRanker)
+
+    @cached_property
+    def scores_of_rounds(self) -> Floats:
+        """The scores of the documents of each round, by the ranker before it."""
+        if self.is_linear:
+            return (self.train.X * self.iterates[self.train.query_of_row]).sum(axis=1)
+        scores = np.zeros(self.train.n_documents)
+        for query, ranker in enumerate(self.played):
+            if ranker is not None:
+                rows = self.train.rows_of(query)
+                scores[rows] = ranker.predict(self.train.X[rows])
+        return scores
 
     @cached_property
     def lost(self) -> Floats:
         """The loss of each round, tied documents in the worst order; NaN where the measure is not defined."""
-        scores = (self.train.X * self.iterates[self.train.query_of_row]).sum(axis=1)
         measure = self.model.measure
-        return 1 - rw.evaluate(self.train, scores, [measure], ties="pessimistic", n_jobs=1)[measure]
+        return 1 - rw.evaluate(self.train, self.scores_of_rounds, [measure], ties="pessimistic", n_jobs=1)[measure]
 
     def cumulative_loss(self, row: Bound) -> Mean:
         return Mean(float(np.nansum(self.lost)))
@@ -183,7 +226,7 @@ class Truths:
 
     def rounds_with_mistake(self, row: Bound) -> Mean:
         """A round is a mistake if some document is not scored above every document of a smaller label."""
-        scores = (self.train.X * self.iterates[self.train.query_of_row]).sum(axis=1)
+        scores = self.scores_of_rounds
         return Mean(
             float(sum(mistaken(scores[self.train.rows_of(q)], self.train[q].y) for q in range(len(self.train))))
         )
@@ -191,12 +234,27 @@ class Truths:
     def risk_of_iterates(self, row: Bound) -> Mean:
         """The mean risk of the weights before each round that the measure is defined for."""
         reference = reference_of(self.population, FEW)
-        kept, times = np.unique(self.iterates[~np.isnan(self.lost)], axis=0, return_counts=True)
-        X = np.asarray(reference.queries.X)
-        each = [
-            reference.one_minus(self.model.measure, X @ w, "pessimistic")  # ties in the worst order, as in the run
-            for w in kept
-        ]
+        counts = ~np.isnan(self.lost)
+
+        def risk(scores: Floats) -> Floats:
+            # ties in the worst order, as in the run
+            return reference.one_minus(self.model.measure, scores, "pessimistic")
+
+        if self.is_linear:
+            kept, times = np.unique(self.iterates[counts], axis=0, return_counts=True)
+            X = np.asarray((reference.queries if self.outer is None else self.outer.mapped(reference.queries)).X)
+            each = [risk(X @ w) for w in kept]
+        else:
+            # documents that are scored alike, to the bit, rank alike
+            known, times = {}, np.zeros(0)
+            for ranker in (one for one, counted in zip(self.played, counts, strict=True) if counted):
+                scores = (
+                    np.zeros(reference.queries.n_documents) if ranker is None else ranker.predict(reference.queries)
+                )
+                place = known.setdefault(scores.tobytes(), (len(known), scores))[0]
+                times = np.append(times, 0.0) if place == len(times) else times
+                times[place] += 1
+            each = [risk(scores) for _, scores in known.values()]
         return reference.mean(np.average(each, axis=0, weights=times))
 
 
@@ -241,20 +299,25 @@ def label_of(row: Bound) -> str:
 
 
 @cache
-def smallest_risk(loss: Loss, population: str, norm: float, steps: int = 300) -> Mean:
+def smallest_risk(loss: Loss, population: str, norm: float, map_: Any = None, steps: int = 300) -> Mean:
     """The smallest risk of weights of this norm that projected subgradient steps have found.
 
     Parameters
     ----------
     norm : of the weights at most
+    map_ : the map of the features that the weights are on; None for the features as they are
     steps : how many; they shrink as 1/sqrt(step)
     """
     from rankwise.losses.compute import LossOverLists
 
+    def seen(queries: rw.Queries) -> rw.Queries:
+        return queries if map_ is None else queries.map_features(clone(map_).fit(queries.X).transform)
+
     reference = reference_of(population, FEW)
     share = np.full(len(reference.queries), 1 / len(reference.queries))
-    total = LossOverLists.of(loss, reference.queries, share if reference.chance is None else reference.chance)
-    w, best, best_w = np.zeros(reference.queries.n_features), np.inf, np.zeros(reference.queries.n_features)
+    queries = seen(reference.queries)
+    total = LossOverLists.of(loss, queries, share if reference.chance is None else reference.chance)
+    w, best, best_w = np.zeros(queries.n_features), np.inf, np.zeros(queries.n_features)
     for step in range(1, steps + 1):
         value, slope = total(w, n_jobs=1)
         if value < best:
@@ -266,4 +329,4 @@ def smallest_risk(loss: Loss, population: str, norm: float, steps: int = 300) ->
         w = w * min(1.0, norm / max(float(np.linalg.norm(w)), 1e-300))
     # its risk on the sample behind all other risks: never below the smallest, so that no excess is overstated
     whole = reference_of(population)
-    return whole.mean(whole.losses(loss, np.asarray(whole.queries.X) @ best_w))
+    return whole.mean(whole.losses(loss, np.asarray(seen(whole.queries).X) @ best_w))

@@ -45,7 +45,7 @@ def shaped(name: str, count: int, seed: int) -> rw.Queries:
 
 
 def rankers() -> dict[str, Any]:
-    """Linear rankers, the same on maps, perceptrons with a kernel, and boosted trees."""
+    """Linear rankers, the same on maps, perceptrons with a kernel, a network, and boosted trees."""
     fourier, splines = rw.FourierFeatures(GAMMA / 4, 256), SplineTransformer(n_knots=8)
     landmarks = Nystroem(gamma=GAMMA / 4, n_components=100, random_state=0)
     return {
@@ -57,6 +57,7 @@ def rankers() -> dict[str, Any]:
         "SmoothRank on 100 landmarks": rw.MappedRanker(landmarks, rw.SmoothRank()),
         "KernelPerceptron, map=512, 10 epochs": rw.KernelPerceptron(gamma=GAMMA / 4, map=512, epochs=10),
         "KernelPerceptron, budget=500, 10 epochs": rw.KernelPerceptron(gamma=GAMMA / 4, budget=500, epochs=10),
+        "NeuralRanker": rw.NeuralRanker(),
         "BoostedRanker, 200 trees": rw.BoostedRanker(trees=200, seeds=1, folds=2),
     }
 
@@ -79,7 +80,7 @@ def draw_shapes(found: dict[str, Any]) -> None:
         for one, (name, values) in zip(axes, found.items(), strict=True):
             base = values["all documents tied"]
             titles = [title for title in values if title != "all documents tied"]
-            colours = [COLOURS[2 if "Boost" in title else 1 if "Kernel" in title else 0] for title in titles]
+            colours = [COLOURS[3 if "Neural" in title else 2 if "Boost" in title else 1 if "Kernel" in title else 0] for title in titles]
             for place, (title, colour) in enumerate(zip(titles, colours, strict=True)):
                 linear = title in ("RidgeRanker", "SmoothRank")
                 one.barh(place, values[title] - base, left=base, color=FAINT if linear else colour)

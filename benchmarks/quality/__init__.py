@@ -1,20 +1,23 @@
 """How good rankers are: every ranker of the package and its peers on real and simulated sets.
 
 ``python3 run.py bench quality [set/ranker ...]`` computes the cells that are missing in build/quality, one file per set
-and ranker, and writes docs/quality.json and docs/quality.md from all of them. A run that is stopped resumes with the
+and ranker, and writes docs/quality.json and docs/quality.md from all of them; results of cells whose file is not there
+stay as they are. A run that is stopped resumes with the
 next cell. Arguments such as ``ohsumed``, ``AutoRanker`` or ``ohsumed/AutoRanker`` limit the run, and compute these
 cells again if ``--again`` is among them.
 """
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import rankwise as rw
+from benchmarks.quality.optional_peers import INSTALLED
 from benchmarks.quality.peers import PEERS, Fit, Scores
 from benchmarks.quality.sets import SETS, Set
 from rankwise._atomic_write import writing
@@ -28,31 +31,54 @@ QUICK = ("AutoRanker", "BoostedRanker", "RidgeCommittee", "SmoothRank", "RidgeRa
 LEFT_OUT = ("LinearModel", "HybridRanker", "Committee")  # no learning, another task, another's members
 
 
+def fitting(make: Callable[[], Any]) -> Fit:
+    """How a ranker of the package is fitted: with the validation part if it takes one."""
+
+    def fit(train: rw.Queries, validation: rw.Queries, seed: int) -> Scores:
+        model = make().set_params(n_jobs=1)
+        model.fit(train, validation=validation if model.takes_validation else None)
+        return model.predict
+
+    return fit
+
+
 def own_rankers() -> dict[str, Fit]:
     """Every ranker of the package that learns, with its defaults."""
     from rankwise.evaluation.compare.select import all_names, ranker_called
 
-    def fitting(name: str) -> Fit:
-        def fit(train: rw.Queries, validation: rw.Queries, seed: int) -> Scores:
-            model = ranker_called(name, "nDCG@10").set_params(n_jobs=1)
-            model.fit(train, validation=validation if model.takes_validation else None)
-            return model.predict
+    return {name: fitting(partial(ranker_called, name, "nDCG@10")) for name in all_names() if name not in LEFT_OUT}
 
-        return fit
 
-    return {name: fitting(name) for name in all_names() if name not in LEFT_OUT}
+def on_maps() -> dict[str, Fit]:
+    """Rankers on maps of standardised features, with scikit-learn's own settings of the maps: none was tuned."""
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import SplineTransformer, StandardScaler
+
+    def mapped(ranker: Any, *steps: Any) -> Fit:
+        return fitting(lambda: rw.MappedRanker(make_pipeline(StandardScaler(), *steps), ranker))
+
+    landmarks = Nystroem(n_components=200, random_state=0)
+    return {
+        "RidgeRanker on splines": mapped(rw.RidgeRanker("nDCG@10"), SplineTransformer()),
+        "RidgeRanker on 200 landmarks": mapped(rw.RidgeRanker("nDCG@10"), landmarks),
+        "SmoothRank on 200 landmarks": mapped(rw.SmoothRank("nDCG@10"), landmarks),
+        "KernelPerceptron, standardised, map=512, 10 epochs": mapped(
+            rw.KernelPerceptron("nDCG@10", map=512, epochs=10)
+        ),
+    }
 
 
 def rankers() -> dict[str, Fit]:
     """All rankers by name, the quickest to know first: peers."""
-    return {**PEERS, **own_rankers()}
+    return {**PEERS, **INSTALLED, **own_rankers(), **on_maps()}
 
 
 def wanted(arguments: list[str]) -> Iterator[tuple[Set, str]]:
     """The cells that were asked for."""
     for one in SETS:
         for name in rankers():
-            if one.queries > LARGE and name not in (*PEERS, *QUICK):
+            if one.queries > LARGE and name not in (*PEERS, *INSTALLED, *QUICK):
                 continue
             if not arguments or {one.name, name, f"{one.name}/{name}"} & set(arguments):
                 yield one, name
@@ -60,7 +86,7 @@ def wanted(arguments: list[str]) -> Iterator[tuple[Set, str]]:
 
 def file_of(one: Set, name: str) -> Path:
     """The file of a cell."""
-    return CELLS / one.name / f"{name.replace(':', '-').replace(' ', '_')}.json"
+    return CELLS / one.name / f"{name.replace(':', '-').replace(',', '').replace(' ', '_')}.json"
 
 
 def cell(one: Set, name: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What a fitted ranker computes, without how it was trained.
 
-That is a weighted sum, a sum of steps, trees or waves, or a network over named features, or a weighted mean of scores
-that are normalised within a query.
+That is a weighted sum, a sum of steps or trees, linear weights on a map, or a network over named features, or a
+weighted mean of scores that are normalised within a query.
 
 :func:`opened` finds the ranker and its scaler, and :func:`formula_of` turns them into a formula on raw features.
 """
@@ -20,8 +20,10 @@ from rankwise._tables import Table
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
+from rankwise.exports.map_sums import MapSum
+from rankwise.exports.maps import LinearSum, formula_of_map
 from rankwise.exports.raw_thresholds import center_and_scale, on_raw_features, raw_thresholds
-from rankwise.exports.smooth_sums import FourierSum, NetworkSum
+from rankwise.exports.smooth_sums import NetworkSum
 from rankwise.features.builder import FeatureBuilder
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import LinearRanker, Ranker
@@ -30,7 +32,6 @@ from rankwise.rankers.boosting.tree_checks import MISSING_ZERO
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.fusion.hybrid_ranker import HybridRanker
 from rankwise.rankers.fusion.normalizers import Fusion
-from rankwise.rankers.mapped import MappedRanker
 from rankwise.rankers.neural.neural_ranker import NeuralRanker
 
 Scaling = Scaler | Literal["none"] | None
@@ -226,7 +227,7 @@ Formula = WeightedSum | StepSum | TreeSum
 
 def formula_of(
     ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[str] | None
-) -> tuple[Formula | NetworkSum | FourierSum | FusionFormula, list[str]]:
+) -> tuple[Formula | NetworkSum | MapSum | FusionFormula, list[str]]:
     """What a fitted ranker computes on raw features.
 
     Parameters
@@ -240,7 +241,7 @@ def formula_of(
 
     Returns
     -------
-    formula : WeightedSum, StepSum, TreeSum, NetworkSum, FourierSum or FusionFormula
+    formula : WeightedSum, StepSum, TreeSum, NetworkSum, MapSum or FusionFormula
         The formula.
     notes : list of str
         Notes about names and missing values.
@@ -248,7 +249,7 @@ def formula_of(
     Raises
     ------
     RankwiseError
-        If the ranker is neither a weighted sum nor a sum of steps, trees or waves nor a network.
+        If the ranker is neither a weighted sum nor a sum of steps or trees, nor linear weights on a map, nor a network.
     """
     names, notes = _names(ranker, feature_names)
     ranker = ranker._scoring_model()  # a committee of linear rankers is a linear ranker
@@ -277,13 +278,15 @@ def formula_of(
         if scaler is not None:
             raise RankwiseError(f"{ranker.name} normalises scores itself: fit it on raw scores, without a Scaler")
         return FusionFormula(names, ranker.weights_, ranker._fusion()), notes
-    waves = FourierSum.of(ranker, names)
-    if waves is not None and scaler is None:
-        return waves, notes
+    mapped = formula_of_map(ranker, names, scaler)
+    if isinstance(mapped, LinearSum):
+        own = (mapped.weight, mapped.constant, mapped.center, mapped.scale)
+        return WeightedSum(names, *own, missing=ranker.missing), notes
+    if mapped is not None:
+        return mapped, notes
     raise RankwiseError(
         f"{ranker.name} cannot be exported: a file for an engine holds a weighted sum of features, or a sum of "
         "steps or trees"
-        + (", and of maps random Fourier features of raw features" if isinstance(ranker, MappedRanker) else "")
     )
 
 

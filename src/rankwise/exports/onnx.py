@@ -1,4 +1,5 @@
-"""ONNX: ``Gemm`` for a weighted sum, and with ``Relu`` for a network, ``TreeEnsembleRegressor`` for steps and trees.
+"""ONNX: ``Gemm`` for a weighted sum, and with ``Relu`` for a network, ``TreeEnsembleRegressor`` for steps and trees,
+and sums over maps in float64.
 
 What is written is checked by onnxruntime.
 """
@@ -15,11 +16,11 @@ from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
+from rankwise.exports.map_sums import ExactGraph, MapSum
 from rankwise.exports.networks import onnx_nodes
 from rankwise.exports.single import refuse_rules, single_trees
-from rankwise.exports.smooth_sums import FourierSum, NetworkSum
+from rankwise.exports.smooth_sums import NetworkSum
 from rankwise.exports.tree_nodes import Leaf, Node, nested
-from rankwise.exports.waves import onnx_waves
 from rankwise.measures._base import Vector
 
 _NODE_COLUMNS = tuple(
@@ -36,6 +37,7 @@ _NODE_COLUMNS = tuple(
     )
 )
 _TARGET_COLUMNS = tuple(f"target_{name}" for name in ("treeids", "nodeids", "ids", "weights"))
+_ROWS = 4_096  # that are scored at a time: products and kernels of a row are many
 _OPSET, _ML_OPSET, _IR = 13, 3, 8  # old enough for every runtime in use
 
 
@@ -47,18 +49,18 @@ class Onnx(Target):
     ----------
     sums : {"float64", "float32"}, default="float64"
         How a sum of trees is computed inside: "float64" rounds once, at the end, and needs a runtime with trees of
-        float64, as onnxruntime has them; "float32" rounds at every tree. Weighted sums, steps,
-        networks and waves are float32.
+        float64, as onnxruntime has them; "float32" rounds at every tree. Weighted sums, steps and networks are float32,
+        linear weights on a map are float64.
     """
 
     name = "onnx"
     title = "ONNX"
     arithmetic = "float32, run by onnxruntime"
-    takes = (*Target.takes, NetworkSum, FourierSum)
+    takes = (*Target.takes, NetworkSum, MapSum)
 
     sums: Literal["float64", "float32"] = "float64"
 
-    def write(self, formula: Formula | NetworkSum | FourierSum, called: str) -> Written:
+    def write(self, formula: Formula | NetworkSum | MapSum, called: str) -> Written:
         """Write the model, and check it with the package onnx."""
         if self.sums not in ("float64", "float32"):
             raise RankwiseError(f"sums is 'float64' or 'float32': found {self.sums!r:.40}")
@@ -84,6 +86,10 @@ class Onnx(Target):
             if self.sums == "float64":
                 arithmetic = "float64 trees and sums, a float32 score, run by onnxruntime"
                 notes.append("trees and their sums are float64, which not every runtime takes: sums='float32' does")
+        elif isinstance(formula, MapSum):
+            arithmetic = "float32 features, float64 sums, a float32 score, run by onnxruntime"
+            notes[0] = "ONNX holds features in float32, and what is computed of them in float64"
+            notes.append("NaN is not looked for: send complete features")
         else:
             notes.append("NaN is not looked for: a weighted sum with it is NaN, and it is above no threshold")
         return Written({"model.onnx": model.SerializeToString(deterministic=True)}, tuple(notes), arithmetic=arithmetic)
@@ -102,16 +108,19 @@ class Onnx(Target):
             ):  # which the reference cannot run
                 raise
             session = require("onnx.reference").ReferenceEvaluator(content)
-        return np.asarray(session.run(["score"], {"X": rows})[0], dtype=np.float64)[:, 0]
+        blocks = (rows[first : first + _ROWS] for first in range(0, max(len(rows), 1), _ROWS))
+        return np.concatenate(
+            [np.asarray(session.run(["score"], {"X": block})[0], dtype=np.float64)[:, 0] for block in blocks]
+        )
 
-    def _nodes(
-        self, formula: Formula | NetworkSum | FourierSum, helper: Any, proto: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def _nodes(self, formula: Formula | NetworkSum | MapSum, helper: Any, proto: Any) -> tuple[list[Any], list[Any]]:
         """The nodes of the graph, and its constants."""
         if isinstance(formula, NetworkSum):
             return onnx_nodes(formula, helper, proto.FLOAT)
-        if isinstance(formula, FourierSum):
-            return onnx_waves(formula, helper, proto.FLOAT)
+        if isinstance(formula, MapSum):
+            graph = ExactGraph(helper, proto)
+            graph.finish(formula.onnx(graph), formula.constant)
+            return graph.nodes, graph.constants
         if isinstance(formula, WeightedSum):
             return _linear_nodes(formula, helper, proto.FLOAT, "score")
         if isinstance(formula, StepSum):

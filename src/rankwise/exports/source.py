@@ -17,11 +17,15 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
+from rankwise.exports.curves import CurveSum
 from rankwise.exports.formula import Formula, TreeSum, WeightedSum
+from rankwise.exports.kernel_sums import KernelSum
+from rankwise.exports.map_sums import CTables, MapSum, rows_of, table_of
 from rankwise.exports.networks import c_network, python_network, score_c_network
-from rankwise.exports.smooth_sums import FourierSum, NetworkSum
-from rankwise.exports.source_tables import c_trees, python_trees, rows_of, score_c_trees, table_of
-from rankwise.exports.waves import python_waves
+from rankwise.exports.products import ProductSum
+from rankwise.exports.smooth_sums import NetworkSum
+from rankwise.exports.source_tables import c_trees, python_trees, score_c_trees
+from rankwise.exports.waves import FourierSum
 from rankwise.measures._base import Vector
 
 # -------------------------------------------------------------------------------------------------- names in C
@@ -103,13 +107,14 @@ def reason_against(name: str) -> str | None:
     return None
 
 
+_MAP_SUMS: tuple[type[MapSum], ...] = (FourierSum, KernelSum, ProductSum, CurveSum)
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # The names beside the function in Python.
 _TABLES = (
     *("FEATURES", "_WEIGHTS", "_STEPS"),
     *("_ROOTS", "_NODES", "_LEAVES", "_SETS"),
     *("_CENTER", "_SCALE", "_LAYERS", "_LAST", "_LINEAR"),
-    *("_WAVES", "cos", "sin"),
+    *("_WAVES", "cos", "sin", "_LANDMARKS", "exp", "tanh", "_PRODUCTS", "_CURVES"),
 )
 
 
@@ -120,9 +125,9 @@ class Python(Target):
     name = "python"
     title = "Python without dependencies"
     arithmetic = "float64, run by Python"
-    takes = (*Target.takes, NetworkSum, FourierSum)
+    takes = (*Target.takes, NetworkSum, MapSum)
 
-    def write(self, formula: Formula | NetworkSum | FourierSum, called: str) -> Written:
+    def write(self, formula: Formula | NetworkSum | MapSum, called: str) -> Written:
         """Write the module."""
         _check_python_name(called)
         above = ""
@@ -131,9 +136,9 @@ class Python(Target):
             table, body = python_trees(formula)
         elif isinstance(formula, NetworkSum):
             table, body = python_network(formula, value)
-        elif isinstance(formula, FourierSum):
-            above = "from math import cos, sin\n\n"
-            table, body = python_waves(formula, value)
+        elif isinstance(formula, MapSum):
+            above = f"from math import {', '.join(formula.functions)}\n\n" if formula.functions else ""
+            table, body = formula.python(value)
         elif isinstance(formula, WeightedSum):
             own = formula.raw()
             table = f"_WEIGHTS = (\n{rows_of(own.weight)})\n"
@@ -176,9 +181,9 @@ class C(Target):
     name = "c"
     title = "C without dependencies"
     arithmetic = "float64, feature after feature (C without contraction)"
-    takes = (*Target.takes, NetworkSum)
+    takes = (*Target.takes, NetworkSum, MapSum)
 
-    def write(self, formula: Formula | NetworkSum, called: str) -> Written:
+    def write(self, formula: Formula | NetworkSum | MapSum, called: str) -> Written:
         """Write the source file."""
         reason = reason_against(called)
         if reason is not None:
@@ -188,6 +193,8 @@ class C(Target):
             tables, body = c_trees(formula, called)
         elif isinstance(formula, NetworkSum):
             tables, body = c_network(formula, called, value)
+        elif isinstance(formula, MapSum):
+            tables, body = formula.c(called, value)
         elif isinstance(formula, WeightedSum):
             own = formula.raw()
             tables = f"static const double {called}_weight[] = {{\n{rows_of(own.weight)}}};\n"
@@ -211,10 +218,11 @@ class C(Target):
         names = "".join(f"    {c_text(name)},\n" for name in formula.names)
         width = len(formula.names)
         lines = "".join(f"    {line}\n" for line in body)
+        above = "#include <math.h>\n\n" if isinstance(formula, MapSum) else ""
         text = (
             f"/* The score of a document with {width} features in the order of {called}_features; a higher one comes\n"
             f"   first. Compile without -ffast-math, and with -ffp-contract=off for the same bits everywhere. */\n\n"
-            f"const int {called}_width = {width};\n"
+            f"{above}const int {called}_width = {width};\n"
             f"const char *const {called}_features[] = {{\n{names}}};\n\n{tables}\n"
             f"double {called}(const double *x)\n{{\n{lines}}}\n"
         )
@@ -232,6 +240,10 @@ class C(Target):
             return score_c_network(text, called, rows)
         # the constant comes first, as in the loop of the C function
         total = np.full(len(rows), float(text.split("double s = ")[1].split(";")[0]))
+        tables = CTables(text, called)
+        for kind in _MAP_SUMS:
+            if tables.has(kind.mark):
+                return total + kind.c_scores(tables, rows)
         if f" {called}_weight[]" in text:
             for place, weight in enumerate(table_of(text, f"{called}_weight")):
                 total += weight * rows[:, place]
@@ -271,7 +283,7 @@ def _check_python_name(called: str) -> None:
         raise RankwiseError(f"{called!r:.60} cannot be the name of a function: Python uses it otherwise")
 
 
-def _missing(formula: Formula | NetworkSum | FourierSum) -> str:
+def _missing(formula: Formula | NetworkSum | MapSum) -> str:
     """The note about missing values."""
     if isinstance(formula, TreeSum) and formula.missing != "zero":
         return "NaN goes where the trees of the ranker send it"

@@ -5,7 +5,6 @@ A child n >= 0 is node n, n < 0 is leaf -1 - n of all leaves. The score is the s
 on, and then the constant with the weighted sum, which is the order of the ranker.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,24 +12,13 @@ from numpy.typing import NDArray
 
 from rankwise._kernels.trees import ZERO
 from rankwise.exports.formula import TreeSum
+from rankwise.exports.map_sums import rows_of, table_of
 from rankwise.exports.tree_nodes import categories_of
 from rankwise.measures._base import Vector
 
 # How a node decides: bits of the number in its row.
 _NAN_LEFT, _FLIPS_ZERO, _CATEGORICAL = 1, 2, 4
 _MOST = "2147483648.0"  # categories are below
-
-
-def rows_of(values: Sequence[float] | NDArray[Any]) -> str:
-    """Values as the lines of a table."""
-    listed = [value.item() if isinstance(value, np.generic) else value for value in values]
-    return "".join(f"    {value!r},\n" for value in listed)
-
-
-def table_of(text: str, name: str) -> list[float]:
-    """A table of C, read back from its text."""
-    body = text.split(f" {name}[] = {{")[1].split("}")[0]
-    return [float(word.rstrip("UL")) for word in body.replace(",", " ").split()]
 
 
 def _children(formula: TreeSum) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -12,13 +12,14 @@ from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.exports._base import Export, Target, Written, targets
 from rankwise.exports.formula import Formula, FusionFormula, Scaling, formula_of, opened
+from rankwise.exports.map_sums import MapSum
 from rankwise.exports.parity import parity_of
-from rankwise.exports.smooth_sums import FourierSum, NetworkSum
+from rankwise.exports.smooth_sums import NetworkSum
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._raw_tables import as_built
 
-AnyFormula = Formula | NetworkSum | FourierSum | FusionFormula
+AnyFormula = Formula | NetworkSum | MapSum | FusionFormula
 
 
 def export(
@@ -142,11 +143,11 @@ def _expressed(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormul
     if isinstance(formula, NetworkSum) and FusionFormula not in target.takes:
         able = sorted(name for name, kind in targets().items() if NetworkSum in kind.takes)
         raise RankwiseError(f"{target.title} has no networks such as {ranker.name}: export to {', '.join(able)}")
-    if isinstance(formula, FourierSum) and FusionFormula not in target.takes:
-        able = sorted(name for name, kind in targets().items() if FourierSum in kind.takes)
+    if isinstance(formula, MapSum) and FusionFormula not in target.takes:
+        able = sorted(name for name, kind in targets().items() if MapSum in kind.takes)
         raise RankwiseError(
-            f"{target.title} holds a weighted sum of features or a sum of steps, and {ranker.name} is a sum of cosines "
-            f"and sines: export to {', '.join(able)}"
+            f"{target.title} holds a weighted sum of features or a sum of steps, and {ranker.name} is {formula.about}: "
+            f"export to {', '.join(able)}"
         )
     raise RankwiseError(f"{target.title} takes a HybridRanker: found {ranker.name}")
 

@@ -223,7 +223,7 @@ def test_the_measure_of_the_ranker_holds_unless_another_one_is_given():
     assert model.score(lists()) == rw.evaluate(lists(), model.predict(lists()), "nDCG@3").mean["nDCG@3"]
 
 
-@pytest.mark.parametrize("target", ["python", "onnx"])
+@pytest.mark.parametrize("target", ["python", "onnx", "c"])
 @pytest.mark.parametrize(
     "model",
     [
@@ -236,21 +236,18 @@ def test_random_fourier_features_are_exported_with_the_same_order(model, target)
     queries = lists(30)
     done = rw.export(clone(model).fit(queries), target, sample=queries, called="waves")
     assert done.parity.same_order
-    assert done.parity.largest_difference < (1e-12 if target == "python" else 1e-5)
+    assert done.parity.largest_difference < (1e-5 if target == "onnx" else 1e-12)
 
 
-@pytest.mark.parametrize("target", ["solr", "c", "sql", "ranklib", "vespa", "opensearch-hybrid"])
+@pytest.mark.parametrize("target", ["solr", "sql", "ranklib", "vespa", "opensearch-hybrid"])
 def test_engines_without_cosines_refuse_them(target):
     model = rw.MappedRanker(ranker=rw.RidgeRanker(alpha=1.0)).fit(lists())
-    with pytest.raises(RankwiseError, match=r"export to onnx, python|takes a HybridRanker") as error:
+    with pytest.raises(RankwiseError, match=r"export to c, onnx, python|takes a HybridRanker") as error:
         rw.export(model, target)
     assert "\n" not in str(error.value)
 
 
-def test_other_maps_are_neither_exported_nor_explained():
+def test_rankers_on_maps_are_not_explained_as_sums_of_features():
     model = rw.MappedRanker("KernelPCAMap", rw.RidgeRanker(alpha=1.0)).fit(lists())
-    with pytest.raises(RankwiseError, match="MappedRanker cannot be exported") as error:
-        rw.export(model, "python")
-    assert "\n" not in str(error.value)
     with pytest.raises(RankwiseError, match="sum"):
         rw.explain(model, lists()[2])

@@ -87,6 +87,9 @@ class AutoRanker(Ranker):
     All of them are then compared on the same queries, so that the mean of the chosen one in ``report_`` is optimistic
     by a little: ``certificate`` and ``score`` on hold-out queries are not.
 
+    The linear ranker is fitted on everything before the candidates are tried, and Ctrl-C from then on leaves it as the
+    chosen one; ``reason_`` and ``report_`` tell what had been tried by then.
+
     Examples
     --------
     >>> from rankwise import make_lists
@@ -138,7 +141,15 @@ class AutoRanker(Ranker):
             return
         trial = CandidateTrial(queries, parts, measures, self.n_jobs)
         steps = 1 + len(parts) + len(boosters) * len(parts) * self.max_trees
-        with progress(self.name, steps, enabled=None if self.verbose else False) as bar:
+
+        def keep() -> bool:
+            if base is not None:
+                self._keep_linear(base, trial)
+            return base is not None
+
+        bar, base = progress(self.name, steps, enabled=None if self.verbose else False), None
+        with self._kept_on_ctrl_c(keep), bar:
+            base = trial.whole(linear)  # first: from here on there is a ranker to keep
             trial.add(LINEAR, linear, clock, bar)
             for suffix, booster in boosters.items():
                 if not clock.is_over:
@@ -178,6 +189,14 @@ class AutoRanker(Ranker):
 
     def _keep(self, chosen: str, model: Ranker, report: Table, reason: str) -> None:
         self.chosen_, self.model_, self.report_, self.reason_ = chosen, model, report, reason
+
+    def _keep_linear(self, base: Ranker, trial: CandidateTrial) -> None:
+        """Keep the linear ranker after Ctrl-C, with a report of the candidates that were tried by then."""
+        found, report = trial.criteria, Table({})
+        if found:
+            report = trial.report(LINEAR, choose(found, trial.queries.query_weight)[1])
+        tried = f"after {', '.join(found)} had been tried" if found else "before candidates had been tried"
+        self._keep(LINEAR, base, report, f"linear: the fit was stopped {tried}")
 
     # ------------------------------------------------------------------------------------------- ranking
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,16 @@ class Family(Protocol):
         """The ranker for all queries."""
 
 
+class _Tried(NamedTuple):
+    """What a candidate came to: its scores, their measures and criterion, its families, and the seconds it took."""
+
+    scores: Vector
+    values: Vector
+    criterion: Vector
+    families: tuple[Family, ...]
+    seconds: float
+
+
 class CandidateTrial:
     """Candidates, their scores of queries that they have not seen, and what these are worth.
 
@@ -48,8 +58,6 @@ class CandidateTrial:
     ----------
     queries : Queries
         The queries of all parts.
-    criteria : dict of str to ndarray of shape (n_queries,)
-        The criterion of every query, by candidate.
     """
 
     def __init__(
@@ -59,11 +67,13 @@ class CandidateTrial:
         held = np.sort(np.concatenate(self.parts))
         self.queries = everything[held]
         self.places = [np.searchsorted(held, part) for part in self.parts]  # of the parts among these queries
-        self.criteria: dict[str, Vector] = {}
-        self._values: dict[str, Vector] = {}
-        self._scores: dict[str, Vector] = {}
-        self._seconds: dict[str, float] = {}
-        self._families: dict[str, tuple[Family, ...]] = {}
+        self._tried: dict[str, _Tried] = {}
+        self._whole: dict[Family, Ranker] = {}
+
+    @property
+    def criteria(self) -> dict[str, Vector]:
+        """The criterion of every query, by candidate."""
+        return {name: one.criterion for name, one in self._tried.items()}
 
     def splits(self) -> list[tuple[Queries, NDArray[np.bool_]]]:
         """Per part: the queries to learn from, and which rows of ``queries`` are judged."""
@@ -86,38 +96,43 @@ class CandidateTrial:
         scores = np.zeros(self.queries.n_documents)
         for member in (one, other):
             deviation = self.deviation(member)
-            scores += self._scores[member] / deviation if deviation else 0.0
-        self._judge(name, scores, self._families[one] + self._families[other], began)
+            scores += self._tried[member].scores / deviation if deviation else 0.0
+        self._judge(name, scores, self._tried[one].families + self._tried[other].families, began)
 
     def deviation(self, name: str) -> float:
         """The deviation of the scores of a candidate within queries."""
-        return within_query_deviation(self.queries, self._scores[name])
+        return within_query_deviation(self.queries, self._tried[name].scores)
 
     def _judge(self, name: str, scores: Vector, families: tuple[Family, ...], began: float) -> None:
-        self._scores[name] = scores
-        self._values[name] = judged(self.queries, scores, self.measures, self.n_jobs)
-        self.criteria[name] = criterion(self._values[name])
-        self._families[name] = families
-        self._seconds[name] = time.perf_counter() - began
+        values = judged(self.queries, scores, self.measures, self.n_jobs)
+        # at once: Ctrl-C leaves whole candidates
+        self._tried[name] = _Tried(scores, values, criterion(values), families, time.perf_counter() - began)
+
+    def whole(self, family: Family) -> Ranker:
+        """The ranker of a family for all queries, fitted the first time that it is asked for."""
+        if family not in self._whole:
+            self._whole[family] = family.fitted(self.everything)
+        return self._whole[family]
 
     def fitted(self, name: str, like: Ranker) -> Ranker:
         """The candidate, fitted on everything."""
-        members = [family.fitted(self.everything) for family in self._families[name]]
+        families = self._tried[name].families
+        members = [self.whole(family) for family in families]
         if len(members) == 1:
             return members[0]
-        alone = {family: own for own, (family, *more) in self._families.items() if not more}
-        deviations = [self.deviation(alone[family]) for family in self._families[name]]
-        return Committee.of(members, deviations, like)
+        alone = {one.families[0]: own for own, one in self._tried.items() if len(one.families) == 1}
+        return Committee.of(members, [self.deviation(alone[family]) for family in families], like)
 
     def report(self, chosen: str, differences: Mapping[str, Difference]) -> Table:
         """A row per candidate."""
         weight, columns = self.queries.query_weight, {}
         for place, measure in enumerate(self.measures):
-            columns[measure.title] = [weighted_mean(values[place], weight) for values in self._values.values()]
-        columns["criterion"] = [weighted_mean(values, weight) for values in self.criteria.values()]
-        columns["difference"] = [differences[name].mean for name in self.criteria]
-        columns["standard error"] = [differences[name].error for name in self.criteria]
-        return report_table(list(self.criteria), columns, chosen, list(self._seconds.values()))
+            columns[measure.title] = [weighted_mean(one.values[place], weight) for one in self._tried.values()]
+        columns["criterion"] = [weighted_mean(one.criterion, weight) for one in self._tried.values()]
+        columns["difference"] = [differences[name].mean for name in self._tried]
+        columns["standard error"] = [differences[name].error for name in self._tried]
+        seconds = [one.seconds for one in self._tried.values()]
+        return report_table(list(self._tried), columns, chosen, seconds)
 
 
 def report_table(

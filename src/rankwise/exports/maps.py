@@ -1,0 +1,352 @@
+"""The formula of linear weights on a map: which maps can be written, and what stands before them."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import RankwiseError
+from rankwise._kernels import mercer
+from rankwise.data.scaling import Scaler
+from rankwise.exports.curves import CurveSum, Piece, bin_curves, periods, scaled_pieces, spline_curves
+from rankwise.exports.kernel_sums import KernelSum
+from rankwise.exports.map_sums import MapSum
+from rankwise.exports.products import ProductSum
+from rankwise.exports.raw_thresholds import center_and_scale
+from rankwise.exports.waves import FourierSum
+from rankwise.measures._base import Vector
+from rankwise.rankers._base import LinearRanker, Ranker
+from rankwise.rankers.mapped import MappedRanker
+from rankwise.rankers.online.kernel_perceptron import KernelPerceptron
+
+# Products of features that a file may hold, and those that are counted to find out how many there are.
+_MOST_PRODUCTS, _MOST_COUNTED = 20_000, 1_000_000
+_NEVER = float(np.finfo(np.float64).max)  # the scale of a feature that counts nothing
+
+
+@dataclass(frozen=True)
+class LinearSum:
+    """w . (x - center) / scale + constant, before it is a formula with names.
+
+    Attributes
+    ----------
+    weight : ndarray
+        The weights.
+    center : ndarray
+        What is subtracted from each feature.
+    scale : ndarray
+        What each feature is divided by.
+    constant : float
+        The constant.
+    """
+
+    weight: Vector
+    center: Vector
+    scale: Vector
+    constant: float
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """z = (x - center) / scale, made of steps that each rise with the feature.
+
+    Attributes
+    ----------
+    center : ndarray
+        What is subtracted from each feature.
+    scale : ndarray
+        What each feature is divided by; the largest number for a feature that is always 0.
+    steps : tuple of callable
+        What computes z of the values of one feature, given the number of the feature, as the ranker does.
+    """
+
+    center: Vector
+    scale: Vector
+    steps: tuple[Callable[[Vector, int], Vector], ...] = field(default=())
+
+    @classmethod
+    def of(cls, width: int, scaler: Scaler | None) -> "Standardised":
+        """Raw features, or those of a scaler."""
+        nothing = cls(np.zeros(width), np.ones(width))
+        if scaler is None:
+            return nothing
+        varies, center, scale = center_and_scale(scaler)
+        return nothing.then(center, np.where(varies, scale, _NEVER))
+
+    def then(
+        self, center: Vector, scale: Vector, step: Callable[[Vector, int], Vector] | None = None
+    ) -> "Standardised":
+        """The same with one more step: (z - center) / scale, unless ``step`` computes that by other means."""
+
+        def plain(x: Vector, feature: int) -> Vector:
+            moved: Vector = (x - center[feature]) / scale[feature]
+            return moved
+
+        with np.errstate(over="ignore"):
+            together = np.minimum(self.scale * scale, _NEVER)
+        return Standardised(self.center + self.scale * center, together, (*self.steps, step or plain))
+
+    def rising(self, feature: int) -> Callable[[Vector], Vector] | None:
+        """What computes z of one feature; None for raw features."""
+
+        def z(x: Vector) -> Vector:
+            with np.errstate(over="ignore"):
+                for step in self.steps:
+                    x = step(x, feature)
+            return x
+
+        return z if self.steps else None
+
+
+def formula_of_map(ranker: Ranker, names: tuple[str, ...], scaler: Scaler | None) -> MapSum | LinearSum | None:
+    """What a ranker on a map computes on raw features.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        The fitted ranker.
+    names : tuple of str
+        The names of the features.
+    scaler : Scaler or None
+        The scaler through which it sees raw features.
+
+    Returns
+    -------
+    MapSum, LinearSum or None
+        The formula; None for a ranker without a map.
+
+    Raises
+    ------
+    RankwiseError
+        If the map cannot be written.
+    """
+    before = Standardised.of(len(names), scaler)
+    rest: dict[str, Any] = {"names": names, "missing": ranker.missing}
+    if isinstance(ranker, KernelPerceptron):
+        return _of_perceptron(ranker, before, rest)
+    if not isinstance(ranker, MappedRanker):
+        return None
+    inside = ranker.ranker_._scoring_model()
+    if not isinstance(inside, LinearRanker):
+        raise RankwiseError(
+            f"{ranker.name} cannot be exported with {inside.name} on its map: files hold linear weights on a map"
+        )
+    weights = inside.coef_.astype(np.float64)
+    rest["constant"] = float(getattr(inside, "intercept_", 0.0))
+    *scalers, last = _steps(ranker.transformer_)
+    if type(last).__name__ in _SCALERS:
+        scalers, last = [*scalers, last], None
+    for step in scalers:
+        before = _scaled(before, step, ranker)
+    if last is None:
+        return LinearSum(weights, before.center, before.scale, rest["constant"])
+    write = _MAPS.get(type(last).__name__)
+    if write is None:
+        raise _refused(ranker, last)
+    return write(last, weights, before, rest)
+
+
+def _steps(transformer: Any) -> list[Any]:
+    """The steps of a pipeline, one after the other, without those that do nothing."""
+    if type(transformer).__name__ != "Pipeline":
+        return [transformer]
+    steps = [step for _, step in transformer.steps if step is not None and step != "passthrough"]
+    return list(itertools.chain.from_iterable(map(_steps, steps)))
+
+
+def _refused(ranker: Ranker, step: Any) -> RankwiseError:
+    return RankwiseError(
+        f"{ranker.name} cannot be exported with {type(step).__name__}: files hold linear weights on one of "
+        f"{', '.join(_MAPS)}, after one or more of {', '.join(_SCALERS)}"
+    )
+
+
+# ------------------------------------------------------------------------------------------------- before the map
+
+
+def _scaled(before: Standardised, step: Any, ranker: Ranker) -> Standardised:
+    """Standardised by one more step of a pipeline."""
+    kind, width = type(step).__name__, len(before.center)
+    if kind not in _SCALERS:
+        raise _refused(ranker, step)
+    if getattr(step, "clip", False):
+        raise RankwiseError(f"{ranker.name} cannot be exported with {kind}(clip=True): fit with clip=False")
+    if kind == "MinMaxScaler":  # which multiplies, and then adds
+        return before.then(
+            -step.min_ / step.scale_, 1 / step.scale_, lambda x, feature: x * step.scale_[feature] + step.min_[feature]
+        )
+    center = getattr(step, {"StandardScaler": "mean_", "RobustScaler": "center_"}.get(kind, ""), None)
+    return before.then(
+        np.zeros(width) if center is None else np.asarray(center, dtype=np.float64),
+        np.ones(width) if step.scale_ is None else np.asarray(step.scale_, dtype=np.float64),
+    )
+
+
+_SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
+
+
+# ------------------------------------------------------------------------------------------------- the maps
+
+
+def _of_perceptron(ranker: KernelPerceptron, before: Standardised, rest: dict[str, Any]) -> MapSum | LinearSum:
+    """A perceptron on random features, or on stored documents."""
+    rest["constant"] = 0.0
+    if hasattr(ranker, "map_"):
+        return _fourier(ranker.map_, ranker.state_.w, before, rest)
+    stored = ranker.state_.stored
+    return _kernels(ranker.state_.documents[:stored], ranker.state_.c[:stored], ranker._shape(), before, rest)
+
+
+def _fourier(map_: Any, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum:
+    half = len(map_.frequencies_)
+    weights = weights / np.sqrt(half)
+    return _waves(map_.frequencies_, weights[:half], weights[half:], before, rest)
+
+
+def _sampled(map_: Any, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum:
+    # cos(t + b) = cos t cos b - sin t sin b
+    weights = weights * np.sqrt(2.0 / map_.n_components)
+    shift = map_.random_offset_
+    return _waves(map_.random_weights_.T, weights * np.cos(shift), -weights * np.sin(shift), before, rest)
+
+
+def _waves(frequencies: Vector, cosine: Vector, sine: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum:
+    found: MapSum = FourierSum.of(frequencies, cosine, sine, before.center, before.scale, **rest)
+    return found
+
+
+def _kernels(
+    landmarks: Vector, weights: Vector, shape: Vector, before: Standardised, rest: dict[str, Any]
+) -> MapSum | LinearSum:
+    """Weights on kernels with landmarks; a linear kernel is a weighted sum."""
+    number, gamma, degree, coef0 = shape.tolist()
+    kernel = mercer.KERNELS[int(number)]
+    if kernel == "linear" or not len(weights):
+        return LinearSum(landmarks.T @ weights, before.center, before.scale, rest["constant"])
+    return KernelSum(
+        **rest,
+        landmarks=landmarks,
+        weight=weights,
+        kernel=kernel,
+        gamma=gamma,
+        degree=int(degree),
+        coef0=coef0,
+        center=before.center,
+        scale=before.scale,
+    )
+
+
+def _exact(map_: Any, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum | LinearSum:
+    return _kernels(map_.documents_, map_.projection_ @ weights, map_.shape_, before, rest)
+
+
+def _nystroem(map_: Any, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum | LinearSum:
+    kernels = {"rbf": "rbf", "linear": "linear", "poly": "poly", "polynomial": "poly", "sigmoid": "sigmoid"}
+    kernel = kernels.get(map_.kernel) if isinstance(map_.kernel, str) else None
+    given = {**(map_.kernel_params or {}), "gamma": map_.gamma, "degree": map_.degree, "coef0": map_.coef0}
+    width = map_.components_.shape[1]
+    usual = {"gamma": 1.0 / width, "degree": 3, "coef0": 1.0}
+    gamma, degree, coef0 = (usual[name] if given.get(name) is None else given[name] for name in usual)
+    if kernel is None or degree != int(degree):
+        raise RankwiseError(
+            f"landmarks of the kernel {map_.kernel!r:.40} cannot be exported: files hold 'rbf', 'linear', 'sigmoid', "
+            "and 'poly' of a whole degree"
+        )
+    rotated = map_.normalization_.T @ weights
+    if kernel == "linear":
+        return LinearSum(map_.components_.T @ rotated, before.center, before.scale, rest["constant"])
+    shape: dict[str, Any] = {"kernel": kernel, "gamma": float(gamma), "degree": int(degree), "coef0": float(coef0)}
+    return KernelSum(
+        **rest, landmarks=map_.components_, weight=rotated, **shape, center=before.center, scale=before.scale
+    )
+
+
+def _polynomials(map_: Any, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum:
+    _refuse_many(len(map_.powers_))
+    places = [tuple(np.repeat(np.arange(len(powers)), powers).tolist()) for powers in map_.powers_]
+    return _products(dict(zip(places, weights.tolist(), strict=True)), before, rest)
+
+
+def _sketches(map_: Any, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum:
+    """A sketch is linear in the products of ``degree`` features, the last of which may be a constant."""
+    degree, wide = map_.indexHash_.shape
+    width = len(before.center)
+    if float(wide) ** degree > _MOST_COUNTED:
+        _refuse_many(wide**degree)
+    factor = np.sqrt(np.where(np.arange(wide) < width, map_.gamma, map_.coef0))
+    found: dict[tuple[int, ...], float] = {}
+    for chosen in itertools.product(range(wide), repeat=degree):
+        column = sum(map_.indexHash_[row, place] for row, place in enumerate(chosen)) % map_.n_components
+        worth = weights[column]
+        for row, place in enumerate(chosen):
+            worth = worth * map_.bitHash_[row, place] * factor[place]
+        key = tuple(sorted(place for place in chosen if place < width))
+        found[key] = found.get(key, 0.0) + float(worth)
+    _refuse_many(len(found))
+    return _products(found, before, rest)
+
+
+def _products(worth: dict[tuple[int, ...], float], before: Standardised, rest: dict[str, Any]) -> MapSum:
+    width, constant = len(before.center), rest["constant"] + worth.pop((), 0.0)
+    degree = max(map(len, worth), default=1)
+    rows = [places + (width,) * (degree - len(places)) for places in worth] or [(width,) * degree]
+    weight = np.array(list(worth.values()) or [0.0])
+    own: NDArray[np.int64] = np.array(rows, dtype=np.int64)
+    return ProductSum(
+        **{**rest, "constant": constant}, weight=weight, places=own, center=before.center, scale=before.scale
+    )
+
+
+def _refuse_many(count: int) -> None:
+    if count > _MOST_PRODUCTS:
+        raise RankwiseError(
+            f"this map makes {count:,} products of features, and a file holds {_MOST_PRODUCTS:,} at most: fit with a "
+            "smaller degree or fewer features"
+        )
+
+
+def _curves(map_: Any, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum:
+    """Splines or bins."""
+    if type(map_).__name__ == "KBinsDiscretizer":
+        curves = bin_curves(map_, weights)
+    else:
+        curves = spline_curves(map_, weights, rest["names"])
+    around = periods(map_)
+    pieces: list[tuple[Piece, ...]] = []
+    for place, own in enumerate(curves):
+        center, scale = float(before.center[place]), float(before.scale[place])
+        if scale == _NEVER:
+            pieces.append(_at_zero(own))
+            continue
+        rising = before.rising(place) if around is None else None
+        plain = rising is None and center == 0 and scale == 1
+        pieces.append(tuple(own if plain else scaled_pieces(own, center, scale, rising)))
+    if around is not None:
+        around = [
+            (center + scale * start, scale * length) if scale != _NEVER else (0.0, 1.0)
+            for (start, length), center, scale in zip(
+                around, before.center.tolist(), before.scale.tolist(), strict=True
+            )
+        ]
+    return CurveSum(**rest, pieces=tuple(pieces), period=None if around is None else tuple(around))
+
+
+def _at_zero(pieces: list[Piece]) -> tuple[Piece, ...]:
+    """The curve of a feature that a scaler sets to 0, whatever its value."""
+    last = [one for one in pieces if one.left < 0 or (one.left == 0 and not one.strict)][-1]
+    return (Piece(-np.inf, False, 0.0, (float(np.polyval(last.coef, -last.origin)),)),)
+
+
+_MAPS: dict[str, Callable[[Any, Vector, Standardised, dict[str, Any]], MapSum | LinearSum]] = {
+    "FourierFeatures": _fourier,
+    "RBFSampler": _sampled,
+    "Nystroem": _nystroem,
+    "KernelPCAMap": _exact,
+    "PolynomialFeatures": _polynomials,
+    "PolynomialCountSketch": _sketches,
+    "SplineTransformer": _curves,
+    "KBinsDiscretizer": _curves,
+}
