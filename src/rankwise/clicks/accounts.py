@@ -115,7 +115,7 @@ class Account:
         self._note_exploration(log)
         n, owner = len(log), log.session_of_row
         low, theta, high, beta = (
-            self._policy(log, one)
+            policy_average(log, one)
             for one in (self.propensities.low, self.propensities.theta, self.propensities.high, self.propensities.trust)
         )
         click = log.click - beta
@@ -148,19 +148,6 @@ class Account:
         self.least_exploration = min(self.least_exploration, float(log.exploration.min(initial=1.0)))
         self.most_exploration = max(self.most_exploration, float(log.exploration.max(initial=0.0)))
         self.largest_pool = max(self.largest_pool, int(log.pool.max(initial=1)))
-
-    def _policy(self, log: ClickLog, by_position: Floats) -> Floats:
-        """The average of a number by position over the pages that a session could have shown, for shown documents."""
-        table = np.concatenate([[0.0], by_position])
-        if log.exploration is None or log.pool is None:
-            return np.asarray(table[log.position])
-        sizes = log.sizes
-        uniform = np.cumsum(table)[sizes] / log.pool
-        share = np.repeat(log.exploration, sizes)
-        with np.errstate(invalid="ignore"):  # 0 times an infinite end
-            pages = np.where(share < 1, (1 - share) * table[log.ranks], 0.0)
-            shuffled = np.where(share > 0, share * np.repeat(uniform, sizes), 0.0)
-        return np.asarray(pages + shuffled)
 
     def _old(self, log: ClickLog) -> Floats:
         if self.logged:
@@ -292,6 +279,36 @@ class Account:
             f"no session showed, and no bound can ever certify their worth without exploration; {how}"
         )
         return found
+
+
+def policy_average(log: ClickLog, by_position: Floats) -> Floats:
+    """The average of a number by position over the pages that a session could have shown, for shown documents.
+
+    Without exploration that is the number of the document's own position. With exploration a page was shuffled with
+    probability e, where each of the pool's m candidates is at each position with probability 1/m.
+
+    Parameters
+    ----------
+    log : ClickLog
+        The sessions.
+    by_position : ndarray, shape (n_positions,)
+        The numbers.
+
+    Returns
+    -------
+    ndarray, shape (n_shown,)
+        One average per shown document.
+    """
+    table = np.concatenate([[0.0], by_position])
+    if log.exploration is None or log.pool is None:
+        return np.asarray(table[log.position])
+    sizes = log.sizes
+    uniform = np.repeat(np.cumsum(table)[sizes] / log.pool, sizes)
+    share = np.repeat(log.exploration, sizes)
+    with np.errstate(invalid="ignore"):  # 0 times an infinite end
+        pages = np.where(share < 1, (1 - share) * table[log.ranks], 0.0)
+        shuffled = np.where(share > 0, share * uniform, 0.0)
+    return np.asarray(pages + shuffled)
 
 
 def _sums(owner: Ints, values: Floats, n: int) -> Floats:
