@@ -17,6 +17,7 @@ none is above 0 the logged ranker stays: what is deployed is worse than the logg
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise._errors import DataError, DataWarning, RankwiseError, warn
 from rankwise._tables import Table
 from rankwise.clicks.accounts import policy_average
 from rankwise.clicks.click_value import ClickValue
@@ -222,8 +223,12 @@ def safe_ranker(
     for strength in strengths:
         model = LossRanker(loss, alpha=strength * max(unit, 1e-300), prior_coef=prior).fit(labelled)
         rankers.append(model)
-        gains.append(gain(judging, model, propensities, tau=tau, delta=each, k=k, random_state=random_state))
+        with warnings.catch_warnings():  # the warnings of the chosen one follow
+            warnings.simplefilter("ignore", DataWarning)
+            gains.append(gain(judging, model, propensities, tau=tau, delta=each, k=k, random_state=random_state))
     best = int(np.argmax([one.lower for one in gains]))
+    for sentence in gains[best].warnings:
+        warn(sentence)
     certified = gains[best].certified
     return SafeRanker(
         model=rankers[best] if certified else logged,

@@ -210,7 +210,7 @@ def ab_test(
     if not len(kept):
         raise DataError(f"ab_test: no session of {found[0]!r} or {found[1]!r}")
     first = np.array([names[one] == found[0] for one in kept.tolist()])
-    y = _outcomes(log, outcome)[kept]
+    y = outcomes(log, outcome)[kept]
     centre = np.concatenate([[0.5], (0.5 + np.cumsum(y)[:-1]) / (1 + np.arange(1, len(y)))])
     factor = np.where(first, 1 / share, -1 / (1 - share))
     most = max(1 / share, 1 / (1 - share))
@@ -229,7 +229,8 @@ def ab_test(
     )
 
 
-def _outcomes(log: "ClickLog", outcome: str) -> Floats:
+def outcomes(log: "ClickLog", outcome: str) -> Floats:
+    """The outcome of every session, see :func:`ab_test`."""
     clicked = np.zeros(len(log))
     worth = 1.0 / log.position if outcome == "first" else np.ones(log.n_shown)
     np.maximum.at(clicked, log.session_of_row, np.where(log.click, worth, 0.0))
