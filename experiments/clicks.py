@@ -64,10 +64,11 @@ def coverage_table(found: dict[str, Any]) -> str:
         n = case["logs"]
         rows.append([
             name, "yes" if case["met"] else "**no**", f"{n:,}", f"{case['missed']['value'] / n:.3f}",
-            f"{case['missed']['gain'] / n:.3f}", f"{case['certified']['better'] / n:.3f}",
+            f"{case['missed']['gain'] / n:.3f}", f"{case['missed']['worse'] / n:.3f}",
+            f"{case['certified']['better'] / n:.3f}",
             f"{case['certified']['worse'] / n:.3f}", f"{case['lower']['gain']:+.3f}",
         ])  # fmt: skip
-    titles = ["case", "preconditions met", "logs", "value missed", "gain missed", "better certified", "worse certified",
+    titles = ["case", "preconditions met", "logs", "value missed", "gain missed", "loss missed", "better certified", "worse certified",
               "mean gain >="]  # fmt: skip
     return markdown_table(titles, rows)
 
@@ -175,9 +176,11 @@ def _draw_coverage(axes: Any, found: dict[str, Any]) -> None:
     names = list(found["coverage"])[::-1]
     for place, name in enumerate(names):
         case = found["coverage"][name]
-        for shift, what, colour in ((0.15, "value", COLOURS[0]), (-0.15, "gain", COLOURS[1])):
-            axes.barh(place + shift, case["missed"][what] / case["logs"], 0.28, color=colour,
-                      label=what if place == 0 else None)  # fmt: skip
+        bars = ((0.25, "value", COLOURS[0]), (0.0, "gain", COLOURS[1]), (-0.25, "worse", COLOURS[3]))
+        for shift, what, colour in bars:
+            name = {"worse": "gain of a worse ranking"}.get(what, what)
+            axes.barh(place + shift, case["missed"][what] / case["logs"], 0.22, color=colour,
+                      label=name if place == 0 else None)  # fmt: skip
     axes.axvline(found["delta"], color="black", linewidth=1, linestyle=":")
     axes.set_yticks(range(len(names)), names, fontsize=6)
     axes.set_xlabel("share of logs whose bound misses the truth")

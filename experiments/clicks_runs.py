@@ -145,8 +145,8 @@ CASES = (
 
 def coverage(setting: Setting, case: Case, logs: int | None = None, sessions: int = 1_000) -> dict[str, Any]:
     """How often bounds miss the truth, and how often rankings are certified, over independent logs."""
-    worth, base = setting.true(setting.better), setting.true(setting.logged)
-    missed = {"value": 0, "gain": 0}
+    worth, base, least = (setting.true(one) for one in (setting.better, setting.logged, setting.worse))
+    missed = {"value": 0, "gain": 0, "worse": 0}
     certified = {"better": 0, "worse": 0}
     lower = {"value": 0.0, "gain": 0.0}
     logs = case.logs if logs is None else logs
@@ -159,7 +159,8 @@ def coverage(setting: Setting, case: Case, logs: int | None = None, sessions: in
             gain = clicks.gain(log, setting.better, model, **settings)
             fall = clicks.gain(log, setting.worse, model, **settings)
             missed["value"] += value.lower > worth
-            missed["gain"] += (gain.lower > worth - base) or (fall.lower > setting.true(setting.worse) - base)
+            missed["gain"] += gain.lower > worth - base
+            missed["worse"] += fall.lower > least - base
             certified["better"] += gain.certified
             certified["worse"] += fall.certified
             lower["value"] += value.lower / logs

@@ -6,6 +6,7 @@ is imported by the commands that use it.
 
 import csv
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -129,7 +130,7 @@ def propensities(
 def value(
     log: LogArgument,
     model: Annotated[
-        list[Path], typer.Option("--model", "-m", help="A saved ranker, or a TREC run; several share delta.")
+        list[Path], typer.Option("--model", "-m", help="A saved ranker, a TREC run, or CSV with qid, docid, rank; several share delta.")
     ],
     documents: DocumentsOption,
     propensities: PropensitiesOption = None,
@@ -165,7 +166,7 @@ def value(
 def compare(
     log: LogArgument,
     model: Annotated[
-        list[Path], typer.Option("--model", "-m", help="A saved ranker, or a TREC run; several share delta.")
+        list[Path], typer.Option("--model", "-m", help="A saved ranker, a TREC run, or CSV with qid, docid, rank; several share delta.")
     ],
     documents: DocumentsOption,
     propensities: PropensitiesOption = None,
@@ -373,19 +374,42 @@ def _model(propensities: Path | None, theta: str | None) -> "Propensities":
 
 
 def _ranking(path: Path) -> Any:
-    """A saved ranker, or the lists of a TREC run."""
+    """A saved ranker, or lists of documents: a TREC run, or CSV with qid, docid and rank."""
     if reading.is_saved(path):
         return reading.load_ranker(path)
+    if not path.is_file():
+        raise DataError(f"{path} does not exist: expected a saved ranker, a TREC run, or CSV with qid, docid, rank")
+    lists: dict[str, list[tuple[float, str]]] = {}
+    for query, document, place in _ranked_csv(path) if path.suffix == ".csv" else _ranked_run(path):
+        lists.setdefault(query, []).append((place, document))
+    # equal places stay in the order of the file
+    return {query: [document for _, document in sorted(found, key=lambda one: one[0])] for query, found in lists.items()}
+
+
+def _ranked_run(path: Path) -> Iterator[tuple[str, str, float]]:
     from rankwise.data.trec import read_run
 
-    if not path.is_file():
-        raise DataError(f"{path} does not exist: expected a saved ranker, or a TREC run")
     run = read_run(path)
-    lists: dict[str, list[tuple[float, str]]] = {}
-    for query, document, score in zip(run.qid, run.docid, run.score, strict=True):
-        lists.setdefault(str(query), []).append((-float(score), str(document)))
-    # equal scores stay in the order of the file
-    return {query: [document for _, document in sorted(found, key=lambda one: one[0])] for query, found in lists.items()}
+    for query, document, score in zip(run.qid, run.docid, run.score.tolist(), strict=True):
+        yield str(query), str(document), -score
+
+
+def _ranked_csv(path: Path) -> Iterator[tuple[str, str, float]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        for number, line in enumerate(_records(file, path, ("qid", "docid", "rank")), start=2):
+            try:
+                yield line["qid"], line["docid"], float(line["rank"])
+            except ValueError:
+                raise DataError(f"{path}, line {number:,}: rank is a number: found {line['rank']!r:.40}") from None
+
+
+def _records(file: Any, path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    """The lines of a CSV file that has these columns."""
+    lines = csv.DictReader(file)
+    missing = [name for name in columns if name not in (lines.fieldnames or ())]
+    if missing:
+        raise DataError(f"{path} has no column {', '.join(missing)}: expected {', '.join(columns)}")
+    yield from lines
 
 
 def _valued(
@@ -427,12 +451,8 @@ def _credits(path: Path) -> list[float]:
     from rankwise.clicks import credits
 
     with path.open(newline="", encoding="utf-8") as file:
-        lines = csv.DictReader(file)
-        missing = {"impression", "team", "click"} - set(lines.fieldnames or ())
-        if missing:
-            raise DataError(f"{path} has no column {', '.join(sorted(missing))}: expected impression, team, click")
         pages: dict[str, list[tuple[int, bool]]] = {}
-        for number, line in enumerate(lines, start=2):
+        for number, line in enumerate(_records(file, path, ("impression", "team", "click")), start=2):
             team, click = str(line["team"]).strip().lower(), str(line["click"]).strip()
             if team not in ("a", "b") or click not in ("0", "1"):
                 raise DataError(f"{path}, line {number:,}: team is a or b and click 0 or 1: found {team!r}, {click!r}")

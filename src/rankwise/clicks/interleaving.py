@@ -112,7 +112,7 @@ class TeamDraft:
     --------
     >>> import rankwise as rw
     >>> queries = rw.make_lists(20, documents=8, features=3, random_state=0)
-    >>> draft = TeamDraft(rw.LinearModel([1.0, 0.0, 0.0]), rw.LinearModel([0.0, 1.0, 0.0]), k=4)
+    >>> draft = TeamDraft(rw.LinearModel.of([1.0, 0.0, 0.0]), rw.LinearModel.of([0.0, 1.0, 0.0]), k=4)
     >>> page = draft.page(queries[0], impression="i-17")
     >>> len(page.rows)
     4
