@@ -68,8 +68,8 @@ def coverage_table(found: dict[str, Any]) -> str:
             f"{case['certified']['better'] / n:.3f}",
             f"{case['certified']['worse'] / n:.3f}", f"{case['lower']['gain']:+.3f}",
         ])  # fmt: skip
-    titles = ["case", "preconditions met", "logs", "value missed", "gain missed", "loss missed", "better certified", "worse certified",
-              "mean gain >="]  # fmt: skip
+    titles = ["case", "preconditions met", "logs", "value missed", "gain missed", "loss missed", "better certified",
+              "worse certified", "mean gain >="]  # fmt: skip
     return markdown_table(titles, rows)
 
 
@@ -129,7 +129,9 @@ def learning_table(found: dict[str, Any]) -> str:
     for sessions in ("2000", "20000"):
         for name, values in made[sessions]["values"].items():
             mean, low, high = interval([one - made["logger"] for one in values])
-            rows.append([f"{int(sessions):,}", name, f"{np.mean(values):.4f}", f"{mean:+.4f} ({low:+.4f} to {high:+.4f})"])
+            rows.append(
+                [f"{int(sessions):,}", name, f"{np.mean(values):.4f}", f"{mean:+.4f} ({low:+.4f} to {high:+.4f})"]
+            )
     return markdown_table(["sessions", "learned", "true DCG@10", "over the logged ranker (95 % over seeds)"], rows)
 
 

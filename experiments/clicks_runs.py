@@ -219,7 +219,9 @@ def biases(setting: Setting, logs: int = 100) -> dict[str, Any]:
 def exploring(setting: Setting, logs: int = 10) -> dict[str, Any]:
     """Mean lower bound of the gain where half of the candidates are not shown, by exploration and sessions."""
     base, pool = setting.true(setting.logged), int(setting.queries.sizes[0])
-    shuffled = float(np.mean([setting.true(np.random.default_rng(seed).random(len(setting.logged))) for seed in range(20)]))
+    shuffled = float(
+        np.mean([setting.true(np.random.default_rng(seed).random(len(setting.logged))) for seed in range(20)])
+    )
     found: dict[str, Any] = {"gain": setting.true(setting.better) - base, "pool": pool, "rows": {}}
     for share in (0.0, 0.02, 0.05, 0.1, 0.2):
         cost = share * (base - shuffled)

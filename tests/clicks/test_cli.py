@@ -54,7 +54,9 @@ def write_csv(path, log):
         for row in range(log.n_shown):
             s = owner[row]
             extra = [] if log.swap is None else [log.swap[s], int(log.swapped[s])]
-            writer.writerow([log.session[s], log.qid[s], log.docid[row], log.position[row], int(log.click[row]), *extra])
+            writer.writerow(
+                [log.session[s], log.qid[s], log.docid[row], log.position[row], int(log.click[row]), *extra]
+            )
 
 
 def write_ubi(place, log):
@@ -118,7 +120,15 @@ def test_csv_and_ubi_give_the_same_bound_for_a_ranker_and_its_run(folder, run):
 
 def test_propensities_are_learned_and_used(folder, run, tmp_path):
     code, printed, _ = run(
-        "clicks", "propensities", folder / "swaps.csv", "-o", tmp_path / "p.json", "--png", tmp_path / "p.png", "--delta", 0.02
+        "clicks",
+        "propensities",
+        folder / "swaps.csv",
+        "-o",
+        tmp_path / "p.json",
+        "--png",
+        tmp_path / "p.png",
+        "--delta",
+        0.02,
     )
     assert code == 0
     assert "exact (betting)" in printed
@@ -196,7 +206,10 @@ def test_interleaving_is_read_planned_and_written(folder, run, tmp_path):
         (["value", "nowhere.csv", "-d", "candidates.csv", "-m", "new.rankwise", "--theta", "1"], "nowhere.csv"),
         (["value", "log.csv", "-d", "candidates.csv", "-m", "new.rankwise"], "one of them"),
         (["value", "log.csv", "-d", "candidates.csv", "-m", "new.rankwise", "--theta", "one"], "takes numbers"),
-        (["value", "log.csv", "-d", "candidates.csv", "-m", "new.rankwise", "--theta", "1,0.5"], "propensities cover 2"),
+        (
+            ["value", "log.csv", "-d", "candidates.csv", "-m", "new.rankwise", "--theta", "1,0.5"],
+            "propensities cover 2",
+        ),
         (["value", "log.csv", "-d", "candidates.csv", "-m", "log", "--theta", "1"], "does not exist"),
         (["inspect", "log.csv", "--depth", "3"], "are for UBI"),
         (["interleave"], "found none"),

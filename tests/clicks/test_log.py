@@ -117,7 +117,7 @@ def test_logs_are_joined_with_candidates_by_name():
     log = ClickLog.from_rows(**ROWS).join(documents)
     assert [list(documents.docid)[row] for row in log.row] == log.docid.tolist()
     assert log.query.tolist() == [1, 0]
-    with pytest.raises(rw.DataError, match="session s1 .* document 'b'"):
+    with pytest.raises(rw.DataError, match=r"session s1 .* document 'b'"):
         ClickLog.from_rows(**ROWS).join(documents[[1]]._replace(docid=documents[[1]].docid[[0, 0, 0]]))
     kept = ClickLog.from_rows(**ROWS).join(documents[[0]], unknown="drop")
     assert kept.session.tolist() == ["s2"]

@@ -130,7 +130,10 @@ def propensities(
 def value(
     log: LogArgument,
     model: Annotated[
-        list[Path], typer.Option("--model", "-m", help="A saved ranker, a TREC run, or CSV with qid, docid, rank; several share delta.")
+        list[Path],
+        typer.Option(
+            "--model", "-m", help="A saved ranker, a TREC run, or CSV with qid, docid, rank; several share delta."
+        ),
     ],
     documents: DocumentsOption,
     propensities: PropensitiesOption = None,
@@ -166,7 +169,10 @@ def value(
 def compare(
     log: LogArgument,
     model: Annotated[
-        list[Path], typer.Option("--model", "-m", help="A saved ranker, a TREC run, or CSV with qid, docid, rank; several share delta.")
+        list[Path],
+        typer.Option(
+            "--model", "-m", help="A saved ranker, a TREC run, or CSV with qid, docid, rank; several share delta."
+        ),
     ],
     documents: DocumentsOption,
     propensities: PropensitiesOption = None,
@@ -383,7 +389,9 @@ def _ranking(path: Path) -> Any:
     for query, document, place in _ranked_csv(path) if path.suffix == ".csv" else _ranked_run(path):
         lists.setdefault(query, []).append((place, document))
     # equal places stay in the order of the file
-    return {query: [document for _, document in sorted(found, key=lambda one: one[0])] for query, found in lists.items()}
+    return {
+        query: [document for _, document in sorted(found, key=lambda one: one[0])] for query, found in lists.items()
+    }
 
 
 def _ranked_run(path: Path) -> Iterator[tuple[str, str, float]]:

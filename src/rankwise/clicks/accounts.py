@@ -312,7 +312,7 @@ def policy_average(log: ClickLog, by_position: Floats) -> Floats:
 
 
 def _sums(owner: Ints, values: Floats, n: int) -> Floats:
-    return np.bincount(owner, weights=values, minlength=n)
+    return np.bincount(owner, weights=values, minlength=n).astype(np.float64)
 
 
 def _finite(weights: Floats) -> Floats:

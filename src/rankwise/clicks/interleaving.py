@@ -141,10 +141,10 @@ class TeamDraft:
         Page
             Row numbers of the candidates in the order shown, and teams.
         """
-        orders = [np.argsort(-np.asarray(one.predict(query)), kind="stable") for one in (self.a, self.b)]
+        first, second = (np.argsort(-np.asarray(one.predict(query)), kind="stable") for one in (self.a, self.b))
         key = blake2b(f"{self.seed}/{impression}".encode(), digest_size=8).digest()
         random = np.random.default_rng(int.from_bytes(key, "little"))
-        return team_draft(*orders, self.k, random)
+        return team_draft(first, second, self.k, random)
 
 
 def credits(team: ArrayLike, click: ArrayLike, *, how: Credit = "sign") -> Any:

@@ -13,7 +13,8 @@ refuse a `ClickLog` by name. Folds of these rankers are over queries, with all t
 :func:`safe_ranker` learns on one part of the sessions with a penalty towards the logged ranker, for several strengths,
 and takes the strength whose gain has the largest lower bound on the other part. With m strengths each bound is at
 delta/m, so that all m hold together with probability 1 - delta, and so does the one that was chosen (union bound). If
-none is above 0 the logged ranker stays: what is deployed is worse than the logged ranker with probability delta at most.
+none is above 0 the logged ranker stays: what is deployed is worse than the logged ranker with probability delta at
+most.
 """
 
 import math
@@ -212,7 +213,9 @@ def safe_ranker(
     train = training_queries(learning, propensities, tau=tau)
     raw = raw_weights(logged, train.n_features, "logged", "a fitted linear ranker or a vector")
     prior = raw * _best_scale(loss, train, raw)
-    unit = float(np.bincount(train.query_of_row, weights=train.labels()) @ train.query_weight / train.query_weight.sum())
+    unit = float(
+        np.bincount(train.query_of_row, weights=train.labels()) @ train.query_weight / train.query_weight.sum()
+    )
     paid = propensities.delta_low + propensities.delta_high
     if paid >= delta:
         raise RankwiseError(f"safe_ranker: the ends of the propensities spend {paid:g} of delta = {delta:g}")

@@ -204,9 +204,7 @@ class ClickLog:
         return cls.concat(list(iter_csv(path, columns)))
 
     @classmethod
-    def iter_csv(
-        cls, path: "str | PathLike[str]", *, sessions: int = 100_000, **columns: str
-    ) -> Iterator["ClickLog"]:
+    def iter_csv(cls, path: "str | PathLike[str]", *, sessions: int = 100_000, **columns: str) -> Iterator["ClickLog"]:
         """Read a CSV file in blocks of whole sessions, for logs larger than memory.
 
         Parameters
@@ -228,9 +226,7 @@ class ClickLog:
         return iter_csv(path, columns, sessions)
 
     @classmethod
-    def from_ubi(
-        cls, queries: "str | PathLike[str]", events: "str | PathLike[str]", **options: Any
-    ) -> "ClickLog":
+    def from_ubi(cls, queries: "str | PathLike[str]", events: "str | PathLike[str]", **options: Any) -> "ClickLog":
         """Read OpenSearch User Behavior Insights: JSON lines of ``ubi_queries`` and ``ubi_events``.
 
         Parameters

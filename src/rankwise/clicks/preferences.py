@@ -91,7 +91,9 @@ class Preference:
         }
 
     def __repr__(self) -> str:
-        verdict = "cannot tell yet" if self.decided is None else f"{self.decided} is preferred, since {self.decided_at:,}"
+        verdict = "cannot tell yet"
+        if self.decided is not None:
+            verdict = f"{self.decided} is preferred, decided after {self.decided_at:,}"
         return (
             f"{self.what}: {self.mean:+.4f}, between {self.low:+.4f} and {self.high:+.4f} at all times with probability "
             f"{1 - self.delta:g} ({self.n:,} impressions): {verdict}"
@@ -304,7 +306,8 @@ def impressions_needed(
     Examples
     --------
     >>> print(impressions_needed(0.2, ties=0.5))
-    285 impressions for a mean credit of 0.2, decided 80 % of the time at level 5 % (simulated sequence: if guessed right)
+    285 impressions for a mean credit of 0.2, decided 80 % of the time at level 5 %
+    (simulated sequence: if guessed right)
     """
     refuse_unless("impressions_needed", above=0, preference=preference)
     refuse_unless_chance("impressions_needed", delta=delta, power=power)

@@ -1,4 +1,4 @@
-r"""Position models: how likely is a document at position k to be examined, relative to position 1?
+r"""Position models: the probability that a document at position k is examined, relative to position 1.
 
 Three ways lead to a :class:`Propensities`:
 
@@ -19,9 +19,9 @@ rho = theta_k / theta_1. So for that rho the capital
           \qquad 0 \le \lambda_i \le 3/4 \text{ computed from earlier sessions},
 
 is a nonnegative martingale, and by Ville's inequality ever reaches 1/alpha with probability at most alpha. Every factor
-grows with rho, because lambda_i does not depend on it. Hence the rho with max_t K_t(rho) >= 1/alpha are all those above
-some end, and theta_k / theta_1 is above that end with probability at most alpha. The lower end is one over the upper end
-of theta_1 / theta_k, for which c_1 and c_k change places.
+grows with rho, because lambda_i does not depend on it. Hence the rho with max_t K_t(rho) >= 1/alpha are all those
+above some end, and theta_k / theta_1 is above that end with probability at most alpha. The lower end is one over the
+upper end of theta_1 / theta_k, for which c_1 and c_k change places.
 
 References
 ----------
@@ -129,7 +129,9 @@ class Propensities:
         if (low < 0).any() or (low > high).any():
             raise RankwiseError("Propensities: 0 <= low <= high at every position")
         if not self.relative and (theta > 1).any():
-            raise RankwiseError(f"Propensities: theta is a probability: found {theta.max():g} (relative=True scales it)")
+            raise RankwiseError(
+                f"Propensities: theta is a probability: found {theta.max():g} (relative=True scales it)"
+            )
         if self.beta is not None:
             beta = _as_positions("beta", self.beta)
             if len(beta) != len(theta) or (beta < 0).any() or (beta >= 1).any():
@@ -352,9 +354,7 @@ def ratio_upper_end(one: Floats, other: Floats, alpha: float) -> float:
     return high
 
 
-def by_swaps(
-    log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, random_state: int = 0
-) -> Propensities:
+def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, random_state: int = 0) -> Propensities:
     """Propensities relative to position 1 from randomised swaps, with exact ends.
 
     Parameters
@@ -388,7 +388,9 @@ def by_swaps(
     for block in blocks_of(log, "by_swaps"):
         if block.swap is None:
             raise DataError("by_swaps needs sessions of a swap experiment: the log has no columns swap and swapped")
-        chosen = block[(block.swap > 1) & _shows(block, block.swap) & _shows(block, np.ones(len(block), dtype=np.int64))]
+        chosen = block[
+            (block.swap > 1) & _shows(block, block.swap) & _shows(block, np.ones(len(block), dtype=np.int64))
+        ]
         assert chosen.swap is not None
         assert chosen.swapped is not None
         coin.append(chosen.swapped)
@@ -514,7 +516,9 @@ def _shown_counts(log: ClickLog) -> dict[tuple[str, str, int], list[int]]:
     return found
 
 
-def _merged(parts: Sequence[dict[tuple[str, str, int], list[int]]]) -> dict[tuple[str, str], list[tuple[int, int, int]]]:
+def _merged(
+    parts: Sequence[dict[tuple[str, str, int], list[int]]],
+) -> dict[tuple[str, str], list[tuple[int, int, int]]]:
     """(position, times shown, clicks) by query and document, over all blocks."""
     total: dict[tuple[str, str, int], list[int]] = {}
     for part in parts:

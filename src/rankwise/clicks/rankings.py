@@ -79,9 +79,7 @@ def _scores_of_lists(lists: Mapping[Any, Any], documents: Queries, function: str
         for place, document in enumerate(by_name[name]):
             rank.setdefault((name, str(document)), place)
     owner = documents.query_of_row.tolist()
-    found = [
-        -float(rank.get((names[q], str(d)), np.inf)) for q, d in zip(owner, list(documents.docid), strict=True)
-    ]
+    found = [-float(rank.get((names[q], str(d)), np.inf)) for q, d in zip(owner, list(documents.docid), strict=True)]
     return np.array(found)
 
 

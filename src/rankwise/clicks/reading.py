@@ -29,9 +29,7 @@ def from_frame(frame: Any, columns: Mapping[str, str]) -> ClickLog:
     return ClickLog.from_rows(**{name: table[own].to_numpy() for name, own in chosen.items()}, where="from_frame")
 
 
-def iter_csv(
-    path: str | os.PathLike[str], columns: Mapping[str, str], sessions: int = 100_000
-) -> Iterator[ClickLog]:
+def iter_csv(path: str | os.PathLike[str], columns: Mapping[str, str], sessions: int = 100_000) -> Iterator[ClickLog]:
     """Blocks of whole sessions from a CSV file; see ``ClickLog.iter_csv``."""
     if sessions < 1:
         raise DataError(f"iter_csv: sessions is 1 or more: found {sessions!r}")
@@ -156,7 +154,7 @@ def iter_ubi(
             page = {field: [] for field in (*_NEEDED, *experiment)}
         elif experiment != tuple(found):
             raise FileFormatError(f"{where}: query_attributes describe {tuple(found)}, earlier lines {experiment}")
-        marks = {hits[one - 1] if isinstance(one, int) and 0 < one <= len(hits) else one for one in clicked.pop(session, ())}
+        marks = {_hit(one, hits) for one in clicked.pop(session, ())}
         lost += len(marks - set(hits))
         page["session"] += [session] * len(hits)
         page["qid"] += [str(line[qid])] * len(hits)
@@ -167,12 +165,12 @@ def iter_ubi(
             page[field] += value if field == "logged_rank" else [value] * len(hits)
         inside += 1
         if inside == sessions:
-            yield ClickLog.from_rows(**page, where=os.fspath(queries))  # type: ignore[arg-type]
+            yield ClickLog.from_rows(**page, where=os.fspath(queries))
             page, inside = {field: [] for field in page}, 0
     if experiment is None:
         raise FileFormatError(f"{os.fspath(queries)} holds no query with query_response_hit_ids")
     if inside:
-        yield ClickLog.from_rows(**page, where=os.fspath(queries))  # type: ignore[arg-type]
+        yield ClickLog.from_rows(**page, where=os.fspath(queries))
     orphans = sum(len(one) for one in clicked.values())
     if lost or orphans:
         sentence = (
@@ -182,6 +180,11 @@ def iter_ubi(
         if strange == "error":
             raise FileFormatError(sentence)
         warn(sentence)
+
+
+def _hit(mark: Any, hits: list[str]) -> Any:
+    """The id of a clicked hit, which an event without an object id names by its ordinal."""
+    return hits[mark - 1] if isinstance(mark, int) and 0 < mark <= len(hits) else mark
 
 
 def _experiment(attributes: Any, version: str | None, hits: list[str], where: str) -> dict[str, Any]:

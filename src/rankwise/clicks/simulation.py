@@ -147,11 +147,11 @@ def simulate(
     random = np.random.default_rng(random_state)
     rankers = ranker if isinstance(ranker, dict) else {"": ranker}
     pages = np.stack([_page_rows(queries, scores_of(one, queries, "simulate"), shown) for one in rankers.values()])
-    odds = queries.query_weight / queries.query_weight.sum()
     different = -(-sessions // repeats)
-    query = random.choice(len(queries), different, p=odds) if queries.weight is not None else random.integers(
-        len(queries), size=different
-    )
+    if queries.weight is None:
+        query = random.integers(len(queries), size=different)
+    else:
+        query = random.choice(len(queries), different, p=queries.query_weight / queries.query_weight.sum())
     version = random.integers(len(rankers), size=different)
     logged = pages[version, query]  # rows, -1 beyond short lists
     page = logged.copy()
@@ -268,7 +268,7 @@ def _by_position(a: Floats, theta: Floats, trust: float, random: np.random.Gener
 def _dependent(a: Floats, theta: Floats, trust: float, random: np.random.Generator) -> NDArray[np.bool_]:
     patience = random.random((len(a), 1))
     taste = random.random((len(a), 1))  # one draw decides about all documents
-    return (patience < theta) & (taste < a)
+    return np.asarray((patience < theta) & (taste < a))
 
 
 def _trusting(a: Floats, theta: Floats, trust: float, random: np.random.Generator) -> NDArray[np.bool_]:
@@ -277,7 +277,7 @@ def _trusting(a: Floats, theta: Floats, trust: float, random: np.random.Generato
 
 def _cascading(a: Floats, theta: Floats, trust: float, random: np.random.Generator) -> NDArray[np.bool_]:
     liked = random.random(a.shape) < a
-    return liked & (np.cumsum(liked, axis=1) == 1)
+    return np.asarray(liked & (np.cumsum(liked, axis=1) == 1))
 
 
 _READERS: dict[str, Callable[..., NDArray[np.bool_]]] = {

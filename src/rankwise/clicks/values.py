@@ -25,7 +25,8 @@ probability alpha + delta_high = delta at most.
 A gain term has expectation at most a_d d_d, as above. A loss term has expectation a_d d_d p_d/p-_d <= a_d d_d, because
 the lower end p-_d <= p_d: dividing by too large a propensity would hide losses, so these are not clipped and use the
 lower end. Documents that a session did not show, of propensity 0, gain at least 0 over the logged page, which did not
-have them; against another ranking those with d_d < 0 count -abs(d_d), the worst case a_d = 1. So E[G] <= V(new) - V(old).
+have them; against another ranking those with d_d < 0 count -abs(d_d), the worst case a_d = 1. So E[G] is at most
+V(new) - V(old).
 G is in [-A, B] with A and B the largest losses and gains over all assignments of the page's positions to ranks, which
 is an assignment problem in the propensities' ends alone. The bound is betting's on (G + A)/(A + B), and all ends are
 paid for: alpha + delta_low + delta_high = delta.

@@ -366,7 +366,7 @@ class DCG(_Discounted):
     @property
     def linear_in_labels(self) -> bool:
         """Whether labels may be unbiased estimates of relevance; see :attr:`Measure.linear_in_labels`."""
-        return self.gain == "linear"
+        return bool(self.gain == "linear")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -85,7 +85,9 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
             return f"{self._loss()!r:.60} is not linear in the labels"
         several = self.max_norm if self.max_norm is not None else self.alpha
         if not self._measure().linear_in_labels and (several is None or len(as_numbers(several)) > 1):
-            return f"{self._measure().title}, which selects among several {self._level_name}, is not linear in the labels"
+            return (
+                f"{self._measure().title}, which selects among several {self._level_name}, is not linear in the labels"
+            )
         return None
 
     @property
