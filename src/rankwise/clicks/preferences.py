@@ -95,7 +95,7 @@ class Preference:
         if self.decided is not None:
             verdict = f"{self.decided} is preferred, decided after {self.decided_at:,}"
         return (
-            f"{self.what}: {self.mean:+.4f}, between {self.low:+.4f} and {self.high:+.4f} at all times with probability "
+            f"{self.what}: {self.mean:+.4f}, between {self.low:+.4f} and {self.high:+.4f} at all times, probability "
             f"{1 - self.delta:g} ({self.n:,} impressions): {verdict}"
         )
 
