@@ -63,7 +63,7 @@ def coverage_table(found: dict[str, Any]) -> str:
     for name, case in found["coverage"].items():
         n = case["logs"]
         rows.append([
-            name, "yes" if case["met"] else "**no**", f"{n:,}", f"{case['missed']['value'] / n:.3f}",
+            name, {"no": "**no**"}.get(case["met"], case["met"]), f"{n:,}", f"{case['missed']['value'] / n:.3f}",
             f"{case['missed']['gain'] / n:.3f}", f"{case['missed']['worse'] / n:.3f}",
             f"{case['certified']['better'] / n:.3f}",
             f"{case['certified']['worse'] / n:.3f}", f"{case['lower']['gain']:+.3f}",
@@ -164,14 +164,15 @@ def _draw_bias(axes: Any, found: dict[str, Any]) -> None:
     sessions = [int(key) for key in found if key.isdigit()]
     for colour, name in zip(COLOURS, found[str(sessions[0])], strict=False):
         mean, spread = np.array([found[str(n)][name] for n in sessions]).T
-        axes.plot(sessions, mean, "o-", color=colour, label=name, linestyle="--" if name == "bound" else "-")
+        axes.plot(sessions, mean, "o--" if name == "bound" else "o-", color=colour, label=name)
         axes.fill_between(sessions, mean - spread, mean + spread, color=colour, alpha=0.12, linewidth=0)
     axes.axhline(found["true"], color=FAINT, linewidth=1)
     axes.set_xscale("log")
     axes.set_xlabel("sessions")
     axes.set_ylabel("value of the better ranking")
     axes.set_title("Estimates against sessions (line: truth)")
-    axes.legend(loc="lower right", fontsize=6)
+    axes.set_ylim(0.1, 1.6)
+    axes.legend(loc="lower center", fontsize=6, ncol=2)
 
 
 def _draw_coverage(axes: Any, found: dict[str, Any]) -> None:
@@ -187,7 +188,7 @@ def _draw_coverage(axes: Any, found: dict[str, Any]) -> None:
     axes.set_yticks(range(len(names)), names, fontsize=6)
     axes.set_xlabel("share of logs whose bound misses the truth")
     axes.set_title("Coverage (dotted: delta)")
-    axes.legend(loc="lower right")
+    axes.legend(loc="upper right")
 
 
 def _draw_exploration(axes: Any, found: dict[str, Any]) -> None:

@@ -332,12 +332,20 @@ def _read_log(
 ) -> "ClickLog":
     from rankwise.clicks import ClickLog
 
+    return ClickLog.concat(list(_blocks(log, events, action, version, depth)))
+
+
+def _blocks(
+    log: Path, events: Path | None, action: list[str] | None, version: str | None, depth: int | None
+) -> "Iterator[ClickLog]":
+    from rankwise.clicks import ClickLog, iter_ubi
+
     if events is not None:
         options: dict[str, Any] = {"version": version, "depth": depth}
-        return ClickLog.from_ubi(log, events, **options, **({"clicks": tuple(action)} if action else {}))
+        return iter_ubi(log, events, **options, **({"clicks": tuple(action)} if action else {}))
     if action or version or depth:
         raise RankwiseError("--action, --version-attribute and --depth are for UBI: give --events")
-    return ClickLog.from_csv(log)
+    return ClickLog.iter_csv(log)
 
 
 def _candidates(documents: Path, reads: dict[str, Any]) -> "Queries":
@@ -439,11 +447,16 @@ def _valued(
     rankings = {str(path): _ranking(path) for path in models}
     candidates = _candidates(documents, reads)
     *source, drop = how
-    sessions = _read_log(log, *source).join(candidates, unknown="drop" if drop else "error")
+
+    def sessions() -> "Iterator[ClickLog]":
+        """The log block by block, which may be larger than memory."""
+        for block in _blocks(log, *source):
+            yield block.join(candidates, unknown="drop" if drop else "error")
+
     paid = model.delta_high + (model.delta_low if function.__name__ == "gain" else 0.0)
     each = paid + (delta - paid) / len(rankings) if delta > paid else delta
     settings: dict[str, Any] = {"tau": tau, "delta": each, "k": cutoff, "random_state": seed}
-    return {name: function(sessions, ranking, model, **settings) for name, ranking in rankings.items()}
+    return {name: function(sessions(), ranking, model, **settings) for name, ranking in rankings.items()}
 
 
 def _print_values(found: "dict[str, ClickValue]", as_json: bool) -> None:

@@ -118,6 +118,12 @@ class Account:
             policy_average(log, one)
             for one in (self.propensities.low, self.propensities.theta, self.propensities.high, self.propensities.trust)
         )
+        if (theta <= 0).any():
+            first = int(np.argmax(theta <= 0))
+            raise DataError(
+                f"{self.name}: session {log.session[owner[first]]!s:.40} shows document {log.docid[first]!s:.40}, "
+                "which its policy never shows: exploration is 0, and it is not on the logging ranker's page"
+            )
         click = log.click - beta
         new = self._discounted(log.ranks) if self._new_discount is None else self._new_discount[log.row]
         old = self._old(log)
@@ -144,7 +150,13 @@ class Account:
         if log.exploration is None or log.pool is None:
             self.least_exploration = 0.0
             return
-        self.explores = self.explores or bool((log.exploration > 0).any())
+        explores = bool((log.exploration > 0).any())
+        if explores and log.swap is not None and (log.swap > 1).any():
+            raise DataError(
+                f"{self.name}: the log has both swaps and shuffled pages, whose joint policy is not known here: keep "
+                "the sessions of the two experiments in two logs"
+            )
+        self.explores = self.explores or explores
         self.least_exploration = min(self.least_exploration, float(log.exploration.min(initial=1.0)))
         self.most_exploration = max(self.most_exploration, float(log.exploration.max(initial=0.0)))
         self.largest_pool = max(self.largest_pool, int(log.pool.max(initial=1)))
@@ -257,6 +269,11 @@ class Account:
             found.append(
                 f"{self.name}: the lower end of the propensity of position {place} is 0, so that losses there are not "
                 "bounded and there is no bound on the gain: swap this position in more sessions"
+            )
+        elif math.isinf(self._range(tau)[0]):
+            found.append(
+                f"{self.name}: sessions with and without shuffled pages are mixed, and losses against another ranking "
+                "are not bounded then: keep the shuffled sessions alone, or compare with the logged ranking"
             )
         if self.documents is None or self._new_discount is None or self.least_exploration > 0:
             return found
