@@ -89,6 +89,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         these.
     document_weights_ : bool
         True after a fit with document weights that differ from 1, otherwise absent.
+    click_sessions_ : ndarray of uint64
+        Hashes of the sessions of the click log that ``fit`` learned from, otherwise absent; they are not saved.
     n_features_in_ : int
         Number of features seen by ``fit``.
     feature_names_in_ : ndarray of str
@@ -113,6 +115,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     runs_on_parts: ClassVar[bool] = False
 
     document_weights_: bool
+    click_sessions_: NDArray[np.uint64]
 
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
@@ -158,10 +161,11 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : Queries, Parts, or array of shape (n_documents, n_features)
+        X : Queries, Parts, ClickLog, or array of shape (n_documents, n_features)
             The training queries; an array or data frame needs ``y`` and one of ``group`` and ``qid``. Rankers with
             ``runs_on_parts`` take :class:`~rankwise.Parts`, and learn the same bits from them as from queries in
-            memory.
+            memory. A click log with propensities is for rankers whose objective is linear in the labels; others raise
+            an error.
         y : array of shape (n_documents,), default=None
             Labels, if X is an array. Those of :func:`rankwise.labels` carry the grouping, so that neither ``group``
             nor ``qid`` is needed.
@@ -202,6 +206,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         """
         refuse_unknown(f"{self.name}.fit", unknown)
         expect(self.name)
+        sessions = None
+        if hasattr(X, "as_training_queries"):  # a click log, which a higher layer has
+            X, sessions = X.as_training_queries(self), X.hashes()
         train = self._judged(X, y, group, qid)
         if isinstance(train, ChunkedQueries):
             if sample_weight is not None:
@@ -238,6 +245,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             with recorded_passes(self, checkpoint, train, held):
                 self._fit(train, held)
             self._freeze()
+            self.__dict__.pop("click_sessions_", None)
+            if sessions is not None:
+                self.click_sessions_ = sessions
         return self
 
     def _refuse_document_weights(self, queries: Any) -> None:
@@ -251,6 +261,10 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     def _why_unweighted(self) -> str:
         """Why the ranker takes no document weights, for its error message."""
         return "what it minimises is defined for whole rankings"
+
+    def _why_not_linear(self) -> str | None:
+        """Why labels that estimate relevance without bias, clicks over propensities, would bias the fit; else None."""
+        return "what it minimises is not linear in the labels"
 
     @abstractmethod
     def _fit(self, queries: Queries, validation: Queries | None) -> None:

@@ -208,6 +208,13 @@ class SmoothRank(SelectionParameters, LinearRanker):
         usual = stages * min(self.steps, _USUAL_STEPS)
         return LossOfChunk(loss, None), arguments, 5 + usual, 5 + 20 * stages * self.steps
 
+    def _why_not_linear(self) -> str | None:
+        if not self._measure().linear_in_labels:
+            return f"{self._measure().title} is not linear in the labels"
+        if self.start is None or isinstance(self.start, str):
+            return "its default start is not linear in the labels; give start=, a fitted linear ranker or weights"
+        return None
+
     def _learns_from_validation(self) -> bool:
         return self.refit == "all" and self.protocol == "committee"
 
