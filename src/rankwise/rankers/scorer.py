@@ -106,6 +106,11 @@ class Scorer:
 
         return cls(read_store(path, read))
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether plain arrays are scored by compiled code, in microseconds, and not by ``predict``."""
+        return self._kernel is not None
+
     def with_coef(self, coef: ArrayLike) -> "Scorer":
         """The same scorer with other weights, in microseconds: what an online learner publishes after every block.
 

@@ -24,7 +24,8 @@ from rankwise.rankers._base import Ranker
 from rankwise.rankers.online.learner import GATHERED, OnlineLearner
 from rankwise.serve.experiments import Experiment
 from rankwise.serve.statefile import StateDamaged, StateFile, fact
-from rankwise.serve.structs import ExperimentRequest, Feedback, decoder, encode
+from rankwise.serve.structs import encode, read_experiment
+from rankwise.serve.structs import read_feedback as read_stored
 
 Matrix = NDArray[np.float64]
 
@@ -34,9 +35,6 @@ _EVENTS = """
     FROM event e LEFT JOIN shown s ON e.kind IN ('grades', 'close') AND s.id = e.ranking
     WHERE e.seq > ? AND e.seq <= ? ORDER BY e.seq"""
 _CLICKS = "SELECT body FROM event WHERE ranking=? AND kind='clicks' AND seq<? ORDER BY seq"
-
-read_stored = decoder(Feedback).decode
-read_experiment = decoder(ExperimentRequest).decode
 
 
 class Closed(NamedTuple):
@@ -329,7 +327,7 @@ def _mean(told: dict[str, Any]) -> RunningMean:
 # --------------------------------------------------------------------------------------------------- pieces
 
 
-def labels_of(told: Iterable[Feedback], ids: Sequence[str]) -> Matrix:
+def labels_of(told: Iterable[Any], ids: Sequence[str]) -> Matrix:
     """One label per document, in the order of the request for the ranking; clicked documents have label 1."""
     y = np.zeros(len(ids))
     for one in told:

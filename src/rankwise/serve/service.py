@@ -29,7 +29,7 @@ from rankwise.serve.log import OWN, Entry, Log, Refused, Shown
 from rankwise.serve.statefile import StateFile
 from rankwise.serve.structs import (
     BoundAnswer,
-    ChangeAnswer,
+    CertificateAnswer,
     ExperimentAnswer,
     ExperimentRequest,
     Feedback,
@@ -429,15 +429,11 @@ class Service:
             running=as_interval(served.running),
         )
 
-    def versions(self, name: str) -> list[VersionAnswer]:
-        """The versions of a model that were recorded."""
+    def versions(self, name: str) -> "Future[list[VersionAnswer]]":
+        """The versions of a model that were recorded, the newest first."""
         self.model(name)
-        rows = self.log.call(
-            lambda: self.state.db.execute(
-                "SELECT seq, digest, at, note FROM version WHERE model=? ORDER BY seq DESC LIMIT 1000", (name,)
-            ).fetchall()
-        ).result(self.limits.wait)
-        return [VersionAnswer(*row) for row in rows]
+        asked = "SELECT seq, digest, at, note FROM version WHERE model=? ORDER BY seq DESC LIMIT 1000"
+        return self.log.call(lambda: [VersionAnswer(*row) for row in self.state.db.execute(asked, (name,))])
 
     def ledger(self, name: str | None, delta: float = 0.05, gamma: float | None = None) -> LedgerAnswer:
         """The account of a model's run."""
@@ -470,6 +466,28 @@ class Service:
             curve=[list(map(float, row)) for row in points[::every]],
         )
 
+    def certificate(self, name: str | None) -> CertificateAnswer:
+        """What is guaranteed about what a model has shown, at all times at once."""
+        used = self.model(name)
+        served = self.log.course.models[used.name]
+        measure = served.ranker._measure().title
+        return CertificateAnswer(
+            model=used.name,
+            version=used.version,
+            measure=measure,
+            running=as_interval(served.running),
+            statement=(
+                f"the mean, over the {served.running.n:,} rankings shown and judged so far, of the expected {measure} "
+                "of each given the earlier ones is in this interval, at all times at once, while the model learns"
+            ),
+            preconditions=[
+                f"it holds with probability {1 - served.running.delta:g}",
+                "which rankings are judged does not depend on how good they are",
+                "clicks count as labels 0 and 1, which favours what was shown first",
+            ],
+            bounds=self.ledger(used.name).bounds,
+        )
+
     def experiments(self) -> list[ExperimentAnswer]:
         """All experiments with their read-outs."""
         return [one.answer() for one in list(self.log.course.experiments.values())]
@@ -499,11 +517,6 @@ def answer_of(outcome: "tuple[int, bool] | BaseException", id: str) -> FeedbackA
     if isinstance(outcome, BaseException):
         raise outcome
     return FeedbackAnswer(outcome[0], outcome[1], id)
-
-
-def changed(outcome: tuple[int, bool]) -> ChangeAnswer:
-    """The answer to a change."""
-    return ChangeAnswer(*outcome)
 
 
 def _places(order: NDArray[np.int64]) -> NDArray[np.int32]:

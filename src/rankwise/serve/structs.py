@@ -85,8 +85,8 @@ class Feedback(Request):
 class FeedbackAnswer(Struct, omit_defaults=True):
     """Where the event stands in the log, and whether it is new; in an array also why one was refused."""
 
-    seq: int | None = None
-    new: bool = False
+    seq: int | None
+    new: bool
     id: str | None = None
     error: str | None = None
     status: int | None = None
@@ -207,6 +207,18 @@ class LedgerAnswer(Struct):
     curve: list[list[float]]
 
 
+class CertificateAnswer(Struct):
+    """What is guaranteed about what a model has shown."""
+
+    model: str
+    version: int
+    measure: str
+    running: Interval
+    statement: str
+    preconditions: list[str]
+    bounds: list[BoundAnswer]
+
+
 class Problem(Struct):
     """Why a request was refused (RFC 9457)."""
 
@@ -222,9 +234,13 @@ def decoder(kind: Any) -> Any:
     return msgspec.json.Decoder(kind)
 
 
-Malformed = msgspec.DecodeError  # ValidationError is a child of it
+Malformed, Invalid = msgspec.DecodeError, msgspec.ValidationError  # no JSON; JSON that is not the struct
 encode = msgspec.json.Encoder().encode
 read_rank = decoder(RankRequest).decode
 read_feedback = decoder(Feedback).decode
 read_many_feedback = decoder(Annotated[list[Feedback], Meta(max_length=MOST_EVENTS)]).decode
+read_close = decoder(CloseRequest).decode
+read_change = decoder(ChangeRequest).decode
+read_experiment = decoder(ExperimentRequest).decode
+read_name = decoder(Name).decode
 read_any = decoder(Any).decode
