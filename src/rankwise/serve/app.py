@@ -6,7 +6,6 @@ decode, call the service and encode.
 """
 
 import asyncio
-import contextlib
 import json
 import logging
 import re
@@ -23,7 +22,7 @@ import numpy as np
 from rankwise._errors import RankwiseError
 from rankwise._extras import require
 from rankwise.serve import structs
-from rankwise.serve.log import Refused
+from rankwise.serve.log import LoopReply, Refused
 from rankwise.serve.metrics import Metrics
 from rankwise.serve.service import Service, answer_of
 from rankwise.serve.tokens import ANYBODY, Caller, Tokens
@@ -121,16 +120,19 @@ class _Api:
             return Answer(structs.encode(await self._one(structs.read_feedback(ask.body))))
         if len(told) > structs.MOST_EVENTS:
             raise Refused(f"a body has at most {structs.MOST_EVENTS:,} events: found {len(told):,}", 413)
-        waiting = [asyncio.wrap_future(self.service.feedback(one)) for one in told]
-        async with self._in_time():
-            outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        replies = [LoopReply() for _ in told]
+        for one, reply in zip(told, replies, strict=True):
+            self.service.record(one, reply)
+        outcomes = await self._in_time(asyncio.gather(*(one.future for one in replies), return_exceptions=True))
         found = [structs.encode(answer_of(each, one.id)) for one, each in zip(told, outcomes, strict=True)]
         if ask.kind == NDJSON:
             return Answer(b"\n".join(found) + b"\n", kind=NDJSON)
         return Answer(b"[" + b",".join(found) + b"]")
 
     async def _one(self, told: structs.Feedback) -> structs.FeedbackAnswer:
-        return structs.FeedbackAnswer(*await self._committed(self.service.feedback(told)))
+        reply = LoopReply()
+        self.service.record(told, reply)
+        return structs.FeedbackAnswer(*await self._in_time(reply.future))
 
     async def close(self, ask: Ask) -> Answer:
         """End the clicks of a ranking: it is learned now and not at the end of its window."""
@@ -255,14 +257,12 @@ class _Api:
         return Answer(structs.encode(found))
 
     async def _committed(self, done: "Future[Any]") -> Any:
-        async with self._in_time():
-            return await asyncio.wrap_future(done)
+        return await self._in_time(asyncio.wrap_future(done))
 
-    @contextlib.asynccontextmanager
-    async def _in_time(self) -> Any:
+    async def _in_time(self, waiting: "asyncio.Future[Any]") -> Any:
         try:
             async with asyncio.timeout(self.service.limits.wait):
-                yield
+                return await waiting
         except TimeoutError:
             raise Refused("the commit takes long, its outcome is not known: send the same again", 503, True) from None
 
@@ -370,7 +370,7 @@ class _Route:
         await send({"type": "http.response.body", "body": b"" if method == "HEAD" else answer.body})
         seconds = time.perf_counter() - began
         app.metrics.observe(self.path, answer.status, seconds)
-        if app.access_log or answer.status >= 400:
+        if app.access_log or answer.status >= 500 or answer.status in (401, 403):  # others are the client's to read
             level = logging.ERROR if answer.status == 500 else logging.INFO
             logger.log(
                 level,

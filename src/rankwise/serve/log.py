@@ -7,13 +7,15 @@ group of sixteen costs one flush of the disk instead of sixteen.
 Rankings that were shown are written in the same way, but nobody waits for them.
 """
 
+import asyncio
 import logging
 import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +31,8 @@ logger = logging.getLogger("rankwise.serve")
 _TOGETHER = 512  # entries of one transaction
 _WAITING = 20_000  # entries that may wait; more are refused
 _LINGER = 0.05  # seconds that rankings wait for company when no feedback waits
+_MOMENT, _MOMENTS = 0.0005, 6  # seconds, and how many of them events wait for company that is expected
+_LEARN = 0.03  # seconds between two calls of the learners while events come in: a call costs as much as many lists
 _IDLE = 1.0  # seconds between two looks at the windows when nothing comes in
 _BY_WINDOW = b'{"by":"window"}'
 
@@ -59,6 +63,39 @@ class Shown:
     teams: bytes | None = None
 
 
+class LoopReply:
+    """What an event loop waits for; replies of one commit wake the loop once."""
+
+    __slots__ = ("future", "loop")
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+
+    def set_result(self, outcome: Any) -> None:
+        """Give the outcome, from any thread."""
+        wake([(self, outcome)])
+
+    set_exception = set_result
+
+
+def wake(replies: "Sequence[tuple[LoopReply, Any]]") -> None:
+    """Give outcomes to the event loops that wait for them."""
+
+    def settle(part: "Sequence[tuple[LoopReply, Any]]") -> None:
+        for reply, outcome in part:
+            if reply.future.done():
+                continue  # whoever waited has left
+            if isinstance(outcome, BaseException):
+                reply.future.set_exception(outcome)
+            else:
+                reply.future.set_result(outcome)
+
+    for loop in {reply.loop for reply, _ in replies}:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(settle, [one for one in replies if one[0].loop is loop])
+
+
 @dataclass(slots=True)
 class Entry:
     """An event that waits for its commit; ``told`` is the feedback that it came from."""
@@ -68,7 +105,7 @@ class Entry:
     model: str
     ranking: str | None
     body: bytes
-    done: "Future[tuple[int, bool]]"
+    done: "Future[tuple[int, bool]] | LoopReply"
     told: Feedback | None = None
     files: tuple[bytes, ...] = ()
     shown: Shown | None = None
@@ -111,10 +148,10 @@ class Log:
         self._waiting: deque[Entry | Shown | Callable[[], None]] = deque()
         self._wake, self._urgent, self._idle, self._closing = threading.Condition(), False, False, False
         self._windows: deque[tuple[float, str]] = deque(
-            state.db.execute("SELECT clicked, id FROM shown WHERE clicked IS NOT NULL AND closed IS NULL ORDER BY clicked")
+            state.db.execute("SELECT clicked, ranking FROM outcome WHERE closed IS NULL ORDER BY clicked")
         )
         self._snapshot_at = sum(one.lists for one in self.course.models.values())
-        self._expired_at = time.monotonic()
+        self._expired_at, self._learned_at, self._expected, self._hurried = time.monotonic(), 0.0, 0, False
         if on_advance is not None:
             on_advance(self.course)
         self._thread = threading.Thread(target=self._run, name="rankwise-log", daemon=True)
@@ -152,8 +189,13 @@ class Log:
                 done.set_exception(error)
 
         self._waiting.append(run)
-        self._signal(urgent=True)
+        self.hurry()
         return done
+
+    def hurry(self) -> None:
+        """Learn in the next round, whatever the time: somebody waits for it."""
+        self._hurried = True
+        self._signal(urgent=True)
 
     def _signal(self, urgent: bool) -> None:
         if not urgent or not self._urgent:
@@ -176,9 +218,9 @@ class Log:
                 with self._wake:
                     if not self._waiting and not self._urgent and not self._closing:
                         self._idle = True
-                        self._wake.wait(_IDLE)
+                        self._wake.wait(_IDLE if self.committed == self.course.seq else _LEARN)
                         self._idle = False
-                    if not self._urgent and not self._closing:
+                    if not self._urgent and self._waiting and not self._closing:
                         self._wake.wait(_LINGER)
                     self._urgent = False
                 self._turn()
@@ -194,8 +236,17 @@ class Log:
                 if isinstance(one, Entry):
                     one.done.set_exception(Refused("the service cannot write its state", 503, retry=True))
 
+    def _gather(self) -> None:
+        """Wait a moment for as many events as came the last time: whoever was answered soon has the next one."""
+        for _ in range(_MOMENTS):
+            if self._closing or len(self._waiting) >= self._expected:
+                break
+            time.sleep(_MOMENT)
+
     def _turn(self) -> None:
         """One round: write, answer, learn, keep house."""
+        if self._expected > 1 and self._waiting:
+            self._gather()
         batch: list[Entry | Shown] = []
         while self._waiting and len(batch) < _TOGETHER:
             one = self._waiting.popleft()
@@ -207,12 +258,17 @@ class Log:
                 batch.append(one)
         if self._waiting:
             self._urgent = True
+        if self.committed > self.course.seq and any(isinstance(one, Entry) and one.ranking is None for one in batch):
+            self._advance()  # whether a change makes sense depends on all events before it
         now = time.time()
         while self._windows and self._windows[0][0] + self.window <= now:
             _, ranking = self._windows.popleft()
             batch.append(Entry(f"{OWN}close:{ranking}", "close", "", ranking, _BY_WINDOW, Future()))
         self._write(batch)
-        if self.committed > self.course.seq:
+        self._expected = sum(isinstance(one, Entry) for one in batch)
+        due = self._hurried or self._closing or time.monotonic() - self._learned_at >= _LEARN
+        if self.committed > self.course.seq and due:
+            self._hurried = False
             self._advance()
         if time.monotonic() - self._expired_at > min(600.0, self.retention):
             self._expired_at = time.monotonic()
@@ -246,10 +302,13 @@ class Log:
         for entry, outcome in outcomes:
             if isinstance(outcome, Refused):
                 self.counts["refused"] += entry.body != _BY_WINDOW  # a request may have closed it before
-                entry.done.set_exception(outcome)
+                if isinstance(entry.done, Future):
+                    entry.done.set_exception(outcome)
             else:
                 self.counts["new" if outcome[1] else "duplicate"] += 1
-                entry.done.set_result(outcome)
+                if isinstance(entry.done, Future):
+                    entry.done.set_result(outcome)
+        wake([(entry.done, outcome) for entry, outcome in outcomes if isinstance(entry.done, LoopReply)])
         if shown and self.on_shown is not None:
             self.on_shown(shown)
 
@@ -281,10 +340,6 @@ class Log:
             if found[1] == digest:
                 return found[0], False
             return Refused(f"the event {entry.id!r:.80} is in the log with another content, at {found[0]:,}", 409)
-        if entry.shown is not None:
-            known = db.execute("SELECT 1 FROM shown WHERE id=?", (entry.ranking,)).fetchone()
-            if known is None:
-                insert_shown(db, entry.shown)
         if entry.ranking is not None:
             refused = self._check_ranking(db, entry)
             if refused is not None:
@@ -298,27 +353,31 @@ class Log:
         at = time.time()
         seq = self.state.append(entry.id, entry.kind, entry.model, entry.ranking, entry.body, digest, at)
         if entry.kind == "clicks":
-            changed = db.execute(
-                "UPDATE shown SET clicked=? WHERE id=? AND clicked IS NULL", (at, entry.ranking)
-            ).rowcount
-            if changed:
+            if db.execute("INSERT OR IGNORE INTO outcome VALUES(?,?,NULL)", (entry.ranking, at)).rowcount:
                 self._windows.append((at, str(entry.ranking)))
         elif entry.ranking is not None:
-            db.execute("UPDATE shown SET closed=? WHERE id=?", (seq, entry.ranking))
+            db.execute(
+                "INSERT INTO outcome VALUES(?,NULL,?) ON CONFLICT(ranking) DO UPDATE SET closed=excluded.closed",
+                (entry.ranking, seq),
+            )
         return seq, True
 
     def _check_ranking(self, db: sqlite3.Connection, entry: Entry) -> Refused | None:
         """Why feedback on a ranking cannot be taken, if it cannot."""
-        row = db.execute("SELECT documents, ids, closed FROM shown WHERE id=?", (entry.ranking,)).fetchone()
+        row = db.execute("SELECT closed FROM outcome WHERE ranking=?", (entry.ranking,)).fetchone()
+        if row is not None and row[0] is not None:
+            return Refused(f"the ranking {entry.ranking!r:.80} was closed by event {row[0]:,}", 409)
+        row = db.execute("SELECT documents, ids FROM shown WHERE id=?", (entry.ranking,)).fetchone()
+        if row is None and entry.shown is not None:
+            row = len(entry.shown.ids), encode(entry.shown.ids)
+            insert_shown(db, entry.shown)
         if row is None:
             return Refused(
                 f"the ranking {entry.ranking!r:.80} is not known (yet): send the feedback again, or with ids and x",
                 409,
                 retry=True,
             )
-        documents, ids, closed = row
-        if closed is not None:
-            return Refused(f"the ranking {entry.ranking!r:.80} was closed by event {closed:,}", 409)
+        documents, ids = row
         told = entry.told
         if told is None:
             return None
@@ -335,6 +394,7 @@ class Log:
     def _advance(self) -> None:
         """Learn from what was committed, and publish."""
         changed = self.course.seq
+        self._learned_at = time.monotonic()
         self.course.advance(self.state.db, self.committed)
         if self.course.seq != changed and self.on_advance is not None:
             self.on_advance(self.course)
@@ -435,12 +495,13 @@ def compact(state: StateFile) -> dict[str, int]:
         db.execute("INSERT OR REPLACE INTO fact VALUES('compacted', ?)", (course.seq,))
         events = db.execute(
             "UPDATE event SET body=NULL WHERE body IS NOT NULL AND seq<=? AND "
-            "(ranking IS NULL OR ranking IN (SELECT id FROM shown WHERE closed IS NOT NULL))",
+            "(ranking IS NULL OR ranking IN (SELECT ranking FROM outcome WHERE closed IS NOT NULL))",
             (course.seq,),
         ).rowcount
-        # a row without features remembers that the ranking was closed, so that a late event is refused for the reason
-        rankings = db.execute("UPDATE shown SET x=x'', place=x'', ids=x'5b5d', teams=NULL WHERE closed<=? AND x<>x''",
-                              (course.seq,)).rowcount  # fmt: skip
+        # the outcome stays, so that a late event is refused for the right reason
+        rankings = db.execute(
+            "DELETE FROM shown WHERE id IN (SELECT ranking FROM outcome WHERE closed<=?)", (course.seq,)
+        ).rowcount
     forget_snapshots(state, keep=1)
     state.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     state.db.execute("VACUUM")

@@ -25,7 +25,7 @@ from rankwise.rankers.scorer import Scorer
 from rankwise.serve.course import Course, ranker_of_bytes
 from rankwise.serve.drift import Drift
 from rankwise.serve.experiments import Experiment, as_interval, team_draft
-from rankwise.serve.log import OWN, Entry, Log, Refused, Shown
+from rankwise.serve.log import OWN, Entry, Log, LoopReply, Refused, Shown
 from rankwise.serve.statefile import StateFile
 from rankwise.serve.structs import (
     BoundAnswer,
@@ -238,6 +238,7 @@ class Service:
         try:
             async with asyncio.timeout(self.limits.wait):
                 while self.view.seq < seq:
+                    self.log.hurry()
                     await watcher[1].wait()
                     watcher[1].clear()
         except TimeoutError:
@@ -349,6 +350,11 @@ class Service:
     def feedback(self, told: Feedback) -> "Future[tuple[int, bool]]":
         """Record what became of a ranking; the future has (seq, new) after a durable commit."""
         done: Future[tuple[int, bool]] = Future()
+        self.record(told, done)
+        return done
+
+    def record(self, told: Feedback, done: "Future[tuple[int, bool]] | LoopReply") -> None:
+        """Record what became of a ranking, and give the outcome to ``done``."""
         try:
             if (told.grades is None) == (told.clicks is None):
                 raise Refused("feedback has grades or clicks, and not both", 422)
@@ -359,10 +365,9 @@ class Service:
             shown = None if told.ids is None else self._brought(told)
         except RankwiseError as error:
             done.set_exception(error if isinstance(error, Refused) else Refused(str(error), 422))
-            return done
+            return
         kind = "clicks" if told.grades is None else "grades"
         self.log.add(Entry(told.id, kind, told.model or "", told.ranking, encode(told), done, told, shown=shown))
-        return done
 
     def _brought(self, told: Feedback) -> Shown:
         """The ranking that feedback describes itself: the order of its ids is the order that was shown."""

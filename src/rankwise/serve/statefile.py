@@ -1,6 +1,7 @@
 """The state of a service: one SQLite file in WAL mode, locked by the one process that may write it.
 
-Tables: ``event`` is the log, ``shown`` what rankings showed, ``file`` model files by digest, ``snapshot`` the state of
+Tables: ``event`` is the log, ``shown`` what rankings showed, ``outcome`` when they were clicked and
+closed (apart, so that a row with features is written once), ``file`` model files by digest, ``snapshot`` the state of
 all models after some event, ``version`` what was recorded under a note. The schema has a number (``user_version``), and
 older files are brought up to date when they are opened.
 
@@ -29,16 +30,16 @@ MIGRATIONS = (
         body BLOB, digest BLOB NOT NULL, chain BLOB NOT NULL, at REAL NOT NULL);
     CREATE TABLE shown(
         id TEXT PRIMARY KEY, model TEXT NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL, documents INTEGER NOT NULL,
-        ids BLOB NOT NULL, wide INTEGER NOT NULL, x BLOB NOT NULL, place BLOB NOT NULL, experiment TEXT, teams BLOB,
-        clicked REAL, closed INTEGER);
+        ids BLOB NOT NULL, wide INTEGER NOT NULL, x BLOB NOT NULL, place BLOB NOT NULL, experiment TEXT, teams BLOB);
+    CREATE TABLE outcome(ranking TEXT PRIMARY KEY, clicked REAL, closed INTEGER) WITHOUT ROWID;
     CREATE TABLE file(digest TEXT PRIMARY KEY, data BLOB NOT NULL);
     CREATE TABLE snapshot(seq INTEGER PRIMARY KEY, body BLOB NOT NULL, at REAL NOT NULL);
     CREATE TABLE version(model TEXT, seq INTEGER, digest TEXT, at REAL, note TEXT, PRIMARY KEY(model, seq));
     CREATE TABLE fact(name TEXT PRIMARY KEY, value);
     """,
     """
-    CREATE INDEX event_of_ranking ON event(ranking) WHERE ranking IS NOT NULL;
-    CREATE INDEX shown_waiting ON shown(clicked) WHERE clicked IS NOT NULL AND closed IS NULL;
+    CREATE INDEX clicks_of_ranking ON event(ranking) WHERE kind = 'clicks';
+    CREATE INDEX outcome_waiting ON outcome(clicked) WHERE closed IS NULL;
     CREATE INDEX shown_at ON shown(at);
     """,
 )
@@ -309,7 +310,7 @@ def expire(state: StateFile, older_than: float, now: float | None = None) -> int
     """Forget rankings that got no feedback and were shown more than so many seconds ago; how many."""
     before = (time.time() if now is None else now) - older_than
     with state.transaction(durable=False) as db:
-        return db.execute("DELETE FROM shown WHERE at<? AND clicked IS NULL AND closed IS NULL", (before,)).rowcount
+        return db.execute("DELETE FROM shown WHERE at<? AND id NOT IN (SELECT ranking FROM outcome)", (before,)).rowcount
 
 
 def check(path: str | os.PathLike[str]) -> dict[str, int]:
