@@ -134,7 +134,9 @@ def bodies() -> dict[str, Callable[[int], bytes]]:
 
 def feedback(url: str, pid: int, count: int, tag: str) -> dict[str, Any]:
     """Rankings, and then one durable event for each."""
-    shown = [json.loads(one)["ranking"] for one in asyncio.run(load(url, bodies()["rank 20 x 20 JSON"], count))["answers"]]
+    shown = [
+        json.loads(one)["ranking"] for one in asyncio.run(load(url, bodies()["rank 20 x 20 JSON"], count))["answers"]
+    ]
     grades = np.random.default_rng(1).integers(0, 3, (count, 20)).tolist()
 
     def make(number: int) -> bytes:
@@ -198,8 +200,8 @@ def main() -> None:
         print(f"{http}, {CONNECTIONS} connections")
         for what, one in results[http].items():
             print(
-                f"  {what:<22} {one['cpu_us']:6.0f} us CPU, {one['of_hello']:4.1f} of hello, {one['rps']:6,.0f} a second, "
-                f"p50 {one['p50_ms']:5.1f} ms, p99 {one['p99_ms']:5.1f} ms"
+                f"  {what:<22} {one['cpu_us']:6.0f} us CPU, {one['of_hello']:4.1f} of hello, "
+                f"{one['rps']:6,.0f} a second, p50 {one['p50_ms']:5.1f} ms, p99 {one['p99_ms']:5.1f} ms"
             )
     from benchmarks.__main__ import machine
 

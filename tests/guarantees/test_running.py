@@ -1,4 +1,4 @@
-"""The interval of a running mean: the formula, coverage at all times while the mean drifts, and any division into calls."""
+"""The interval of a running mean: its formula, and that it holds at all times while the mean drifts."""
 
 import math
 

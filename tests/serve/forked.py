@@ -1,4 +1,4 @@
-"""Servers that start at once, to be killed: a process that has everything imported, and forks one for every line it reads.
+"""Servers to be killed: a process that has everything imported, and forks one for every line it reads.
 
 ``python -m tests.serve.forked STATE MODEL PORT``
 """

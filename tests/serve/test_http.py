@@ -173,7 +173,7 @@ def test_feedback_is_taken_one_by_one_in_arrays_and_in_lines(client, raw):
     assert closed["new"]
     assert not client.close_ranking(shown[1])["new"]
     lines = b"\n".join(json.dumps({"id": f"line {n}", "ranking": shown[2], "clicks": []}).encode() for n in range(3))
-    status, answer = raw("POST", "/v1/feedback", lines, content_type="application/x-ndjson")
+    status, _ = raw("POST", "/v1/feedback", lines, content_type="application/x-ndjson")
     assert status == 200
 
 
@@ -375,7 +375,10 @@ def test_a_client_sends_the_same_event_again_after_a_lost_answer(url, monkeypatc
 
 
 def test_a_service_that_is_not_there_is_a_sentence():
-    with pytest.raises(ServiceError, match=r"127\.0\.0\.1:9 gave no answer"), Client("http://127.0.0.1:9", attempts=1) as client:
+    with (
+        pytest.raises(ServiceError, match=r"127\.0\.0\.1:9 gave no answer"),
+        Client("http://127.0.0.1:9", attempts=1) as client,
+    ):
         client.models()
     with pytest.raises(rw.RankwiseError, match="http://host:port"):
         Client("localhost")

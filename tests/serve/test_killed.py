@@ -1,4 +1,4 @@
-"""SIGKILL at random moments, under load with duplicates and retries: nothing acknowledged is lost, nothing counts twice."""
+"""SIGKILL at random moments, under load with duplicates and retries: nothing is lost, and nothing counts twice."""
 
 import os
 import random

@@ -1,8 +1,9 @@
-"""One file is the truth: what is acknowledged is there, once; what is damaged is named; versions are remade to the bit."""
+"""One file is the truth: what is acknowledged is there, once; damage is named; versions are remade to the bit."""
 
 import itertools
 import sqlite3
 from concurrent.futures import Future
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
@@ -141,7 +142,9 @@ def test_a_window_closes_rankings_also_after_a_restart(tmp_path):
 # --------------------------------------------------------------------------------------------------- replay
 
 OPS = st.lists(
-    st.sampled_from(["grades", "grades", "grades", "clicks", "close", "freeze", "thaw", "rollback", "promote", "poison"]),
+    st.sampled_from(
+        ["grades", "grades", "grades", "clicks", "close", "freeze", "thaw", "rollback", "promote", "poison"]
+    ),
     max_size=25,
 )
 
@@ -168,10 +171,9 @@ def test_live_restart_and_replay_from_nothing_are_the_same_bits(tmp_path_factory
         else:
             version = 1 + number % service.log.committed if op in ("rollback", "promote") else None
             done = service.change(op, "news", {"version": version})
-        try:
+        # the present weights may find an overflow at the door
+        with suppress(Refused) if op == "poison" else nullcontext():
             done.result(10)
-        except Refused as refused:
-            assert op == "poison", refused  # the present weights may find the overflow at the door
     live = settled(service).models["news"]
     service.close()
     with_snapshots, nothing, restarted = (
@@ -231,7 +233,8 @@ def test_a_promoted_version_is_shown_while_the_newest_goes_on_learning(service):
     expected = Course.at(service.state.db, 3).models["news"].ranker.coef_
     np.testing.assert_array_equal(service.view.models["news"].ranker.coef_, expected)
     service.change("promote", "news", {"version": None}).result(10)
-    assert settled(service) and service.view.models["news"].version == 23
+    settled(service)
+    assert service.view.models["news"].version == 23
 
 
 @pytest.mark.parametrize(
@@ -261,17 +264,16 @@ def test_a_full_disk_refuses_and_loses_nothing(service):
     told(service, 5)
     pages = service.state.db.execute("PRAGMA page_count").fetchone()[0]
     service.log.call(lambda: service.state.db.execute(f"PRAGMA max_page_count={pages}")).result(10)
-    done, refused = [], 0
+    done, refused = [], []
     for number, (X, y) in enumerate(lists(60, documents=6, seed=3)):
         shown = ranked(service, X)
         event = Feedback(f"full {number}", shown.ranking, grades=y)
         try:
             done.append(service.feedback(event).result(10))
         except Refused as error:
-            assert error.status in (409, 503)
-            assert error.retry
-            refused += 1
-    assert refused > 20
+            refused.append((error.status, error.retry))
+    assert len(refused) > 20
+    assert set(refused) <= {(409, True), (503, True)}
     assert service.log.full
     assert not ranked(service).logged
     assert any("could not be written" in one for one in service.alarms())
@@ -379,7 +381,7 @@ def test_compaction_keeps_models_ids_and_open_rankings(tmp_path):
     assert statefile.check(tmp_path / "state.db")["events"] == 52
     service = Service(tmp_path / "state.db")
     assert file_of(service.log.course.models["news"].ranker) == before
-    X, y = next(lists(1))
+    _, y = next(lists(1))
     assert refusal(service.feedback(Feedback("event 0", "other", grades=y))).status == 409
     with pytest.raises(rw.RankwiseError, match=r"before event 52 was compacted"):
         Course.at(service.state.db, 20)

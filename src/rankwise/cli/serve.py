@@ -31,7 +31,9 @@ def serve(
         ),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the model, if one file is given.")] = None,
-    window: Annotated[float, typer.Option(min=0, help="Seconds after the first click until a ranking is closed.")] = 1800,
+    window: Annotated[
+        float, typer.Option(min=0, help="Seconds after the first click until a ranking is closed.")
+    ] = 1800,
     retention: Annotated[float, typer.Option(min=1, help="Days that rankings without feedback are kept.")] = 7,
     floor: Annotated[
         float | None, typer.Option(help="Measure that was promised: an alarm rings when it is provably not reached.")
@@ -47,13 +49,15 @@ def serve(
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="Go on where acknowledged events are missing at the end of the state.")
     ] = False,
-    demo: Annotated[bool, typer.Option("--demo", help="Feed the service a simulated crowd, and watch it learn.")] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Feed the service a simulated crowd, and watch it learn.")
+    ] = False,
     seconds: Annotated[float | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Serve rankings over HTTP, and learn from what becomes of them.
 
-    Feedback is on the disk when it is acknowledged, and counts once however often it is sent. The state is one file, and
-    `rankwise replay` remakes every version of every model from it, to the bit. The status page is at /, the description
+    Feedback is on the disk when it is acknowledged, and counts once however often it is sent. The state is one file,
+    and `rankwise replay` remakes every version of every model from it, to the bit. The status page is at /, the description
     of the interface at /openapi.json. Ctrl-C stops it cleanly. Needs the extra serve.
 
     Example: rankwise serve --demo

@@ -10,7 +10,13 @@ is a function of the log alone, and a version of a model is such a place.
 import importlib
 from typing import Any
 
-_HOMES = {"Client": "client", "AsyncClient": "client", "ServiceError": "client", "Service": "service", "make_app": "app"}
+_HOMES = {
+    "Client": "client",
+    "AsyncClient": "client",
+    "ServiceError": "client",
+    "Service": "service",
+    "make_app": "app",
+}
 __all__ = ["AsyncClient", "Client", "Service", "ServiceError", "make_app"]
 
 

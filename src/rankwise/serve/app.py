@@ -36,7 +36,9 @@ _OCTETS = "application/octet-stream"
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _LINES = 1_000  # rankings of one NDJSON body
 
-Scope, Receive, Send = dict[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
 
 
 class Ask(NamedTuple):
@@ -157,21 +159,27 @@ class _Api:
         """The recorded versions of a model; every event is a version, and these are remade at once."""
         return Answer(structs.encode(await self._committed(self.service.versions(ask.path["name"]))))
 
-    def changes(kind: str, text: str) -> Callable[["_Api", Ask], Awaitable[Answer]]:  # type: ignore[misc]
-        """An operation that is one event about a model."""
+    async def promote(self, ask: Ask) -> Answer:
+        """Publish a version of a model (None: follow the newest), and make the model the default."""
+        return await self._event("promote", ask)
 
-        async def change(self: "_Api", ask: Ask) -> Answer:
-            told = structs.read_change(ask.body or b"{}")
-            body = {"version": told.version, "note": told.note}
-            return await self._change(self.service.change(kind, ask.path["name"], body, told.id))
+    async def rollback(self, ask: Ask) -> Answer:
+        """Go back to a version, and learn no more until the model is thawed."""
+        return await self._event("rollback", ask)
 
-        change.__doc__ = text
-        return change
+    async def freeze(self, ask: Ask) -> Answer:
+        """Learn no more; feedback is recorded as before."""
+        return await self._event("freeze", ask)
 
-    promote = changes("promote", "Publish a version of a model (None: follow the newest), and make it the default.")
-    rollback = changes("rollback", "Go back to a version, and learn no more until the model is thawed.")
-    freeze = changes("freeze", "Learn no more; feedback is recorded as before.")
-    thaw = changes("thaw", "Learn again, from the next event on.")
+    async def thaw(self, ask: Ask) -> Answer:
+        """Learn again, from the next event on."""
+        return await self._event("thaw", ask)
+
+    async def _event(self, kind: str, ask: Ask) -> Answer:
+        """One event about a model."""
+        told = structs.read_change(ask.body or b"{}")
+        body = {"version": told.version, "note": told.note}
+        return await self._change(self.service.change(kind, ask.path["name"], body, told.id))
 
     async def ledger(self, ask: Ask) -> Answer:
         """Loss, mistakes and measure of a run so far, with the bounds that apply."""
@@ -327,11 +335,11 @@ class _Route:
         headers = {name: value for name, value in scope["headers"] if name in _WANTED}
         given = headers.get(b"x-request-id", b"")
         request = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8).encode()
-        caller, more = "-", ()
+        caller, more = "-", list[tuple[bytes, bytes]]()
         try:
             operation = self.operations.get("GET" if method == "HEAD" else method)
             if operation is None:
-                more = ((b"allow", ", ".join(self.operations).encode()),)
+                more = [(b"allow", ", ".join(self.operations).encode())]
                 raise Refused(f"{self.path} takes {' or '.join(self.operations) or 'nothing'}", 405)
             who = app.allowed(headers.get(b"authorization"), operation.scope)
             caller = who.name
@@ -347,11 +355,11 @@ class _Route:
         except BaseException as error:
             answer = _problem(error, request.decode())
             if answer.status == 401:
-                more = ((b"www-authenticate", b"Bearer"),)
+                more = [(b"www-authenticate", b"Bearer")]
             elif answer.status in (408, 413):
-                more = ((b"connection", b"close"),)
+                more = [(b"connection", b"close")]
             elif answer.status == 503:
-                more = ((b"retry-after", b"1"),)
+                more = [(b"retry-after", b"1")]
             if isinstance(error, asyncio.CancelledError):
                 raise
         await send(

@@ -112,10 +112,12 @@ class Client:
             ``ranking``, ``version`` and ``items``, the best first.
         """
         told: dict[str, Any] = {"ids": list(ids), "model": model, "user": user, "min_seq": min_seq}
-        told = {name: value for name, value in told.items() if value is not None} | ({"explain": True} if explain else {})
+        told = {name: value for name, value in told.items() if value is not None} | (
+            {"explain": True} if explain else {}
+        )
         if isinstance(x, np.ndarray) and x.dtype == np.float32:
             body = json.dumps(told).encode() + b"\n" + np.ascontiguousarray(x, "<f4").tobytes()
-            return self._send("POST", "/v1/rank", body, _BINARY)
+            return dict(self._send("POST", "/v1/rank", body, _BINARY))
         told["x"] = x if isinstance(x, list) else np.asarray(x, dtype=np.float64).tolist()
         return self._post("/v1/rank", told)
 
@@ -300,7 +302,7 @@ class Client:
         raise ServiceError(sentence, answer.status)
 
 
-class _Again(ServiceError):
+class _Again(ServiceError):  # noqa: N818
     """A failure after which the same request may succeed."""
 
 

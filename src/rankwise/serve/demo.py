@@ -90,21 +90,20 @@ class Crowd:
         for query in self.stream:
             if self._stop.is_set():
                 return
-            began = time.monotonic()
+            began, grades = time.monotonic(), np.asarray(query.y)
             try:
                 shown = self.client.rank(ids, np.asarray(query.X, np.float32), model="learner")
-                self.client.feedback(shown["ranking"], grades=query.y.tolist())
+                self.client.feedback(shown["ranking"], grades=grades.tolist())
             except RankwiseError as error:
                 if not self._stop.is_set():
                     self.say(f"the crowd has stopped: {error}")
                 return
             self.sent += 1
-            top = {item["id"] for item in shown["items"][:1]}
-            lately.append(float(query.y[[ids.index(one) for one in top]].max() == query.y.max()))
+            lately.append(float(grades[ids.index(shown["items"][0]["id"])] == grades.max()))
             if began - told >= 2.0:
                 told = began
                 self.say(
-                    f"  {self.sent:>6,} lists judged, version {shown['version']:,}: one of the best documents came first "
-                    f"in {100 * np.mean(lately):.0f} % of the last {len(lately)}"
+                    f"  {self.sent:>6,} lists judged, version {shown['version']:,}: one of the best documents came "
+                    f"first in {100 * np.mean(lately):.0f} % of the last {len(lately)}"
                 )
             self._stop.wait(max(0.0, 1 / self.rate - (time.monotonic() - began)))

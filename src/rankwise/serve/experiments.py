@@ -86,7 +86,9 @@ class Experiment:
         if not self.sides:
             delta = self.request.delta
             split = self.request.kind == "split"  # two intervals share delta
-            self.sides = [RunningMean(delta / 2), RunningMean(delta / 2)] if split else [RunningMean(delta, (-1.0, 1.0))]
+            self.sides = (
+                [RunningMean(delta / 2), RunningMean(delta / 2)] if split else [RunningMean(delta, (-1.0, 1.0))]
+            )
 
     def arm(self, who: str) -> int:
         """Which side of a split a user sees, 0 or 1, always the same."""

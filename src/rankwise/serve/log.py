@@ -419,7 +419,19 @@ def insert_shown(db: sqlite3.Connection, one: Shown) -> None:
     db.execute(
         "INSERT OR IGNORE INTO shown(id,model,version,at,documents,ids,wide,x,place,experiment,teams) "
         "VALUES(?,?,?,?,?,?,?,?,?,?,?)",
-        (one.id, one.model, one.version, one.at, len(one.ids), encode(one.ids), wide, x, place, one.experiment, one.teams),
+        (
+            one.id,
+            one.model,
+            one.version,
+            one.at,
+            len(one.ids),
+            encode(one.ids),
+            wide,
+            x,
+            place,
+            one.experiment,
+            one.teams,
+        ),
     )
 
 

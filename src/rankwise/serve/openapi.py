@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from rankwise._extras import require
 from rankwise._version import __version__
 from rankwise.serve import structs
+
+msgspec = require("msgspec")
 
 _PATH = {"name": "The name of a model or of an experiment.", "ranking": "The id of a ranking."}
 _QUERY = {
@@ -31,7 +34,7 @@ def description(operations: Sequence[Any]) -> dict[str, Any]:
         The OpenAPI document.
     """
     kinds = list({id(one): one for each in operations for one in (each.body, each.answer) if _is_struct(one)}.values())
-    schemas, components = structs.msgspec.json.schema_components(
+    schemas, components = msgspec.json.schema_components(
         [*kinds, structs.Problem], ref_template="#/components/schemas/{name}"
     )
     known = dict(zip(map(repr, [*kinds, structs.Problem]), schemas, strict=True))
@@ -82,7 +85,7 @@ def _operation(one: Any, known: dict[str, Any]) -> dict[str, Any]:
     if one.answer is str:
         kind = "text/html" if one.path == "/" else "text/plain"
     found: dict[str, Any] = {
-        "operationId": one.run.__name__ if one.run.__name__ != "change" else one.path.rpartition(":")[2],
+        "operationId": one.run.__name__,
         "summary": lines[0] if lines else one.path,
         "responses": {
             "200": {"description": "Done.", "content": {kind: {"schema": answer}}},

@@ -13,15 +13,17 @@ from rankwise._errors import RankwiseError
 from rankwise._extras import require
 from rankwise.serve.app import App
 
-uvicorn = require("uvicorn")
-h11 = require("h11")
-_h11_impl = require("uvicorn.protocols.http.h11_impl")
+require("uvicorn")  # missing: one sentence that names the extra
+
+import h11  # noqa: E402
+import uvicorn  # noqa: E402
+from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: E402
 
 _HEADERS = 10.0  # seconds until the headers of a request must be there
 _CONNECTIONS = 1_000
 
 
-class Protocol(_h11_impl.H11Protocol):  # type: ignore[misc]
+class Protocol(H11Protocol):
     """HTTP/1.1 by h11, which bounds the size of headers, with a bound on the time that they take."""
 
     _deadline: asyncio.TimerHandle | None = None

@@ -5,8 +5,9 @@ closed (apart, so that a row with features is written once), ``file`` model file
 all models after some event, ``version`` what was recorded under a note. The schema has a number (``user_version``), and
 older files are brought up to date when they are opened.
 
-Every event carries a digest of its content and the chain of all digests before it, so that a lost, changed or reordered
-event is found. A mark beside the file says how far events were acknowledged; a file that ends earlier has lost its tail.
+Every event carries a digest of its content and the chain of all digests before it, so that a lost, changed or
+reordered event is found. A mark beside the file says how far events were acknowledged; a file that ends earlier has
+lost its tail.
 """
 
 import hashlib
@@ -29,8 +30,8 @@ MIGRATIONS = (
         seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, model TEXT NOT NULL, ranking TEXT,
         body BLOB, digest BLOB NOT NULL, chain BLOB NOT NULL, at REAL NOT NULL);
     CREATE TABLE shown(
-        id TEXT PRIMARY KEY, model TEXT NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL, documents INTEGER NOT NULL,
-        ids BLOB NOT NULL, wide INTEGER NOT NULL, x BLOB NOT NULL, place BLOB NOT NULL, experiment TEXT, teams BLOB);
+        id TEXT PRIMARY KEY, model TEXT NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL,
+        documents INTEGER NOT NULL, ids BLOB NOT NULL, wide INTEGER NOT NULL, x BLOB NOT NULL, place BLOB NOT NULL, experiment TEXT, teams BLOB);
     CREATE TABLE outcome(ranking TEXT PRIMARY KEY, clicked REAL, closed INTEGER) WITHOUT ROWID;
     CREATE TABLE file(digest TEXT PRIMARY KEY, data BLOB NOT NULL);
     CREATE TABLE snapshot(seq INTEGER PRIMARY KEY, body BLOB NOT NULL, at REAL NOT NULL);
@@ -122,7 +123,7 @@ class StateFile:
         self.acknowledge()
 
     def acknowledge(self) -> None:
-        """Mark that everything up to the last event was acknowledged; the operating system keeps it if we are killed."""
+        """Mark that everything so far was acknowledged; the operating system keeps the mark if we are killed."""
         self._lock.seek(0)
         self._lock.write(_MARK.pack(_MAGIC, self.seq))
         self._lock.flush()
@@ -142,9 +143,7 @@ class StateFile:
             self.seq, self.chain = before
             raise
 
-    def append(
-        self, id: str, kind: str, model: str, ranking: str | None, body: bytes, digest: bytes, at: float
-    ) -> int:
+    def append(self, id: str, kind: str, model: str, ranking: str | None, body: bytes, digest: bytes, at: float) -> int:
         """Write one event inside of a transaction; its place in the log."""
         self.chain = chained(self.chain, digest)
         self.seq += 1
@@ -310,7 +309,9 @@ def expire(state: StateFile, older_than: float, now: float | None = None) -> int
     """Forget rankings that got no feedback and were shown more than so many seconds ago; how many."""
     before = (time.time() if now is None else now) - older_than
     with state.transaction(durable=False) as db:
-        return db.execute("DELETE FROM shown WHERE at<? AND id NOT IN (SELECT ranking FROM outcome)", (before,)).rowcount
+        return db.execute(
+            "DELETE FROM shown WHERE at<? AND id NOT IN (SELECT ranking FROM outcome)", (before,)
+        ).rowcount
 
 
 def check(path: str | os.PathLike[str]) -> dict[str, int]:

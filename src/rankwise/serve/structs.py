@@ -8,8 +8,10 @@ from typing import Annotated, Any, Literal
 
 from rankwise._extras import require
 
-msgspec = require("msgspec")
-Meta, Struct = msgspec.Meta, msgspec.Struct
+require("msgspec")  # missing: one sentence that names the extra
+
+import msgspec  # noqa: E402
+from msgspec import Meta, Struct  # noqa: E402
 
 LONGEST_ID = 200
 MOST_DOCUMENTS = 100_000

@@ -43,8 +43,8 @@ class RunningMean:
     so that with S_t the sum of the D's, exp(lambda S_t - lambda^2 t/8) is a supermartingale that begins at 1, for every
     lambda. So is its mean over lambda drawn from a normal distribution of variance 1/rho, which is (1 + t/(4 rho))^-1/2
     exp(S_t^2 / (2 rho + t/2)). By Ville's inequality the probability that it ever reaches 1/delta is at most delta;
-    solved for abs(S_t), that is the statement. Nothing was assumed about how the expectations change. rho = 34 makes the
-    interval tightest at about a thousand values; at any other number it holds as well.
+    solved for abs(S_t), that is the statement. Nothing was assumed about how the expectations change. rho = 34 makes
+    the interval tightest at about a thousand values; at any other number it holds as well.
 
     References
     ----------
