@@ -29,11 +29,13 @@ from rankwise._figures import COLOURS, FAINT, house_style, new_figure, save_png
 from rankwise._progress import track
 from rankwise.losses import (
     SLAM,
+    GivenSoftmax,
     ListNet,
     Loss,
     MaxPair,
     NDCGHinge,
     PairHinge,
+    PropensityHinge,
     SmoothAP,
     SmoothDCG1,
     SmoothNDCG,
@@ -84,7 +86,12 @@ FAMILIES: dict[str, tuple[Case, ...]] = {
         Case(PairHinge(), "O(m log m)"),
         Case(PairHinge(squared=True), "O(m log m)"),
     ),
-    "ListNet and DCG@1": (Case(ListNet(), "O(m)"), Case(SmoothDCG1(), "O(m)")),
+    "ListNet and DCG@1": (
+        Case(ListNet(), "O(m)"),
+        Case(SmoothDCG1(), "O(m)"),
+        Case(GivenSoftmax(), "O(m)"),
+        Case(PropensityHinge(), "O(m log m)"),
+    ),
     "Structured hinges": (
         Case(SVMMapHinge(), "O(m log m)"),
         Case(SVMMapHinge(search="scan"), "O(N1 N0)"),

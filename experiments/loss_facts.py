@@ -17,12 +17,14 @@ from experiments.loss_costs import cases
 from experiments.pages import DOCS, code_pieces, markdown_table, write_block
 from rankwise.losses import (
     SLAM,
+    GivenSoftmax,
     ListNet,
     Loss,
     MaxPair,
     NDCGHinge,
     PairHinge,
     PairLogistic,
+    PropensityHinge,
     SmoothAP,
     SmoothDCG1,
     SmoothedMeasure,
@@ -136,6 +138,23 @@ WRITTEN = (
         TWO,
         Stated("0 to 2 b + largest - smallest label", lambda loss, b, m: (0.0, 2 * b + 4.0)),
         curvature=Stated("1", lambda loss, m: 1.0),
+    ),
+    Facts(
+        GivenSoftmax(),
+        "cross-entropy of softmax(scores) with the labels as weights, linear in them",
+        Stated("unbounded", lambda loss, m: np.inf),
+        Stated(
+            "0 to m (2 b + log m) times the largest label", lambda loss, b, m: (0.0, 4.0 * m * (2 * b + math.log(m)))
+        ),
+    ),
+    Facts(
+        PropensityHinge(),
+        "sum over documents of the label times the hinges against all others, linear in the labels",
+        Stated("unbounded", lambda loss, m: np.inf),
+        Stated(
+            "0 to (1 + 2 b) m (m - 1) times the largest label",
+            lambda loss, b, m: (0.0, 4.0 * (1 + 2 * b) * m * (m - 1)),
+        ),
     ),
     Facts(
         SVMMapHinge(),

@@ -56,7 +56,10 @@ def test_every_command_of_a_page_exists_with_its_options(page):
 
     known = get_command(app).commands
     for (name, *rest), _ in console(page):
-        options = {spelling for parameter in known[name].params for spelling in parameter.opts} | {"-h", "--help"}
+        command = known[name]
+        if hasattr(command, "commands"):  # a command with commands of its own
+            command, rest = command.commands[rest[0]], rest[1:]
+        options = {spelling for parameter in command.params for spelling in parameter.opts} | {"-h", "--help"}
         given = {word.partition("=")[0] for word in rest if re.match("-+[a-z]", word)}
         assert given <= options, f"{page.name}: rankwise {name}"
 

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.__main__ import as_markdown
 from benchmarks.quality.page import as_markdown as quality_page
-from experiments import bounds_by_angle, committee, direct, exported, hybrid, kernels, neural, smoothrank, trees
+from experiments import bounds_by_angle, clicks, committee, direct, exported, hybrid, kernels, neural, smoothrank, trees
 from rankwise.measures import registered
 from rankwise.measures.conventions import CONVENTIONS
 from tests import prose
@@ -113,6 +113,7 @@ RENDERED = {
     },
     ("hybrid.md", "parity"): lambda: hybrid.parity_table(stored("hybrid_results")),
     ("neural.md", "results"): lambda: neural.table(stored("neural_results")),
+    **{("clicks.md", part): lambda part=part: clicks.PARTS[part](stored("clicks")) for part in clicks.PARTS},
     ("production.md", "exported"): lambda: exported.rankers_table(stored("exported_results")),
     ("production.md", "ensembles"): lambda: exported.trees_table(stored("exported_results")),
     ("production.md", "ridge"): lambda: exported.ridge_table(stored("exported_results")),

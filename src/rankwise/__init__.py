@@ -67,6 +67,7 @@ __all__ = [
     "Unsliced",
     "__version__",
     "by_group",
+    "clicks",
     "compare",
     "correct",
     "diagnose",
@@ -181,7 +182,7 @@ _HOMES = {
     "solvers.online.ledger": ["Ledger"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_SUBMODULES = ["exports", "guarantees", "losses", "measures", "torch"]
+_SUBMODULES = ["clicks", "exports", "guarantees", "losses", "measures", "torch"]
 
 
 def __getattr__(name: str) -> Any:

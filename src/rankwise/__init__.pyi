@@ -1,3 +1,4 @@
+from rankwise import clicks as clicks
 from rankwise import exports as exports
 from rankwise import guarantees as guarantees
 from rankwise import losses as losses

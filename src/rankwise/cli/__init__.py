@@ -52,6 +52,11 @@ for _panel, _commands in _COMMANDS.items():
         _command = getattr(import_module(f"{__name__}.{_MODULES.get(_name, _name)}"), _name)
         app.command(_name, help=_reflowed(_command.__doc__), rich_help_panel=_panel)(_command)
 
+_clicks = import_module(f"{__name__}.clicks").app  # a command with commands of its own
+for _one in _clicks.registered_commands:
+    _one.help = _reflowed(_one.callback.__doc__)
+app.add_typer(_clicks, name="clicks", rich_help_panel="Clicks")
+
 
 def _print_version(wanted: bool) -> None:
     """Print the version and stop."""

@@ -3,6 +3,8 @@ from typing import Any
 from rankwise.losses._base import Loss as Loss
 from rankwise.losses._base import SmoothedMeasure as SmoothedMeasure
 from rankwise.losses._base import registered as registered
+from rankwise.losses.given_relevance import GivenSoftmax as GivenSoftmax
+from rankwise.losses.given_relevance import PropensityHinge as PropensityHinge
 from rankwise.losses.listnet import ListNet as ListNet
 from rankwise.losses.max_pair import MaxPair as MaxPair
 from rankwise.losses.pair_logistic import PairLogistic as PairLogistic

@@ -47,6 +47,9 @@ class Loss:
         "weights": phi = sum_i v_i [margin + max over label_j < label_i of s_j - s_i]_+ with weights v of the labels
         alone, which :meth:`prepare` returns as ``value``; Theorem S applies. "worst pair": phi is the hinge of the
         worst pair. None: no such bound is known. A loss that declares one has a field ``margin``.
+    linear_in_labels : bool
+        Whether the loss is sum_d label_d f_d(scores) with f_d free of labels (queries of equal labels apart), so that
+        unbiased estimates may take the place of labels: what learning from clicks needs.
     noisy : bool
         Whether the loss draws noise, which depends on the place of a document in its set and on the iteration, see
         :meth:`at_iteration`. Such a loss has a field ``random_state``.
@@ -77,6 +80,7 @@ class Loss:
     smooth: ClassVar[bool] = False
     nonnegative: ClassVar[bool] = True
     perceptron_bound: ClassVar[Literal["weights", "worst pair"] | None] = None
+    linear_in_labels: ClassVar[bool] = False
     noisy: ClassVar[bool] = False
     kernel: ClassVar[Any]
     document_weights: ClassVar[bool] = False

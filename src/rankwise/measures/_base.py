@@ -97,6 +97,11 @@ class Measure:
     # ------------------------------------------------------------------------------------- facts, and for the kernel
 
     @property
+    def linear_in_labels(self) -> bool:
+        """Whether the measure is sum_d label_d f_d(ranking): unbiased estimates may then take the place of labels."""
+        return False
+
+    @property
     def decisive_positions(self) -> float:
         """How many of the first positions decide whether a ranking is perfect; infinite for the whole list."""
         return math.inf if self.cutoff is None else float(self.cutoff)

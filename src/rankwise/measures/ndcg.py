@@ -363,6 +363,11 @@ class DCG(_Discounted):
     at_most_one = False
     kernel = dcg_formula
 
+    @property
+    def linear_in_labels(self) -> bool:
+        """Whether labels may be unbiased estimates of relevance; see :attr:`Measure.linear_in_labels`."""
+        return bool(self.gain == "linear")
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class NDCG(_Discounted):

@@ -83,6 +83,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         these.
     document_weights_ : bool
         True after a fit with document weights that differ from 1, otherwise absent.
+    click_sessions_ : ndarray of uint64
+        Hashes of the sessions of the click log that ``fit`` learned from, otherwise absent; they are not saved.
     n_features_in_ : int
         Number of features seen by ``fit``.
     feature_names_in_ : ndarray of str
@@ -106,6 +108,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     before: ClassVar[Mapping[str, Any]] = {}
 
     document_weights_: bool
+    click_sessions_: NDArray[np.uint64]
 
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
@@ -150,8 +153,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : Queries, or array of shape (n_documents, n_features)
-            The training queries; an array or data frame needs ``y`` and one of ``group`` and ``qid``.
+        X : Queries, ClickLog, or array of shape (n_documents, n_features)
+            The training queries; an array or data frame needs ``y`` and one of ``group`` and ``qid``. A click log with
+            propensities is for rankers whose objective is linear in the labels; others raise an error.
         y : array of shape (n_documents,), default=None
             Labels, if X is an array. Those of :func:`rankwise.labels` carry the grouping, so that neither ``group``
             nor ``qid`` is needed.
@@ -189,6 +193,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         """
         refuse_unknown(f"{self.name}.fit", unknown)
         expect(self.name)
+        sessions = None
+        if hasattr(X, "as_training_queries"):  # a click log, which a higher layer has
+            X, sessions = X.as_training_queries(self), X.hashes()
         train = self._judged(X, y, group, qid)
         if sample_weight is not None:
             train = train.with_document_weight(sample_weight)
@@ -219,6 +226,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
                 warn_if_all_orders_are_alike(self.name, train)
             self._fit(train, held)
             self._freeze()
+            self.__dict__.pop("click_sessions_", None)
+            if sessions is not None:
+                self.click_sessions_ = sessions
         return self
 
     def _refuse_document_weights(self, queries: Any) -> None:
@@ -232,6 +242,10 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     def _why_unweighted(self) -> str:
         """Why the ranker takes no document weights, for its error message."""
         return "what it minimises is defined for whole rankings"
+
+    def _why_not_linear(self) -> str | None:
+        """Why labels that estimate relevance without bias, clicks over propensities, would bias the fit; else None."""
+        return "what it minimises is not linear in the labels"
 
     @abstractmethod
     def _fit(self, queries: Queries, validation: Queries | None) -> None:

@@ -80,6 +80,16 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
     def _why_unweighted(self) -> str:
         return f"{self._loss()!r:.60} declares none"
 
+    def _why_not_linear(self) -> str | None:
+        if not getattr(self._loss(), "linear_in_labels", False):
+            return f"{self._loss()!r:.60} is not linear in the labels"
+        several = self.max_norm if self.max_norm is not None else self.alpha
+        if not self._measure().linear_in_labels and (several is None or len(as_numbers(several)) > 1):
+            return (
+                f"{self._measure().title}, which selects among several {self._level_name}, is not linear in the labels"
+            )
+        return None
+
     @property
     def _by_newton(self) -> bool:
         """Whether Newton steps solve the problem: they need Hessian products, without weights, and a smooth penalty."""

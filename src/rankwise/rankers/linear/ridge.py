@@ -131,6 +131,13 @@ class RidgeRanker(SelectionParameters, LinearRanker):
     def _learns_from_validation(self) -> bool:
         return self.refit == "all"
 
+    def _why_not_linear(self) -> str | None:
+        if self.target != "labels" or self.balanced:
+            return "only target='labels' with balanced=False is linear in the labels"
+        if not self._measure().linear_in_labels and len(as_grid(self.alpha, RELATIVE_ALPHAS, "alpha")) > 1:
+            return f"{self._measure().title}, which selects among several alpha, is not linear in the labels"
+        return None
+
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         if self.target not in ("gains", "labels"):
             raise RankwiseError(f"target is 'gains' or 'labels': found {self.target!r}")

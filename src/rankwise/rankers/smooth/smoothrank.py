@@ -173,6 +173,13 @@ class SmoothRank(SelectionParameters, LinearRanker):
             cls("nDCG@5", alpha=1.0, sigmas=(4.0, 0.25), steps=5, protocol="paper"),
         )
 
+    def _why_not_linear(self) -> str | None:
+        if not self._measure().linear_in_labels:
+            return f"{self._measure().title} is not linear in the labels"
+        if self.start is None or isinstance(self.start, str):
+            return "its default start is not linear in the labels; give start=, a fitted linear ranker or weights"
+        return None
+
     def _learns_from_validation(self) -> bool:
         return self.refit == "all" and self.protocol == "committee"
 

@@ -1,0 +1,510 @@
+"""``rankwise clicks``: inspect click logs, learn position models, value and learn rankers, read interleaving tests.
+
+A log is a CSV file with one line per shown document, or the two files of OpenSearch User Behavior Insights. The library
+is imported by the commands that use it.
+"""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise.cli import reading
+
+if TYPE_CHECKING:
+    from rankwise.clicks import ClickLog, ClickValue, Propensities
+    from rankwise.data.queries import Queries
+
+app = typer.Typer(
+    name="clicks",
+    help="Click logs: honest values of new rankers, learning, and interleaving.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+LogArgument = Annotated[
+    Path, typer.Argument(help="The log: CSV with session, qid, docid, position, click; or JSON lines of ubi_queries.")
+]
+EventsOption = Annotated[
+    Path | None, typer.Option("--events", help="JSON lines of ubi_events; the log then is ubi_queries.")
+]
+ActionOption = Annotated[
+    list[str] | None, typer.Option("--action", help="UBI: an action_name that is a click; may be repeated.")
+]
+VersionOption = Annotated[
+    str | None, typer.Option("--version-attribute", help="UBI: entry of query_attributes that names the ranker.")
+]
+DepthOption = Annotated[int | None, typer.Option("--depth", min=1, help="UBI: hits that a page shows (default: all).")]
+DocumentsOption = Annotated[
+    Path, typer.Option("--documents", "-d", help="Candidates with features, query ids and document ids: CSV, LETOR ...")
+]
+PropensitiesOption = Annotated[
+    Path | None, typer.Option("--propensities", "-p", help="Position model, as clicks propensities writes it.")
+]
+ThetaOption = Annotated[
+    str | None, typer.Option("--theta", help="Position model as numbers, 1,0.5,0.33, which are believed.")
+]
+TauOption = Annotated[float, typer.Option(help="Propensities below it count as tau; choose it before you look.")]
+DeltaOption = Annotated[float, typer.Option(help="Probability with which bounds may fail.")]
+CutoffOption = Annotated[int | None, typer.Option("--cutoff", "-k", min=1, help="Cut-off of DCG (default: the page).")]
+DropOption = Annotated[
+    bool, typer.Option("--drop-unknown", help="Leave out sessions with documents that are not candidates.")
+]
+
+
+@app.command("inspect")
+def inspect_log(
+    log: LogArgument,
+    events: EventsOption = None,
+    action: ActionOption = None,
+    version: VersionOption = None,
+    depth: DepthOption = None,
+    as_json: reading.JsonOption = False,
+) -> None:
+    """Count sessions, clicks and positions, and what looks wrong.
+
+    Example: rankwise clicks inspect log.csv
+    """
+    from rankwise.clicks import click_rates, inspect
+
+    found = _read_log(log, events, action, version, depth)
+    tables = {"checks": inspect(found), "click rates": click_rates(found)}
+    if as_json:
+        print(json.dumps({name: table.to_dict() for name, table in tables.items()}))
+        return
+    print(found)
+    for table in tables.values():
+        _show(table)
+    print("The click rate is no propensity: it mixes position and relevance.")
+
+
+@app.command()
+def propensities(
+    log: LogArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The JSON file to write.")],
+    how: Annotated[
+        Literal["swaps", "harvest", "click-rate"],
+        typer.Option(help="By randomised swaps, or by rankers that showed the same documents elsewhere."),
+    ] = "swaps",
+    delta: DeltaOption = 0.05,
+    events: EventsOption = None,
+    action: ActionOption = None,
+    version: VersionOption = None,
+    depth: DepthOption = None,
+    png: Annotated[Path | None, typer.Option(help="Also draw them into this PNG (extra: plot).")] = None,
+    seed: reading.SeedOption = 0,
+    as_json: reading.JsonOption = False,
+) -> None:
+    """Learn how likely positions are examined, with ends.
+
+    Example: rankwise clicks propensities swaps.csv --out positions.json
+    """
+    from rankwise._tables import Table
+    from rankwise.clicks import by_click_rate, by_swaps, harvest
+
+    found_log = _read_log(log, events, action, version, depth)
+    learn: Any = {"swaps": by_swaps, "harvest": harvest, "click-rate": by_click_rate}[how]
+    found = learn(found_log) if how == "click-rate" else learn(found_log, delta=delta, random_state=seed)
+    if png is not None:
+        from rankwise._figures import save_png
+
+        save_png(found.plot(), png)
+    found.save(out)
+    if as_json:
+        print(json.dumps({name: value for name, value in found.to_dict().items() if name != "sessions"}))
+        return
+    _show(
+        Table({"position": range(1, len(found) + 1), "low": found.low, "theta": found.theta, "high": found.high}),
+    )
+    kind = "asymptotic (bootstrap)" if found.asymptotic else "exact (betting)"
+    print(f"relative to position 1; ends {kind}, all of them right with probability {1 - delta:g}: {out}")
+
+
+@app.command()
+@reading.with_options
+def value(
+    log: LogArgument,
+    model: Annotated[
+        list[Path],
+        typer.Option(
+            "--model", "-m", help="A saved ranker, a TREC run, or CSV with qid, docid, rank; several share delta."
+        ),
+    ],
+    documents: DocumentsOption,
+    propensities: PropensitiesOption = None,
+    theta: ThetaOption = None,
+    tau: TauOption = 0.1,
+    delta: DeltaOption = 0.05,
+    cutoff: CutoffOption = None,
+    events: EventsOption = None,
+    action: ActionOption = None,
+    version: VersionOption = None,
+    depth: DepthOption = None,
+    drop: DropOption = False,
+    seed: reading.SeedOption = 0,
+    as_json: reading.JsonOption = False,
+    *,
+    reads: dict[str, Any],
+) -> None:
+    """Value rankers from the log of another one: an estimate, and a bound that holds at any number of sessions.
+
+    The sessions must not be those that the ranker or the position model was learned from.
+
+    Example: rankwise clicks value log.csv -m model.rankwise -d candidates.csv -p positions.json
+    """
+    from rankwise.clicks import value as value_of
+
+    found = _valued(value_of, log, model, documents, propensities, theta, tau, delta, cutoff, seed, reads,
+                    (events, action, version, depth, drop))  # fmt: skip
+    _print_values(found, as_json)
+
+
+@app.command()
+@reading.with_options
+def compare(
+    log: LogArgument,
+    model: Annotated[
+        list[Path],
+        typer.Option(
+            "--model", "-m", help="A saved ranker, a TREC run, or CSV with qid, docid, rank; several share delta."
+        ),
+    ],
+    documents: DocumentsOption,
+    propensities: PropensitiesOption = None,
+    theta: ThetaOption = None,
+    tau: TauOption = 0.1,
+    delta: DeltaOption = 0.05,
+    cutoff: CutoffOption = None,
+    events: EventsOption = None,
+    action: ActionOption = None,
+    version: VersionOption = None,
+    depth: DepthOption = None,
+    drop: DropOption = False,
+    seed: reading.SeedOption = 0,
+    as_json: reading.JsonOption = False,
+    *,
+    reads: dict[str, Any],
+) -> None:
+    """Compare rankers with the logged one: how much more each is worth, at least.
+
+    Example: rankwise clicks compare log.csv -m new.rankwise -d candidates.csv -p positions.json
+    """
+    from rankwise.clicks import gain as gain_of
+
+    found = _valued(gain_of, log, model, documents, propensities, theta, tau, delta, cutoff, seed, reads,
+                    (events, action, version, depth, drop))  # fmt: skip
+    _print_values(found, as_json)
+
+
+@app.command()
+@reading.with_options
+def learn(
+    log: LogArgument,
+    documents: DocumentsOption,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file of the ranker.")],
+    ranker: Annotated[
+        Literal["ridge", "hinge", "softmax"], typer.Option(help="What is minimised, linear in the clicks.")
+    ] = "ridge",
+    logged: Annotated[
+        Path | None,
+        typer.Option("--safe", help="The logged linear ranker: learn near it, replace it only with a certificate."),
+    ] = None,
+    alpha: Annotated[float | None, typer.Option(help="Penalty of hinge and softmax (default 0.01).")] = None,
+    propensities: PropensitiesOption = None,
+    theta: ThetaOption = None,
+    tau: TauOption = 0.1,
+    delta: DeltaOption = 0.05,
+    cutoff: CutoffOption = None,
+    events: EventsOption = None,
+    action: ActionOption = None,
+    version: VersionOption = None,
+    depth: DepthOption = None,
+    drop: DropOption = False,
+    seed: reading.SeedOption = 0,
+    as_json: reading.JsonOption = False,
+    *,
+    reads: dict[str, Any],
+) -> None:
+    """Learn a ranker from clicks over propensities, alone or safely near the logged one.
+
+    With --safe half of the sessions judge, and the logged ranker is written where no gain can be certified.
+
+    Example: rankwise clicks learn log.csv -d candidates.csv -p positions.json -o new.rankwise
+    """
+    from rankwise.clicks import safe_ranker
+    from rankwise.losses import GivenSoftmax, PropensityHinge
+    from rankwise.rankers.linear.loss_ranker import LossRanker
+    from rankwise.rankers.linear.ridge import RidgeRanker
+
+    candidates = _candidates(documents, reads)
+    sessions = _read_log(log, events, action, version, depth).join(candidates, unknown="drop" if drop else "error")
+    model = _model(propensities, theta)
+    loss = PropensityHinge() if ranker == "hinge" else GivenSoftmax()
+    if logged is not None:
+        base = reading.load_ranker(logged)
+        # a ridge has no ranker to stay near, the softmax stands in for it
+        safe = safe_ranker(sessions, base, model, tau=tau, loss=loss, delta=delta, k=cutoff, random_state=seed)
+        safe.model.save(out)
+        if as_json:
+            print(json.dumps({"certified": safe.certified, "gain": safe.gain.to_dict(), "path": safe.path.to_dict()}))
+        else:
+            _show(safe.path)
+            print(f"{safe!r}: {out}")
+        return
+    k = cutoff or len(model)
+    measure = f"DCG(dcg='log2')@{k}"
+    if ranker == "ridge":
+        if alpha is not None:
+            raise RankwiseError("ridge selects its penalty by folds over queries: leave out --alpha")
+        learner: Any = RidgeRanker(measure, target="labels", balanced=False, random_state=seed)
+    else:
+        learner = LossRanker(loss, measure=measure, alpha=0.01 if alpha is None else alpha, random_state=seed)
+    learner.fit(sessions.with_propensities(model, tau=tau)).save(out)
+    summary = {"ranker": learner.name, "sessions": len(sessions), "alpha": float(learner.alpha_), "out": str(out)}
+    print(json.dumps(summary) if as_json else f"{learner.name} learned from {len(sessions):,} sessions: {out}")
+    if not as_json:
+        print("value it on other sessions before you use it: rankwise clicks compare")
+
+
+@app.command()
+@reading.with_options
+def interleave(
+    impressions: Annotated[
+        Path | None, typer.Argument(help="CSV: impression, team (a or b), click; one line per shown document.")
+    ] = None,
+    plan: Annotated[
+        float | None, typer.Option(help="Plan: impressions to decide on a mean credit of this size.")
+    ] = None,
+    ties: Annotated[float, typer.Option(help="Plan: share of impressions without a winner.")] = 0.5,
+    power: Annotated[float, typer.Option(help="Plan: share of runs that decide by then.")] = 0.8,
+    a: Annotated[Path | None, typer.Option("--a", help="Write pages: the first saved ranker.")] = None,
+    b: Annotated[Path | None, typer.Option("--b", help="Write pages: the second saved ranker.")] = None,
+    documents: Annotated[
+        Path | None, typer.Option("--documents", "-d", help="Write pages: the candidates, one impression per query.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write pages: the CSV file.")] = None,
+    shown: Annotated[int, typer.Option(min=1, help="Write pages: documents on a page.")] = 10,
+    delta: DeltaOption = 0.05,
+    png: Annotated[Path | None, typer.Option(help="Also draw the sequence into this PNG (extra: plot).")] = None,
+    seed: reading.SeedOption = 0,
+    as_json: reading.JsonOption = False,
+    *,
+    reads: dict[str, Any],
+) -> None:
+    """Read an interleaving test at any time, plan one, or write the interleaved pages of two rankers.
+
+    Example: rankwise clicks interleave impressions.csv
+
+    Example: rankwise clicks interleave --plan 0.1
+
+    Example: rankwise clicks interleave --a old.rankwise --b new.rankwise -d candidates.csv -o pages.csv
+    """
+    from rankwise.clicks import impressions_needed, preference
+
+    asked = [impressions is not None, plan is not None, a is not None or b is not None]
+    if sum(asked) != 1:
+        raise RankwiseError("interleave takes a file of impressions, or --plan, or --a and --b: found none, or several")
+    if plan is not None:
+        found_plan = impressions_needed(plan, ties=ties, delta=delta, power=power, random_state=seed)
+        print(json.dumps(found_plan.to_dict()) if as_json else found_plan)
+        return
+    if impressions is None:
+        _write_pages(a, b, documents, out, shown, seed, reads)
+        return
+    found = preference(_credits(impressions), delta=delta)
+    if png is not None:
+        from rankwise._figures import save_png
+
+        save_png(found.plot(), png)
+    print(json.dumps(found.to_dict()) if as_json else found)
+
+
+# -------------------------------------------------------------------------------------------------------------- files
+
+
+def _read_log(
+    log: Path, events: Path | None, action: list[str] | None, version: str | None, depth: int | None
+) -> "ClickLog":
+    from rankwise.clicks import ClickLog
+
+    return ClickLog.concat(list(_blocks(log, events, action, version, depth)))
+
+
+def _blocks(
+    log: Path, events: Path | None, action: list[str] | None, version: str | None, depth: int | None
+) -> "Iterator[ClickLog]":
+    from rankwise.clicks import ClickLog, iter_ubi
+
+    if events is not None:
+        options: dict[str, Any] = {"version": version, "depth": depth}
+        return iter_ubi(log, events, **options, **({"clicks": tuple(action)} if action else {}))
+    if action or version or depth:
+        raise RankwiseError("--action, --version-attribute and --depth are for UBI: give --events")
+    return ClickLog.iter_csv(log)
+
+
+def _candidates(documents: Path, reads: dict[str, Any]) -> "Queries":
+    """Candidates with document ids; a column ``label`` of a table is no feature, and is not needed."""
+    from rankwise.data.tabular.frames import is_table
+
+    known = dict(reads)
+    if is_table(documents) or reading.looks_like_csv(documents):
+        known.setdefault("docid", "docid")
+        if "label" not in known:
+            names = _header(documents)
+            known["label"] = "label" if "label" in names else None
+    found = reading.read_queries(documents, known)
+    if found.docid is None:
+        raise DataError(f"{documents} has no document ids: give --docid, the column that the log's docid refers to")
+    return found
+
+
+def _header(path: Path) -> list[str]:
+    from rankwise.cli.tables import open_table
+
+    table = open_table(path)
+    return [] if table is None else list(table.names)
+
+
+def _model(propensities: Path | None, theta: str | None) -> "Propensities":
+    from rankwise.clicks import Propensities, given
+
+    if (propensities is None) == (theta is None):
+        raise RankwiseError("give the position model by --propensities FILE or by --theta 1,0.5,...: one of them")
+    if propensities is not None:
+        return Propensities.load(propensities)
+    assert theta is not None
+    try:
+        return given([float(one) for one in theta.split(",")])
+    except ValueError as error:
+        if isinstance(error, RankwiseError):
+            raise
+        raise RankwiseError(f"--theta takes numbers separated by commas: found {theta!r:.60}") from None
+
+
+def _ranking(path: Path) -> Any:
+    """A saved ranker, or lists of documents: a TREC run, or CSV with qid, docid and rank."""
+    if reading.is_saved(path):
+        return reading.load_ranker(path)
+    if not path.is_file():
+        raise DataError(f"{path} does not exist: expected a saved ranker, a TREC run, or CSV with qid, docid, rank")
+    lists: dict[str, list[tuple[float, str]]] = {}
+    for query, document, place in _ranked_csv(path) if path.suffix == ".csv" else _ranked_run(path):
+        lists.setdefault(query, []).append((place, document))
+    # equal places stay in the order of the file
+    return {
+        query: [document for _, document in sorted(found, key=lambda one: one[0])] for query, found in lists.items()
+    }
+
+
+def _ranked_run(path: Path) -> Iterator[tuple[str, str, float]]:
+    from rankwise.data.trec import read_run
+
+    run = read_run(path)
+    for query, document, score in zip(run.qid, run.docid, run.score.tolist(), strict=True):
+        yield str(query), str(document), -score
+
+
+def _ranked_csv(path: Path) -> Iterator[tuple[str, str, float]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        for number, line in enumerate(_records(file, path, ("qid", "docid", "rank")), start=2):
+            try:
+                yield line["qid"], line["docid"], float(line["rank"])
+            except ValueError:
+                raise DataError(f"{path}, line {number:,}: rank is a number: found {line['rank']!r:.40}") from None
+
+
+def _records(file: Any, path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    """The lines of a CSV file that has these columns."""
+    lines = csv.DictReader(file)
+    missing = [name for name in columns if name not in (lines.fieldnames or ())]
+    if missing:
+        raise DataError(f"{path} has no column {', '.join(missing)}: expected {', '.join(columns)}")
+    yield from lines
+
+
+def _valued(
+    function: Any,
+    log: Path,
+    models: list[Path],
+    documents: Path,
+    propensities: Path | None,
+    theta: str | None,
+    tau: float,
+    delta: float,
+    cutoff: int | None,
+    seed: int,
+    reads: dict[str, Any],
+    how: tuple[Any, ...],
+) -> "dict[str, ClickValue]":
+    """The value, or gain, of every ranker; several share what the propensities leave of delta."""
+    model = _model(propensities, theta)
+    rankings = {str(path): _ranking(path) for path in models}
+    candidates = _candidates(documents, reads)
+    *source, drop = how
+
+    def sessions() -> "Iterator[ClickLog]":
+        """The log block by block, which may be larger than memory."""
+        for block in _blocks(log, *source):
+            yield block.join(candidates, unknown="drop" if drop else "error")
+
+    paid = model.delta_high + (model.delta_low if function.__name__ == "gain" else 0.0)
+    each = paid + (delta - paid) / len(rankings) if delta > paid else delta
+    settings: dict[str, Any] = {"tau": tau, "delta": each, "k": cutoff, "random_state": seed}
+    return {name: function(sessions(), ranking, model, **settings) for name, ranking in rankings.items()}
+
+
+def _print_values(found: "dict[str, ClickValue]", as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({name: one.to_dict() for name, one in found.items()}))
+        return
+    for name, one in found.items():
+        print(f"{name}\n{one.summary()}")
+
+
+def _credits(path: Path) -> list[float]:
+    """The credit of every impression, in the order of the file."""
+    from rankwise.clicks import credits
+
+    with path.open(newline="", encoding="utf-8") as file:
+        pages: dict[str, list[tuple[int, bool]]] = {}
+        for number, line in enumerate(_records(file, path, ("impression", "team", "click")), start=2):
+            team, click = str(line["team"]).strip().lower(), str(line["click"]).strip()
+            if team not in ("a", "b") or click not in ("0", "1"):
+                raise DataError(f"{path}, line {number:,}: team is a or b and click 0 or 1: found {team!r}, {click!r}")
+            pages.setdefault(line["impression"], []).append((int(team == "b"), click == "1"))
+    return [float(credits([team for team, _ in page], [click for _, click in page])) for page in pages.values()]
+
+
+def _write_pages(
+    a: Path | None, b: Path | None, documents: Path | None, out: Path | None, shown: int, seed: int, reads: Any
+) -> None:
+    from rankwise._atomic_write import writing
+    from rankwise.clicks import TeamDraft
+
+    if a is None or b is None or documents is None or out is None:
+        raise RankwiseError("interleaved pages need --a, --b, --documents and --out")
+    draft = TeamDraft(reading.load_ranker(a), reading.load_ranker(b), k=shown, seed=seed)
+    candidates = _candidates(documents, reads)
+    assert candidates.docid is not None
+    ids = list(candidates.docid)
+    with writing(out) as part, part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["impression", "position", "docid", "team"])
+        for number, name in enumerate(candidates.names()):
+            page = draft.page(candidates[number], impression=name)
+            rows = candidates.rows[candidates.start[number] : candidates.start[number + 1]]
+            for position, (row, team) in enumerate(zip(page.rows.tolist(), page.team.tolist(), strict=True), start=1):
+                writer.writerow([name, position, ids[rows[row]], "ab"[team]])
+    print(f"{len(candidates):,} pages: {out}")
+
+
+def _show(table: Any) -> None:
+    from rich.console import Console
+
+    Console(highlight=False).print(table.rich())

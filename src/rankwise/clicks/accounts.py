@@ -1,0 +1,361 @@
+"""The account of a counterfactual value: what each session adds, block by block, and in which range that is.
+
+:class:`Account` keeps one number per session and tau, and one per candidate for the doubly robust estimate, so that a
+log larger than memory can be read in blocks. The formulas are those of :mod:`rankwise.clicks.values`.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError
+from rankwise.clicks.checks import incomplete
+from rankwise.clicks.log import ClickLog
+from rankwise.clicks.propensities import Propensities
+from rankwise.clicks.rankings import discounts
+from rankwise.data.queries import Queries
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# The doubly robust estimate shrinks the attractiveness of a document as if it had been examined once more.
+_PRIOR = 1.0
+
+
+class Terms(NamedTuple):
+    """The sessions' values, and the constants that bound them: each is in [-loss, gain]."""
+
+    values: Floats
+    loss: float
+    gain: float
+
+
+class Account:
+    """Accumulates the values of sessions under several tau.
+
+    Parameters
+    ----------
+    name : str
+        The caller, for error messages.
+    propensities : Propensities
+        The position model.
+    taus : tuple of float
+        The values of tau.
+    k : int
+        The cut-off.
+    documents : Queries or None
+        The candidates; None for the value of the logged ranking.
+    new : ndarray of int64 or None
+        The ranks of the candidates by the new ranking; None: as shown.
+    old : ndarray of int64 or None
+        Their ranks by the ranking to compare with.
+    logged : bool
+        Whether to compare with the logged ranking.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        propensities: Propensities,
+        taus: tuple[float, ...],
+        k: int,
+        documents: Queries | None,
+        new: Ints | None,
+        old: Ints | None,
+        logged: bool,
+    ) -> None:
+        self.name, self.propensities, self.taus, self.k = name, propensities, taus, k
+        self.documents, self.new, self.old, self.logged = documents, new, old, logged
+        self.discount = discounts(k)
+        self.n, self.clicks = 0, 0
+        self.explores, self.least_exploration, self.most_exploration, self.largest_pool = False, 1.0, 0.0, 1
+        self._bounded: list[list[Floats]] = [[] for _ in taus]  # by the ends
+        self._plain: list[list[Floats]] = [[] for _ in taus]  # by theta
+        self._relevance = np.zeros((len(taus), 2))  # sums of clicks over max(p, tau), and over p
+        self._old_value = 0.0
+        rows = 0 if documents is None else documents.n_documents
+        self._new_discount = None if new is None else self._discounted(new)
+        self._seen = np.zeros(rows, dtype=bool)
+        self._clicked, self._examined = np.zeros((2, rows)), np.zeros((2, rows))
+        self._balance = np.zeros((len(taus), 2, rows))
+        self._sessions = np.zeros((2, 0 if documents is None else len(documents)))
+
+    @property
+    def compares(self) -> bool:
+        """Whether this is a gain and not a value."""
+        return self.logged or self.old is not None
+
+    @property
+    def lower_ends_positive(self) -> bool:
+        """Whether losses can be divided by the lower ends."""
+        return bool((self.propensities.low > 0).all())
+
+    def _discounted(self, ranks: Ints) -> Floats:
+        return np.asarray(self.discount[np.minimum(ranks, self.k + 1)])
+
+    # ------------------------------------------------------------------------------------------- one block
+
+    def add(self, log: ClickLog) -> None:
+        """Add the sessions of a block."""
+        if self.new is not None and log.documents is not self.documents:
+            raise DataError(f"{self.name}: blocks of a log are joined with the same documents")
+        if log.depth > len(self.propensities):
+            raise DataError(
+                f"{self.name}: the log shows {log.depth} positions and the propensities cover "
+                f"{len(self.propensities)}: give propensities of all positions"
+            )
+        if self.compares and incomplete(log).any():
+            first = int(np.argmax(incomplete(log)))
+            raise DataError(
+                f"{self.name}: session {log.session[first]!s:.40} shows positions with a gap, so that a document that "
+                "loses may be missing from the log (inspect counts such sessions)"
+            )
+        self._note_exploration(log)
+        n, owner = len(log), log.session_of_row
+        low, theta, high, beta = (
+            policy_average(log, one)
+            for one in (self.propensities.low, self.propensities.theta, self.propensities.high, self.propensities.trust)
+        )
+        if (theta <= 0).any():
+            first = int(np.argmax(theta <= 0))
+            raise DataError(
+                f"{self.name}: session {log.session[owner[first]]!s:.40} shows document {log.docid[first]!s:.40}, "
+                "which its policy never shows: exploration is 0, and it is not on the logging ranker's page"
+            )
+        click = log.click - beta
+        new = self._discounted(log.ranks) if self._new_discount is None else self._new_discount[log.row]
+        old = self._old(log)
+        d = new - old
+        rising = d > 0
+        missing = self._missing_losses(log, d)
+        with np.errstate(divide="ignore"):
+            loss_low, loss_theta = 1 / low, 1 / theta
+        for number, tau in enumerate(self.taus):
+            ends = np.where(rising, 1 / np.maximum(high, tau), np.where(d < 0, loss_low, 0.0))
+            plain = np.where(rising, 1 / np.maximum(theta, tau), loss_theta)
+            # 0 times an infinite weight is no loss
+            self._bounded[number].append(_sums(owner, np.where(d == 0, 0.0, click * d * _finite(ends)), n) - missing)
+            self._plain[number].append(_sums(owner, click * d * plain, n))
+            clipped = 1 / np.maximum(theta, tau)
+            self._relevance[number] += (float((click * clipped).sum()), float((click * loss_theta).sum()))
+            self._add_balance(number, log, d, old if self.logged else 0.0, np.where(rising, clipped, loss_theta))
+        self._old_value += float((click * old * loss_theta).sum())
+        self._add_seen(log, click)
+        self.n += n
+        self.clicks += int(log.click.sum())
+
+    def _note_exploration(self, log: ClickLog) -> None:
+        if log.exploration is None or log.pool is None:
+            self.least_exploration = 0.0
+            return
+        explores = bool((log.exploration > 0).any())
+        if explores and log.swap is not None and (log.swap > 1).any():
+            raise DataError(
+                f"{self.name}: the log has both swaps and shuffled pages, whose joint policy is not known here: keep "
+                "the sessions of the two experiments in two logs"
+            )
+        self.explores = self.explores or explores
+        self.least_exploration = min(self.least_exploration, float(log.exploration.min(initial=1.0)))
+        self.most_exploration = max(self.most_exploration, float(log.exploration.max(initial=0.0)))
+        self.largest_pool = max(self.largest_pool, int(log.pool.max(initial=1)))
+
+    def _old(self, log: ClickLog) -> Floats:
+        if self.logged:
+            return self._discounted(log.ranks)
+        return np.zeros(log.n_shown) if self.old is None else self._discounted(self.old)[log.row]
+
+    def _missing_losses(self, log: ClickLog, d: Floats) -> Any:
+        """What documents lose that a session did not and could not show, in the worst case."""
+        if self.old is None or self.documents is None or self._new_discount is None or log.query is None:
+            return 0.0
+        losses = np.maximum(self._discounted(self.old) - self._new_discount, 0.0)
+        whole = _sums(self.documents.query_of_row, losses, len(self.documents))[log.query]
+        shown = _sums(log.session_of_row, np.maximum(-d, 0.0), len(log))
+        found = np.maximum(whole - shown, 0.0)
+        return found if log.exploration is None else np.where(log.exploration > 0, 0.0, found)
+
+    def _add_balance(self, number: int, log: ClickLog, d: Floats, old: Any, weight: Floats) -> None:
+        """What a model of attractiveness adds for the shown documents, by candidate and half of the sessions."""
+        if self.documents is None or log.row is None:
+            return
+        examined = np.concatenate([[0.0], self.propensities.theta])[log.position]
+        half = (self.n + log.session_of_row) % 2
+        np.add.at(self._balance[number], (half, log.row), -old - weight * examined * d)
+
+    def _add_seen(self, log: ClickLog, click: Floats) -> None:
+        if self.documents is None or log.row is None or log.query is None:
+            return
+        self._seen[log.row] = True
+        half = (self.n + log.session_of_row) % 2
+        np.add.at(self._clicked, (half, log.row), click)
+        np.add.at(self._examined, (half, log.row), self.propensities.theta[log.position - 1])
+        np.add.at(self._sessions, ((self.n + np.arange(len(log))) % 2, log.query), 1.0)
+
+    # ------------------------------------------------------------------------------------------- all blocks
+
+    def finish(self) -> None:
+        """Join the blocks."""
+        self._values = [np.concatenate(parts) for parts in self._bounded]
+        self._points = [np.concatenate(parts) for parts in self._plain]
+
+    def terms(self, number: int) -> Terms:
+        """The sessions' values under one tau, and their range, which depends on no session."""
+        loss, gain = self._range(self.taus[number])
+        most = float(self.propensities.trust.max())
+        return Terms(self._values[number], loss + most * gain, gain + most * loss)
+
+    def _range(self, tau: float) -> tuple[float, float]:
+        """The largest loss and gain of any page, see :mod:`rankwise.clicks.values`."""
+        ends, d = self.propensities, self.discount[1 : self.k + 1]
+        if self.explores:
+            gain = float(d.sum()) / tau
+            if not self.compares:
+                return 0.0, gain
+            floor = self.least_exploration * float(ends.low[0]) / self.largest_pool
+            least = (1 - self.most_exploration) * ends.low + floor
+            if self.logged:
+                return _ratio_sum(d, least[: self.k]), gain
+            # a document that the other ranking has need not be on the logged page
+            return _ratio_sum(d, np.full(self.k, min(floor, 1.0) if floor else 0.0)), gain
+        weight = 1 / np.maximum(ends.high, tau)
+        ordered = np.sort(weight)[::-1][: self.k]
+        gain = float(d[: len(ordered)] @ ordered)
+        if not self.compares:
+            return 0.0, gain
+        if not self.lower_ends_positive:
+            return math.inf, gain
+        heavy = np.maximum(1 / ends.low, 1.0)
+        if not self.logged:
+            return float(d @ np.sort(heavy)[::-1][: self.k]), gain
+        return _assigned(self.discount, weight, 1 / ends.low, self._candidates_are_shown())
+
+    def _candidates_are_shown(self) -> bool:
+        """Whether no query has more candidates than a page has positions: nothing can fall off the page then."""
+        return self.documents is not None and int(self.documents.sizes.max(initial=0)) <= len(self.propensities)
+
+    def estimates(self, number: int) -> tuple[float, float, float]:
+        """Clipped, self-normalised and doubly robust estimates."""
+        clipped = float(self._points[number].mean())
+        kept, whole = self._relevance[number]
+        scale = whole / kept if kept > 0 else math.nan
+        old = self._old_value / self.n if self.compares else 0.0
+        normalised = (clipped + old) * scale - old
+        return clipped, normalised, self._doubly_robust(number, clipped)
+
+    def _doubly_robust(self, number: int, clipped: float) -> float:
+        """The clipped estimate of what a model of attractiveness does not explain, plus what it predicts.
+
+        The model of one half of the sessions is used on the other half. NaN if the logged pages are not known.
+        """
+        if self.documents is None or self._new_discount is None or (self.explores and self.logged):
+            return math.nan
+        whole = self._new_discount if self.old is None else self._new_discount - self._discounted(self.old)
+        shown, total = self._balance[number], 0.0
+        for half in (0, 1):
+            clicks, looks = self._clicked[1 - half], self._examined[1 - half]
+            rate = clicks.sum() / looks.sum() if looks.sum() > 0 else 0.0
+            attractive = np.clip((clicks + _PRIOR * rate) / (looks + _PRIOR), 0.0, None)
+            predicted = whole * self._sessions[half][self.documents.query_of_row] + shown[half]
+            total += float(attractive @ predicted)
+        return clipped + total / self.n
+
+    def warnings(self, tau: float) -> list[str]:
+        """What no bound can certify, and what would be needed for it."""
+        found = []
+        if self.compares and not self.lower_ends_positive:
+            place = 1 + int(np.argmin(self.propensities.low))
+            found.append(
+                f"{self.name}: the lower end of the propensity of position {place} is 0, so that losses there are not "
+                "bounded and there is no bound on the gain: swap this position in more sessions"
+            )
+        elif math.isinf(self._range(tau)[0]):
+            found.append(
+                f"{self.name}: sessions with and without shuffled pages are mixed, and losses against another ranking "
+                "are not bounded then: keep the shuffled sessions alone, or compare with the logged ranking"
+            )
+        if self.documents is None or self._new_discount is None or self.least_exploration > 0:
+            return found
+        per_query = self._sessions.sum(axis=0)
+        weight = self._new_discount * per_query[self.documents.query_of_row]
+        unseen = float(weight[~self._seen].sum())
+        if unseen <= 0:
+            return found
+        strange = ~self._seen & (weight > 0)
+        pool = float(self.documents.sizes[self.documents.query_of_row[strange]].mean())
+        uniform = float(self.propensities.theta.sum()) / pool  # propensity on a page that is always shuffled
+        share = tau / uniform
+        how = (
+            f"a shuffled page in {100 * share:.2g} % of the sessions gives each of them a propensity of tau = {tau:g}"
+            if share <= 1
+            else f"even pages that are always shuffled give them {uniform:.2g}, below tau = {tau:g}: lower tau, too"
+        )
+        found.append(
+            f"{self.name}: {100 * unseen / float(weight.sum()):.1f} % of the ranking's discount goes to documents that "
+            f"no session showed, and no bound can ever certify their worth without exploration; {how}"
+        )
+        return found
+
+
+def policy_average(log: ClickLog, by_position: Floats) -> Floats:
+    """The average of a number by position over the pages that a session could have shown, for shown documents.
+
+    Without exploration that is the number of the document's own position. With exploration a page was shuffled with
+    probability e, where each of the pool's m candidates is at each position with probability 1/m.
+
+    Parameters
+    ----------
+    log : ClickLog
+        The sessions.
+    by_position : ndarray, shape (n_positions,)
+        The numbers.
+
+    Returns
+    -------
+    ndarray, shape (n_shown,)
+        One average per shown document.
+    """
+    table = np.concatenate([[0.0], by_position])
+    if log.exploration is None or log.pool is None:
+        return np.asarray(table[log.position])
+    sizes = log.sizes
+    uniform = np.repeat(np.cumsum(table)[sizes] / log.pool, sizes)
+    share = np.repeat(log.exploration, sizes)
+    with np.errstate(invalid="ignore"):  # 0 times an infinite end
+        pages = np.where(share < 1, (1 - share) * table[log.ranks], 0.0)
+        shuffled = np.where(share > 0, share * uniform, 0.0)
+    return np.asarray(pages + shuffled)
+
+
+def _sums(owner: Ints, values: Floats, n: int) -> Floats:
+    return np.bincount(owner, weights=values, minlength=n).astype(np.float64)
+
+
+def _finite(weights: Floats) -> Floats:
+    """Infinite weights as 0: the range is infinite then, and no bound is computed."""
+    return np.where(np.isfinite(weights), weights, 0.0)
+
+
+def _ratio_sum(d: Floats, least: Floats) -> float:
+    return math.inf if (least[: len(d)] <= 0).any() else float((d[: len(least)] / least[: len(d)]).sum())
+
+
+def _assigned(discount: Floats, rising: Floats, falling: Floats, closed: bool) -> tuple[float, float]:
+    """The largest loss and gain over all assignments of the page's positions to ranks.
+
+    ``closed``: ranks are a permutation of the positions. Otherwise documents may also leave for ranks beyond k.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    depth = len(rising)
+    k = len(discount) - 2
+    own = np.zeros(depth)
+    own[:k] = discount[1 : k + 1]
+    target = own if closed else np.concatenate([own, np.zeros(depth)])
+    change = target[None, :] - own[:, None]
+    found = []
+    for worth in (np.maximum(-change, 0.0) * falling[:, None], np.maximum(change, 0.0) * rising[:, None]):
+        rows, columns = linear_sum_assignment(worth, maximize=True)
+        found.append(float(worth[rows, columns].sum()))
+    return found[0], found[1]

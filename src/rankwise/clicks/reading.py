@@ -1,0 +1,282 @@
+"""Click logs from tables, CSV text and OpenSearch User Behavior Insights.
+
+CSV and UBI are read in blocks of whole sessions, so that a log larger than memory can be evaluated block by block. Of
+UBI events only the clicked ids are kept in memory; queries are streamed.
+"""
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from rankwise._errors import DataError, FileFormatError, warn
+from rankwise.clicks.log import ClickLog
+from rankwise.data.sources import decoded, open_stream
+
+_NEEDED = ("session", "qid", "docid", "position", "click")
+_OPTIONAL = ("version", "swap", "swapped", "exploration", "pool", "logged_rank")
+_NUMBERS = ("position", "click", "swap", "swapped", "exploration", "pool", "logged_rank")
+_WORDS = {"true": 1.0, "false": 0.0}
+
+
+def from_frame(frame: Any, columns: Mapping[str, str]) -> ClickLog:
+    """A log from a data frame; see ``ClickLog.from_frame``."""
+    from rankwise.data.tabular.frames import open_frame
+
+    table = open_frame(frame)
+    chosen = _columns(table.columns, columns, "the table")
+    return ClickLog.from_rows(**{name: table[own].to_numpy() for name, own in chosen.items()}, where="from_frame")
+
+
+def iter_csv(path: str | os.PathLike[str], columns: Mapping[str, str], sessions: int = 100_000) -> Iterator[ClickLog]:
+    """Blocks of whole sessions from a CSV file; see ``ClickLog.iter_csv``."""
+    if sessions < 1:
+        raise DataError(f"iter_csv: sessions is 1 or more: found {sessions!r}")
+    name = os.fspath(path)
+    records = csv.reader(_lines(path))
+    header = next(records, None)
+    if header is None:
+        raise FileFormatError(f"{name} is empty: expected a header with {', '.join(_NEEDED)}")
+    chosen = _columns(header, columns, name)
+    places = {field: header.index(own) for field, own in chosen.items()}
+    seen: set[str] = set()
+    held: dict[str, list[Any]] = {field: [] for field in places}
+    inside, last = 0, None
+    for number, record in enumerate(records, start=2):
+        if not record:
+            continue
+        if len(record) != len(header):
+            raise FileFormatError(f"{name}, line {number:,}: found {len(record)} cells, expected {len(header)}")
+        session = record[places["session"]]
+        if session != last:
+            if session in seen:
+                raise FileFormatError(
+                    f"{name}, line {number:,}: session {session!r:.40} returns after its lines have ended: the lines "
+                    "of a session stand together"
+                )
+            seen.add(session)
+            if inside == sessions:
+                yield ClickLog.from_rows(**held, where=name)
+                held, inside = {field: [] for field in places}, 0
+            inside, last = inside + 1, session
+        for field, place in places.items():
+            cell = record[place]
+            held[field].append(_number(cell, field, name, number) if field in _NUMBERS else cell)
+    if not seen:
+        raise FileFormatError(f"{name} holds no sessions: found a header and no lines")
+    yield ClickLog.from_rows(**held, where=name)
+
+
+def iter_ubi(
+    queries: str | os.PathLike[str],
+    events: str | os.PathLike[str],
+    *,
+    clicks: Sequence[str] = ("click", "click_through"),
+    qid: str = "user_query",
+    version: str | None = None,
+    depth: int | None = None,
+    strange: Literal["warn", "error"] = "warn",
+    repeated: Literal["error", "first"] = "error",
+    sessions: int = 100_000,
+) -> Iterator[ClickLog]:
+    """Read OpenSearch User Behavior Insights in blocks of sessions.
+
+    A session is a line of ``ubi_queries``: its id is ``query_id``, its query ``user_query``, and its page
+    ``query_response_hit_ids`` in their order. A click is a line of ``ubi_events`` with that ``query_id``, an
+    ``action_name`` among ``clicks``, and ``event_attributes.object.object_id``; an event without an object id counts
+    for the hit at ``event_attributes.position.ordinal``, where the first hit is 1. Lines without hits are left out.
+
+    Parameters
+    ----------
+    queries, events : path
+        JSON lines (.gz too); documents as indexed, or hits of a search with ``_source``.
+    clicks : sequence of str, default=("click", "click_through")
+        The values of ``action_name`` that are clicks.
+    qid : str, default="user_query"
+        The field of ``ubi_queries`` that tells queries apart.
+    version : str, default=None
+        The entry of ``query_attributes`` that names the logging ranker. Entries ``swap``, ``swapped``, ``exploration``,
+        ``pool`` and ``logged_hit_ids`` (the logging ranker's own page) describe experiments, where all lines have them.
+    depth : int, default=None
+        Number of hits that a page showed; None: all hits.
+    strange : {"warn", "error"}, default="warn"
+        What to do with clicks on documents that the page did not show; they are left out, and counted in the warning.
+    repeated : {"error", "first"}, default="error"
+        What to do with a second line of the same ``query_id``, as paging writes it.
+    sessions : int, default=100_000
+        Sessions per block.
+
+    Returns
+    -------
+    iterator of ClickLog
+        The blocks.
+
+    Raises
+    ------
+    FileFormatError
+        If a line is not JSON or has not the fields above, by file and line.
+
+    Warns
+    -----
+    DataWarning
+        If clicks are on documents that were not shown, or belong to no query.
+    """
+    clicked = _clicked(events, frozenset(clicks))
+    page: dict[str, list[Any]] = {}
+    seen: set[str] = set()
+    inside, lost, total = 0, 0, sum(len(one) for one in clicked.values())
+    experiment: tuple[str, ...] | None = None
+    for number, line in _documents(queries):
+        where = f"{os.fspath(queries)}, line {number:,}"
+        session, hits = line.get("query_id"), line.get("query_response_hit_ids")
+        if not isinstance(session, str) or not session:
+            raise FileFormatError(f"{where}: ubi_queries need a query_id: found {session!r:.40}")
+        if hits is not None and not isinstance(hits, list):
+            raise FileFormatError(f"{where}: query_response_hit_ids is a list: found {type(hits).__name__}")
+        if session in seen:
+            if repeated == "error":
+                raise FileFormatError(
+                    f"{where}: query_id {session!r:.40} occurs twice; repeated='first' keeps the first page"
+                )
+            continue
+        seen.add(session)
+        hits = [str(one) for one in (hits or ())][:depth]
+        if not hits:
+            clicked.pop(session, None)
+            continue
+        if qid not in line:
+            raise FileFormatError(f"{where}: found no {qid!r}, which tells queries apart: give qid=")
+        attributes = line.get("query_attributes") or {}
+        found = _experiment(attributes, version, hits, where)
+        if experiment is None:
+            experiment = tuple(found)
+            page = {field: [] for field in (*_NEEDED, *experiment)}
+        elif experiment != tuple(found):
+            raise FileFormatError(f"{where}: query_attributes describe {tuple(found)}, earlier lines {experiment}")
+        marks = {_hit(one, hits) for one in clicked.pop(session, ())}
+        lost += len(marks - set(hits))
+        page["session"] += [session] * len(hits)
+        page["qid"] += [str(line[qid])] * len(hits)
+        page["docid"] += hits
+        page["position"] += range(1, len(hits) + 1)
+        page["click"] += [one in marks for one in hits]
+        for field, value in found.items():
+            page[field] += value if field == "logged_rank" else [value] * len(hits)
+        inside += 1
+        if inside == sessions:
+            yield ClickLog.from_rows(**page, where=os.fspath(queries))
+            page, inside = {field: [] for field in page}, 0
+    if experiment is None:
+        raise FileFormatError(f"{os.fspath(queries)} holds no query with query_response_hit_ids")
+    if inside:
+        yield ClickLog.from_rows(**page, where=os.fspath(queries))
+    orphans = sum(len(one) for one in clicked.values())
+    if lost or orphans:
+        sentence = (
+            f"{os.fspath(events)}: of {total:,} clicks {lost:,} are on documents that their page did not show, and "
+            f"{orphans:,} belong to no query with hits; they are left out"
+        )
+        if strange == "error":
+            raise FileFormatError(sentence)
+        warn(sentence)
+
+
+def _hit(mark: Any, hits: list[str]) -> Any:
+    """The id of a clicked hit, which an event without an object id names by its ordinal."""
+    return hits[mark - 1] if isinstance(mark, int) and 0 < mark <= len(hits) else mark
+
+
+def _experiment(attributes: Any, version: str | None, hits: list[str], where: str) -> dict[str, Any]:
+    """The columns of a log that ``query_attributes`` describe."""
+    if not isinstance(attributes, dict):
+        raise FileFormatError(f"{where}: query_attributes is an object: found {type(attributes).__name__}")
+    found: dict[str, Any] = {}
+    if version is not None:
+        if version not in attributes:
+            raise FileFormatError(f"{where}: query_attributes have no {version!r}, which names the logging ranker")
+        found["version"] = str(attributes[version])
+    found |= {name: attributes[name] for name in ("swap", "swapped", "exploration", "pool") if name in attributes}
+    if "logged_hit_ids" in attributes:
+        rank = {str(one): place for place, one in enumerate(attributes["logged_hit_ids"], start=1)}
+        found["logged_rank"] = [rank.get(one, 0) for one in hits]
+    return found
+
+
+def _clicked(events: str | os.PathLike[str], names: frozenset[str]) -> dict[str, set[Any]]:
+    """The clicked ids (or ordinals, as int) by query id."""
+    found: dict[str, set[Any]] = {}
+    for number, event in _documents(events):
+        where = f"{os.fspath(events)}, line {number:,}"
+        action = event.get("action_name")
+        if not isinstance(action, str):
+            raise FileFormatError(f"{where}: ubi_events need an action_name: found {action!r:.40}")
+        query = event.get("query_id")
+        if action not in names or not isinstance(query, str):
+            continue
+        attributes = event.get("event_attributes") or {}
+        shown = attributes.get("object") or {} if isinstance(attributes, dict) else {}
+        place = attributes.get("position") or {} if isinstance(attributes, dict) else {}
+        if isinstance(shown, dict) and shown.get("object_id") is not None:
+            found.setdefault(query, set()).add(str(shown["object_id"]))
+        elif isinstance(place, dict) and isinstance(place.get("ordinal"), int):
+            found.setdefault(query, set()).add(place["ordinal"])
+        else:
+            raise FileFormatError(
+                f"{where}: a click needs event_attributes.object.object_id or event_attributes.position.ordinal"
+            )
+    return found
+
+
+def _documents(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line number, JSON object) of every line that is not empty; ``_source`` of search hits is unwrapped."""
+    for number, line in enumerate(_lines(path), start=1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+        except ValueError as error:
+            raise FileFormatError(f"{os.fspath(path)}, line {number:,}: not a line of JSON ({error})") from None
+        found = found.get("_source", found) if isinstance(found, dict) else found
+        if not isinstance(found, dict):
+            raise FileFormatError(f"{os.fspath(path)}, line {number:,}: expected a JSON object: found {line!r:.40}")
+        yield number, found
+
+
+def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The lines of a text, block by block, unpacked where it is gzip data."""
+    name = os.fspath(path)
+    with open_stream(path) as stream:
+        rest, first = b"", True
+        while block := stream.read():
+            if first:
+                block, first = block.removeprefix(b"\xef\xbb\xbf"), False
+            *lines, rest = (rest + block).split(b"\n")
+            for line in lines:
+                yield decoded(line, name) + "\n"
+        if rest:
+            yield decoded(rest, name)
+
+
+def _columns(names: Iterable[str], given: Mapping[str, str], where: str) -> dict[str, str]:
+    """The column of every parameter of ``ClickLog.from_rows`` that the table has."""
+    names = list(names)
+    for parameter, own in given.items():
+        if parameter not in (*_NEEDED, *_OPTIONAL):
+            raise DataError(f"a click log has no {parameter!r}: columns are {', '.join((*_NEEDED, *_OPTIONAL))}")
+        if own not in names:
+            raise DataError(f"{where} has no column {own!r} for {parameter}: found {', '.join(map(str, names))[:200]}")
+    chosen = {name: given.get(name, name) for name in (*_NEEDED, *_OPTIONAL)}
+    for name in _NEEDED:
+        if chosen[name] not in names:
+            raise DataError(
+                f"{where} has no column {chosen[name]!r}: give {name}= (found {', '.join(map(str, names))[:200]})"
+            )
+    return {name: own for name, own in chosen.items() if own in names}
+
+
+def _number(cell: str, field: str, name: str, line: int) -> float:
+    try:
+        return _WORDS[cell.strip().lower()] if cell.strip().lower() in _WORDS else float(cell)
+    except ValueError:
+        raise FileFormatError(f"{name}, line {line:,}: {field} is a number: found {cell!r:.40}") from None

@@ -1,0 +1,288 @@
+r"""Simulated sessions over judged queries: who is shown what, and what is clicked, by four models of readers.
+
+A document of attractiveness a at position k of the page is clicked
+
+- ``"position"``: with probability theta_k a, independently of the others (the position-based model);
+- ``"dependent"``: if it is examined and attractive, where a reader who examines position k examines all positions of
+  larger theta, too: the same theta_k a for each document, but clicks of one session depend on each other;
+- ``"trust"``: with probability theta_k (a + e_k (1 - a)): readers who trust the ranker click also what is not
+  attractive, e_k = trust theta_k;
+- ``"cascade"``: with probability a if the reader arrives, who reads from the top and leaves after the first click.
+
+The first two meet the precondition of values and gains, E[click] = theta_k a. The others do not.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise.clicks.log import ClickLog
+from rankwise.clicks.rankings import discounts, ranks_of, scores_of
+from rankwise.data.queries import Queries, as_queries
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Model = Literal["position", "dependent", "trust", "cascade"]
+
+
+def attractiveness(queries: Queries, least: float = 0.05, most: float = 0.95) -> Floats:
+    """Probability of a click on an examined document, linear in its label.
+
+    Parameters
+    ----------
+    queries : Queries
+        Judged queries.
+    least, most : float, default=0.05 and 0.95
+        Attractiveness of label 0 and of the largest label.
+
+    Returns
+    -------
+    ndarray, shape (n_documents,)
+        One probability per document.
+    """
+    labels = queries.labels()
+    return np.asarray(least + (most - least) * labels / max(float(labels.max(initial=0.0)), 1e-300))
+
+
+def true_value(queries: Queries, ranker: Any, attractive: Floats, *, k: int) -> float:
+    """Mean DCG@k of attractiveness of a ranking, the truth that values from logs estimate.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries, each drawn with the same probability (or with its weight).
+    ranker : Ranker, or array of shape (n_documents,)
+        What ranks.
+    attractive : ndarray, shape (n_documents,)
+        Attractiveness.
+    k : int
+        The cut-off.
+
+    Returns
+    -------
+    float
+        The mean.
+    """
+    ranks = ranks_of(queries, scores_of(ranker, queries, "true_value"))
+    gain = attractive * discounts(k)[np.minimum(ranks, k + 1)]
+    per_query = np.bincount(queries.query_of_row, weights=gain, minlength=len(queries))
+    return float(np.average(per_query, weights=queries.query_weight))
+
+
+def simulate(
+    queries: Queries,
+    ranker: Any,
+    sessions: int,
+    *,
+    theta: ArrayLike | None = None,
+    shown: int = 10,
+    model: Model = "position",
+    attractive: Any = None,
+    swaps: bool = False,
+    exploration: float = 0.0,
+    trust: float = 0.6,
+    repeats: int = 1,
+    random_state: int | np.random.Generator = 0,
+) -> ClickLog:
+    """Simulate a click log over judged queries.
+
+    Parameters
+    ----------
+    queries : Queries
+        Judged queries, drawn for each session with replacement, in proportion to their weights.
+    ranker : Ranker, array of shape (n_documents,), or dict of these by name
+        The logging ranker; of several one is drawn for each session, whose name is its ``version``.
+    sessions : int
+        Number of sessions.
+    theta : array-like, shape (shown,), default=None
+        Probability of examination by position; None: 1/position.
+    shown : int, default=10
+        Documents on a page.
+    model : {"position", "dependent", "trust", "cascade"}, default="position"
+        How readers click, see the module's text.
+    attractive : ndarray, shape (n_documents,), or callable, default=None
+        Attractiveness of the documents, or a function of the queries; None: :func:`attractiveness`.
+    swaps : bool, default=False
+        Whether each session swaps position 1 with a position drawn from 2 to ``shown``, or does not, by a fair coin.
+    exploration : float, default=0.0
+        Probability of a shuffled page, see :class:`ClickLog`.
+    trust : float, default=0.6
+        e_1 of the model "trust".
+    repeats : int, default=1
+        Number of sessions that are copies of each other: above 1 they are not independent.
+    random_state : int or Generator, default=0
+        Seed.
+
+    Returns
+    -------
+    ClickLog
+        The log, joined with ``queries``.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> queries = rw.make_lists(20, documents=12, features=3, random_state=0)
+    >>> log = simulate(queries, queries.X[:, 0], 500)
+    >>> len(log), log.depth
+    (500, 10)
+    """
+    queries = as_queries(queries, "simulate")
+    if model not in get_args(Model):
+        raise RankwiseError(f"simulate: model is one of {', '.join(get_args(Model))}: found {model!r:.40}")
+    if sessions < 1 or shown < 1 or repeats < 1:
+        raise RankwiseError(
+            f"simulate: sessions, shown and repeats are 1 or more: found {sessions}, {shown}, {repeats}"
+        )
+    if not 0 <= exploration <= 1:
+        raise RankwiseError(f"simulate: exploration is a probability: found {exploration!r}")
+    examined = 1 / np.arange(1, shown + 1) if theta is None else np.asarray(theta, dtype=np.float64)
+    if examined.shape != (shown,) or ((examined < 0) | (examined > 1)).any():
+        raise RankwiseError(f"simulate: theta has one probability for each of {shown} positions: found {theta!r:.60}")
+    if not queries.n_documents or (queries.sizes == 0).any():
+        raise DataError("simulate: every query needs a document")
+    random = np.random.default_rng(random_state)
+    rankers = ranker if isinstance(ranker, dict) else {"": ranker}
+    pages = np.stack([_page_rows(queries, scores_of(one, queries, "simulate"), shown) for one in rankers.values()])
+    different = -(-sessions // repeats)
+    if queries.weight is None:
+        query = random.integers(len(queries), size=different)
+    else:
+        query = random.choice(len(queries), different, p=queries.query_weight / queries.query_weight.sum())
+    version = random.integers(len(rankers), size=different)
+    logged = pages[version, query]  # rows, -1 beyond short lists
+    page = logged.copy()
+    swap = np.zeros(different, dtype=np.int64)
+    swapped = np.zeros(different, dtype=bool)
+    if swaps:
+        swap, swapped = _swap(page, random)
+    shuffled = random.random(different) < exploration
+    if shuffled.any():
+        page[shuffled] = _shuffled(queries, query[shuffled], shown, random)
+    how = attractive(queries) if callable(attractive) else attractive
+    a = attractiveness(queries) if how is None else np.asarray(how, dtype=np.float64)
+    if a.shape != (queries.n_documents,) or ((a < 0) | (a > 1)).any():
+        raise RankwiseError("simulate: attractive has one probability per document")
+    click = _READERS[model](a[np.maximum(page, 0)], examined, trust, random)
+    made = _Made(queries, tuple(rankers), query, version, logged, page, click, swap, swapped, exploration, swaps)
+    copies = np.repeat(np.arange(different), repeats)[:sessions]
+    names = random.integers(0, 2**62, sessions)
+    return made.log(copies, names, shown)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """Pages and clicks as matrices, one row per session."""
+
+    queries: Queries
+    rankers: tuple[str, ...]
+    query: Ints
+    version: Ints
+    logged: Ints
+    page: Ints
+    click: NDArray[np.bool_]
+    swap: Ints
+    swapped: NDArray[np.bool_]
+    exploration: float
+    swaps: bool
+
+    def log(self, chosen: Ints, names: Ints, shown: int) -> ClickLog:
+        """The log of the chosen rows."""
+        page, logged, click = self.page[chosen], self.logged[chosen], self.click[chosen]
+        here = page >= 0
+        sizes = here.sum(axis=1)
+        row = page[here]
+        query = self.query[chosen]
+        qid = np.array(self.queries.names(), dtype=object)[query]
+        docid = np.array(
+            np.arange(self.queries.n_documents) if self.queries.docid is None else list(self.queries.docid),
+            dtype=object,
+        )
+        rank = None
+        if self.exploration:
+            # position on the logging ranker's own page
+            place = np.arange(1, shown + 1)
+            rank = ((page[:, :, None] == logged[:, None, :]) * place).sum(axis=2)[here]
+        several = len(self.rankers) > 1
+        return ClickLog(
+            start=np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
+            session=names,
+            qid=qid,
+            docid=docid[row],
+            position=np.broadcast_to(np.arange(1, shown + 1), page.shape)[here],
+            click=click[here],
+            version=np.array(self.rankers, dtype=object)[self.version[chosen]] if several else None,
+            swap=self.swap[chosen] if self.swaps else None,
+            swapped=self.swapped[chosen] if self.swaps else None,
+            exploration=np.full(len(chosen), self.exploration) if self.exploration else None,
+            pool=self.queries.sizes[query] if self.exploration else None,
+            logged_rank=rank,
+            row=row,
+            query=query,
+            documents=self.queries,
+        )
+
+
+def _page_rows(queries: Queries, scores: Floats, shown: int) -> Ints:
+    """The rows of every query's first ``shown`` documents, -1 beyond its last."""
+    ranks = ranks_of(queries, scores)
+    found = np.full((len(queries), shown), -1, dtype=np.int64)
+    on_page = np.flatnonzero(ranks <= shown)
+    found[queries.query_of_row[on_page], ranks[on_page] - 1] = on_page
+    return found
+
+
+def _swap(page: Ints, random: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
+    """Swap position 1 with a random other one in about half of the pages, in place."""
+    n, shown = page.shape
+    swap = random.integers(2, shown + 1, n) if shown > 1 else np.zeros(n, dtype=np.int64)
+    possible = (swap > 1) & (page[np.arange(n), np.maximum(swap, 1) - 1] >= 0)
+    swap = np.where(possible, swap, 0)
+    swapped = possible & (random.random(n) < 0.5)
+    rows, places = np.flatnonzero(swapped), swap[swapped] - 1
+    page[rows, 0], page[rows, places] = page[rows, places].copy(), page[rows, 0].copy()
+    return swap, swapped
+
+
+def _shuffled(queries: Queries, query: Ints, shown: int, random: np.random.Generator) -> Ints:
+    """Uniformly random pages from all candidates of each query."""
+    sizes = queries.sizes[query]
+    longest = int(sizes.max())
+    keys = random.random((len(query), longest))
+    keys[np.arange(longest) >= sizes[:, None]] = 2.0  # beyond the list: last
+    order = np.argsort(keys, axis=1)[:, :shown]
+    inside = order < sizes[:, None]
+    rows = queries.rows[np.minimum(queries.start[query][:, None] + order, queries.n_documents - 1)]
+    found = np.full((len(query), shown), -1, dtype=np.int64)
+    found[:, : order.shape[1]] = np.where(inside, rows, -1)
+    return found
+
+
+def _by_position(a: Floats, theta: Floats, trust: float, random: np.random.Generator) -> NDArray[np.bool_]:
+    return np.asarray(random.random(a.shape) < theta * a)
+
+
+def _dependent(a: Floats, theta: Floats, trust: float, random: np.random.Generator) -> NDArray[np.bool_]:
+    patience = random.random((len(a), 1))
+    taste = random.random((len(a), 1))  # one draw decides about all documents
+    return np.asarray((patience < theta) & (taste < a))
+
+
+def _trusting(a: Floats, theta: Floats, trust: float, random: np.random.Generator) -> NDArray[np.bool_]:
+    return np.asarray(random.random(a.shape) < theta * (a + trust * theta * (1 - a)))
+
+
+def _cascading(a: Floats, theta: Floats, trust: float, random: np.random.Generator) -> NDArray[np.bool_]:
+    liked = random.random(a.shape) < a
+    return np.asarray(liked & (np.cumsum(liked, axis=1) == 1))
+
+
+_READERS: dict[str, Callable[..., NDArray[np.bool_]]] = {
+    "position": _by_position,
+    "dependent": _dependent,
+    "trust": _trusting,
+    "cascade": _cascading,
+}

@@ -1,0 +1,345 @@
+r"""The value of a new ranking from the log of another one, with a one-sided bound that holds at any number of sessions.
+
+The value of a ranking r is V(r) = E[sum_d a_d D(r(d))], the expected DCG@k of attractiveness over sessions: a_d is the
+probability that document d is clicked if it is examined, D(j) = 1/log2(1 + j) up to rank k and 0 beyond. A session that
+showed d with propensity p_d (that of its position; with exploration, the average over the pages that could have been
+shown) has E[click_d] = p_d a_d under the position-based model.
+
+**Bound on a value.** Let p+_d be an upper end of p_d and w_d = 1/max(p+_d, tau). For a session,
+
+.. math:: U = \sum_{d\ \text{shown}} \mathrm{click}_d\, D(r(d))\, w_d, \qquad
+          E[U] = E\Big[\sum_d a_d D(r(d))\, \frac{p_d}{\max(p^+_d, \tau)}\Big] \le V(r),
+
+because p_d <= p+_d wherever the ends hold: clipping, ends and documents that were never shown (p_d = 0) only lower it.
+0 <= U <= B, where B = sum_j D(j) w_(j), w_(1) >= w_(2) >= ... the weights of the positions in order, is the largest sum
+over all pages (rearrangement inequality), and is known before any click. U over independent sessions are independent
+draws in [0, B]; the lower end of :mod:`rankwise.guarantees.holdout.betting` at level alpha is below E[U] with
+probability 1 - alpha. The ends are from other sessions and fail with probability delta_high, so the bound fails with
+probability alpha + delta_high = delta at most.
+
+**Bound on a gain** over the logged ranking (or another one): d_d = D(new rank) - D(old rank), and
+
+.. math:: G = \sum_{d_d > 0} \frac{\mathrm{click}_d\, d_d}{\max(p^+_d, \tau)}
+              - \sum_{d_d < 0} \frac{\mathrm{click}_d\, |d_d|}{p^-_d}.
+
+A gain term has expectation at most a_d d_d, as above. A loss term has expectation a_d d_d p_d/p-_d <= a_d d_d, because
+the lower end p-_d <= p_d: dividing by too large a propensity would hide losses, so these are not clipped and use the
+lower end. Documents that a session did not show, of propensity 0, gain at least 0 over the logged page, which did not
+have them; against another ranking those with d_d < 0 count -abs(d_d), the worst case a_d = 1. So E[G] is at most
+V(new) - V(old).
+G is in [-A, B] with A and B the largest losses and gains over all assignments of the page's positions to ranks, which
+is an assignment problem in the propensities' ends alone. The bound is betting's on (G + A)/(A + B), and all ends are
+paid for: alpha + delta_low + delta_high = delta.
+
+**Trust bias.** With known clicks beta_k that do not depend on the document, E[click] = theta_k a + beta_k, click - beta
+takes the place of the click, and A and B grow by max(beta) times the other.
+
+**Several tau.** Each of m values of tau is tried at alpha/m, and the largest bound is taken.
+
+The estimates beside the bound (clipped, self-normalised, doubly robust) have no guarantee.
+
+References
+----------
+T. Joachims, A. Swaminathan, T. Schnabel (2017). Unbiased learning-to-rank with biased feedback. WSDM.
+doi:10.1145/3018661.3018699.
+
+H. Oosterhuis, M. de Rijke (2020). Policy-aware unbiased learning to rank for top-k rankings. SIGIR.
+doi:10.1145/3397271.3401102.
+
+H. Oosterhuis (2023). Doubly robust estimation for correcting position bias in click feedback for unbiased learning to
+rank. ACM Transactions on Information Systems 41(3). doi:10.1145/3569453.
+
+I. Waudby-Smith, A. Ramdas (2024). Estimating means of bounded random variables by betting. Journal of the Royal
+Statistical Society B 86(1), 1-27. doi:10.1093/jrsssb/qkad009.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError, RankwiseError, warn
+from rankwise.clicks.accounts import Account, Terms
+from rankwise.clicks.click_value import ClickValue
+from rankwise.clicks.log import ClickLog, blocks_of
+from rankwise.clicks.propensities import Propensities
+from rankwise.clicks.rankings import ranks_of, scores_of
+from rankwise.guarantees._bound import Precondition, refuse_unless_chance
+from rankwise.guarantees.holdout.betting import lower_end
+
+Floats = NDArray[np.float64]
+
+# Rounding may move a session's value this far out of its range, relative to it.
+_ROUNDING = 1e-9
+
+
+def value(
+    log: "ClickLog | Iterable[ClickLog]",
+    ranker: Any,
+    propensities: Propensities,
+    *,
+    tau: float | Sequence[float],
+    delta: float = 0.05,
+    k: int | None = None,
+    random_state: int = 0,
+) -> ClickValue:
+    """The value of a ranking from clicks on another one, with a lower bound.
+
+    Parameters
+    ----------
+    log : ClickLog or iterable of ClickLog
+        Sessions that neither the ranker nor the propensities were learned from, joined with their candidates; blocks
+        of a log larger than memory.
+    ranker : Ranker, array of shape (n_documents,), mapping of query id to document ids, or "logged"
+        The ranking to be valued; "logged": what the sessions showed.
+    propensities : Propensities
+        The position model.
+    tau : float or sequence of float
+        Propensities below it count as tau, chosen before the clicks are seen; several are paid for.
+    delta : float, default=0.05
+        Probability that the bound may be above the value, the propensities' ends included.
+    k : int, default=None
+        The cut-off of DCG; None: the number of positions of the propensities.
+    random_state : int, default=0
+        Seed of the order of the bets, chosen before the clicks are seen.
+
+    Returns
+    -------
+    ClickValue
+        ``estimate``, ``lower``, ``preconditions`` and what they were computed from.
+
+    Raises
+    ------
+    RankwiseError
+        If the log has sessions that the ranker or the propensities were learned from, or an argument is not valid.
+
+    Warns
+    -----
+    DataWarning
+        If the ranking shows documents that no session showed.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> from rankwise import clicks
+    >>> queries = rw.make_lists(50, documents=10, features=4, random_state=0)
+    >>> log = clicks.simulate(queries, queries.X[:, 0], 2_000)
+    >>> found = clicks.value(log, queries.X[:, 1], clicks.given(1 / np.arange(1, 11)), tau=0.1)
+    >>> bool(found.lower <= found.estimate)
+    True
+    """
+    return _run("value", log, ranker, None, propensities, tau, delta, k, random_state)
+
+
+def gain(
+    log: "ClickLog | Iterable[ClickLog]",
+    ranker: Any,
+    propensities: Propensities,
+    *,
+    over: Any = "logged",
+    tau: float | Sequence[float],
+    delta: float = 0.05,
+    k: int | None = None,
+    random_state: int = 0,
+) -> ClickValue:
+    """How much more a ranking is worth than the logged one (or another), with a lower bound.
+
+    Parameters
+    ----------
+    log : ClickLog or iterable of ClickLog
+        See :func:`value`; pages without gaps.
+    ranker : Ranker, array of shape (n_documents,), or mapping of query id to document ids
+        The new ranking.
+    propensities : Propensities
+        The position model.
+    over : "logged", or as ``ranker``, default="logged"
+        The ranking to compare with.
+    tau : float or sequence of float
+        Clips the weights of documents that gain; losses keep 1/p.
+    delta : float, default=0.05
+        Probability that the bound may be above the gain, the propensities' ends included.
+    k : int, default=None
+        The cut-off of DCG; None: the number of positions of the propensities.
+    random_state : int, default=0
+        Seed of the order of the bets.
+
+    Returns
+    -------
+    ClickValue
+        As from :func:`value`; a ``lower`` above 0 certifies that the new ranking is better.
+
+    Raises
+    ------
+    RankwiseError
+        As :func:`value`, and if a page of the log has a gap.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> from rankwise import clicks
+    >>> queries = rw.make_lists(50, documents=10, features=4, random_state=0)
+    >>> log = clicks.simulate(queries, -queries.y, 2_000)
+    >>> found = clicks.gain(log, queries.y, clicks.given(1 / np.arange(1, 11)), tau=0.1)
+    >>> found.certified
+    True
+    """
+    if isinstance(over, str) and over != "logged":
+        raise RankwiseError(f"gain: over is 'logged', a ranker, scores or lists of ids: found {over!r:.40}")
+    return _run("gain", log, ranker, over, propensities, tau, delta, k, random_state)
+
+
+def _run(
+    name: str,
+    log: Any,
+    ranker: Any,
+    over: Any,
+    propensities: Propensities,
+    tau: Any,
+    delta: float,
+    k: int | None,
+    random_state: int,
+) -> ClickValue:
+    """What :func:`value` (``over`` None) and :func:`gain` do."""
+    if not isinstance(propensities, Propensities):
+        raise RankwiseError(f"{name} takes Propensities: found {type(propensities).__name__}; given(theta) makes them")
+    refuse_unless_chance(name, delta=delta)
+    taus = _as_taus(name, tau)
+    depth = len(propensities)
+    k = depth if k is None else k
+    if not isinstance(k, (int, np.integer)) or not 1 <= k <= depth:
+        raise RankwiseError(f"{name}: k is 1 to {depth}, the positions that propensities cover: found {k!r}")
+    paid = propensities.delta_high + (propensities.delta_low if over is not None else 0.0)
+    if paid >= delta:
+        raise RankwiseError(
+            f"{name}: the ends of the propensities spend {paid:g} of delta = {delta:g}: give a larger delta, or ends "
+            "at a smaller one"
+        )
+    logged = isinstance(over, str)
+    itself = isinstance(ranker, str)
+    if itself and (ranker != "logged" or over is not None):
+        raise RankwiseError(f"{name}: a ranker is a fitted one, scores or lists of ids: found {ranker!r:.40}")
+    account: Account | None = None
+    for block in blocks_of(log, name):
+        if account is None:
+            candidates = None if itself else block.candidates(name)
+            new = None if itself else ranks_of(candidates, scores_of(ranker, candidates, name))  # type: ignore[arg-type]
+            old = None
+            if over is not None and not logged:
+                old = ranks_of(candidates, scores_of(over, candidates, name))  # type: ignore[arg-type]
+            account = Account(name, propensities, taus, int(k), candidates, new, old, logged)
+        _refuse_sessions(name, block, ranker, over, propensities)
+        account.add(block)
+    if account is None or not account.n:
+        raise DataError(f"{name} needs one session or more: found none")
+    account.finish()
+    alpha = (delta - paid) / len(taus)
+    order = np.random.default_rng(random_state).permutation(account.n)
+    bounds = [_bound(account.terms(one), order, alpha) for one in range(len(taus))]
+    best = int(np.argmax(bounds))
+    notes = account.warnings(taus[best])
+    for note in notes:
+        warn(note)
+    terms = account.terms(best)
+    estimates = account.estimates(best)
+    return ClickValue(
+        kind=name,
+        of=_what(name, int(k), propensities),
+        lower=bounds[best],
+        estimate=estimates[0],
+        self_normalised=estimates[1],
+        doubly_robust=estimates[2],
+        n=account.n,
+        clicks=account.clicks,
+        delta=delta,
+        alpha=alpha,
+        paid=paid,
+        tau=taus[best],
+        taus=taus,
+        k=int(k),
+        span=(-terms.loss, terms.gain),
+        preconditions=_preconditions(name, ranker, propensities, account, len(taus)),
+        warnings=tuple(notes),
+    )
+
+
+def _bound(terms: Terms, order: NDArray[np.int64], alpha: float) -> float:
+    """Betting's lower end on the sessions' values, which are in [-loss, gain]."""
+    if not math.isfinite(terms.loss) or not math.isfinite(terms.gain):
+        return -math.inf
+    width = terms.loss + terms.gain
+    if width == 0:
+        return 0.0  # all weights are 0, and so are all values
+    scaled = (terms.values + terms.loss) / width
+    if (scaled < -_ROUNDING).any() or (scaled > 1 + _ROUNDING).any():
+        raise DataError("a session's value is outside of its range: its page is longer than the propensities")
+    lowest = float(lower_end(np.clip(scaled[order], 0.0, 1.0)[None], alpha)[0])
+    return lowest * width - terms.loss
+
+
+def _as_taus(name: str, tau: Any) -> tuple[float, ...]:
+    try:
+        found = tuple(np.atleast_1d(np.asarray(tau, dtype=np.float64)).tolist())
+    except (TypeError, ValueError):
+        found = ()
+    if not found or not all(0 < one <= 1 for one in found):
+        raise RankwiseError(f"{name}: tau is above 0 and at most 1, one number or several: found {tau!r:.60}")
+    return found
+
+
+def _refuse_sessions(name: str, block: ClickLog, ranker: Any, over: Any, propensities: Propensities) -> None:
+    """Raise an error for sessions that something in the bound was learned from."""
+    learned = [("ranker", getattr(ranker, "click_sessions_", None)), ("propensities", propensities.sessions)]
+    learned.append(("ranker of over=", getattr(over, "click_sessions_", None)))
+    own = None
+    for what, sessions in learned:
+        if sessions is None or not len(sessions):
+            continue
+        own = block.hashes() if own is None else own
+        shared = int(np.isin(own, sessions).sum())
+        if shared:
+            raise RankwiseError(
+                f"{name}: the {what} learned from {shared:,} of these {len(block):,} sessions, so that no bound "
+                "follows from them: use log.split to keep sessions apart"
+            )
+
+
+def _what(name: str, k: int, propensities: Propensities) -> str:
+    of = f"DCG@{k} of attractiveness per session"
+    unit = ", times the examination of position 1" if propensities.relative else ""
+    return f"{'value' if name == 'value' else 'gain'}: {of}{unit}"
+
+
+def _preconditions(
+    name: str, ranker: Any, propensities: Propensities, account: Account, several: int
+) -> tuple[Precondition, ...]:
+    """What has to be true, each with whether it is known to be."""
+    known = True if getattr(ranker, "click_sessions_", None) is not None else None
+    beta = "clicks that trust adds are as given (beta)" if propensities.beta is not None else "there is no trust bias"
+    if propensities.how == "given":
+        ends = Precondition(
+            "the given propensities are right" if propensities.exact else "propensities are between the given ends"
+        )
+    elif propensities.asymptotic:
+        ends = Precondition("there were enough sessions for the bootstrap ends of the propensities (asymptotic)")
+    else:
+        ends = Precondition("a fair coin decided on the swaps, independently of readers")
+    found = [
+        Precondition("position-based model: a click needs examination, which depends on the position alone"),
+        Precondition(beta),
+        Precondition("sessions are independent draws, and queries were not chosen by the ranking's clicks"),
+        Precondition("the ranking was not learned from these sessions", known),
+        ends,
+        Precondition(
+            "tau was chosen before these clicks were seen" if several == 1 else f"delta is paid for {several} tau",
+            None if several == 1 else True,
+        ),
+    ]
+    if propensities.how != "given":
+        found.append(Precondition("propensities are from other sessions", True))
+    if name == "gain":
+        found.append(Precondition("lower ends of propensities are above 0", bool(account.lower_ends_positive)))
+    if account.explores:
+        found.append(Precondition("pages were shuffled with the probability that the log says"))
+    return tuple(found)

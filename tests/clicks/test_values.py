@@ -1,0 +1,313 @@
+"""Bounds from clicks: their terms are those of the definition, their means are below the truth, their range holds."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rankwise as rw
+from experiments import clicks_runs
+from experiments.clicks import binomial_limit
+from rankwise import clicks
+from rankwise.clicks.accounts import Account
+from rankwise.clicks.log import ClickLog
+from rankwise.clicks.rankings import discounts, ranks_of
+
+SHARES = st.floats(0.05, 1.0)
+
+
+def pages(order, clicked, documents=None, **more):
+    """A log of one query whose sessions show the same order, each with its own clicked places."""
+    m = len(order)
+    documents = m if documents is None else documents
+    names = [f"d{number}" for number in range(documents)]
+    queries = rw.Queries.from_arrays(np.zeros((documents, 1)), qid=["q"] * documents, docid=names)
+    sessions = len(clicked)
+    log = ClickLog.from_rows(
+        session=np.repeat(np.arange(sessions), m),
+        qid=["q"] * (sessions * m),
+        docid=[f"d{d}" for d in order] * sessions,
+        position=list(range(1, m + 1)) * sessions,
+        click=[place in one for one in clicked for place in range(m)],
+        **more,
+    )
+    return log.join(queries)
+
+
+def account(log, scores, model, tau, k, over=None):
+    """The account of a value (over None), a gain over the log ("logged"), or over other scores."""
+    documents = log.documents
+    old = None if over is None or isinstance(over, str) else ranks_of(documents, over)
+    found = Account("test", model, (tau,), k, documents, ranks_of(documents, scores), old, isinstance(over, str))
+    found.add(log)
+    found.finish()
+    return found
+
+
+ends = st.tuples(SHARES, SHARES, SHARES).map(sorted)
+
+
+@given(
+    st.lists(st.tuples(ends, st.floats(0, 1), st.floats(-1, 1), st.floats(-1, 1)), min_size=2, max_size=6),
+    st.floats(0.02, 0.9),
+    st.integers(1, 6),
+    st.booleans(),
+)
+def test_the_mean_of_a_session_is_at_most_the_truth(rows, tau, k, all_shown):
+    """By linearity the mean over clicks is that of sessions with one click each, weighted by theta a."""
+    theta = clicks.Propensities(
+        theta=[e[1] for e, *_ in rows], low=[e[0] for e, *_ in rows], high=[e[2] for e, *_ in rows]
+    )
+    m, k = len(rows), min(k, len(rows))
+    a = np.array([one for _, one, _, _ in rows])
+    new, other = np.array([s for *_, s, _ in rows]), np.array([s for *_, s in rows])
+    shown = m if all_shown else m - 1  # one candidate may not be on the page
+    log = pages(range(shown), [()] + [(place,) for place in range(shown)], documents=m)
+    discount = discounts(k)
+    d_new = discount[np.minimum(ranks_of(log.documents, new), k + 1)]
+    d_other = discount[np.minimum(ranks_of(log.documents, other), k + 1)]
+    d_logged = np.array([discount[min(place + 1, k + 1)] if place < shown else 0.0 for place in range(m)])
+    chance = theta.theta[:shown] * a[:shown]
+    for over, truth in ((None, a @ d_new), ("logged", a @ (d_new - d_logged)), (other, a @ (d_new - d_other))):
+        terms = account(log, new, theta, tau, k, over).terms(0)
+        mean = terms.values[0] + (terms.values[1:] - terms.values[0]) @ chance
+        assert mean <= truth + 1e-9
+        assert (terms.values >= -terms.loss - 1e-9).all()
+        assert (terms.values <= terms.gain + 1e-9).all()
+
+
+@given(st.lists(SHARES, min_size=2, max_size=4), st.floats(0.05, 0.9), st.randoms(use_true_random=False))
+@settings(max_examples=30)
+def test_the_range_is_attained_by_some_page_and_exceeded_by_none(shares, tau, random):
+    """All orders and all clicks of a small page, with every candidate on it."""
+    low = [share * random.uniform(0.5, 1.0) for share in shares]
+    model = clicks.Propensities(theta=shares, low=low, high=[min(1.0, 1.2 * share) for share in shares])
+    m = len(shares)
+    log = pages(range(m), [one for n in range(m + 1) for one in itertools.combinations(range(m), n)])
+    values, gains = [], []
+    for order in itertools.permutations(range(m)):
+        scores = -np.argsort(order).astype(float)
+        values.append(account(log, scores, model, tau, m).terms(0))
+        gains.append(account(log, scores, model, tau, m, "logged").terms(0))
+    assert max(one.values.max() for one in values) == pytest.approx(values[0].gain)
+    assert max(one.values.max() for one in gains) == pytest.approx(gains[0].gain)
+    assert -min(one.values.min() for one in gains) == pytest.approx(gains[0].loss)
+
+
+def test_a_session_is_worth_its_clicks_over_propensities():
+    log = pages([2, 0, 1], [(0, 2)])
+    model = clicks.given([1.0, 0.4, 0.1])
+    new = np.array([3.0, 2.0, 1.0])  # d0, d1, d2
+    d = discounts(3)
+    value = account(log, new, model, 0.2, 3).terms(0).values[0]
+    assert value == pytest.approx(d[3] / 1.0 + d[2] / 0.2)  # d2 is third, d1 second and clipped
+    change = account(log, new, model, 0.2, 3, "logged").terms(0).values[0]
+    assert change == pytest.approx((d[3] - d[1]) / 1.0 + (d[2] - d[3]) / 0.2)
+    fall = account(log, np.array([3.0, 1.0, 2.0]), model, 0.2, 2, "logged").terms(0).values[0]
+    assert fall == pytest.approx((discounts(2)[2] - 1.0) / 1.0)  # d1 stays beyond the cut-off
+
+
+def test_trust_bias_that_is_known_is_subtracted():
+    theta, beta, a = np.array([0.8, 0.5]), np.array([0.1, 0.05]), np.array([0.3, 0.6])
+    log = pages([0, 1], [(), (0,), (1,)])
+    model = clicks.given(theta, beta=beta)
+    terms = account(log, np.array([0.0, 1.0]), model, 0.1, 2).terms(0)
+    chance = theta * a + beta
+    mean = terms.values[0] + (terms.values[1:] - terms.values[0]) @ chance
+    assert mean == pytest.approx(a @ discounts(2)[[2, 1]])
+
+
+def test_with_exploration_the_propensity_is_that_of_the_policy():
+    """The mean over all shuffled pages and clicks of a pool of three, two shown, is the truth."""
+    theta, a, share = np.array([1.0, 0.5]), np.array([0.2, 0.5, 0.9]), 0.3
+    new = np.array([0.0, 1.0, 2.0])
+    total = 0.0
+    policy = [((0, 1), 1 - share)] + [(order, share / 6) for order in itertools.permutations(range(3), 2)]
+    for order, chance in policy:
+        rank = [{0: 1, 1: 2, 2: 0}[d] for d in order]  # the logged page is 0, 1
+        log = pages(order, [(), (0,), (1,)], 3, exploration=[share] * 6, pool=[3] * 6, logged_rank=rank * 3)
+        terms = account(log, new, clicks.given(theta), 1e-3, 2).terms(0)
+        total += chance * float(terms.values[1:] @ (theta * a[list(order)]))
+    assert total == pytest.approx(a @ discounts(2)[np.minimum(ranks_of(log.documents, new), 3)])
+
+
+@given(st.floats(1.0, 3.0), st.integers(0, 50))
+@settings(max_examples=15)
+def test_larger_upper_ends_only_lower_the_bound(factor, seed):
+    queries = rw.make_lists(20, documents=5, features=2, random_state=seed)
+    log = clicks.simulate(queries, queries.X[:, 0], 300, shown=5, random_state=seed)
+    theta = 1 / np.arange(1, 6)
+    tight = clicks.value(log, queries.X[:, 1], clicks.given(theta), tau=0.2)
+    wide = clicks.value(log, queries.X[:, 1], clicks.given(theta, high=factor * theta), tau=0.2)
+    assert wide.lower <= tight.lower + 1e-3  # bets on another scale differ a little
+
+
+def test_blocks_give_what_the_whole_log_gives():
+    queries = rw.make_lists(30, documents=12, features=3, random_state=3)
+    log = clicks.simulate(queries, queries.X[:, 0], 501, random_state=1)
+    blocks = [log[:100], log[100:101], log[101:]]
+    found = []
+    for function in (clicks.value, clicks.gain):
+        for one in (log, blocks):
+            with pytest.warns(rw.DataWarning, match="no session showed"):
+                found.append(function(one, queries.X[:, 1], clicks.given(1 / np.arange(1, 11)), tau=0.1).to_dict())
+    assert found[0] == found[1]
+    assert found[2] == found[3]
+
+
+def test_the_bound_does_not_depend_on_the_thread_or_the_call():
+    queries = rw.make_lists(30, documents=8, features=3, random_state=3)
+    log = clicks.simulate(queries, queries.X[:, 0], 400, shown=8)
+    one, other = (clicks.gain(log, queries.X[:, 1], clicks.given(1 / np.arange(1, 9)), tau=0.1) for _ in range(2))
+    assert one == other
+
+
+def test_several_tau_are_paid_for():
+    queries = rw.make_lists(30, documents=8, features=3, random_state=3)
+    log = clicks.simulate(queries, queries.X[:, 0], 400, shown=8)
+    model = clicks.given(1 / np.arange(1, 9))
+    each = [clicks.value(log, queries.X[:, 1], model, tau=tau, delta=0.05).lower for tau in (0.1, 0.4)]
+    both = clicks.value(log, queries.X[:, 1], model, tau=(0.1, 0.4), delta=0.1)
+    assert both.lower == max(each)
+    assert both.alpha == 0.05
+
+
+def test_ends_are_paid_for_and_sessions_are_kept_apart():
+    queries = rw.make_lists(30, documents=4, features=3, random_state=3)
+    log = clicks.simulate(queries, queries.X[:, 0], 4_000, shown=4, swaps=True)
+    first, second = log.split((0.5, 0.5))
+    model = clicks.by_swaps(first, delta=0.02)
+    found = clicks.gain(second, queries.X[:, 1], model, tau=0.1, delta=0.05)
+    assert found.paid == pytest.approx(0.02)
+    assert found.alpha == pytest.approx(0.03)
+    assert "times the examination of position 1" in found.of
+    with pytest.raises(rw.RankwiseError, match="propensities learned from 2,000 of these 4,000 sessions"):
+        clicks.gain(log, queries.X[:, 1], model, tau=0.1)
+    with pytest.raises(rw.RankwiseError, match=r"spend 0\.02 of delta = 0\.01"):
+        clicks.gain(second, queries.X[:, 1], model, tau=0.1, delta=0.01)
+    ranker = rw.RidgeRanker(alpha=1.0, target="labels", balanced=False)
+    ranker.fit(first.with_propensities(clicks.given(1 / np.arange(1, 5)), tau=0.1))
+    assert clicks.gain(second, ranker, model, tau=0.1).preconditions[3].met is True
+    with pytest.raises(rw.RankwiseError, match="the ranker learned from 2,000"):
+        clicks.value(log, ranker, clicks.given(1 / np.arange(1, 5)), tau=0.1)
+
+
+def test_a_position_that_is_not_known_from_below_allows_no_gain():
+    log = pages([0, 1], [(0,), (1,)])
+    model = clicks.given([1.0, 0.5], low=[1.0, 0.0], high=[1.0, 1.0])
+    with pytest.warns(rw.DataWarning, match="lower end of the propensity of position 2 is 0"):
+        found = clicks.gain(log, np.array([0.0, 1.0]), model, tau=0.1)
+    assert found.lower == -math.inf
+    assert not found.certified
+    assert found.to_dict()["lower"] is None
+    assert clicks.value(log, np.array([0.0, 1.0]), model, tau=0.1).lower >= 0
+
+
+def test_documents_that_were_never_shown_are_named_with_the_exploration_they_need():
+    queries = rw.make_lists(20, documents=20, features=2, random_state=0)
+    log = clicks.simulate(queries, queries.X[:, 0], 500)
+    model = clicks.given(1 / np.arange(1, 11))
+    with pytest.warns(rw.DataWarning, match="no bound can ever certify .* shuffled page in 34 % of the sessions"):
+        found = clicks.value(log, -queries.X[:, 0], model, tau=0.05)
+    assert found.lower < 0.3
+    with pytest.warns(rw.DataWarning, match="even pages that are always shuffled"):
+        clicks.value(log, -queries.X[:, 0], model, tau=0.5)
+    explored = clicks.simulate(queries, queries.X[:, 0], 500, exploration=0.5)
+    assert clicks.value(explored, -queries.X[:, 0], model, tau=0.05).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"tau": 0.0}, "tau is above 0"),
+        ({"tau": ()}, "tau is above 0"),
+        ({"tau": 0.1, "delta": 1.5}, "delta is between 0 and 1"),
+        ({"tau": 0.1, "k": 9}, "k is 1 to 2"),
+        ({"tau": 0.1, "over": "random"}, "over is 'logged'"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, words):
+    log = pages([0, 1], [(0,)])
+    with pytest.raises(rw.RankwiseError, match=words):
+        clicks.gain(log, np.array([0.0, 1.0]), clicks.given([1.0, 0.5]), **arguments)
+
+
+def test_what_cannot_be_valued_is_refused():
+    log, model = pages([0, 1], [(0,)]), clicks.given([1.0, 0.5])
+    bare = ClickLog.from_rows(session=[1], qid=[1], docid=[1], position=[1], click=[0])
+    with pytest.raises(rw.DataError, match=r"needs the candidates .* log\.join"):
+        clicks.value(bare, [1.0], model, tau=0.1)
+    with pytest.raises(rw.DataError, match="one score for each of 2 candidates"):
+        clicks.value(log, [1.0], model, tau=0.1)
+    with pytest.raises(rw.DataError, match="shows 2 positions and the propensities cover 1"):
+        clicks.value(log, [1.0, 2.0], clicks.given([1.0]), tau=0.1)
+    gap = ClickLog.from_rows(session=[1], qid=["q"], docid=["d0"], position=[2], click=[0]).join(log.documents)
+    with pytest.raises(rw.DataError, match="positions with a gap"):
+        clicks.gain(gap, [1.0, 2.0], model, tau=0.1)
+    with pytest.warns(rw.DataWarning, match="no session showed"):
+        assert clicks.value(gap, [1.0, 2.0], model, tau=0.1).n == 1
+
+
+def test_rankings_are_rankers_scores_or_lists_of_ids():
+    log, model = pages([0, 1, 2], [(0,), (2,)]), clicks.given([1.0, 0.5, 0.3])
+    by_scores = clicks.value(log, [1.0, 3.0, 2.0], model, tau=0.1)
+    assert clicks.value(log, {"q": ["d1", "d2", "d0"]}, model, tau=0.1) == by_scores
+    with pytest.raises(rw.DataError, match="no query 'q'"):
+        clicks.value(log, {"z": ["d1"]}, model, tau=0.1)
+    assert clicks.value(log, "logged", model, tau=0.1).estimate > 0
+
+
+# ----------------------------------------------------------------------------------------------------------- coverage
+
+MET = [case for case in clicks_runs.CASES if case.met == "yes" and "harvest" not in case.name]
+
+
+@pytest.fixture(scope="module")
+def setting():
+    return clicks_runs.Setting.make(queries=60)
+
+
+@pytest.mark.parametrize("case", [case for case in MET if "swaps" not in case.name], ids=lambda case: case.name)
+def test_few_bounds_miss_the_truth(setting, case):
+    found = clicks_runs.coverage(setting, case, 40, 300)
+    assert max(found["missed"].values()) <= binomial_limit(40, clicks_runs.DELTA)
+    assert found["certified"]["worse"] <= binomial_limit(40, clicks_runs.DELTA)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", MET, ids=lambda case: case.name)
+def test_bounds_miss_the_truth_with_probability_delta_at_most(setting, case):
+    found = clicks_runs.coverage(setting, case, 300)
+    assert max(found["missed"].values()) <= binomial_limit(300, clicks_runs.DELTA)
+    assert found["certified"]["worse"] <= binomial_limit(300, clicks_runs.DELTA)
+
+
+@pytest.mark.parametrize("name", ["propensities 37 % too small", "cascade readers"])
+def test_broken_preconditions_break_the_bound(setting, name):
+    (case,) = (one for one in clicks_runs.CASES if one.name == name)
+    assert clicks_runs.coverage(setting, case, 20)["missed"]["value"] >= 18
+
+
+def test_two_experiments_at_once_are_refused():
+    lists = rw.make_lists(10, documents=6, features=2, random_state=0)
+    log = clicks.simulate(lists, lists.X[:, 0], 50, shown=4, swaps=True, exploration=0.5)
+    with pytest.raises(rw.DataError, match="both swaps and shuffled pages"):
+        clicks.value(log, lists.X[:, 1], clicks.given([1.0, 0.5, 0.3, 0.2]), tau=0.1)
+
+
+def test_mixed_sessions_bound_no_losses_against_another_ranking():
+    lists = rw.make_lists(10, documents=6, features=2, random_state=0)
+    model = clicks.given([1.0, 0.5, 0.3, 0.2])
+    log = clicks.simulate(lists, lists.X[:, 0], 200, shown=4, exploration=0.5)
+    whole = clicks.gain(log, lists.X[:, 1], model, over=lists.X[:, 0], tau=0.05)
+    assert math.isfinite(whole.lower)
+    as_logged = np.flatnonzero(np.bincount(log.session_of_row, weights=log.logged_rank != log.position) == 0)
+    log.exploration[as_logged] = 0.0
+    with pytest.warns(rw.DataWarning, match="with and without shuffled pages are mixed"):
+        assert clicks.gain(log, lists.X[:, 1], model, over=lists.X[:, 0], tau=0.05).lower == -math.inf
+    log.exploration[:] = 0.0
+    with pytest.raises(rw.DataError, match="which its policy never shows"):
+        clicks.value(log, lists.X[:, 1], model, tau=0.05)
