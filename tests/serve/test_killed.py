@@ -132,7 +132,7 @@ def check(state, crowd):
 
 
 def test_a_killed_service_has_lost_nothing_and_learned_nothing_twice(tmp_path):
-    killed(tmp_path, 3, seed=1, longest=0.3)
+    killed(tmp_path, 2, seed=1, longest=0.1)
 
 
 @pytest.mark.thorough

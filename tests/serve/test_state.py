@@ -472,22 +472,23 @@ def test_experiments_between_what_is_not_there_are_refused(service, tmp_path):
     assert refusal(service.experiment(ExperimentRequest("more", "split", "news", "fixed"))).status == 409
 
 
-def test_team_draft_is_fair_and_complete():
-    from rankwise.serve.experiments import team_draft
+def test_an_interleaved_list_is_fair_and_complete():
+    from rankwise.serve.experiments import interleaved
 
     a, b = np.array([0, 1, 2, 3]), np.array([3, 1, 0, 2])
     firsts = []
     for seed in range(400):
-        order, team = team_draft(a, b, seed)
+        order, team = interleaved(a, b, seed)
         assert sorted(order) == [0, 1, 2, 3]
         assert sorted(team[order[:2]]) == sorted(team[order[2:]]) == [0, 1]  # every turn has one pick of each
         assert order[0] == (a, b)[team[order[0]]][0]
         firsts.append(team[order[0]])
     assert 160 <= sum(firsts) <= 240
-    for size in (0, 1, 5):
-        order, team = team_draft(np.arange(size), np.arange(size)[::-1], 1)
+    for size in (0, 1, 5, 70):
+        order, team = interleaved(np.arange(size), np.arange(size)[::-1], 1)
         assert sorted(order) == list(range(size))
         assert len(team) == size
+        assert (np.diff(order[50:]) > 0).all()  # the rest as the first ranker has it
 
 
 def test_a_promise_that_is_provably_broken_rings(tmp_path):

@@ -1,6 +1,7 @@
 """``rankwise serve``: the online ranking service, and the commands around its state."""
 
 import asyncio
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -53,12 +54,13 @@ def serve(
         bool, typer.Option("--demo", help="Feed the service a simulated crowd, and watch it learn.")
     ] = False,
     seconds: Annotated[float | None, typer.Option(hidden=True)] = None,
+    as_json: reading.JsonOption = False,
 ) -> None:
     """Serve rankings over HTTP, and learn from what becomes of them.
 
     Feedback is on the disk when it is acknowledged, and counts once however often it is sent. The state is one file,
-    and `rankwise replay` remakes every version of every model from it, to the bit. The status page is at /, the description
-    of the interface at /openapi.json. Ctrl-C stops it cleanly. Needs the extra serve.
+    and `rankwise replay` remakes every version of every model from it, to the bit. The status page is at /, the
+    description of the interface at /openapi.json. Ctrl-C stops it cleanly. Needs the extra serve.
 
     Example: rankwise serve --demo
 
@@ -91,6 +93,7 @@ def serve(
         access_log,
         demo,
         seconds,
+        as_json,
     )
 
 
@@ -106,6 +109,7 @@ def _run(
     access_log: bool,
     demo: bool,
     seconds: float | None,
+    as_json: bool,
 ) -> None:
     """Open the state and serve until told to stop."""
     from rankwise.serve.app import make_app
@@ -129,7 +133,11 @@ def _run(
 
         def started(address: str) -> None:
             names = ", ".join(service.view.models) or "no model yet"
-            typer.echo(f"serving {names} at {address} (status page), state {state}, version {service.view.seq:,}")
+            if as_json:
+                told = {"address": address, "models": list(service.view.models), "version": service.view.seq}
+                typer.echo(json.dumps({**told, "state": os.fspath(state)}))
+            else:
+                typer.echo(f"serving {names} at {address} (status page), state {state}, version {service.view.seq:,}")
             if demo:
                 typer.echo("a simulated crowd judges 25 rankings a second; Ctrl-C stops")
                 crowds.append(Crowd(address, say=typer.echo).start())
@@ -152,7 +160,10 @@ def _run(
                 crowd.stop()
             if not service.log._closing:
                 service.close()
-        typer.echo(f"stopped cleanly at version {service.view.seq:,}; {os.fspath(state)} has everything")
+        if as_json:
+            typer.echo(json.dumps({"stopped": True, "version": service.view.seq}))
+        else:
+            typer.echo(f"stopped cleanly at version {service.view.seq:,}; {os.fspath(state)} has everything")
 
 
 def _declare(service: Any, training: Path) -> None:
@@ -173,12 +184,13 @@ def replay(
     snapshots: Annotated[
         bool, typer.Option("--snapshots", help="Begin at the last snapshot before, and not from nothing: faster.")
     ] = False,
+    as_json: reading.JsonOption = False,
 ) -> None:
     """Remake a version of a model from the log of a service, to the bit.
 
     A version is a place in the log. Replaying from nothing and from a snapshot give the same file.
 
-    Example: rankwise replay state.db --to 1500 -o model.rankwise
+    Example: rankwise replay state.db --to 20 -o model.rankwise
     """
     from rankwise.serve.course import Course
     from rankwise.serve.statefile import open_to_read
@@ -194,6 +206,9 @@ def replay(
         raise RankwiseError(f"the log has no model {name!r} at event {course.seq:,}: it has {known}")
     served = course.models[name]
     served.ranker.save(out)
+    if as_json:
+        print(json.dumps({"model": name, "seq": course.seq, "lists": served.lists, "file": os.fspath(out)}))
+        return
     print(f"{name} after event {course.seq:,}: {served.lists:,} lists learned, written to {out}")
 
 
@@ -201,6 +216,7 @@ def state(
     what: Annotated[Literal["check", "backup", "compact"], typer.Argument(help="What to do.")],
     file: Annotated[Path, typer.Argument(help="The state of a service.")],
     to: Annotated[Path | None, typer.Option(help="The copy, for backup.")] = None,
+    as_json: reading.JsonOption = False,
 ) -> None:
     """Check, copy or compact the state of a service.
 
@@ -214,11 +230,12 @@ def state(
 
     if what == "check":
         found = statefile.check(file)
-        print(f"{file} is intact: " + ", ".join(f"{count:,} {name}" for name, count in found.items()))
+        sentence = f"{file} is intact: " + ", ".join(f"{count:,} {name}" for name, count in found.items())
     elif what == "backup":
         if to is None:
             raise RankwiseError("a backup needs a place: give --to FILE")
-        print(f"{to} holds the first {statefile.backup(file, to):,} events")
+        found = {"events": statefile.backup(file, to)}
+        sentence = f"{to} holds the first {found['events']:,} events"
     else:
         from rankwise.serve.log import compact
 
@@ -227,11 +244,12 @@ def state(
         opened = statefile.StateFile(file)
         before = file.stat().st_size
         try:
-            removed = compact(opened)
+            found = compact(opened)
         finally:
             opened.close()
-        after = file.stat().st_size
-        print(
-            f"the content of {removed['events']:,} events and {removed['rankings']:,} rankings went into a snapshot: "
-            f"{before:,} bytes before, {after:,} after"
+        found |= {"before": before, "after": file.stat().st_size}
+        sentence = (
+            f"the content of {found['events']:,} events and {found['rankings']:,} rankings went into a snapshot: "
+            f"{found['before']:,} bytes before, {found['after']:,} after"
         )
+    print(json.dumps(found) if as_json else sentence)

@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.clicks.interleaving import team_draft
 from rankwise.guarantees.holdout.running import RunningMean
 from rankwise.serve.structs import ExperimentAnswer, ExperimentRequest, Interval
 
 Order = NDArray[np.int64]
+
+_DRAFTED = 50  # positions that a team draft decides
 
 STATEMENTS = {
     "shadow": "measure of the challenger's order less that of the order shown, on the same lists and labels",
@@ -29,10 +32,8 @@ def draw(*parts: str) -> int:
     return int.from_bytes(hashlib.blake2b("\0".join(parts).encode(), digest_size=8).digest(), "little")
 
 
-def team_draft(a: Order, b: Order, seed: int) -> tuple[Order, NDArray[np.uint8]]:
+def interleaved(a: Order, b: Order, seed: int) -> tuple[Order, NDArray[np.uint8]]:
     """Interleave two orders of the same documents by team draft.
-
-    In every turn a coin decides which ranker picks first; each picks its best document that is not picked yet.
 
     Parameters
     ----------
@@ -43,22 +44,17 @@ def team_draft(a: Order, b: Order, seed: int) -> tuple[Order, NDArray[np.uint8]]
 
     Returns
     -------
-    order : ndarray of int64
-        The interleaved documents, best first.
-    team : ndarray of uint8
-        For each document (not position) who picked it: 0 for a, 1 for b.
+    order : ndarray of int64, shape (n_documents,)
+        The interleaved documents, best first; what no reader reaches follows in the order of ``a``.
+    team : ndarray of uint8, shape (n_documents,)
+        For each document (not position) who picked it: 0 for a, 1 for b, 255 for nobody.
     """
-    coins = np.random.default_rng(seed).integers(0, 2, (len(a) + 1) // 2)
-    sides, places = (a.tolist(), b.tolist()), [0, 0]
-    taken, order = np.full(len(a), 255, np.uint8), np.empty(len(a), np.int64)
-    for turn in range(len(a)):
-        side = int(coins[turn // 2]) ^ (turn & 1)
-        own, place = sides[side], places[side]
-        while taken[own[place]] != 255:
-            place += 1
-        taken[own[place]] = side
-        order[turn], places[side] = own[place], place + 1
-    return order, taken
+    team = np.full(len(a), 255, np.uint8)
+    if not len(a):
+        return a, team
+    page = team_draft(a, b, _DRAFTED, np.random.default_rng(seed))
+    team[page.rows] = page.team
+    return np.concatenate([page.rows, a[team[a] == 255]]), team
 
 
 @dataclass

@@ -24,7 +24,7 @@ from rankwise.rankers.online.learner import OnlineLearner
 from rankwise.rankers.scorer import Scorer
 from rankwise.serve.course import Course, ranker_of_bytes
 from rankwise.serve.drift import Drift
-from rankwise.serve.experiments import Experiment, as_interval, team_draft
+from rankwise.serve.experiments import Experiment, as_interval, interleaved
 from rankwise.serve.log import OWN, Entry, Log, LoopReply, Refused, Shown
 from rankwise.serve.statefile import StateFile
 from rankwise.serve.structs import (
@@ -292,7 +292,7 @@ class Service:
             if experiment.request.kind == "shadow":
                 teams = _places(theirs).tobytes()
             else:
-                order, team = team_draft(order, theirs, experiment.seed(ranking))
+                order, team = interleaved(order, theirs, experiment.seed(ranking))
                 teams = team.tobytes()
         adds = self._explained(used, X) if request.explain else None
         listed, values = order.tolist(), scores.tolist()

@@ -31,7 +31,8 @@ MIGRATIONS = (
         body BLOB, digest BLOB NOT NULL, chain BLOB NOT NULL, at REAL NOT NULL);
     CREATE TABLE shown(
         id TEXT PRIMARY KEY, model TEXT NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL,
-        documents INTEGER NOT NULL, ids BLOB NOT NULL, wide INTEGER NOT NULL, x BLOB NOT NULL, place BLOB NOT NULL, experiment TEXT, teams BLOB);
+        documents INTEGER NOT NULL, ids BLOB NOT NULL, wide INTEGER NOT NULL, x BLOB NOT NULL,
+        place BLOB NOT NULL, experiment TEXT, teams BLOB);
     CREATE TABLE outcome(ranking TEXT PRIMARY KEY, clicked REAL, closed INTEGER) WITHOUT ROWID;
     CREATE TABLE file(digest TEXT PRIMARY KEY, data BLOB NOT NULL);
     CREATE TABLE snapshot(seq INTEGER PRIMARY KEY, body BLOB NOT NULL, at REAL NOT NULL);

@@ -45,7 +45,7 @@ class Tokens:
     def reload(self) -> None:
         """Read the file again; a malformed one is refused, and the tokens stay as they were."""
         known = []
-        for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in enumerate(self.path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
             if not line.strip() or line.startswith("#"):
                 continue
             parts = line.split()
