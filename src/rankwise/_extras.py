@@ -17,11 +17,15 @@ EXTRAS = {
     "jinja2": "report",
     "lightgbm": "lightgbm",
     "matplotlib": "plot",
+    "msgspec": "serve",
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "plotly": "report",
+    "prometheus_client": "serve",
     "pyarrow": "frames",
+    "starlette": "serve",
     "torch": "torch",
+    "uvicorn": "serve",
 }
 
 

@@ -26,6 +26,7 @@ EXAMPLES = [
     for line in command.help.split("\n\n")
     if line.startswith("Example: ")
 ]
+ENDLESS = ("rankwise serve",)  # tests/serve/test_commands.py runs it
 SLOW = ("rankwise compare", "rankwise report", "rankwise demo", "rankwise train", "rankwise warm")
 IN_LINES = ("rankwise demo", "rankwise warm")  # print their progress where there is no terminal
 
@@ -56,7 +57,21 @@ def files(tmp_path_factory):
     (folder / "all.scores").write_text("".join(f"{score!r}\n" for score in lists.X[:, 0].tolist()))
     rw.RidgeRanker().fit(parts["train"]).save(folder / "model.rankwise")
     rw.RidgeRanker().fit(lists._replace(feature_names=("a", "b", "c", "d"))).save(folder / "m.rankwise")
+    service_state(folder)
     return folder
+
+
+def service_state(folder):
+    """The state of a service with some events, for commands that read one."""
+    from rankwise.serve.service import Service
+    from rankwise.serve.structs import Feedback, RankRequest
+
+    rw.SLAMPerceptron().fit(rw.make_lists(5, features=2, random_state=0)).save(folder / "learner.rankwise")
+    service = Service(folder / "state.db", {"learner": folder / "learner.rankwise"})
+    for number in range(24):
+        shown = service.rank(RankRequest(ids=["a", "b"], x=[[1.0, number], [number, 1.0]]))
+        service.feedback(Feedback(f"event {number}", shown.ranking, grades={"b": 1.0})).result(10)
+    service.close()
 
 
 def test_every_command_has_an_example():
@@ -64,7 +79,7 @@ def test_every_command_has_an_example():
     assert len(COMMANDS) >= 11
 
 
-@pytest.mark.parametrize("example", [line for _, line in EXAMPLES if not line.startswith(SLOW)])
+@pytest.mark.parametrize("example", [line for _, line in EXAMPLES if not line.startswith(SLOW + ENDLESS)])
 def test_an_example_runs_as_it_stands(example, files, tmp_path, monkeypatch, capsys):
     run_example(example, files, tmp_path, monkeypatch, capsys)
 
@@ -79,7 +94,7 @@ def test_the_page_of_the_documentation_names_every_command():
 
 
 @pytest.mark.parametrize(
-    "example", [line for line in ON_PAGE if not line.startswith(SLOW) and not any(word in line for word in NO_EXAMPLE)]
+    "example", [line for line in ON_PAGE if not line.startswith(SLOW + ENDLESS) and not any(word in line for word in NO_EXAMPLE)]
 )
 def test_an_example_of_the_page_runs_as_it_stands(example, files, tmp_path, monkeypatch, capsys):
     run_example(example, files, tmp_path, monkeypatch, capsys)

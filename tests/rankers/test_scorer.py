@@ -132,3 +132,25 @@ def test_threads_share_a_scorer():
     with ThreadPoolExecutor(8) as pool:
         for found, known in zip(pool.map(scorer.rank, lists), expected, strict=True):
             np.testing.assert_array_equal(found, known)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 2**20))
+def test_other_weights_give_the_bits_of_the_ranker_that_has_them(seed):
+    random = np.random.default_rng(seed)
+    X, other = random.normal(size=(7, 5)), rw.LinearModel.of(random.normal(size=5))
+    first = Scorer(LINEAR)
+    changed = first.with_coef(other.coef_)
+    np.testing.assert_array_equal(changed.scores(X), other.predict(X))
+    np.testing.assert_array_equal(changed.scores(X[:, ::-1]), other.predict(X[:, ::-1]))  # by predict
+    np.testing.assert_array_equal(first.scores(X), LINEAR.predict(X))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(changed)).scores(X), other.predict(X))
+
+
+def test_weights_that_do_not_fit_are_one_sentence():
+    with pytest.raises(rw.DataError, match="one finite weight per feature, 5"):
+        Scorer(LINEAR).with_coef([1.0, 2.0])
+    with pytest.raises(rw.DataError, match="one finite weight per feature, 5"):
+        Scorer(LINEAR).with_coef([1.0, 2.0, 3.0, 4.0, np.nan])
+    with pytest.raises(rw.DataError, match="only scorers of linear rankers"):
+        Scorer(STEPS).with_coef(np.ones(5))

@@ -55,11 +55,11 @@ class Page:
             self.call(f"{domain}.enable")
         self.call("Emulation.setDeviceMetricsOverride", **self._size)
 
-    def open(self, path: Path, scheme: str = "light") -> None:
-        """Open a file and wait until all of its figures are drawn."""
+    def open(self, path: Path | str, scheme: str = "light") -> None:
+        """Open a file, or an address, and wait until all of its figures are drawn."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", features=features)
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=path if isinstance(path, str) else path.resolve().as_uri())
         until = time.monotonic() + PATIENCE
         while not self.run("document.documentElement?.dataset.ready === 'yes'"):
             if time.monotonic() > until:

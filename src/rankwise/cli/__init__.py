@@ -42,9 +42,10 @@ _COMMANDS = {
     "One ranker": ("train", "rank", "evaluate", "export"),
     "Several rankers": ("compare", "report"),
     "Guarantees": ("certify", "simulate"),
+    "A service": ("serve", "replay", "state"),
     "This installation": ("doctor", "warm"),
 }
-_MODULES = {"report": "compare"}  # a command in the module of another one
+_MODULES = {"report": "compare", "replay": "serve", "state": "serve"}  # a command in the module of another one
 # typer shows paragraphs as they are, so line breaks of the sources would remain
 for _panel, _commands in _COMMANDS.items():
     for _name in _commands:

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError
 from rankwise._kernels.rows import score_rows
@@ -106,6 +106,41 @@ class Scorer:
 
         return cls(read_store(path, read))
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether plain arrays are scored by compiled code, in microseconds, and not by ``predict``."""
+        return self._kernel is not None
+
+    def with_coef(self, coef: ArrayLike) -> "Scorer":
+        """The same scorer with other weights, in microseconds: what an online learner publishes after every block.
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_features,)
+            The weights; they are copied.
+
+        Returns
+        -------
+        Scorer
+            A new scorer, in the bits of the ranker with this ``coef_``.
+
+        Raises
+        ------
+        DataError
+            If the scores are no products of weights and features, or the weights are not finite or not as many as the
+            features.
+        """
+        if not isinstance(self._model, LinearRanker) or not _is_plain(self._model):
+            raise DataError(f"only scorers of linear rankers take other weights: found one of {self._model.name}")
+        weights = np.array(coef, dtype=np.float64)
+        if weights.shape != (self._width,) or not np.isfinite(weights).all():
+            raise DataError(f"coef has one finite weight per feature, {self._width}: found {coef!r:.60}")
+        other = object.__new__(Scorer)
+        other._model, other._width, other._sees_all = copy.copy(self._model), self._width, self._sees_all
+        other._model.coef_ = weights
+        other._kernel = None if self._kernel is None else _linear_kernel(weights)  # compiled by the first scorer
+        return other
+
     def scores(self, X: Any) -> Vector:
         """The scores of the documents.
 
@@ -179,12 +214,19 @@ class Scorer:
 def _kernel_of(model: Ranker) -> tuple[Kernel | None, bool]:
     """What scores rows as ``model._scores`` does, if that is known, and whether scores show what is not finite."""
     model = model._scoring_model()
-    # a constant would be added after the sum
-    plain = type(model)._scores is LinearRanker._scores or (isinstance(model, LinearModel) and not model.intercept_)
-    if isinstance(model, LinearRanker) and plain:
-        weights = np.array(model.coef_, dtype=np.float64)
-        return lambda X, out: score_rows(X, 0, len(out), weights, out), True
+    if isinstance(model, LinearRanker) and _is_plain(model):
+        return _linear_kernel(np.array(model.coef_, dtype=np.float64)), True
     if isinstance(model, ThresholdRanker) and type(model)._scores is ThresholdRanker._scores:
         s = StepScorer.of(model.steps_)
         return lambda X, out: score_steps(X, 0, len(out), s.feature, s.start, s.cut, s.worth, out), False
     return None, True
+
+
+def _is_plain(model: Ranker) -> bool:
+    """Whether a linear ranker's scores are x . coef_ alone: a constant would be added after the sum."""
+    return type(model)._scores is LinearRanker._scores or (isinstance(model, LinearModel) and not model.intercept_)
+
+
+def _linear_kernel(weights: Vector) -> Kernel:
+    """What writes the products of rows and weights."""
+    return lambda X, out: score_rows(X, 0, len(out), weights, out)

@@ -114,7 +114,7 @@ def test_gathering_changes_nothing(ranker, monkeypatch):
     queries = lists()
     whole = run(new(ranker).fit(queries))
     for gathered in (1, 10, 1000):
-        monkeypatch.setattr(learner, "_GATHERED", gathered)
+        monkeypatch.setattr(learner, "GATHERED", gathered)
         monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (gathered,))
         assert run(new(ranker).partial_fit(iter(queries))) == whole
         assert run(new(ranker).fit(queries)) == whole
@@ -293,7 +293,7 @@ def test_ctrl_c_before_the_first_rounds_of_a_fit_leaves_what_was_learned_before(
 
 
 def test_after_ctrl_c_in_a_stream_whole_blocks_have_been_learned(monkeypatch):
-    monkeypatch.setattr(learner, "_GATHERED", 10)
+    monkeypatch.setattr(learner, "GATHERED", 10)
     queries = lists()
 
     def until_stopped():

@@ -38,7 +38,7 @@ from rankwise.solvers.online.ledger import Ledger
 from rankwise.solvers.online.loop import RoundRunner, run_rounds
 
 # Documents of a stream of single queries that are gathered before their rounds: calls are expensive, rounds are not.
-_GATHERED = 1 << 12
+GATHERED = 1 << 12
 # Documents per call of the compiled loop.
 _PRESENTED = 1 << 19
 
@@ -232,7 +232,7 @@ class OnlineLearner(Ranker):
                 continue
             waiting.append(one)
             documents += len(one[0])
-            if documents >= _GATHERED:
+            if documents >= GATHERED:
                 yield _gather(waiting, self.missing)
                 waiting, documents = [], 0
         if waiting:

@@ -1,0 +1,213 @@
+"""A load generator for the service: CPU of rankings beside a "hello" of the same server, latency, durable feedback.
+
+The server is a process of its own on the loopback address, with what was shown written to its state. Its CPU time is
+read from /proc, so that the figures hold on a busy machine; requests a second and latencies are those of the machine as
+it was. Everything is bounded in number and time. ``python3 run.py python -m benchmarks.serve`` also writes
+docs/serve_results.json.
+"""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.clock import row
+
+CONNECTIONS = 16
+REQUESTS = 4_000
+ROUNDS = 3
+SECONDS = 60.0  # of one measurement, at most
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@contextmanager
+def server(folder: Path, *options: str) -> Iterator[tuple[str, int]]:
+    """A server process: its address and its id."""
+    command = [sys.executable, "-m", "rankwise", "serve", *options, "--state", str(folder / "state.db"), "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder)
+    try:
+        assert process.stdout is not None
+        found = re.search(r"http://\S+", process.stdout.readline())
+        assert found is not None, "the server did not start"
+        yield found[0], process.pid
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def cpu(pid: int) -> float:
+    """CPU seconds of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def request(path: str, body: bytes = b"", kind: str = "application/json") -> bytes:
+    """The bytes of a request."""
+    method = "POST" if body else "GET"
+    head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
+    if body:
+        head += f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"\r\n" + body
+
+
+async def load(
+    url: str, make: Callable[[int], bytes], count: int, connections: int = CONNECTIONS, seconds: float = SECONDS
+) -> dict[str, Any]:
+    """Send ``count`` requests over some connections, each after the answer to the one before."""
+    host, port = url.removeprefix("http://").split(":")
+    numbers, latencies, answers, refused = iter(range(count)), [], [], 0
+    deadline = time.monotonic() + seconds
+
+    async def talk() -> None:
+        nonlocal refused
+        reader, writer = await asyncio.open_connection(host, int(port))
+        for number in numbers:
+            if time.monotonic() > deadline:
+                break
+            sent = make(number)
+            began = time.perf_counter()
+            writer.write(sent)
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(re.search(rb"content-length: (\d+)", head)[1])  # type: ignore[index]
+            body = await reader.readexactly(length)
+            latencies.append(time.perf_counter() - began)
+            refused += not head.startswith(b"HTTP/1.1 200")
+            answers.append(body)
+        writer.close()
+
+    began = time.perf_counter()
+    await asyncio.gather(*(talk() for _ in range(connections)))
+    wall = time.perf_counter() - began
+    half, high = np.percentile(latencies, [50, 99])
+    return {
+        "requests": len(latencies),
+        "refused": refused,
+        "rps": len(latencies) / wall,
+        "p50_ms": 1e3 * float(half),
+        "p99_ms": 1e3 * float(high),
+        "answers": answers,
+    }
+
+
+def measured(url: str, pid: int, make: Callable[[int], bytes], count: int) -> dict[str, Any]:
+    """A load with the CPU of the server per request, until nothing of it waits to be written."""
+    before = cpu(pid)
+    found = asyncio.run(load(url, make, count))
+    time.sleep(0.2)
+    found["cpu_us"] = 1e6 * (cpu(pid) - before) / found["requests"]
+    return found
+
+
+def models(folder: Path) -> list[str]:
+    """Files of two online rankers, of 20 and of 136 features."""
+    import rankwise as rw
+
+    files = []
+    for width in (20, 136):
+        model = rw.SLAMPerceptron(measure="nDCG@10").fit(rw.make_lists(20, features=width, random_state=1))
+        files.append(str(folder / f"wide{width}.rankwise"))
+        model.save(files[-1])
+    return files
+
+
+def bodies() -> dict[str, Callable[[int], bytes]]:
+    """What is sent, by name."""
+    random = np.random.default_rng(0)
+    small, large = random.normal(size=(20, 20)), np.float32(random.normal(size=(100, 136)))
+    ids = [[f"document-{number}" for number in range(size)] for size in (20, 100)]
+    rank20 = json.dumps({"model": "wide20", "ids": ids[0], "x": small.round(6).tolist()}).encode()
+    rank100 = json.dumps({"model": "wide136", "ids": ids[1]}).encode() + b"\n" + large.tobytes()
+    hello, one = request("/healthz"), request("/v1/rank", rank20)
+    two = request("/v1/rank", rank100, "application/vnd.rankwise.f32")
+    return {"hello": lambda _: hello, "rank 20 x 20 JSON": lambda _: one, "rank 100 x 136 binary": lambda _: two}
+
+
+def feedback(url: str, pid: int, count: int, tag: str) -> dict[str, Any]:
+    """Rankings, and then one durable event for each."""
+    shown = [
+        json.loads(one)["ranking"] for one in asyncio.run(load(url, bodies()["rank 20 x 20 JSON"], count))["answers"]
+    ]
+    grades = np.random.default_rng(1).integers(0, 3, (count, 20)).tolist()
+
+    def make(number: int) -> bytes:
+        told = {"id": f"{tag} {number}", "ranking": shown[number], "grades": grades[number]}
+        return request("/v1/feedback", json.dumps(told).encode())
+
+    found = measured(url, pid, make, len(shown))
+    new = sum(json.loads(one).get("new", False) for one in found["answers"])
+    assert new == found["requests"] - found["refused"], f"{new} of {found['requests']} events are new"
+    return found
+
+
+def measure(http: str = "h11", requests: int = REQUESTS, rounds: int = ROUNDS) -> dict[str, dict[str, Any]]:
+    """Every load, in alternating rounds; of each the round with the least CPU."""
+    best: dict[str, dict[str, Any]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with server(folder, *models(folder), "--http", http) as (url, pid):
+            for make in bodies().values():  # warm
+                asyncio.run(load(url, make, 100))
+            for number in range(rounds):
+                for what, make in bodies().items():
+                    found = measured(url, pid, make, requests if "100" not in what else requests // 2)
+                    _keep(best, what, found)
+                _keep(best, "feedback, durable", feedback(url, pid, requests // 2, f"{number}"))
+    hello = best["hello"]["cpu_us"]
+    for one in best.values():
+        one["of_hello"] = one["cpu_us"] / hello
+    return best
+
+
+def _keep(best: dict[str, dict[str, Any]], what: str, found: dict[str, Any]) -> None:
+    found.pop("answers")
+    assert not found["refused"], f"{found['refused']} requests of {what!r} were refused"
+    if what not in best or found["cpu_us"] < best[what]["cpu_us"]:
+        best[what] = {**found, "rps": max(found["rps"], best.get(what, found)["rps"])}
+    best[what]["rps"] = max(found["rps"], best[what]["rps"])
+
+
+def run() -> list[dict[str, Any]]:
+    """Rows for the page of benchmarks: the CPU of a "hello" beside that of a ranking."""
+    found = measure()
+    hello = found["hello"]["cpu_us"] * 1e-6
+    return [
+        row(
+            f"answer one request: {what}",
+            "a hello of the same server",
+            hello,
+            found[what]["cpu_us"] * 1e-6,
+            f"{found[what]['rps']:,.0f} requests/s, p99 {found[what]['p99_ms']:.0f} ms",
+            "0.25 x",
+        )
+        for what in ("rank 20 x 20 JSON", "rank 100 x 136 binary", "feedback, durable")
+    ]
+
+
+def main() -> None:
+    results = {}
+    for http in ("h11", "httptools"):
+        results[http] = measure(http)
+        print(f"{http}, {CONNECTIONS} connections")
+        for what, one in results[http].items():
+            print(
+                f"  {what:<22} {one['cpu_us']:6.0f} us CPU, {one['of_hello']:4.1f} of hello, "
+                f"{one['rps']:6,.0f} a second, p50 {one['p50_ms']:5.1f} ms, p99 {one['p99_ms']:5.1f} ms"
+            )
+    from benchmarks.__main__ import machine
+
+    text = json.dumps({"machine": machine(), "connections": CONNECTIONS, "results": results}, indent=1)
+    (DOCS / "serve_results.json").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

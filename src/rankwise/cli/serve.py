@@ -1,0 +1,255 @@
+"""``rankwise serve``: the online ranking service, and the commands around its state."""
+
+import asyncio
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from rankwise._errors import RankwiseError
+from rankwise.cli import reading
+
+
+def serve(
+    models: Annotated[
+        list[Path] | None, typer.Argument(help="Model files that `train` wrote; each is served under its file's name.")
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="The SQLite file with everything the service knows (default: rankwise.db).")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address; others than loopback need --tokens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
+    tokens: Annotated[Path | None, typer.Option(help="File of tokens; SIGHUP reads it again.")] = None,
+    new_token: Annotated[
+        str | None,
+        typer.Option(
+            "--new-token",
+            metavar="NAME:SCOPES",
+            help="Make a token (scopes: rank, feedback, read, admin), add its hash to --tokens, print it, and stop.",
+        ),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the model, if one file is given.")] = None,
+    window: Annotated[
+        float, typer.Option(min=0, help="Seconds after the first click until a ranking is closed.")
+    ] = 1800,
+    retention: Annotated[float, typer.Option(min=1, help="Days that rankings without feedback are kept.")] = 7,
+    floor: Annotated[
+        float | None, typer.Option(help="Measure that was promised: an alarm rings when it is provably not reached.")
+    ] = None,
+    training: Annotated[
+        Path | None, typer.Option(help="Queries whose range of features is the usual one, for the drift alarm.")
+    ] = None,
+    http: Annotated[
+        Literal["h11", "httptools"],
+        typer.Option(help="Parser of HTTP; httptools is faster, and belongs behind a proxy that bounds headers."),
+    ] = "h11",
+    access_log: Annotated[bool, typer.Option("--access-log", help="Log every request, as JSON.")] = False,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Go on where acknowledged events are missing at the end of the state.")
+    ] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Feed the service a simulated crowd, and watch it learn.")
+    ] = False,
+    seconds: Annotated[float | None, typer.Option(hidden=True)] = None,
+    as_json: reading.JsonOption = False,
+) -> None:
+    """Serve rankings over HTTP, and learn from what becomes of them.
+
+    Feedback is on the disk when it is acknowledged, and counts once however often it is sent. The state is one file,
+    and `rankwise replay` remakes every version of every model from it, to the bit. The status page is at /, the
+    description of the interface at /openapi.json. Ctrl-C stops it cleanly. Needs the extra serve.
+
+    Example: rankwise serve --demo
+
+    Example: rankwise serve model.rankwise --state state.db --tokens tokens
+    """
+    from rankwise._extras import require
+
+    for module in ("msgspec", "starlette", "uvicorn", "prometheus_client"):
+        require(module)  # missing: one sentence before anything is opened
+    from rankwise.serve.tokens import Tokens, add_token
+
+    if new_token is not None:
+        who, _, scopes = new_token.partition(":")
+        if tokens is None:
+            raise RankwiseError("--new-token adds to a file of tokens: give --tokens FILE")
+        print(add_token(tokens, who, [one for one in scopes.split(",") if one]))
+        return
+    files = {(name if name and len(models or ()) == 1 else path.stem): path for path in models or ()}
+    if len(files) < len(models or ()):
+        raise RankwiseError("two of the model files have the same name, under which they would be served")
+    _run(
+        files,
+        Path("rankwise.db") if state is None and not demo else state,
+        host,
+        port,
+        None if tokens is None else Tokens(tokens),
+        {"window": window, "retention": retention * 86_400, "floor": floor, "accept_loss": accept_loss},
+        training,
+        http,
+        access_log,
+        demo,
+        seconds,
+        as_json,
+    )
+
+
+def _run(
+    files: dict[str, Path],
+    state: Path | None,
+    host: str,
+    port: int,
+    tokens: Any,
+    options: dict[str, Any],
+    training: Path | None,
+    http: str,
+    access_log: bool,
+    demo: bool,
+    seconds: float | None,
+    as_json: bool,
+) -> None:
+    """Open the state and serve until told to stop."""
+    from rankwise.serve.app import make_app
+    from rankwise.serve.demo import Crowd, demo_models
+    from rankwise.serve.server import log_in_json, make_server, serve
+    from rankwise.serve.service import Service
+
+    log_in_json()
+    with tempfile.TemporaryDirectory(prefix="rankwise-demo-") as folder:
+        if demo:
+            files = demo_models(Path(folder)) | files
+            state = Path(folder) / "state.db" if state is None else state
+        assert state is not None
+        if not files and not state.exists():
+            raise RankwiseError("there is nothing to serve: give a model file, or a state that has models, or --demo")
+        service = Service(state, dict(files), **options)
+        app = make_app(service, tokens, access_log=access_log)
+        if training is not None:
+            _declare(service, training)
+        crowds: list[Crowd] = []
+
+        def started(address: str) -> None:
+            names = ", ".join(service.view.models) or "no model yet"
+            if as_json:
+                told = {"address": address, "models": list(service.view.models), "version": service.view.seq}
+                typer.echo(json.dumps({**told, "state": os.fspath(state)}))
+            else:
+                typer.echo(f"serving {names} at {address} (status page), state {state}, version {service.view.seq:,}")
+            if demo:
+                typer.echo("a simulated crowd judges 25 rankings a second; Ctrl-C stops")
+                crowds.append(Crowd(address, say=typer.echo).start())
+
+        server = make_server(app, host, port, http=http)
+
+        async def run() -> None:
+            if seconds is not None:
+                asyncio.get_running_loop().call_later(seconds, setattr, server, "should_exit", True)
+            await serve(server, app, started)
+
+        try:
+            asyncio.run(run())
+        except KeyboardInterrupt:  # uvicorn has shut down by then
+            pass
+        except SystemExit as stop:  # the port is taken: uvicorn has said so
+            raise RankwiseError(f"cannot serve at {host}:{port}: see the line before") from stop
+        finally:
+            for crowd in crowds:
+                crowd.stop()
+            if not service.log._closing:
+                service.close()
+        if as_json:
+            typer.echo(json.dumps({"stopped": True, "version": service.view.seq}))
+        else:
+            typer.echo(f"stopped cleanly at version {service.view.seq:,}; {os.fspath(state)} has everything")
+
+
+def _declare(service: Any, training: Path) -> None:
+    """The ranges of features in the training queries are the usual ones."""
+    import numpy as np
+
+    queries = reading.read_queries(training, {})
+    for name, used in service.view.models.items():
+        if used.ranker.n_features_in_ == queries.n_features:
+            service.drift.declare(name, np.nanmin(queries.X, axis=0), np.nanmax(queries.X, axis=0))
+
+
+def replay(
+    state: Annotated[Path, typer.Argument(help="The state of a service; it may be running.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")],
+    to: Annotated[int | None, typer.Option(min=0, help="The last event (default: the end of the log).")] = None,
+    model: Annotated[str | None, typer.Option(help="The model (default: the default one of the service).")] = None,
+    snapshots: Annotated[
+        bool, typer.Option("--snapshots", help="Begin at the last snapshot before, and not from nothing: faster.")
+    ] = False,
+    as_json: reading.JsonOption = False,
+) -> None:
+    """Remake a version of a model from the log of a service, to the bit.
+
+    A version is a place in the log. Replaying from nothing and from a snapshot give the same file.
+
+    Example: rankwise replay state.db --to 20 -o model.rankwise
+    """
+    from rankwise.serve.course import Course
+    from rankwise.serve.statefile import open_to_read
+
+    db = open_to_read(state)
+    try:
+        course = Course.at(db, to, from_nothing=not snapshots)
+    finally:
+        db.close()
+    name = model or course.default
+    if name is None or name not in course.models:
+        known = ", ".join(course.models) or "none"
+        raise RankwiseError(f"the log has no model {name!r} at event {course.seq:,}: it has {known}")
+    served = course.models[name]
+    served.ranker.save(out)
+    if as_json:
+        print(json.dumps({"model": name, "seq": course.seq, "lists": served.lists, "file": os.fspath(out)}))
+        return
+    print(f"{name} after event {course.seq:,}: {served.lists:,} lists learned, written to {out}")
+
+
+def state(
+    what: Annotated[Literal["check", "backup", "compact"], typer.Argument(help="What to do.")],
+    file: Annotated[Path, typer.Argument(help="The state of a service.")],
+    to: Annotated[Path | None, typer.Option(help="The copy, for backup.")] = None,
+    as_json: reading.JsonOption = False,
+) -> None:
+    """Check, copy or compact the state of a service.
+
+    check reads every event and names the first that is not as it was written. backup copies a state while its service
+    runs. compact replaces the log so far by a snapshot, and needs the service stopped: older versions cannot be remade
+    after it, and events that were recorded stay recorded.
+
+    Example: rankwise state backup state.db --to copy.db
+    """
+    from rankwise.serve import statefile
+
+    if what == "check":
+        found = statefile.check(file)
+        sentence = f"{file} is intact: " + ", ".join(f"{count:,} {name}" for name, count in found.items())
+    elif what == "backup":
+        if to is None:
+            raise RankwiseError("a backup needs a place: give --to FILE")
+        found = {"events": statefile.backup(file, to)}
+        sentence = f"{to} holds the first {found['events']:,} events"
+    else:
+        from rankwise.serve.log import compact
+
+        if not file.is_file():
+            raise RankwiseError(f"no such state: {file}")
+        opened = statefile.StateFile(file)
+        before = file.stat().st_size
+        try:
+            found = compact(opened)
+        finally:
+            opened.close()
+        found |= {"before": before, "after": file.stat().st_size}
+        sentence = (
+            f"the content of {found['events']:,} events and {found['rankings']:,} rankings went into a snapshot: "
+            f"{found['before']:,} bytes before, {found['after']:,} after"
+        )
+    print(json.dumps(found) if as_json else sentence)

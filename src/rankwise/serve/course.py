@@ -1,0 +1,402 @@
+"""The course of the log: models, accounts and experiments as a function of the events, and of nothing else.
+
+:class:`Course` reads events in their order and does what they say. A running service advances its course after every
+commit, a restart advances from the last snapshot, ``rankwise replay`` from nothing: the same code and the same bits,
+because no division of the log into blocks changes what an online ranker learns.
+"""
+
+import json
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._api import load
+from rankwise._errors import DataError, RankwiseError
+from rankwise.guarantees.holdout.running import RunningMean
+from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
+from rankwise.rankers._base import Ranker
+from rankwise.rankers.online.learner import GATHERED, OnlineLearner
+from rankwise.serve.experiments import Experiment
+from rankwise.serve.statefile import StateDamaged, StateFile, fact
+from rankwise.serve.structs import encode, read_experiment
+from rankwise.serve.structs import read_feedback as read_stored
+
+Matrix = NDArray[np.float64]
+
+_GATHERED = 1 << 16  # documents of closed lists that are learned together
+_EVENTS = """
+    SELECT e.seq, e.kind, e.model, e.ranking, e.body, s.model, s.ids, s.wide, s.x, s.place, s.experiment, s.teams
+    FROM event e LEFT JOIN shown s ON e.kind IN ('grades', 'close') AND s.id = e.ranking
+    WHERE e.seq > ? AND e.seq <= ? ORDER BY e.seq"""
+_CLICKS = "SELECT body FROM event WHERE ranking=? AND kind='clicks' AND seq<? ORDER BY seq"
+
+
+class Closed(NamedTuple):
+    """A ranking whose labels are complete."""
+
+    seq: int
+    model: str
+    X: Matrix
+    y: Matrix
+    place: NDArray[np.int32]
+    experiment: str | None
+    teams: bytes | None
+
+
+@dataclass
+class Served:
+    """One model as the log has made it.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the service.
+    ranker : Ranker
+        Its newest state.
+    since : int
+        The event that brought its file.
+    version : int
+        The last event that it learned from.
+    frozen : bool
+        Whether it learns no more for now.
+    pinned : tuple of int and Ranker, or None
+        The version that is published in place of the newest.
+    lists, refused : int
+        Lists learned from, and lists that could not be learned from.
+    reason : str
+        Why the last of them could not.
+    running : RunningMean
+        The measure of what this model showed.
+    """
+
+    name: str
+    ranker: Ranker
+    since: int
+    version: int
+    frozen: bool = False
+    pinned: tuple[int, Ranker] | None = None
+    lists: int = 0
+    refused: int = 0
+    reason: str = ""
+    running: RunningMean = field(default_factory=RunningMean)
+
+    @property
+    def learns(self) -> bool:
+        """Whether the ranker is one that learns from single lists."""
+        return isinstance(self.ranker, OnlineLearner)
+
+    def learn(self, lists: Sequence[tuple[Matrix, Matrix]]) -> None:
+        """Learn from lists in their order; one that cannot be learned from is left out and counted."""
+        for part in _in_blocks(lists):
+            self._learn_block(part)
+
+    def _learn_block(self, lists: Sequence[tuple[Matrix, Matrix]]) -> None:
+        """Learn from lists that ``partial_fit`` takes as one block, of which it learns all or none."""
+        if not isinstance(self.ranker, OnlineLearner):
+            return
+        try:
+            self.ranker.partial_fit(lists)
+            self.lists += len(lists)
+        except RankwiseError as error:
+            if len(lists) == 1:
+                self.refused, self.reason = self.refused + 1, str(error)
+                return
+            for one in lists:  # what they give one by one does not depend on the block
+                self._learn_block([one])
+
+
+def _in_blocks(lists: Sequence[tuple[Matrix, Matrix]]) -> Iterator[Sequence[tuple[Matrix, Matrix]]]:
+    """The lists in parts that ``partial_fit`` does not divide further."""
+    first, documents = 0, 0
+    for number, (X, _) in enumerate(lists):
+        documents += len(X)
+        if documents >= GATHERED or number == len(lists) - 1:
+            yield lists[first : number + 1]
+            first, documents = number + 1, 0
+
+
+@dataclass
+class Course:
+    """All models after some event.
+
+    Parameters
+    ----------
+    seq : int, default=0
+        The last event that was taken in.
+    models : dict of str to Served
+        The models by name.
+    default : str or None, default=None
+        The model of requests that name none.
+    experiments : dict of str to Experiment
+        The experiments by name.
+    from_nothing : bool, default=False
+        Whether older versions are remade without snapshots.
+    """
+
+    seq: int = 0
+    models: dict[str, Served] = field(default_factory=dict)
+    default: str | None = None
+    experiments: dict[str, Experiment] = field(default_factory=dict)
+    from_nothing: bool = False
+
+    # ------------------------------------------------------------------------------------------- from the log
+
+    @classmethod
+    def at(cls, db: sqlite3.Connection, to: int | None = None, *, from_nothing: bool = False) -> "Course":
+        """The course after event ``to`` (None: the last), from the last snapshot before it or from nothing."""
+        (last,) = db.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()
+        to = last if to is None else to
+        if not 0 <= to <= last:
+            raise RankwiseError(f"the log has events 1 to {last:,}: found {to:,}")
+        compacted = fact(db, "compacted", 0)
+        if to < compacted:
+            raise RankwiseError(
+                f"the log before event {compacted:,} was compacted, so that event {to:,} cannot be replayed"
+            )
+        row = db.execute(
+            "SELECT seq, body FROM snapshot WHERE seq<=? ORDER BY seq DESC LIMIT 1",
+            (compacted if from_nothing else to,),
+        ).fetchone()
+        course = cls() if row is None else cls._from_snapshot(db, *row)
+        course.from_nothing = from_nothing
+        course.advance(db, to)
+        return course
+
+    def advance(self, db: sqlite3.Connection, to: int) -> None:
+        """Take in the events up to ``to``."""
+        waiting: list[Closed] = []
+        documents = 0
+        for seq, kind, model, ranking, body, shown_by, ids, wide, x, place, experiment, teams in db.execute(
+            _EVENTS, (self.seq, to)
+        ):
+            if kind in ("grades", "close"):
+                if x is None:
+                    raise StateDamaged(f"the ranking {ranking!r} of event {seq:,} is missing: the state is damaged")
+                X = stored_matrix(x, wide)
+                bodies = [body] if kind == "grades" else [one for (one,) in db.execute(_CLICKS, (ranking, seq))]
+                y = labels_of(map(read_stored, bodies), json.loads(ids))
+                where = np.frombuffer(place, np.int32)
+                waiting.append(Closed(seq, shown_by, X, y, where, experiment, teams))
+                documents += len(X)
+            if waiting and (documents >= _GATHERED or kind not in ("grades", "close", "clicks")):
+                self._close(waiting)
+                waiting, documents = [], 0
+            if kind not in ("grades", "close", "clicks"):
+                self._change(db, seq, kind, model, body)
+            self.seq = seq
+        self._close(waiting)
+
+    def _close(self, lists: Sequence[Closed]) -> None:
+        """Learn from lists whose labels are complete, and account for what was shown."""
+        for name, served in self.models.items():
+            if served.learns and not served.frozen:
+                served.learn([(one.X, one.y) for one in lists if self._concerns(one, name)])
+        self._account(lists)
+        for served in self.models.values():
+            last = [one.seq for one in lists if self._concerns(one, served.name)]
+            if last and served.learns and not served.frozen:
+                served.version = last[-1]
+
+    def _concerns(self, one: Closed, name: str) -> bool:
+        """Whether a model learns from a list: from its own, and from those of the experiments that it is in."""
+        if one.model == name:
+            return True
+        found = self.experiments.get(one.experiment or "")
+        return found is not None and name in (found.request.model, found.request.challenger)
+
+    def _account(self, lists: Sequence[Closed]) -> None:
+        """The measure of what was shown, and the outcome of experiments."""
+        for name, served in self.models.items():
+            own = [one for one in lists if one.model == name and self._kind(one) != "interleave"]
+            values = values_of(served.ranker, [(one.place, one.y) for one in own])
+            served.running.update(values)
+            split = [(one, value) for one, value in zip(own, values, strict=True) if self._kind(one) == "split"]
+            for one, value in split:
+                self.experiments[one.experiment or ""].add((one.teams or b"\0")[0], value)
+            shadow = [(one, value) for one, value in zip(own, values, strict=True) if self._kind(one) == "shadow"]
+            others = values_of(served.ranker, [(np.frombuffer(one.teams or b"", np.int32), one.y) for one, _ in shadow])
+            for (one, value), other in zip(shadow, others, strict=True):
+                self.experiments[one.experiment or ""].add(0, other - value)
+        for one in lists:
+            if self._kind(one) == "interleave":
+                team = np.frombuffer(one.teams or b"", np.uint8)
+                credit = [float(one.y[team == side].sum()) for side in (0, 1)]
+                self.experiments[one.experiment or ""].add(0, float(np.sign(credit[1] - credit[0])))
+
+    def _kind(self, one: Closed) -> str | None:
+        """The kind of experiment that a list took part in."""
+        found = self.experiments.get(one.experiment or "")
+        return None if found is None else found.request.kind
+
+    def _change(self, db: sqlite3.Connection, seq: int, kind: str, name: str, body: bytes) -> None:
+        """An event that is no feedback."""
+        told = json.loads(body)
+        if kind == "model":
+            self.models[name] = Served(name, ranker_of(db, told["file"]), seq, seq)
+            self.default = self.default or name
+        elif kind == "experiment":
+            request = read_experiment(body)
+            self.experiments[request.name] = Experiment(request, seq)
+        elif kind == "stop":
+            self.experiments[told["name"]].running = False
+        elif kind in ("freeze", "thaw"):
+            self.models[name].frozen = kind == "freeze"
+        elif kind == "promote":
+            version = told.get("version")
+            self.models[name].pinned = None if version is None else (version, self._ranker_at(db, name, version))
+            self.default = name
+        elif kind == "rollback":
+            served = self.models[name]
+            served.ranker, served.version = self._ranker_at(db, name, told["version"]), told["version"]
+            served.frozen, served.pinned = True, None
+        else:
+            raise StateDamaged(f"event {seq:,} is {kind!r}, which this version does not know")
+
+    def _ranker_at(self, db: sqlite3.Connection, name: str, version: int) -> Ranker:
+        """A model's ranker as it was after an older event."""
+        past = Course.at(db, version, from_nothing=self.from_nothing)
+        if name not in past.models:
+            raise RankwiseError(f"the model {name!r} was not there yet at event {version:,}")
+        return past.models[name].ranker
+
+    # ------------------------------------------------------------------------------------------- snapshots
+
+    def snapshot(self, state: StateFile, note: str, at: float) -> dict[str, str]:
+        """Keep the whole course in the state; the digests of its model files by name."""
+        files = {name: file_of(served.ranker) for name, served in self.models.items()}
+        pins = {name: file_of(one.pinned[1]) for name, one in self.models.items() if one.pinned is not None}
+        with state.transaction(durable=True) as db:
+            digests = {name: state.keep_file(data) for name, data in files.items()}
+            pinned = {name: state.keep_file(data) for name, data in pins.items()}
+            body = {
+                "default": self.default,
+                "models": {
+                    name: {
+                        "file": digests[name],
+                        "pinned": None if one.pinned is None else [one.pinned[0], pinned[name]],
+                        "running": one.running.to_dict(),
+                        **{key: getattr(one, key) for key in _KEPT},
+                    }
+                    for name, one in self.models.items()
+                },
+                "experiments": [
+                    {
+                        "request": encode(one.request).decode(),
+                        "since": one.since,
+                        "running": one.running,
+                        "sides": [side.to_dict() for side in one.sides],
+                    }
+                    for one in self.experiments.values()
+                ],
+            }
+            db.execute("INSERT OR REPLACE INTO snapshot VALUES(?,?,?)", (self.seq, json.dumps(body).encode(), at))
+            for name, digest in digests.items():
+                row = (name, self.seq, digest, at, note)
+                db.execute("INSERT OR REPLACE INTO version VALUES(?,?,?,?,?)", row)
+        return digests
+
+    @classmethod
+    def _from_snapshot(cls, db: sqlite3.Connection, seq: int, body: bytes) -> "Course":
+        told = json.loads(body)
+        course = cls(seq=seq, default=told["default"])
+        for name, one in told["models"].items():
+            pinned = None if one["pinned"] is None else (one["pinned"][0], ranker_of(db, one["pinned"][1]))
+            kept = {key: one[key] for key in _KEPT}
+            ranker = ranker_of(db, one["file"])
+            course.models[name] = Served(name, ranker, pinned=pinned, running=_mean(one["running"]), **kept)
+        for one in told["experiments"]:
+            request = read_experiment(one["request"].encode())
+            sides = [_mean(side) for side in one["sides"]]
+            course.experiments[request.name] = Experiment(request, one["since"], one["running"], sides)
+        return course
+
+
+_KEPT = ("since", "version", "frozen", "lists", "refused", "reason")
+
+
+def _mean(told: dict[str, Any]) -> RunningMean:
+    return RunningMean(told["delta"], tuple(told["span"]), n=told["n"], total=told["total"])
+
+
+# --------------------------------------------------------------------------------------------------- pieces
+
+
+def labels_of(told: Iterable[Any], ids: Sequence[str]) -> Matrix:
+    """One label per document, in the order of the request for the ranking; clicked documents have label 1."""
+    y = np.zeros(len(ids))
+    for one in told:
+        if isinstance(one.grades, list):
+            return np.array(one.grades, dtype=np.float64)
+        place = {id: number for number, id in enumerate(ids)}
+        for id, grade in (one.grades or dict.fromkeys(one.clicks or (), 1.0)).items():
+            y[place[id]] = grade
+    return y
+
+
+def stored_matrix(x: bytes, wide: int) -> Matrix:
+    """Features as they were shown, always as float64 so that blocks of any lists have the same bits."""
+    kind, width = (np.float64 if wide < 0 else np.float32), abs(wide)
+    return np.frombuffer(x, kind).reshape(-1, width).astype(np.float64)
+
+
+def as_stored(X: NDArray[Any]) -> tuple[int, bytes]:
+    """(width, negative for float64; bytes) of features, in float32 where that changes no value."""
+    if X.dtype != np.float32:
+        with np.errstate(over="ignore"):
+            narrow = X.astype(np.float32)
+        if not np.array_equal(narrow, X, equal_nan=True):
+            return -X.shape[1], X.tobytes()
+        X = narrow
+    return X.shape[1], X.tobytes()
+
+
+def values_of(ranker: Ranker, orders: Sequence[tuple[NDArray[np.int32], Matrix]]) -> Matrix:
+    """The measure of orders, each given as the position of every document; NaN where it is not defined in [0, 1]."""
+    if not orders:
+        return np.empty(0)
+    start = np.cumsum([0, *(len(y) for _, y in orders)], dtype=np.int64)
+    scores = -np.concatenate([place for place, _ in orders]).astype(np.float64)
+    lists = ScoredLists(scores, np.concatenate([y for _, y in orders]), start)
+    try:
+        values = measure_lists_by_ties([ranker._measure()], lists, ["stable"], n_jobs=1)[0, 0]
+    except RankwiseError:  # a label that the measure does not know: only its own list is left out
+        if len(orders) == 1:
+            return np.full(1, np.nan)
+        return np.concatenate([values_of(ranker, [one]) for one in orders])
+    return np.where((values >= 0) & (values <= 1), values, np.nan)
+
+
+def file_of(ranker: Ranker) -> bytes:
+    """The bytes of a ranker's file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.rankwise"
+        ranker.save(path)
+        return path.read_bytes()
+
+
+def ranker_of_bytes(data: bytes) -> Ranker:
+    """The ranker in the bytes of a file; raises an error for anything else."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.rankwise"
+        path.write_bytes(data)
+        try:
+            found = load(path)
+        except RankwiseError as error:
+            raise type(error)(str(error).replace(str(path), "the model file")) from None
+    if not isinstance(found, Ranker):
+        raise DataError(f"a service ranks with a saved ranker: found {type(found).__name__}")
+    return found
+
+
+def ranker_of(db: sqlite3.Connection, digest: str) -> Ranker:
+    """The ranker that is kept under a digest."""
+    row = db.execute("SELECT data FROM file WHERE digest=?", (digest,)).fetchone()
+    if row is None:
+        raise StateDamaged(f"the model file {digest} is missing: the state is damaged")
+    return ranker_of_bytes(row[0])

@@ -1,0 +1,163 @@
+"""Running the application under uvicorn: limits of connections, structured logs, reload of tokens, a clean end."""
+
+import asyncio
+import ipaddress
+import json
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from rankwise._errors import RankwiseError
+from rankwise._extras import require
+from rankwise.serve.app import App
+
+require("uvicorn")  # missing: one sentence that names the extra
+
+import h11  # noqa: E402
+import uvicorn  # noqa: E402
+from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: E402
+
+_HEADERS = 10.0  # seconds until the headers of a request must be there
+_CONNECTIONS = 1_000
+
+
+class Protocol(H11Protocol):
+    """HTTP/1.1 by h11, which bounds the size of headers, with a bound on the time that they take."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._deadline = self.loop.call_later(_HEADERS, self._late)
+
+    def data_received(self, data: bytes) -> None:
+        """Wait on for headers that are not complete, and no longer for those that are."""
+        super().data_received(data)
+        incomplete = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+        if self._deadline is not None and not incomplete:
+            self._deadline.cancel()
+            self._deadline = None
+        elif self._deadline is None and incomplete:
+            self._deadline = self.loop.call_later(_HEADERS, self._late)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(exc)
+
+    def _late(self) -> None:
+        self._deadline = None
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line; a record's ``fields`` are part of it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """A record as a line."""
+        told: dict[str, Any] = {
+            "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            told["trace"] = self.formatException(record.exc_info)
+        return json.dumps(told, default=str)
+
+
+def log_in_json(level: int = logging.INFO) -> None:
+    """Send the logs of the service and of uvicorn to standard error, as JSON."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in ("rankwise.serve", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level if name == "rankwise.serve" else max(level, logging.WARNING))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def make_server(app: App, host: str, port: int, *, http: str = "h11") -> Any:
+    """A uvicorn server of an application.
+
+    Parameters
+    ----------
+    app : App
+        The application.
+    host : str
+        The address; without tokens only a loopback address is allowed.
+    port : int
+        The port; 0 takes a free one.
+    http : {"h11", "httptools"}, default="h11"
+        What parses HTTP. ``httptools`` costs less, and bounds neither the size of headers nor the time that they take:
+        it belongs behind a proxy that does.
+
+    Returns
+    -------
+    uvicorn.Server
+        The server; ``run()`` blocks.
+    """
+    if app.tokens is None and not is_loopback(host):
+        raise RankwiseError(
+            f"{host} can be reached from other machines: give --tokens, or serve on 127.0.0.1 behind a proxy"
+        )
+    if http == "httptools":
+        require("httptools")
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=Protocol if http == "h11" else http,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_keep_alive=65,  # above the usual 60 s of proxies, so that they close first
+        timeout_graceful_shutdown=20,
+        h11_max_incomplete_event_size=32 << 10,
+    )
+    return uvicorn.Server(config)
+
+
+async def serve(server: Any, app: App, on_start: Callable[[str], None] | None = None) -> None:
+    """Run a server until it is told to stop; SIGHUP reads the tokens again."""
+    task = asyncio.create_task(server.serve())
+    if hasattr(signal, "SIGHUP") and app.tokens is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, app)
+    while not server.started and not task.done():
+        await asyncio.sleep(0.01)
+    if server.started and on_start is not None:
+        on_start(address_of(server))
+    await task
+
+
+def address_of(server: Any) -> str:
+    """Where a running server is reached."""
+    host, port = server.servers[0].sockets[0].getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _reload(app: App) -> None:
+    """Read the tokens again; a malformed file leaves them as they were."""
+    logger = logging.getLogger("rankwise.serve")
+    try:
+        if app.tokens is not None:
+            app.tokens.reload()
+            logger.info("tokens were read again")
+    except (RankwiseError, OSError) as error:
+        logger.error("the tokens stay as they were: %s", error)

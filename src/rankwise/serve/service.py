@@ -1,0 +1,570 @@
+"""The service without HTTP: it ranks with published models, hands feedback to the log, and answers questions.
+
+Requests read :attr:`Service.published`, which the thread of the log replaces as a whole after every change; nothing
+here waits for a lock. A ranking is scored with one version of one model from beginning to end.
+"""
+
+import asyncio
+import copy
+import os
+import secrets
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError, RankwiseError
+from rankwise.evaluation.analysis.explanation import contributions_of
+from rankwise.rankers._base import LinearRanker, Ranker
+from rankwise.rankers.online.learner import OnlineLearner
+from rankwise.rankers.scorer import Scorer
+from rankwise.serve.course import Course, ranker_of_bytes
+from rankwise.serve.drift import Drift
+from rankwise.serve.experiments import Experiment, as_interval, interleaved
+from rankwise.serve.log import OWN, Entry, Log, LoopReply, Refused, Shown
+from rankwise.serve.statefile import StateFile
+from rankwise.serve.structs import (
+    BoundAnswer,
+    CertificateAnswer,
+    ExperimentAnswer,
+    ExperimentRequest,
+    Feedback,
+    FeedbackAnswer,
+    LedgerAnswer,
+    ModelAnswer,
+    RankAnswer,
+    RankedItem,
+    RankRequest,
+    VersionAnswer,
+    encode,
+)
+
+# answers are kept for the curves of the status page: (seq, mean, low, high) of the running measure
+_CURVE = 512
+
+
+@dataclass(frozen=True)
+class Published:
+    """A version of a model that rankings are made with."""
+
+    name: str
+    version: int
+    scorer: Scorer
+    ranker: Ranker
+    names: tuple[str, ...] | None
+
+    @property
+    def columns(self) -> dict[str, int]:
+        """Features by name."""
+        return {} if self.names is None else {name: column for column, name in enumerate(self.names)}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a request may ask for.
+
+    Parameters
+    ----------
+    body : int, default=8388608
+        Bytes of a body.
+    documents : int, default=10000
+        Documents of one ranking.
+    seconds : float, default=10.0
+        Time to receive a body.
+    wait : float, default=5.0
+        Time to wait for ``min_seq``, and for a commit.
+    """
+
+    body: int = 8 << 20
+    documents: int = 10_000
+    seconds: float = 10.0
+    wait: float = 5.0
+
+
+@dataclass(frozen=True)
+class _View:
+    """What requests see: everything after one event."""
+
+    seq: int = 0
+    default: str | None = None
+    models: dict[str, Published] = field(default_factory=dict)
+    running: dict[str, Experiment] = field(default_factory=dict)  # by the model that is asked for
+
+
+class Service:
+    """An online ranking service on one state.
+
+    Parameters
+    ----------
+    state : str or path
+        The SQLite file; it is made if it is not there.
+    models : dict of str to path, default=None
+        Model files to register by name. A name that the state knows with the same file is left as it is.
+    window : float, default=1800.0
+        Seconds after the first click at which a ranking is closed.
+    retention : float, default=604800.0
+        Seconds after which rankings without feedback are forgotten.
+    limits : Limits, default=Limits()
+        What a request may ask for.
+    floor : float, default=None
+        The measure that was promised, by a certificate for example: an alarm rings when what is shown is provably
+        below it.
+    accept_loss : bool, default=False
+        Go on where acknowledged events are missing at the end of the state.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rankwise import SLAMPerceptron, make_lists
+    >>> folder = tempfile.mkdtemp()
+    >>> SLAMPerceptron().fit(make_lists(20, features=3, random_state=1)).save(f"{folder}/news.rankwise")
+    >>> service = Service(f"{folder}/state.db", {"news": f"{folder}/news.rankwise"})
+    >>> answer = service.rank(RankRequest(ids=["a", "b"], x=[[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]))
+    >>> service.feedback(Feedback("event 1", answer.ranking, grades={"b": 1})).result()
+    (2, True)
+    >>> service.close()
+    """
+
+    def __init__(
+        self,
+        state: str | os.PathLike[str],
+        models: "dict[str, str | os.PathLike[str]] | None" = None,
+        *,
+        window: float = 1_800.0,
+        retention: float = 604_800.0,
+        limits: Limits | None = None,
+        floor: float | None = None,
+        accept_loss: bool = False,
+        snapshot_every: int = 5_000,
+    ) -> None:
+        self.limits, self.floor = limits or Limits(), floor
+        self.view, self.began = _View(), time.time()
+        self.curves: dict[str, list[tuple[float, ...]]] = {}
+        self._scorers: dict[str, tuple[Ranker, Scorer]] = {}
+        self._watchers: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+        self.drift = Drift()
+        # model files are read before the state is touched: a wrong one leaves nothing behind
+        files = {name: Path(path).read_bytes() for name, path in (models or {}).items()}
+        for name, data in files.items():
+            _check_model(name, data)
+        self.state = StateFile(state, accept_loss=accept_loss)
+        try:
+            self.log = Log(
+                self.state,
+                window=window,
+                retention=retention,
+                snapshot_every=snapshot_every,
+                on_advance=self._publish,
+                on_shown=self._look,
+            )
+            for name, data in files.items():
+                self._register_once(name, data)
+        except BaseException:
+            if hasattr(self, "log"):
+                self.log.close()
+            self.state.close()
+            raise
+
+    def _register_once(self, name: str, data: bytes) -> None:
+        """Register a model file, unless the state knows the name: with another file that is refused."""
+        served = self.log.course.models.get(name)
+        if served is None:
+            self.register(name, data).result()
+            self.log.call(lambda: None).result()
+            return
+        row = self.log.call(
+            lambda: self.state.db.execute("SELECT body FROM event WHERE seq=?", (served.since,)).fetchone()
+        ).result()
+        import hashlib
+
+        digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+        if row is not None and row[0] is not None and digest.encode() not in row[0]:
+            raise RankwiseError(
+                f"{self.state.path} has another model under the name {name!r}: give --name for a model beside it, or "
+                f"replace it by POST /v1/models/{name} on the running service"
+            )
+
+    def close(self) -> None:
+        """Write what waits, keep a snapshot, and let others have the state."""
+        self.log.close()
+        self.state.close()
+
+    # ------------------------------------------------------------------------------------------- publishing
+
+    def _publish(self, course: Course) -> None:
+        """Replace what requests see; runs in the thread of the log."""
+        models = {}
+        for name, served in course.models.items():
+            version, ranker = (course.seq, served.ranker) if served.pinned is None else served.pinned
+            models[name] = self._published(name, version, ranker)
+            curve = self.curves.setdefault(name, [])
+            one = served.running
+            if one.n and (not curve or curve[-1][1] < one.n):
+                curve.append((course.seq, one.n, one.mean, one.low, one.high))
+                if len(curve) > _CURVE:
+                    del curve[1:-1:2]
+        running = {one.request.model: one for one in course.experiments.values() if one.running}
+        self.view = _View(course.seq, course.default, models, running)
+        for loop, event in list(self._watchers):
+            loop.call_soon_threadsafe(event.set)
+
+    def _published(self, name: str, version: int, ranker: Ranker) -> Published:
+        kept = self._scorers.get(name)
+        if kept is not None and kept[0] is ranker and isinstance(ranker, LinearRanker):
+            scorer = kept[1].with_coef(ranker.coef_)
+        elif kept is not None and kept[0] is ranker and not isinstance(ranker, OnlineLearner):
+            scorer = kept[1]
+        else:
+            scorer = Scorer(ranker)
+            self._scorers[name] = ranker, scorer
+        names = ranker._names()
+        return Published(name, version, scorer, copy.copy(ranker), None if names is None else tuple(names))
+
+    def _look(self, shown: list[Shown]) -> None:
+        """Compare some features with their usual range; runs in the thread of the log."""
+        for one in shown[::8]:
+            self.drift.look(one.model, np.asarray(one.X))
+
+    async def wait_for(self, seq: int) -> None:
+        """Wait until everything up to ``seq`` is in the published models."""
+        if self.view.seq >= seq:
+            return
+        watcher = asyncio.get_running_loop(), asyncio.Event()
+        self._watchers.append(watcher)
+        try:
+            async with asyncio.timeout(self.limits.wait):
+                while self.view.seq < seq:
+                    self.log.hurry()
+                    await watcher[1].wait()
+                    watcher[1].clear()
+        except TimeoutError:
+            raise Refused(f"event {seq:,} is not learned yet: the models are at {self.view.seq:,}", 503, True) from None
+        finally:
+            self._watchers.remove(watcher)
+
+    # ------------------------------------------------------------------------------------------- ranking
+
+    def model(self, name: str | None) -> Published:
+        """The published version of a model; the default one without a name."""
+        view = self.view
+        found = view.models.get(name or view.default or "")
+        if found is None:
+            raise Refused(f"there is no model {name!r}" if name else "there is no model yet", 404)
+        return found
+
+    def rank(self, request: RankRequest, X: NDArray[Any] | None = None) -> RankAnswer:
+        """Rank documents, and remember what was shown.
+
+        Parameters
+        ----------
+        request : RankRequest
+            The request.
+        X : ndarray of shape (n_documents, n_features), default=None
+            The features, if they did not come in the request.
+
+        Returns
+        -------
+        RankAnswer
+            The ranking.
+
+        Raises
+        ------
+        RankwiseError
+            If the request does not fit the model.
+        """
+        used = self.model(request.model)
+        ids, X = self._documents(request, X, used)
+        ranking = secrets.token_urlsafe(12)
+        asked, experiment, teams = used.name, self.view.running.get(used.name), None
+        if experiment is not None:
+            other = self.view.models[experiment.request.challenger]
+            if experiment.request.kind == "split":
+                arm = experiment.arm(request.user or ranking)
+                used, teams = (other if arm else used), bytes([arm])
+        scores = used.scorer.scores(X)
+        order = (-scores).argsort(kind="stable")
+        if experiment is not None and experiment.request.kind != "split":
+            theirs = other.scorer.rank(X)
+            if experiment.request.kind == "shadow":
+                teams = _places(theirs).tobytes()
+            else:
+                order, team = interleaved(order, theirs, experiment.seed(ranking))
+                teams = team.tobytes()
+        adds = self._explained(used, X) if request.explain else None
+        listed, values = order.tolist(), scores.tolist()
+        items = [RankedItem(ids[row], values[row]) for row in listed]
+        if adds is not None:
+            for item, row in zip(items, listed, strict=True):
+                item.adds = adds[row]
+        name = None if experiment is None else experiment.request.name
+        shown = Shown(ranking, used.name, used.version, time.time(), ids, X, _places(order), name, teams)
+        logged = self.log.show(shown)
+        return RankAnswer(ranking, asked if teams is None else used.name, used.version, items, logged)
+
+    def _documents(
+        self, request: RankRequest, X: NDArray[Any] | None, used: Published
+    ) -> tuple[list[str], NDArray[Any]]:
+        """Ids and features of a request."""
+        width = used.ranker.n_features_in_
+        if request.items is not None:
+            if request.ids is not None or request.x is not None or X is not None:
+                raise DataError("a request has items, or ids and x: found both")
+            ids = [one.id for one in request.items]
+            self._check_length(len(ids))
+            return _distinct(ids), _by_name(request.items, used)
+        if request.ids is None or (request.x is None and X is None):
+            raise DataError("a request has ids and x, or items with features by name")
+        ids = request.ids
+        self._check_length(len(ids))
+        if X is None:
+            try:
+                X = np.array(request.x, dtype=np.float64)
+            except ValueError:
+                raise DataError(f"x is a matrix, {width} numbers for each of the ids") from None
+        if X.shape != (len(ids), width) and not (len(ids) == 0 and X.size == 0):
+            shape = " x ".join(map(str, X.shape))
+            raise DataError(f"x has {width} features for each of {len(ids):,} ids: found {shape}")
+        return _distinct(ids), X.reshape(len(ids), width)
+
+    def _check_length(self, documents: int) -> None:
+        if documents > self.limits.documents:
+            raise Refused(f"a ranking has at most {self.limits.documents:,} documents: found {documents:,}", 413)
+
+    @staticmethod
+    def _explained(used: Published, X: NDArray[Any]) -> list[dict[str, float]]:
+        """What each feature adds to the score of each document over the average one."""
+        from rankwise.data.queries import Queries
+
+        lists = Queries.from_arrays(X, group=[len(X)], feature_names=used.names, missing=used.ranker.missing)
+        parts = contributions_of(used.ranker, lists)
+        parts = parts - parts.mean(axis=0) if len(parts) else parts
+        names = used.names or tuple(f"x{column + 1}" for column in range(X.shape[1]))
+        return [dict(zip(names, row, strict=True)) for row in parts.tolist()]
+
+    # ------------------------------------------------------------------------------------------- feedback
+
+    def feedback(self, told: Feedback) -> "Future[tuple[int, bool]]":
+        """Record what became of a ranking; the future has (seq, new) after a durable commit."""
+        done: Future[tuple[int, bool]] = Future()
+        self.record(told, done)
+        return done
+
+    def record(self, told: Feedback, done: "Future[tuple[int, bool]] | LoopReply") -> None:
+        """Record what became of a ranking, and give the outcome to ``done``."""
+        try:
+            if (told.grades is None) == (told.clicks is None):
+                raise Refused("feedback has grades or clicks, and not both", 422)
+            if told.id.startswith(OWN):
+                raise Refused(f"ids that begin with {OWN!r} are the service's own", 422)
+            if (told.ids is None) != (told.x is None):
+                raise Refused("feedback that brings its features has ids and x", 422)
+            shown = None if told.ids is None else self._brought(told)
+        except RankwiseError as error:
+            done.set_exception(error if isinstance(error, Refused) else Refused(str(error), 422))
+            return
+        kind = "clicks" if told.grades is None else "grades"
+        self.log.add(Entry(told.id, kind, told.model or "", told.ranking, encode(told), done, told, shown=shown))
+
+    def _brought(self, told: Feedback) -> Shown:
+        """The ranking that feedback describes itself: the order of its ids is the order that was shown."""
+        used = self.model(told.model)
+        ids, X = self._documents(RankRequest(ids=told.ids, x=told.x), None, used)
+        used.scorer.scores(X)  # refuses what the ranker does not take
+        return Shown(told.ranking, used.name, used.version, time.time(), ids, X, np.arange(len(ids)))
+
+    def close_ranking(self, ranking: str, id: str | None = None) -> "Future[tuple[int, bool]]":
+        """End the clicks of a ranking: it is learned now."""
+        done: Future[tuple[int, bool]] = Future()
+        self.log.add(Entry(id or f"{OWN}close:{ranking}", "close", "", ranking, b'{"by":"request"}', done))
+        return done
+
+    # ------------------------------------------------------------------------------------------- changes
+
+    def register(self, name: str, data: bytes, id: str | None = None) -> "Future[tuple[int, bool]]":
+        """Add a model, or give a model a new file from which it goes on."""
+        import hashlib
+
+        _check_model(name, data)
+        digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+        body, done = encode({"file": digest}), Future[tuple[int, bool]]()
+        served = self.view.models.get(name)
+        if served is not None and served.ranker.n_features_in_ != ranker_of_bytes(data).n_features_in_:
+            busy = [one for one in self.view.running.values() if name in (one.request.model, one.request.challenger)]
+            if busy:
+                raise Refused(f"{name!r} takes part in {busy[0].request.name!r}: its features cannot change now", 409)
+        self.log.add(Entry(id or secrets.token_urlsafe(12), "model", name, None, body, done, files=(data,)))
+        return done
+
+    def change(self, kind: str, name: str, told: dict[str, Any], id: str | None = None) -> "Future[tuple[int, bool]]":
+        """Promote, roll back, freeze or thaw a model, or begin or stop an experiment."""
+        done: Future[tuple[int, bool]] = Future()
+        self.log.add(Entry(id or secrets.token_urlsafe(12), kind, name, None, encode(told), done))
+        return done
+
+    def experiment(self, request: ExperimentRequest) -> "Future[tuple[int, bool]]":
+        """Begin an experiment."""
+        done: Future[tuple[int, bool]] = Future()
+        entry = Entry(request.id or secrets.token_urlsafe(12), "experiment", request.model, None, encode(request), done)
+        self.log.add(entry)
+        return done
+
+    # ------------------------------------------------------------------------------------------- questions
+
+    def describe(self, name: str) -> ModelAnswer:
+        """One model."""
+        self.model(name)
+        served, view = self.log.course.models[name], self.view
+        names = served.ranker._names()
+        return ModelAnswer(
+            name=name,
+            ranker=served.ranker.name,
+            features=served.ranker.n_features_in_ if names is None else list(names),
+            learns=served.learns,
+            frozen=served.frozen,
+            default=view.default == name,
+            version=served.version,
+            published=view.models[name].version,
+            lists=served.lists,
+            refused=served.refused,
+            measure=served.ranker._measure().title,
+            running=as_interval(served.running),
+        )
+
+    def versions(self, name: str) -> "Future[list[VersionAnswer]]":
+        """The versions of a model that were recorded, the newest first."""
+        self.model(name)
+        asked = "SELECT seq, digest, at, note FROM version WHERE model=? ORDER BY seq DESC LIMIT 1000"
+        return self.log.call(lambda: [VersionAnswer(*row) for row in self.state.db.execute(asked, (name,))])
+
+    def ledger(self, name: str | None, delta: float = 0.05, gamma: float | None = None) -> LedgerAnswer:
+        """The account of a model's run."""
+        used = self.model(name)
+        served = self.log.course.models[used.name]
+        account = getattr(served.ranker, "ledger_", None)
+        bounds = []
+        if account is not None and account.rounds:
+            asked: list[dict[str, float]] = [{"delta": delta}] + ([] if gamma is None else [{"gamma": gamma}])
+            for one in asked:
+                try:
+                    bounds += [_bound(found) for found in account.bounds(**one)]
+                except RankwiseError:
+                    continue  # this run has no such bound
+        mean = None if account is None or not account.counted else account.mean
+        points = [] if account is None else account.curve.points
+        every = max(1, len(points) // 256)
+        return LedgerAnswer(
+            model=used.name,
+            seq=self.log.course.seq,
+            lag=self.log.committed - self.log.course.seq,
+            rounds=account.rounds if account is not None else 0,
+            mistakes=account.mistakes if account is not None else 0,
+            loss=account.loss if account is not None else 0.0,
+            mean=mean,
+            measure=served.ranker._measure().title,
+            running=as_interval(served.running),
+            bounds=bounds,
+            refused=served.refused,
+            curve=[list(map(float, row)) for row in points[::every]],
+        )
+
+    def certificate(self, name: str | None) -> CertificateAnswer:
+        """What is guaranteed about what a model has shown, at all times at once."""
+        used = self.model(name)
+        served = self.log.course.models[used.name]
+        measure = served.ranker._measure().title
+        return CertificateAnswer(
+            model=used.name,
+            version=used.version,
+            measure=measure,
+            running=as_interval(served.running),
+            statement=(
+                f"the mean, over the {served.running.n:,} rankings shown and judged so far, of the expected {measure} "
+                "of each given the earlier ones is in this interval, at all times at once, while the model learns"
+            ),
+            preconditions=[
+                f"it holds with probability {1 - served.running.delta:g}",
+                "which rankings are judged does not depend on how good they are",
+                "clicks count as labels 0 and 1, which favours what was shown first",
+            ],
+            bounds=self.ledger(used.name).bounds,
+        )
+
+    def experiments(self) -> list[ExperimentAnswer]:
+        """All experiments with their read-outs."""
+        return [one.answer() for one in list(self.log.course.experiments.values())]
+
+    def alarms(self) -> list[str]:
+        """What an operator should look at."""
+        found = self.drift.alarms()
+        if self.log.broken is not None:
+            found.append("the log has stopped: feedback is refused")
+        elif self.log.full:
+            found.append("the state could not be written: feedback is refused until it can be")
+        if self.floor is not None:
+            for served in list(self.log.course.models.values()):
+                if served.running.n and served.running.high < self.floor:
+                    found.append(
+                        f"{served.name}: the running {served.ranker._measure().title} is below the promised "
+                        f"{self.floor:g}: at most {served.running.high:.4f}, at all times, with probability "
+                        f"{1 - served.running.delta:g}"
+                    )
+        return found
+
+
+def answer_of(outcome: "tuple[int, bool] | BaseException", id: str) -> FeedbackAnswer:
+    """One line of the answer to several events."""
+    if isinstance(outcome, Refused):
+        return FeedbackAnswer(None, False, id, str(outcome), outcome.status)
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return FeedbackAnswer(outcome[0], outcome[1], id)
+
+
+def _places(order: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The position of every document, from 0."""
+    places = np.empty(len(order), np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return places
+
+
+def _distinct(ids: list[str]) -> list[str]:
+    if len(set(ids)) < len(ids):
+        twice = next(id for number, id in enumerate(ids) if id in ids[:number])
+        raise DataError(f"the ids of a ranking are distinct: found {twice!r:.80} twice")
+    return ids
+
+
+def _by_name(items: Any, used: Published) -> NDArray[np.float64]:
+    """Features by name as a matrix in the order of the model; NaN where one is not given."""
+    columns = used.columns
+    if not columns:
+        raise DataError(f"the model {used.name!r} has no names of features: send ids and x")
+    X = np.full((len(items), len(columns)), np.nan)
+    for row, one in enumerate(items):
+        for name, value in one.features.items():
+            column = columns.get(name)
+            if column is None:
+                raise DataError(f"the model {used.name!r} has no feature {name!r:.80} (document {one.id!r:.80})")
+            X[row, column] = value
+    return X
+
+
+def _check_model(name: str, data: bytes) -> None:
+    """Refuse what cannot be ranked with."""
+    ranker = ranker_of_bytes(data)
+    try:
+        Scorer(ranker)
+    except RankwiseError as error:
+        raise DataError(f"the model {name!r} cannot be served: {error}") from error
+
+
+def _bound(one: Any) -> BoundAnswer:
+    told = [
+        f"{each.sentence} ({'met' if each.met else 'not known' if each.met is None else 'not met'})"
+        for each in one.preconditions
+    ]
+    return BoundAnswer(one.name, one.bounds, float(one.value), one.statement, one.applies, told)

@@ -1,0 +1,95 @@
+"""Bearer tokens with scopes: a file of hashes, compared in constant time.
+
+A line of the file is ``name scopes hash``: a name for the logs, scopes separated by commas, and the SHA-256 of the
+token. A token is 32 random bytes, which nobody can guess, so that a plain hash keeps it.
+"""
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from rankwise._errors import FileFormatError, RankwiseError
+
+SCOPES = ("rank", "feedback", "read", "admin")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who sent a request, and what they may do."""
+
+    name: str
+    scopes: frozenset[str]
+
+
+ANYBODY = Caller("anybody", frozenset(SCOPES))
+
+
+class Tokens:
+    """The tokens of a file.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._known: list[tuple[bytes, Caller]] = []
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the file again; a malformed one is refused, and the tokens stay as they were."""
+        known = []
+        for number, line in enumerate(self.path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            parts = line.split()
+            scopes = parts[1].split(",") if len(parts) == 3 else []
+            if not scopes or set(scopes) - set(SCOPES) or not re.fullmatch("[0-9a-f]{64}", parts[2]):
+                raise FileFormatError(
+                    f"{self.path}, line {number}: a token is 'name scopes sha256', with scopes among "
+                    f"{', '.join(SCOPES)}, separated by commas"
+                )
+            known.append((bytes.fromhex(parts[2]), Caller(parts[0], frozenset(scopes))))
+        if not known:
+            raise FileFormatError(f"{self.path} holds no token: add one by `rankwise serve --new-token NAME:SCOPES`")
+        self._known = known
+
+    def caller(self, token: bytes) -> Caller | None:
+        """Whose token it is; every known one is compared, in a time that does not depend on it."""
+        given, found = hashlib.sha256(token).digest(), None
+        for digest, caller in self._known:
+            if hmac.compare_digest(given, digest):
+                found = caller
+        return found
+
+
+def add_token(path: str | os.PathLike[str], name: str, scopes: list[str]) -> str:
+    """Make a token and append its hash to a file, which only its owner can read.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; it is made if it is not there.
+    name : str
+        A name for the logs.
+    scopes : list of str
+        What the token allows.
+
+    Returns
+    -------
+    str
+        The token, which is kept nowhere.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name) or not scopes or set(scopes) - set(SCOPES):
+        raise RankwiseError(f"a token is NAME:SCOPES with scopes among {', '.join(SCOPES)}: found {name!r}, {scopes}")
+    token = secrets.token_urlsafe(32)
+    line = f"{name} {','.join(scopes)} {hashlib.sha256(token.encode()).hexdigest()}\n"
+    with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8") as file:
+        file.write(line)
+    return token

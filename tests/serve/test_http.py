@@ -1,0 +1,384 @@
+"""The interface over a real socket: rankings, feedback, changes, questions, tokens; and clients that retry."""
+
+import asyncio
+import json
+import threading
+
+import numpy as np
+import pytest
+from openapi_spec_validator import validate
+
+import rankwise as rw
+from rankwise.serve.app import OPERATIONS
+from rankwise.serve.client import AsyncClient, Client, ServiceError
+from rankwise.serve.openapi import description
+from rankwise.serve.service import Limits, Service
+from rankwise.serve.tokens import Tokens, add_token
+from tests.serve.running import IDS, NAMES, Raw, learner, lists, saved, serving
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("http")
+    files = saved(folder) | saved(folder, "plain", learner(width=3)) | saved(folder, "fixed", _fixed())
+    service = Service(folder / "state.db", files, limits=Limits(body=200_000, documents=50, seconds=0.5, wait=2.0))
+    with serving(service) as address:
+        yield address
+
+
+def _fixed():
+    return rw.RankBoost(rounds=4).fit(rw.make_lists(20, features=3, random_state=1))
+
+
+@pytest.fixture(scope="module")
+def raw(url):
+    return Raw(url)
+
+
+@pytest.fixture
+def client(url):
+    with Client(url, attempts=3) as client:
+        yield client
+
+
+X, Y = next(lists(1))
+
+
+# --------------------------------------------------------------------------------------------------- ranking
+
+
+def test_a_ranking_has_the_scores_of_the_model(client, tmp_path):
+    weights = np.array([0.5, -1.0, 2.0])
+    rw.LinearModel.of(weights).save(tmp_path / "linear.rankwise")
+    client.upload("linear", (tmp_path / "linear.rankwise").read_bytes())
+    for x in (X, X.astype(float), X.tolist()):
+        found = client.rank(IDS, x, model="linear")
+        scores = dict(zip(IDS, rw.LinearModel.of(weights).predict(X.astype(float)), strict=True))
+        assert [one["id"] for one in found["items"]] == sorted(IDS, key=lambda id: -scores[id])
+        assert {one["id"]: one["score"] for one in found["items"]} == scores
+
+
+def test_features_may_come_by_name(client, raw):
+    named = {id: dict(zip(NAMES, row, strict=True)) for id, row in zip(IDS, X.tolist(), strict=True)}
+    one, two = client.rank_items(named, model="news"), client.rank(IDS, X.tolist(), model="news")
+    assert one["items"] == two["items"]
+    status, problem = raw.post("/v1/rank", {"items": [{"id": "a", "features": {"other": 1}}], "model": "news"})
+    assert status == 422
+    assert "no feature 'other'" in problem["detail"]
+    status, problem = raw.post("/v1/rank", {"items": [{"id": "a", "features": {"bm25": 1}}], "model": "news"})
+    assert status == 422  # a feature that is not there is NaN, which this ranker does not take
+    status, problem = raw.post("/v1/rank", {"items": [{"id": "a", "features": {"bm25": 1}}], "model": "plain"})
+    assert "has no names of features" in problem["detail"]
+
+
+def test_lines_of_json_are_ranked_one_by_one(raw):
+    line = json.dumps({"ids": IDS, "x": X.tolist(), "model": "news"}).encode()
+    status, found = raw("POST", "/v1/rank", line + b"\n\n" + line + b"\n", content_type="application/x-ndjson")
+    answers = [json.loads(one) for one in found.splitlines()]
+    assert (status, [len(one["items"]) for one in answers]) == (200, [6, 6])
+    assert len({one["ranking"] for one in answers}) == 2
+
+
+def test_a_ranking_explains_itself(client):
+    found = client.rank(IDS, X, model="news", explain=True)
+    assert set(found["items"][0]["adds"]) == set(NAMES)
+    scores = [one["score"] for one in found["items"]]
+    adds = [sum(one["adds"].values()) for one in found["items"]]
+    np.testing.assert_allclose(adds, np.array(scores) - np.mean(scores), atol=1e-9)
+
+
+def test_rankers_of_any_kind_are_served(client):
+    found = client.rank(IDS, X, model="fixed")
+    assert [one["score"] for one in found["items"]] == sorted((one["score"] for one in found["items"]), reverse=True)
+
+
+def test_what_was_learned_is_read_after_it_was_written(client):
+    for x, y in lists(10, seed=4):
+        shown = client.rank(IDS, x, model="news")
+        seq = client.feedback(shown["ranking"], grades=y)["seq"]
+        assert client.rank(IDS, x, model="news", min_seq=seq)["version"] >= seq
+
+
+def test_an_event_that_is_far_ahead_is_waited_for_in_vain(raw):
+    status, problem = raw.post("/v1/rank?min_seq=999999999", {"ids": IDS, "x": X.tolist(), "model": "news"})
+    assert (status, problem["retry"]) == (503, True)
+
+
+@pytest.mark.parametrize(
+    ("told", "status", "sentence"),
+    [
+        (b"{", 400, "truncated"),
+        (b"", 400, "truncated"),
+        (b"\xff\xfe", 400, "malformed"),
+        (b"[" * 100_000, 422, "Expected `object`"),
+        (b'{"ids": ["a"], "x": [[NaN, 1, 2]]}', 400, ""),
+        (b'{"ids": ["a"], "x": [[1e999, 1, 2]]}', 422, "out of range"),
+        ({"ids": ["a"], "x": [["1", 2, 3]]}, 422, "Expected `float`, got `str`"),
+        ({"ids": ["a"], "x": [[1, 2]], "model": "news"}, 422, "3 features for each of 1 ids: found 1 x 2"),
+        ({"ids": ["a"], "x": [[1, 2, 3], [1]], "model": "news"}, 422, "x is a matrix"),
+        ({"ids": ["a", "a"], "x": [[1, 2, 3]] * 2, "model": "news"}, 422, "distinct"),
+        ({"ids": ["a"], "model": "news"}, 422, "ids and x"),
+        ({"ids": ["a"] * 51, "x": [[1, 2, 3]] * 51, "model": "news"}, 413, "at most 50 documents"),
+        ({"ids": ["a"], "x": [[1, 2, 3]], "model": "none"}, 404, "no model 'none'"),
+        ({"ids": ["a"], "x": [[1, 2, 3]], "model": "../../etc/passwd"}, 422, "matching regex"),
+        ({"ids": ["a"], "x": [[1, 2, 3]], "more": 1}, 422, "unknown field `more`"),
+        ({"ids": [""], "x": [[1, 2, 3]]}, 422, "length >= 1"),
+        ([1], 422, "Expected `object`"),
+        ({"items": [], "ids": [], "x": []}, 422, "found both"),
+    ],
+)
+def test_malformed_requests_are_refused_in_a_sentence(raw, told, status, sentence):
+    found, problem = raw.post("/v1/rank", told)
+    assert found == status
+    assert sentence in problem["detail"]
+    assert problem["request"]
+
+
+def test_lists_without_documents_are_ranked(client):
+    assert client.rank([], [], model="news")["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b"no line", 400), (b'{"ids":["a"]}\n123', 422), (b'{"ids":[]}\n', 422), (b'{"ids":["a"]}\n' + b"\0" * 8, 422)],
+)
+def test_binary_bodies_that_do_not_fit_are_refused(raw, body, status):
+    found, _ = raw("POST", "/v1/rank", body, content_type="application/vnd.rankwise.f32")
+    assert found == status
+
+
+def test_not_a_number_in_a_binary_body_is_refused_by_name(raw):
+    body = b'{"ids":["a"],"model":"news"}\n' + np.float32([1, np.nan, 2]).tobytes()
+    status, problem = raw("POST", "/v1/rank", body, content_type="application/vnd.rankwise.f32")
+    assert status == 422
+    assert "age" in problem["detail"] or "feature" in problem["detail"]
+
+
+# --------------------------------------------------------------------------------------------------- feedback
+
+
+def test_feedback_is_taken_one_by_one_in_arrays_and_in_lines(client, raw):
+    shown = [client.rank(IDS, x, model="news")["ranking"] for x, _ in lists(5, seed=6)]
+    assert client.feedback(shown[0], grades={"d1": 2}, id="one")["new"]
+    assert not client.feedback(shown[0], grades={"d1": 2}, id="one")["new"]
+    with pytest.raises(ServiceError, match="another content") as refused:
+        client.feedback(shown[0], grades={"d1": 3}, id="one")
+    assert refused.value.status == 409
+    many = [{"id": f"many {number}", "ranking": one, "clicks": ["d2"]} for number, one in enumerate(shown[1:])]
+    found = client.feedback_many([*many, many[0], {"id": "wrong", "ranking": shown[1], "clicks": ["none"]}])
+    assert [one.get("new", False) for one in found] == [True] * 4 + [False] * 2
+    assert found[4]["seq"] == found[0]["seq"]
+    assert (found[5]["status"], "no document 'none'" in found[5]["error"]) == (422, True)
+    closed = client.close_ranking(shown[1])
+    assert closed["new"]
+    assert not client.close_ranking(shown[1])["new"]
+    lines = b"\n".join(json.dumps({"id": f"line {n}", "ranking": shown[2], "clicks": []}).encode() for n in range(3))
+    status, _ = raw("POST", "/v1/feedback", lines, content_type="application/x-ndjson")
+    assert status == 200
+
+
+def test_feedback_of_many_connections_is_committed_in_groups(url):
+    with Client(url) as client:
+        before = client.status()["counts"]["commits"]
+        shown = [client.rank(IDS, x, model="plain")["ranking"] for x, _ in lists(200, seed=8)]
+        found = []
+
+        def send(part):
+            with Client(url) as own:
+                found.extend(own.feedback(one, grades=Y, id=one)["seq"] for one in part)
+
+        threads = [threading.Thread(target=send, args=(shown[number::8],)) for number in range(8)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        assert len(set(found)) == 200
+        assert client.status()["counts"]["commits"] - before < 200
+
+
+# --------------------------------------------------------------------------------------------------- questions
+
+
+def test_every_question_is_answered(client, raw):
+    names = {one["name"] for one in client.models()}
+    assert {"news", "plain", "fixed"} <= names
+    ledger = client.ledger("news")
+    assert ledger["rounds"] > 0
+    assert ledger["bounds"][0]["of"] == "mean risk of the iterates"
+    assert raw("GET", "/v1/ledger?model=news&gamma=0.1")[1]["bounds"][-1]["statement"]
+    assert raw("GET", "/v1/ledger?delta=x")[0] == 422
+    certificate = client.certificate("news")
+    assert "at all times" in certificate["statement"]
+    assert certificate["running"]["low"] <= certificate["running"]["mean"] <= certificate["running"]["high"]
+    assert isinstance(client.versions("news"), list)
+    assert client.experiments() == []
+    assert client.healthy()
+    assert raw("GET", "/healthz") == (200, {"status": "ok"})
+    text = raw("GET", "/metrics")[1].decode()
+    for name in ("rankwise_request_seconds_bucket", 'rankwise_version{model="news"}', "rankwise_risk_bound"):
+        assert name in text
+    assert raw("GET", "/")[1].startswith(b"<!doctype html>")
+    assert raw("HEAD", "/healthz") == (200, b"")
+
+
+def test_the_description_is_valid_and_describes_every_path(raw):
+    status, found = raw("GET", "/openapi.json")
+    assert status == 200
+    validate(found)
+    assert found == json.loads(json.dumps(description(OPERATIONS)))
+    assert set(found["paths"]) == {one.path for one in OPERATIONS}
+    assert found["paths"]["/v1/feedback"]["post"]["requestBody"]["content"].keys() == {
+        "application/json",
+        "application/x-ndjson",
+    }
+
+
+def test_changes_of_models_are_versions(client):
+    assert client.change("plain", "freeze")["new"]
+    assert next(one for one in client.models() if one["name"] == "plain")["frozen"]
+    client.change("plain", "thaw")
+    with pytest.raises(ServiceError, match="needs the version"):
+        client.change("plain", "rollback")
+    now = client.ledger("plain")["seq"]
+    client.change("plain", "rollback", now)
+    client.change("plain", "thaw")
+    client.change("news", "promote")
+    assert next(one for one in client.models() if one["default"])["name"] == "news"
+    client.experiment("beside", "shadow", "news", "plain")
+    assert client.rank(IDS, X)["model"] == "news"
+    assert client.experiments()[0]["running"]
+    client.stop_experiment("beside")
+    assert not client.experiments()[0]["running"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/nothing", 404),
+        ("GET", "/../../etc/passwd", 404),
+        ("GET", "/%2e%2e/%2e%2e/etc/passwd", 404),
+        ("GET", "//v1/models", 404),
+        ("GET", "/v1/models/", 404),
+        ("GET", "/v1/models/none", 404),
+        ("GET", "/v1/models/..%2f..%2fetc", 404),
+        ("POST", "/v1/rankings/%00/close", 409),
+        ("POST", "/v1/models/none:freeze", 404),
+        ("POST", "/v1/models/a%20b", 422),
+        ("DELETE", "/v1/models", 405),
+        ("GET", "/v1/rank", 405),
+        ("PUT", "/v1/feedback", 405),
+        ("OPTIONS", "/", 405),
+    ],
+)
+def test_paths_and_methods_that_are_not_there(raw, method, path, status):
+    assert raw(method, path)[0] == status
+
+
+def test_a_body_of_an_unknown_kind_is_refused(raw):
+    assert raw("POST", "/v1/rank", b"<a/>", content_type="application/xml")[0] == 415
+
+
+def test_a_model_file_of_a_stranger_is_refused(raw):
+    status, problem = raw("POST", "/v1/models/bad", b"\x08\0\0\0\0\0\0\0{}", content_type="application/octet-stream")
+    assert status == 422
+    assert "/tmp" not in problem["detail"]
+
+
+def test_the_request_has_an_id_of_the_client_or_one_of_its_own(raw):
+    import http.client
+
+    for given, kept in (("abc-1", True), ("a b\t", False), ("x" * 100, False)):
+        connection = http.client.HTTPConnection(raw.host)
+        connection.request("GET", "/healthz", headers={"X-Request-Id": given})
+        answer = connection.getresponse()
+        answer.read()
+        assert (answer.getheader("x-request-id") == given) == kept
+        connection.close()
+
+
+# --------------------------------------------------------------------------------------------------- tokens
+
+
+def test_tokens_have_scopes_and_are_nowhere_in_the_clear(tmp_path, caplog):
+    secret = add_token(tmp_path / "tokens", "shop", ["rank", "feedback"])
+    reader = add_token(tmp_path / "tokens", "monitor", ["read"])
+    assert secret not in (tmp_path / "tokens").read_text()
+    assert (tmp_path / "tokens").stat().st_mode & 0o077 == 0
+    service, tokens = Service(tmp_path / "state.db", saved(tmp_path)), Tokens(tmp_path / "tokens")
+    with serving(service, tokens) as url, caplog.at_level("INFO"):
+        raw = Raw(url)
+        told = {"ids": IDS, "x": X.tolist()}
+        assert raw.post("/v1/rank", told)[0] == 401
+        assert raw.post("/v1/rank", told, authorization=f"Bearer {secret}x")[0] == 401
+        assert raw.post("/v1/rank", told, authorization=f"Basic {secret}")[0] == 401
+        assert raw.post("/v1/rank", told, authorization=f"Bearer {reader}")[0] == 403
+        assert raw("GET", "/v1/models", authorization=f"Bearer {secret}")[0] == 403
+        assert raw("POST", "/v1/models/news:freeze", authorization=f"Bearer {secret}")[0] == 403
+        assert raw("GET", "/metrics")[0] == 401
+        assert raw("GET", "/healthz")[0] == 200
+        with Client(url, token=secret) as client:
+            assert client.feedback(client.rank(IDS, X)["ranking"], grades=Y)["new"]
+        (tmp_path / "tokens").write_text((tmp_path / "tokens").read_text().splitlines()[1] + "\n")
+        tokens.reload()
+        assert raw.post("/v1/rank", told, authorization=f"Bearer {secret}")[0] == 401
+        (tmp_path / "tokens").write_text("malformed\n")
+        with pytest.raises(rw.FileFormatError, match="line 1"):
+            tokens.reload()
+        assert raw("GET", "/v1/models", authorization=f"Bearer {reader}")[0] == 200
+    assert secret not in caplog.text
+    assert "shop" not in caplog.text or "caller" not in caplog.text or secret not in caplog.text
+    with pytest.raises(rw.RankwiseError, match="scopes among"):
+        add_token(tmp_path / "tokens", "x", ["everything"])
+
+
+def test_the_world_is_served_with_tokens_alone(tmp_path):
+    from rankwise.serve.app import make_app
+    from rankwise.serve.server import make_server
+
+    service = Service(tmp_path / "state.db", saved(tmp_path))
+    with pytest.raises(rw.RankwiseError, match="give --tokens"):
+        make_server(make_app(service), "0.0.0.0", 0)
+    service.close()
+
+
+# --------------------------------------------------------------------------------------------------- clients
+
+
+def test_the_client_of_event_loops_is_the_same(url):
+    async def talk():
+        async with AsyncClient(url) as client:
+            shown = await asyncio.gather(*(client.rank(IDS, X, model="plain") for _ in range(5)))
+            found = await asyncio.gather(*(client.feedback(one["ranking"], grades=Y) for one in shown))
+            return sorted(one["new"] for one in found), await client.healthy()
+
+    assert asyncio.run(talk()) == ([True] * 5, True)
+
+
+def test_a_client_sends_the_same_event_again_after_a_lost_answer(url, monkeypatch):
+    with Client(url) as client:
+        shown = client.rank(IDS, X, model="plain")
+        import http.client
+
+        real, lost = http.client.HTTPResponse.read, []
+
+        def read(self, *args):
+            data = real(self, *args)
+            if not lost:
+                lost.append(data)
+                raise ConnectionResetError("the answer was lost")
+            return data
+
+        monkeypatch.setattr(http.client.HTTPResponse, "read", read)
+        found = client.feedback(shown["ranking"], grades=Y)
+    assert not found["new"]  # the first attempt had been recorded
+    assert json.loads(lost[0])["seq"] == found["seq"]
+
+
+def test_a_service_that_is_not_there_is_a_sentence():
+    with (
+        pytest.raises(ServiceError, match=r"127\.0\.0\.1:9 gave no answer"),
+        Client("http://127.0.0.1:9", attempts=1) as client,
+    ):
+        client.models()
+    with pytest.raises(rw.RankwiseError, match="http://host:port"):
+        Client("localhost")
