@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.kernel_approximation import Nystroem
 
 import rankwise as rw
 from experiments.coverage_populations import Reference
@@ -126,14 +125,6 @@ def _cases() -> list[Case]:
             precise=PRECISE,
         ),
         on_map("MappedRanker, SLAMPerceptron", lambda: rw.SLAMPerceptron(n_jobs=1)),
-        Case(
-            "MappedRanker, landmarks",
-            lambda d: rw.MappedRanker(
-                Nystroem(gamma=GAMMA, n_components=8, random_state=0), rw.RidgeRanker(n_jobs=1), n_jobs=1
-            ),
-            mapped=True,
-            most=10,
-        ),
         kernel_perceptron("KernelPerceptron", map=16),
         kernel_perceptron("KernelPerceptron, max-pair", {"MaxPair": MaxPair()}, most=30, map=16, update="max_pair"),
         kernel_perceptron("KernelPerceptron, budget never full", most=30, budget=1_000),
