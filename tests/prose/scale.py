@@ -25,11 +25,11 @@ def chunks() -> Iterator[str]:
 @claims("scale.md")
 def the_conversion_of_an_unsorted_table() -> Iterator[str]:
     found = stored("convert_parts")
+    size, memory = (found[name] / 1e9 for name in ("source_bytes", "peak_anonymous_bytes"))
     yield (
-        f"An unsorted CSV of {found['rows']:,} rows and {found['columns']} columns ({found['source_bytes'] / 1e9:.1f} GB) "
-        f"with interleaved ids of {found['queries']:,} queries becomes parts with at most "
-        f"{found['peak_anonymous_bytes'] / 1e9:.2f} GB of anonymous memory and {found['cpu_seconds']:.0f} seconds of CPU "
-        "time; counts, labels and sums equal those of the source"
+        f"An unsorted CSV of {found['rows']:,} rows and {found['columns']} columns ({size:.1f} GB) with interleaved "
+        f"ids of {found['queries']:,} queries becomes parts with at most {memory:.2f} GB of anonymous memory and "
+        f"{found['cpu_seconds']:.0f} seconds of CPU time; counts, labels and sums equal those of the source"
     )
 
 
