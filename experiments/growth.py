@@ -75,12 +75,14 @@ def written(folder: Path, rows: int, features: int) -> Path:
     return found
 
 
-def measure(folder: Path, most: int) -> dict[str, Any]:
+def measure(folder: Path, most: int, also: Path | None = None) -> dict[str, Any]:
     """All figures."""
     folder.mkdir(parents=True, exist_ok=True)
     documents = [10**power for power in range(5, int(math.log10(most)) + 1)]
     found: dict[str, Any] = {"measured": time.strftime("%Y-%m-%d")}
     found["documents"] = [in_a_process(written(folder, rows, 136)) for rows in documents]
+    if also is not None:
+        found["documents"].append(in_a_process(also))
     found["features"] = [in_a_process(written(folder, VARIED, width)) for width in FEATURES]
     found["workers"] = [in_a_process(written(folder, documents[-1], 136), count) for count in WORKERS]
     return found
@@ -96,7 +98,7 @@ def billion(found: dict[str, Any]) -> dict[str, float]:
         "core hours, pass": last["pass"] * share / 3600,
         "core hours, moments": last["moments"] * share / 3600,
         "results, pass": chunks * (136 + 1) * 8,
-        "results, moments": chunks * (1 + 136 + 3) ** 2 * 8,
+        "results, moments": chunks * (1 + 136 + 3) ** 2 * 8 * 2,
         "queries in memory": BILLION / 100 * 40,
     }
 
@@ -125,27 +127,42 @@ def draw(found: dict[str, Any]) -> None:
     figure.savefig(DOCS / "figures" / "growth.png", dpi=150)
 
 
-def tables(found: dict[str, Any]) -> str:
-    """The tables of docs/scale.md."""
-    lines = [
-        "| documents | features | GB | pass, CPU s | ns per value | moments, CPU s | RssAnon, MB |",
-        "|---" * 7 + "|",
+def rows_of(found: dict[str, Any]) -> list[str]:
+    """The rows of the table of documents and features."""
+    return [
+        f"| {one['documents']:,} | {one['features']:,} | {one['bytes'] / 1e9:.2f} | {one['pass']:.3f} "
+        f"| {one['pass'] / (one['documents'] * one['features']) * 1e9:.2f} | {one['moments']:.2f} "
+        f"| {one['anonymous'] / 1e6:,.0f} |"
+        for one in (*found["documents"], *found["features"])
     ]
-    for one in (*found["documents"], *found["features"]):
-        values = one["documents"] * one["features"]
-        lines.append(
-            f"| {one['documents']:,} | {one['features']:,} | {one['bytes'] / 1e9:.2f} | {one['pass']:.3f} "
-            f"| {one['pass'] / values * 1e9:.2f} | {one['moments']:.2f} | {one['anonymous'] / 1e6:,.0f} |"
-        )
-    lines += ["", "| 10^9 documents x 136 | |", "|---|---|"]
-    lines += [f"| {name} | {value:,.1f} |" for name, value in billion(found).items()]
-    return "\n".join(lines)
+
+
+def workers_of(found: dict[str, Any]) -> list[str]:
+    """The rows of the table of processes."""
+    return [
+        f"| {one['workers']} | {one['pass wall']:.2f} | {1000 * one['pass']:.0f} |"
+        for one in found["workers"]
+    ]
+
+
+def billions_of(found: dict[str, Any]) -> list[str]:
+    """The rows of the table of a billion documents."""
+    most = billion(found)
+    return [
+        f"| read per pass | {most['bytes'] / 1e9:,.0f} GB |",
+        f"| computed per pass of SmoothRank | {60 * most['core hours, pass']:.1f} core minutes |",
+        f"| computed per pass of moments | {60 * most['core hours, moments']:.0f} core minutes |",
+        f"| returned to the client per pass of SmoothRank | {most['results, pass'] / 1e6:.0f} MB |",
+        f"| returned to the client per pass of moments | {most['results, moments'] / 1e9:.1f} GB |",
+        f"| held by the client, for 100 documents per query | {most['queries in memory'] / 1e6:,.0f} MB |",
+    ]
 
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("folder", type=Path, nargs="?")
     options.add_argument("--most", type=int, default=1_000_000)
+    options.add_argument("--also", type=Path, default=None, help="a larger data set that is there already")
     options.add_argument("--draw", action="store_true")
     options.add_argument("--one", type=int, default=None, help="measure this one data set, with so many processes")
     given = options.parse_args()
@@ -153,7 +170,7 @@ if __name__ == "__main__":
         print(json.dumps(measured(given.folder, given.one or None)))
         sys.exit()
     if given.folder is not None:
-        (DOCS / "growth.json").write_text(json.dumps(measure(given.folder, given.most), indent=1) + "\n")
+        (DOCS / "growth.json").write_text(json.dumps(measure(given.folder, given.most, given.also), indent=1) + "\n")
     results = json.loads((DOCS / "growth.json").read_text())
     draw(results)
-    print(tables(results))
+    print("\n".join([*rows_of(results), *workers_of(results), *billions_of(results)]))

@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+from rankwise import _progress
 from rankwise._progress import progress, track
 
 pty = pytest.importorskip("pty", reason="needs pseudo-terminals")
@@ -176,3 +177,29 @@ def test_no_standard_error_means_no_bar(monkeypatch, tmp_path, stream):
         stream.close()
     monkeypatch.setattr(sys, "stderr", stream)
     assert list(track([1, 2], "counting")) == [1, 2]
+
+
+def test_rows_and_bytes_per_second_are_shown(monkeypatch):
+    shown, clock = [], iter([0.0, 0.1, 2.0, 4.0])
+
+    class Silent:
+        def __init__(self, what, total):
+            pass
+
+        def advance(self, amount):
+            pass
+
+        def stop(self, finished):
+            pass
+
+        def remark(self, text):
+            shown.append(text)
+
+    monkeypatch.setattr(_progress, "on_terminal", lambda: True)
+    monkeypatch.setattr(_progress, "_Bar", Silent)
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
+    with _progress.throughput("reading", 100e6) as bar:
+        bar.advance_rows(0, 1e6)  # too soon
+        bar.advance_rows(0, 3e6)
+        bar.advance_rows(2000, 4e6)
+    assert shown == ["2.0 MB/s", "500 rows/s, 2.0 MB/s"]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rankwise._errors import FileFormatError
+from rankwise._paths import path_of
 from rankwise._store import Store, read_store
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
             )
         return reader(store, mmap)
 
-    if os.path.isdir(path):
+    if os.path.isdir(path_of(path)):
         return _parts(path)
     return read_store(path, read)
 

@@ -162,14 +162,14 @@ def _new_part(target: Path, private: bool) -> tuple[Path, int]:
         part = target.with_name(f"{_prefix(target.name)}{secrets.token_hex(6)}.part")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         held = os.open(part, flags, 0o600 if private else 0o666)
-        locked = _lock(held)
+        locked = take_lock(held)
         # Before it was locked, another process may have removed it as left behind: then try again.
         if locked is False or (locked and _is_at(held, part)):
             return part, held
         os.close(held)
 
 
-def _lock(descriptor: int) -> bool | None:
+def take_lock(descriptor: int) -> bool | None:
     """Take the lock: True, False where the system has no locks, None where another process holds it."""
     if fcntl is None:
         return False
@@ -200,7 +200,7 @@ def _remove_if_left(part: Path) -> None:
         return
     held = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        if stat.S_ISREG(os.fstat(held).st_mode) and _lock(held):
+        if stat.S_ISREG(os.fstat(held).st_mode) and take_lock(held):
             part.unlink()
     finally:
         os.close(held)

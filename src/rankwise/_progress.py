@@ -258,7 +258,8 @@ class throughput(progress):  # noqa: N801 - as progress
         now = time.monotonic()
         if now - self._shown >= _RATE_EVERY:
             self._shown, seconds = now, now - self._began
-            self.remark(f"{self._rows / seconds:,.0f} rows/s, {self._bytes / seconds / 1e6:,.1f} MB/s")
+            pace = f"{self._rows / seconds:,.0f} rows/s, " if self._rows else ""
+            self.remark(f"{pace}{self._bytes / seconds / 1e6:,.1f} MB/s")
 
 
 def track(items: Iterable[Item], what: str, total: float | None = None, enabled: bool | None = None) -> Iterator[Item]:

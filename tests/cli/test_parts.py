@@ -39,7 +39,7 @@ def converted(run, *more):
 
 def test_several_files_become_one_data_set(folder, run, whole):
     out = converted(run, "--parts", "1MB")
-    assert out.startswith(f"lists: Parts(40 queries, {LISTS.n_documents:,} documents, 3 features, labels 0 to 4, 1 part")
+    assert out.startswith(f"lists: Parts(40 queries, {LISTS.n_documents} documents, 3 features, labels 0 to 4, 1 part")
     assert_same(rw.load("lists").to_queries(), whole)
     assert sorted(os.listdir()) == ["day1.csv.gz", "day2.csv", "lists", "model.rankwise", "whole.csv"]
 

@@ -370,7 +370,7 @@ def test_a_part_that_was_swapped_for_another_of_the_same_size_is_found_when_it_i
 
 
 def test_a_folder_that_is_no_data_set_is_refused(tmp_path):
-    for path, sentence in ((tmp_path, "holds no manifest.json"), (tmp_path / "no", "does not exist")):
+    for path, sentence in ((tmp_path, "without manifest.json"), (tmp_path / "no", "does not exist")):
         with pytest.raises(FileFormatError, match=sentence):
             Parts(path)
     (tmp_path / "file").touch()

@@ -473,7 +473,7 @@ def test_r3_loading_while_another_process_saves_gives_one_of_the_two_whole(path,
 def test_what_is_not_there_or_not_a_file_is_named(tmp_path):
     with pytest.raises(FileFormatError, match=r"nothing\.rankwise does not exist"):
         rankwise.load(tmp_path / "nothing.rankwise")
-    with pytest.raises(FileFormatError, match="is not a file"):
+    with pytest.raises(FileFormatError, match=r"is a folder without manifest\.json"):
         rankwise.load(tmp_path)
 
 

@@ -47,7 +47,7 @@ def convert(
 
     Example: rankwise convert my.csv my.txt --qid query --label grade --ignore url
 
-    Example: rankwise convert day1.csv.gz day2.csv.gz lists --parts 256MB --dtype float32
+    Example: rankwise convert train.txt.gz vali.txt lists --parts 256MB --dtype float32
     """
     if len(files) < 2:
         raise RankwiseError("convert takes the files to read, and then the file or folder to write: found one path")

@@ -560,6 +560,8 @@ def as_queries(value: Any, function: str) -> Queries:
     if isinstance(value, Queries):
         return value
     hint = "; read_letor and read_table read files" if isinstance(value, (str, bytes, os.PathLike)) else ""
+    if hasattr(value, "to_queries"):
+        hint = ", which this does not take in parts: to_queries() reads all of them into memory"
     raise DataError(f"{function} takes Queries: found {type(value).__name__}{hint}")
 
 

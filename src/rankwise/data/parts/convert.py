@@ -51,8 +51,8 @@ def write_parts(
 
     The rows of a query may stand anywhere, also in several files: they are put together. Queries come in order of first
     appearance and their documents in the order of the sources, as in `Queries` of the same rows. Memory holds some
-    blocks of rows, and of every query its number, size and fingerprint. Temporary files beside the target take up to twice the disk of the
-    data set while rows are grouped.
+    blocks of rows, and of every query its number, size and fingerprint. Temporary files beside the target take up to
+    twice the disk of the data set while rows are grouped.
 
     The folder appears when it is complete. An error or Ctrl-C leaves nothing behind.
 

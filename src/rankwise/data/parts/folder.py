@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rankwise._atomic_write import _lock, refusing
+from rankwise._atomic_write import refusing, take_lock
 from rankwise._errors import RankwiseError
 from rankwise._paths import path_of
 from rankwise.data.parts.manifest import NAME
@@ -49,7 +49,7 @@ def new_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iter
     held = -1
     try:
         held = os.open(part / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        _lock(held)
+        take_lock(held)
         yield part
         with refusing(name):
             check_target(target, name, overwrite)
@@ -107,7 +107,7 @@ def _remove_left(target: Path) -> None:
                 continue  # being made, or being renamed at this moment
             held = os.open(left / _LOCK, os.O_RDWR)
             try:
-                free = _lock(held)
+                free = take_lock(held)
             finally:
                 os.close(held)
             if free:

@@ -157,12 +157,14 @@ def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
     try:
         if not path.is_file():
             raise FileFormatError(
-                f"{os.fspath(folder)} holds no {NAME}, so it is not a finished data set in parts: "
-                "rankwise convert writes one"
+                f"{os.fspath(folder)} is a folder without {NAME}, so it is not a finished data set in parts, as "
+                "rankwise convert writes it"
             )
         if path.stat().st_size > _LARGEST:
             raise FileFormatError(f"{path} is damaged: it has {path.stat().st_size:,} bytes")
         content = json.loads(path.read_bytes())
+    except FileFormatError:
+        raise
     except OSError as error:
         raise FileFormatError(f"{path} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:

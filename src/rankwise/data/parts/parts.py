@@ -24,7 +24,6 @@ from rankwise._kernels import drive
 from rankwise._progress import throughput
 from rankwise.data import checks
 from rankwise.data.checks import plural
-from rankwise.data.fingerprints import Marks, packed
 from rankwise.data.parts.files import PartFiles, checksum, joined_blocks
 from rankwise.data.parts.lazy import LazyRows
 from rankwise.data.parts.manifest import Manifest
@@ -36,6 +35,7 @@ from rankwise.data.selection import Query
 from rankwise.data.string_column import StringColumn, offsets
 
 if TYPE_CHECKING:
+    from rankwise.data.fingerprints import Marks
     from rankwise.data.passes.estimate import Estimate
     from rankwise.data.passes.work import Executor
     from rankwise.data.scaling import Scaler
@@ -476,7 +476,7 @@ class Parts:
         block = self.block(first, last)
         return block._replace(X=np.zeros((block.n_documents, 0), self.dtype))
 
-    def fingerprints(self) -> Marks:
+    def fingerprints(self) -> "Marks":
         """The fingerprints of these queries, from the index.
 
         Returns
@@ -484,6 +484,8 @@ class Parts:
         marks : structured ndarray, shape (n_queries,)
             What :func:`rankwise.data.fingerprints.fingerprints` computes.
         """
+        from rankwise.data.fingerprints import packed  # compiled code, which opening a data set does not need
+
         index, count = self._files.index, self.manifest.queries
         marks = packed(index.array("hash", np.uint64, (count,)), index.array("documents", np.uint32, (count, 4)))
         return marks if self._chosen is None else marks[self._chosen]

@@ -45,7 +45,7 @@ class ExactSums:
     Examples
     --------
     >>> sums = ExactSums(1)
-    >>> sums.add(np.array([[1e300], [1.0], [-1e300]]))
+    >>> sums.add(np.array([[1e200], [1.0], [-1e200]]))
     >>> sums.rounded()
     [1.0]
     """
