@@ -193,6 +193,33 @@ def run() -> list[dict[str, Any]]:
     ]
 
 
+def as_table(stored: dict[str, Any]) -> str:
+    """The measured loads, as the page of the service shows them."""
+    where = stored["machine"]
+    lines = [
+        f"Measured on {where['cores']} cores ({where['processor']}) with {stored['connections']} connections; the load "
+        f"of the machine was {stored['load']:.0f}.",
+        "",
+        "| parser | request | CPU | times hello | requests a second | median | 99 % |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for http, found in stored["results"].items():
+        for what, one in found.items():
+            lines.append(
+                f"| {http} | {what} | {one['cpu_us']:.0f} us | {one['of_hello']:.1f} | {one['rps']:,.0f} "
+                f"| {one['p50_ms']:.1f} ms | {one['p99_ms']:.0f} ms |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def write_page(stored: dict[str, Any]) -> None:
+    """Put the measured loads into the page of the service."""
+    page = DOCS / "serve.md"
+    text = page.read_text(encoding="utf-8")
+    head, mark, rest = text.partition("<!-- loads: python3 run.py python -m benchmarks.serve -->\n")
+    page.write_text(head + mark + as_table(stored) + "<!-- end of loads -->" + rest.partition("<!-- end of loads -->")[2])
+
+
 def main() -> None:
     results = {}
     for http in ("h11", "httptools"):
@@ -205,8 +232,9 @@ def main() -> None:
             )
     from benchmarks.__main__ import machine
 
-    text = json.dumps({"machine": machine(), "connections": CONNECTIONS, "results": results}, indent=1)
-    (DOCS / "serve_results.json").write_text(text + "\n")
+    stored = {"machine": machine(), "connections": CONNECTIONS, "load": os.getloadavg()[0], "results": results}
+    (DOCS / "serve_results.json").write_text(json.dumps(stored, indent=1) + "\n")
+    write_page(stored)
 
 
 if __name__ == "__main__":
