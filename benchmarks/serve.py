@@ -217,7 +217,9 @@ def write_page(stored: dict[str, Any]) -> None:
     page = DOCS / "serve.md"
     text = page.read_text(encoding="utf-8")
     head, mark, rest = text.partition("<!-- loads: python3 run.py python -m benchmarks.serve -->\n")
-    page.write_text(head + mark + as_table(stored) + "<!-- end of loads -->" + rest.partition("<!-- end of loads -->")[2])
+    page.write_text(
+        head + mark + as_table(stored) + "<!-- end of loads -->" + rest.partition("<!-- end of loads -->")[2]
+    )
 
 
 def main() -> None:

@@ -17,8 +17,8 @@ from rankwise.serve.demo import demo_models
 from rankwise.serve.tokens import SCOPES, add_token
 
 WANTED = 10_000
-EXAMPLES = 250  # per operation and run
-RUNS = 12
+EXAMPLES = 100  # per operation and run
+RUNS = 60
 CHECKS = "not_a_server_error,content_type_conformance,response_schema_conformance"
 
 

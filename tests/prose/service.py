@@ -10,9 +10,13 @@ from tests.prose.claims import claims, stated
 from tests.prose.pages import path_of, stored
 from tests.serve import test_killed
 
-stated("serve.md", "answers of HTTP: tests/serve/test_http.py", "other content gives 409", "does not know gives 409 with")
+stated(
+    "serve.md", "answers of HTTP: tests/serve/test_http.py", "other content gives 409", "does not know gives 409 with"
+)
 stated("serve.md", "answers of HTTP: tests/serve/test_hostile.py", "get 408, 413 or 503", "feedback gets 503")
-stated("serve.md", "a type", "little-endian float32", "arrays of float32 in", "features as float32", "(float64 otherwise)")
+stated(
+    "serve.md", "a type", "little-endian float32", "arrays of float32 in", "features as float32", "(float64 otherwise)"
+)
 stated("serve.md", "a version of a standard", "(OpenAPI 3.1)")
 stated("serve.md", "a place, not a comparison", "use it behind a proxy", "Put replicas behind a proxy")
 stated("serve.md", "which team drafts are fair: tests/clicks", "label 1")

@@ -233,6 +233,8 @@ class Service:
         """Wait until everything up to ``seq`` is in the published models."""
         if self.view.seq >= seq:
             return
+        if seq > self.log.committed:  # whoever knows a place in the log was told it after its commit
+            raise Refused(f"there is no event {seq:,} yet: the log ends at {self.log.committed:,}", 409, True)
         watcher = asyncio.get_running_loop(), asyncio.Event()
         self._watchers.append(watcher)
         try:
