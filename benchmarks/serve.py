@@ -162,10 +162,25 @@ def measure(http: str = "h11", requests: int = REQUESTS, rounds: int = ROUNDS) -
                     found = measured(url, pid, make, requests if "100" not in what else requests // 2)
                     _keep(best, what, found)
                 _keep(best, "feedback, durable", feedback(url, pid, requests // 2, f"{number}"))
+        learned = replayed(folder / "state.db")
     hello = best["hello"]["cpu_us"]
     for one in best.values():
         one["of_hello"] = one["cpu_us"] / hello
+    best["hello"]["replayed_per_second"] = learned
     return best
+
+
+def replayed(state: Path) -> float:
+    """Events that one learner takes in per second of CPU, from nothing: reading, learning and measuring."""
+    from rankwise.serve.course import Course
+    from rankwise.serve.statefile import open_to_read
+
+    db = open_to_read(state)
+    began = time.process_time()
+    course = Course.at(db, from_nothing=True)
+    rate = course.seq / (time.process_time() - began)
+    db.close()
+    return rate
 
 
 def _keep(best: dict[str, dict[str, Any]], what: str, found: dict[str, Any]) -> None:
@@ -209,6 +224,11 @@ def as_table(stored: dict[str, Any]) -> str:
                 f"| {http} | {what} | {one['cpu_us']:.0f} us | {one['of_hello']:.1f} | {one['rps']:,.0f} "
                 f"| {one['p50_ms']:.1f} ms | {one['p99_ms']:.0f} ms |"
             )
+    learned = max(one["hello"]["replayed_per_second"] for one in stored["results"].values())
+    lines += [
+        "",
+        f"The learner alone takes in {learned:,.0f} events per second of CPU, read from the log (`rankwise replay`).",
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -41,6 +41,7 @@ def loads() -> Iterator[str]:
     assert as_table(found) in path_of("serve.md").read_text(encoding="utf-8")
     for what in ("rank 20 x 20 JSON", "rank 100 x 136 binary"):
         assert found["results"]["h11"][what]["of_hello"] <= 4
+    assert found["results"]["h11"]["feedback, durable"]["rps"] >= 1_000
     hello, other = (found["results"][http]["hello"]["cpu_us"] for http in ("h11", "httptools"))
     assert other < hello
     yield "`--http httptools` costs less"
