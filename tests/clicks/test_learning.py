@@ -87,6 +87,11 @@ def test_all_others_refuse_a_log_by_name(ranker, log):
     assert not hasattr(ranker, "coef_")
 
 
+def test_a_stream_refuses_a_log_by_name(log):
+    with pytest.raises(rw.RankwiseError, match=r"SLAMPerceptron\.fit refuses a ClickLog"):
+        rw.SLAMPerceptron().partial_fit(log)
+
+
 def test_losses_that_say_so_are_linear_in_the_labels():
     random = np.random.default_rng(0)
     found = [kind for kind in losses().values() if kind.linear_in_labels]

@@ -6,7 +6,7 @@ is imported by the commands that use it.
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,7 +16,7 @@ from rankwise._errors import DataError, RankwiseError
 from rankwise.cli import reading
 
 if TYPE_CHECKING:
-    from rankwise.clicks import ClickLog, ClickValue, Propensities
+    from rankwise.clicks import ClickLog, Propensities
     from rankwise.data.queries import Queries
 
 app = typer.Typer(
@@ -125,80 +125,81 @@ def propensities(
     print(f"relative to position 1; ends {kind}, all of them right with probability {1 - delta:g}: {out}")
 
 
-@app.command()
-@reading.with_options
-def value(
-    log: LogArgument,
-    model: Annotated[
-        list[Path],
-        typer.Option(
-            "--model", "-m", help="A saved ranker, a TREC run, or CSV with qid, docid, rank; several share delta."
-        ),
-    ],
-    documents: DocumentsOption,
-    propensities: PropensitiesOption = None,
-    theta: ThetaOption = None,
-    tau: TauOption = 0.1,
-    delta: DeltaOption = 0.05,
-    cutoff: CutoffOption = None,
-    events: EventsOption = None,
-    action: ActionOption = None,
-    version: VersionOption = None,
-    depth: DepthOption = None,
-    drop: DropOption = False,
-    seed: reading.SeedOption = 0,
-    as_json: reading.JsonOption = False,
-    *,
-    reads: dict[str, Any],
-) -> None:
-    """Value rankers from the log of another one: an estimate, and a bound that holds at any number of sessions.
+def _value_command(name: str, text: str) -> Callable[..., None]:
+    """The command that calls ``clicks.value`` or ``clicks.gain``, which take the same options."""
 
-    The sessions must not be those that the ranker or the position model was learned from.
+    @reading.with_options
+    def command(
+        log: LogArgument,
+        model: Annotated[
+            list[Path],
+            typer.Option(
+                "--model", "-m", help="A saved ranker, a TREC run, or CSV of qid, docid, rank; may be repeated."
+            ),
+        ],
+        documents: DocumentsOption,
+        propensities: PropensitiesOption = None,
+        theta: ThetaOption = None,
+        tau: TauOption = 0.1,
+        delta: DeltaOption = 0.05,
+        cutoff: CutoffOption = None,
+        events: EventsOption = None,
+        action: ActionOption = None,
+        version: VersionOption = None,
+        depth: DepthOption = None,
+        drop: DropOption = False,
+        seed: reading.SeedOption = 0,
+        as_json: reading.JsonOption = False,
+        *,
+        reads: dict[str, Any],
+    ) -> None:
+        from rankwise import clicks
 
-    Example: rankwise clicks value log.csv -m model.rankwise -d candidates.csv -p positions.json
-    """
-    from rankwise.clicks import value as value_of
+        position_model = _model(propensities, theta)
+        rankings = {str(path): _ranking(path) for path in model}
+        candidates = _candidates(documents, reads)
 
-    found = _valued(value_of, log, model, documents, propensities, theta, tau, delta, cutoff, seed, reads,
-                    (events, action, version, depth, drop))  # fmt: skip
-    _print_values(found, as_json)
+        def sessions() -> "Iterator[ClickLog]":
+            """The log block by block, which may be larger than memory."""
+            for block in _blocks(log, events, action, version, depth):
+                yield block.join(candidates, unknown="drop" if drop else "error")
+
+        # several rankers share what the ends of the propensities leave of delta
+        paid = position_model.delta_high + (position_model.delta_low if name == "gain" else 0.0)
+        each = paid + (delta - paid) / len(rankings) if delta > paid else delta
+        settings: dict[str, Any] = {"tau": tau, "delta": each, "k": cutoff, "random_state": seed}
+        function = getattr(clicks, name)
+        found = {path: function(sessions(), one, position_model, **settings) for path, one in rankings.items()}
+        if as_json:
+            print(json.dumps({path: one.to_dict() for path, one in found.items()}))
+            return
+        for path, one in found.items():
+            print(f"{path}\n{one.summary()}")
+
+    command.__doc__ = text
+    return command
 
 
-@app.command()
-@reading.with_options
-def compare(
-    log: LogArgument,
-    model: Annotated[
-        list[Path],
-        typer.Option(
-            "--model", "-m", help="A saved ranker, a TREC run, or CSV with qid, docid, rank; several share delta."
-        ),
-    ],
-    documents: DocumentsOption,
-    propensities: PropensitiesOption = None,
-    theta: ThetaOption = None,
-    tau: TauOption = 0.1,
-    delta: DeltaOption = 0.05,
-    cutoff: CutoffOption = None,
-    events: EventsOption = None,
-    action: ActionOption = None,
-    version: VersionOption = None,
-    depth: DepthOption = None,
-    drop: DropOption = False,
-    seed: reading.SeedOption = 0,
-    as_json: reading.JsonOption = False,
-    *,
-    reads: dict[str, Any],
-) -> None:
-    """Compare rankers with the logged one: how much more each is worth, at least.
+app.command("value")(
+    _value_command(
+        "value",
+        """Value rankers from the log of another one: an estimate, and a bound that holds at any number of sessions.
 
-    Example: rankwise clicks compare log.csv -m new.rankwise -d candidates.csv -p positions.json
-    """
-    from rankwise.clicks import gain as gain_of
+        The sessions must not be those that the ranker or the position model was learned from.
 
-    found = _valued(gain_of, log, model, documents, propensities, theta, tau, delta, cutoff, seed, reads,
-                    (events, action, version, depth, drop))  # fmt: skip
-    _print_values(found, as_json)
+        Example: rankwise clicks value log.csv -m model.rankwise -d candidates.csv -p positions.json
+        """,
+    )
+)
+app.command("compare")(
+    _value_command(
+        "gain",
+        """Compare rankers with the logged one: how much more each is worth, at least.
+
+        Example: rankwise clicks compare log.csv -m new.rankwise -d candidates.csv -p positions.json
+        """,
+    )
+)
 
 
 @app.command()
@@ -341,8 +342,8 @@ def _blocks(
     from rankwise.clicks import ClickLog, iter_ubi
 
     if events is not None:
-        options: dict[str, Any] = {"version": version, "depth": depth}
-        return iter_ubi(log, events, **options, **({"clicks": tuple(action)} if action else {}))
+        options: dict[str, Any] = {"clicks": tuple(action)} if action else {}
+        return iter_ubi(log, events, version=version, depth=depth, **options)
     if action or version or depth:
         raise RankwiseError("--action, --version-attribute and --depth are for UBI: give --events")
     return ClickLog.iter_csv(log)
@@ -426,45 +427,6 @@ def _records(file: Any, path: Path, columns: tuple[str, ...]) -> Iterator[dict[s
     if missing:
         raise DataError(f"{path} has no column {', '.join(missing)}: expected {', '.join(columns)}")
     yield from lines
-
-
-def _valued(
-    function: Any,
-    log: Path,
-    models: list[Path],
-    documents: Path,
-    propensities: Path | None,
-    theta: str | None,
-    tau: float,
-    delta: float,
-    cutoff: int | None,
-    seed: int,
-    reads: dict[str, Any],
-    how: tuple[Any, ...],
-) -> "dict[str, ClickValue]":
-    """The value, or gain, of every ranker; several share what the propensities leave of delta."""
-    model = _model(propensities, theta)
-    rankings = {str(path): _ranking(path) for path in models}
-    candidates = _candidates(documents, reads)
-    *source, drop = how
-
-    def sessions() -> "Iterator[ClickLog]":
-        """The log block by block, which may be larger than memory."""
-        for block in _blocks(log, *source):
-            yield block.join(candidates, unknown="drop" if drop else "error")
-
-    paid = model.delta_high + (model.delta_low if function.__name__ == "gain" else 0.0)
-    each = paid + (delta - paid) / len(rankings) if delta > paid else delta
-    settings: dict[str, Any] = {"tau": tau, "delta": each, "k": cutoff, "random_state": seed}
-    return {name: function(sessions(), ranking, model, **settings) for name, ranking in rankings.items()}
-
-
-def _print_values(found: "dict[str, ClickValue]", as_json: bool) -> None:
-    if as_json:
-        print(json.dumps({name: one.to_dict() for name, one in found.items()}))
-        return
-    for name, one in found.items():
-        print(f"{name}\n{one.summary()}")
 
 
 def _credits(path: Path) -> list[float]:

@@ -153,6 +153,8 @@ class OnlineLearner(Ranker):
         However the same queries are divided into calls, the result has the same bits, which are also those of ``fit``.
         """
         refuse_unknown(f"{self.name}.partial_fit", unknown)
+        if hasattr(X, "as_training_queries"):  # a click log, which rounds on mistakes refuse by name
+            X = X.as_training_queries(self)
         for block in self._blocks(X, y, group, qid):
             with one_blas_thread(), self._all_or_nothing():
                 self._refuse_document_weights(block)
