@@ -1,6 +1,6 @@
 """Ten thousand fuzzed requests from the OpenAPI description of the service: no fault, no crash, no secret in the logs.
 
-``python3 run.py python -m experiments.serve_fuzz [SCHEMATHESIS]`` needs the program ``schemathesis``, which is in no
+``python3 run.py python -m experiments.serve_fuzz [SCHEMATHESIS [SEED]]`` needs the program ``schemathesis``, which is in no
 group of this project (``pip install schemathesis`` in an environment of its own); its path is the argument. The server
 runs on the loopback address with tokens and is counted by its own metrics.
 """
@@ -50,7 +50,8 @@ def main() -> int:
             assert server.stdout is not None
             url = re.search(r"http://\S+", server.stdout.readline())[0]  # type: ignore[index]
             problems = []
-            for number in range(RUNS):
+            first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+            for number in range(first, first + RUNS):
                 done = subprocess.run(
                     [program, "run", f"{url}/openapi.json", "--checks", CHECKS, "--max-examples", str(EXAMPLES),
                      "--seed", str(number), "-H", f"Authorization: Bearer {token}", "--phases", "fuzzing",
@@ -58,7 +59,7 @@ def main() -> int:
                     capture_output=True, text=True, check=False, cwd=folder,
                 )  # fmt: skip
                 found = counted(url, token)
-                print(f"run {number + 1}: {sum(found.values()):,} requests so far, {found}", flush=True)
+                print(f"seed {number}: {sum(found.values()):,} requests so far, {found}", flush=True)
                 problems += [] if done.returncode == 0 else [done.stdout[-6000:]]
                 if sum(found.values()) >= WANTED:
                     break

@@ -207,6 +207,7 @@ def test_every_question_is_answered(client, raw):
     assert ledger["bounds"][0]["of"] == "mean risk of the iterates"
     assert raw("GET", "/v1/ledger?model=news&gamma=0.1")[1]["bounds"][-1]["statement"]
     assert raw("GET", "/v1/ledger?delta=x")[0] == 422
+    assert raw("GET", "/v1/ledger?model=news&gamma=1e-200")[0] == 200
     certificate = client.certificate("news")
     assert "at all times" in certificate["statement"]
     assert certificate["running"]["low"] <= certificate["running"]["mean"] <= certificate["running"]["high"]

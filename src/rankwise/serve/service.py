@@ -453,8 +453,8 @@ class Service:
             for one in asked:
                 try:
                     bounds += [_bound(found) for found in account.bounds(**one)]
-                except RankwiseError:
-                    continue  # this run has no such bound
+                except (RankwiseError, ArithmeticError):
+                    continue  # this run has no such bound, or it is too large for float64
         mean = None if account is None or not account.counted else account.mean
         points = [] if account is None else account.curve.points
         every = max(1, len(points) // 256)
