@@ -162,10 +162,25 @@ def measure(http: str = "h11", requests: int = REQUESTS, rounds: int = ROUNDS) -
                     found = measured(url, pid, make, requests if "100" not in what else requests // 2)
                     _keep(best, what, found)
                 _keep(best, "feedback, durable", feedback(url, pid, requests // 2, f"{number}"))
+        learned = replayed(folder / "state.db")
     hello = best["hello"]["cpu_us"]
     for one in best.values():
         one["of_hello"] = one["cpu_us"] / hello
+    best["hello"]["replayed_per_second"] = learned
     return best
+
+
+def replayed(state: Path) -> float:
+    """Events that one learner takes in per second of CPU, from nothing: reading, learning and measuring."""
+    from rankwise.serve.course import Course
+    from rankwise.serve.statefile import open_to_read
+
+    db = open_to_read(state)
+    began = time.process_time()
+    course = Course.at(db, from_nothing=True)
+    rate = course.seq / (time.process_time() - began)
+    db.close()
+    return rate
 
 
 def _keep(best: dict[str, dict[str, Any]], what: str, found: dict[str, Any]) -> None:
@@ -193,6 +208,40 @@ def run() -> list[dict[str, Any]]:
     ]
 
 
+def as_table(stored: dict[str, Any]) -> str:
+    """The measured loads, as the page of the service shows them."""
+    where = stored["machine"]
+    lines = [
+        f"Measured on {where['cores']} cores ({where['processor']}) with {stored['connections']} connections; the load "
+        f"of the machine was {stored['load']:.0f}.",
+        "",
+        "| parser | request | CPU | times hello | requests a second | median | 99 % |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for http, found in stored["results"].items():
+        for what, one in found.items():
+            lines.append(
+                f"| {http} | {what} | {one['cpu_us']:.0f} us | {one['of_hello']:.1f} | {one['rps']:,.0f} "
+                f"| {one['p50_ms']:.1f} ms | {one['p99_ms']:.0f} ms |"
+            )
+    learned = max(one["hello"]["replayed_per_second"] for one in stored["results"].values())
+    lines += [
+        "",
+        f"The learner alone takes in {learned:,.0f} events per second of CPU, read from the log (`rankwise replay`).",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def write_page(stored: dict[str, Any]) -> None:
+    """Put the measured loads into the page of the service."""
+    page = DOCS / "serve.md"
+    text = page.read_text(encoding="utf-8")
+    head, mark, rest = text.partition("<!-- loads: python3 run.py python -m benchmarks.serve -->\n")
+    page.write_text(
+        head + mark + as_table(stored) + "<!-- end of loads -->" + rest.partition("<!-- end of loads -->")[2]
+    )
+
+
 def main() -> None:
     results = {}
     for http in ("h11", "httptools"):
@@ -205,8 +254,9 @@ def main() -> None:
             )
     from benchmarks.__main__ import machine
 
-    text = json.dumps({"machine": machine(), "connections": CONNECTIONS, "results": results}, indent=1)
-    (DOCS / "serve_results.json").write_text(text + "\n")
+    stored = {"machine": machine(), "connections": CONNECTIONS, "load": os.getloadavg()[0], "results": results}
+    (DOCS / "serve_results.json").write_text(json.dumps(stored, indent=1) + "\n")
+    write_page(stored)
 
 
 if __name__ == "__main__":

@@ -94,7 +94,8 @@ def test_the_page_of_the_documentation_names_every_command():
 
 
 @pytest.mark.parametrize(
-    "example", [line for line in ON_PAGE if not line.startswith(SLOW + ENDLESS) and not any(word in line for word in NO_EXAMPLE)]
+    "example",
+    [line for line in ON_PAGE if not line.startswith(SLOW + ENDLESS) and not any(word in line for word in NO_EXAMPLE)],
 )
 def test_an_example_of_the_page_runs_as_it_stands(example, files, tmp_path, monkeypatch, capsys):
     run_example(example, files, tmp_path, monkeypatch, capsys)

@@ -49,7 +49,7 @@ def talk(url, *parts, wait=0.0):
         return found
 
 
-HEAD = b"POST /v1/rank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+HEAD = b"POST /v1/rank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
 def test_a_huge_body_is_refused_before_it_is_read(url):
@@ -79,9 +79,9 @@ def test_headers_without_end_are_refused(url):
     "junk",
     [
         b"\x16\x03\x01\x02\x00\x01\x00",  # TLS
-        b"GET /v1/models HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+        b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
         b"\0" * 1000,
-        b"GET \xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET \xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n",
         HEAD + b"Content-Length: 10\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
     ],
 )
@@ -99,3 +99,19 @@ def test_a_client_that_leaves_in_the_middle_is_no_fault(url, caplog):
         connection.close()
     Raw(url)("GET", "/healthz")
     assert "fault" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"host": "evil.example:80"}, 403),
+        ({"host": "localhost:1"}, 200),
+        ({"host": "[::1]:1"}, 200),
+        ({}, 200),
+    ],
+)
+def test_without_tokens_a_page_of_a_stranger_is_not_served(url, headers, status):
+    assert Raw(url)("GET", "/v1/models", **headers)[0] == status
+    assert Raw(url)("GET", "/healthz", **headers)[0] == 200

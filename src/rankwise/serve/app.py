@@ -25,7 +25,7 @@ from rankwise.serve import structs
 from rankwise.serve.log import LoopReply, Refused
 from rankwise.serve.metrics import Metrics
 from rankwise.serve.service import Service, answer_of
-from rankwise.serve.tokens import ANYBODY, Caller, Tokens
+from rankwise.serve.tokens import ANYBODY, Caller, Tokens, is_loopback
 
 routing = require("starlette.routing")
 
@@ -341,7 +341,7 @@ class _Route:
             if operation is None:
                 more = [(b"allow", ", ".join(self.operations).encode())]
                 raise Refused(f"{self.path} takes {' or '.join(self.operations) or 'nothing'}", 405)
-            who = app.allowed(headers.get(b"authorization"), operation.scope)
+            who = app.allowed(headers, operation.scope)
             caller = who.name
             body = await _read(receive, headers, app.service.limits) if method == "POST" else b""
             kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1") or JSON
@@ -399,7 +399,7 @@ class _Route:
             )
 
 
-_WANTED = frozenset({b"authorization", b"content-type", b"content-length", b"x-request-id"})
+_WANTED = frozenset({b"authorization", b"content-type", b"content-length", b"host", b"origin", b"x-request-id"})
 _FREE = (JSON, "text/plain", "application/x-www-form-urlencoded", _OCTETS)  # what clients send where they do not think
 _SAFE = (
     (b"x-content-type-options", b"nosniff"),
@@ -485,10 +485,20 @@ class App:
         self._nothing = _Route("(no such path)", {}, self)
         self._router = routing.Router(routes, redirect_slashes=False, default=self._unknown)
 
-    def allowed(self, header: bytes | None, scope: str | None) -> Caller:
+    def allowed(self, headers: dict[bytes, bytes], scope: str | None) -> Caller:
         """Who sends a request, if they may."""
-        if scope is None or self.tokens is None:
+        if scope is None:
             return ANYBODY
+        if self.tokens is None:
+            # without tokens a page of a stranger, open in a browser of this machine, must not reach the service
+            host, origin = headers.get(b"host", b""), headers.get(b"origin")
+            name = host.rpartition(b":")[0] if b":" in host and not host.endswith(b"]") else host
+            if not is_loopback(name.strip(b"[]").decode("latin-1")):
+                raise Refused("without tokens only this machine is served, by the name localhost or its address", 403)
+            if origin is not None and origin != b"http://" + host:
+                raise Refused("without tokens no page of another origin is served", 403)
+            return ANYBODY
+        header = headers.get(b"authorization")
         if header is None or not header[:7].lower() == b"bearer ":
             raise Refused("send a token: Authorization: Bearer TOKEN", 401)
         caller = self.tokens.caller(header[7:].strip())

@@ -1,6 +1,6 @@
 """A simulated crowd for ``rankwise serve --demo``: it asks for rankings and says what was relevant.
 
-A hidden vector decides what is relevant; a tenth of the judgements is wrong. The model begins with nothing and learns
+A hidden vector decides what is relevant; one judgement in twenty is wrong. The model begins with nothing and learns
 from what the crowd says, over HTTP, as any client would.
 """
 
@@ -64,7 +64,9 @@ class Crowd:
         token: str | None = None,
     ) -> None:
         self.client, self.rate, self.say = Client(url, token=token), rate, say
-        self.stream = noisy_stream(lists, documents=DOCUMENTS, features=FEATURES, noise=0.1, random_state=seed)
+        self.stream = noisy_stream(
+            lists, documents=DOCUMENTS, features=FEATURES, margin=0.01, noise=0.05, random_state=seed
+        )
         self.sent, self._stop = 0, threading.Event()
         self._thread = threading.Thread(target=self._run, name="rankwise-crowd", daemon=True)
 

@@ -41,7 +41,7 @@ class Drift:
     >>> for _ in range(100):
     ...     drift.look("news", np.array([[0.5, 7.0]]))
     >>> drift.alarms()
-    ["news: feature 2 is outside of its usual range in 63 % of its values lately"]
+    ['news: feature 2 is outside of its usual range in 63 % of its values lately']
     """
 
     def __init__(self, threshold: float = 0.05) -> None:

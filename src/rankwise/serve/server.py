@@ -1,7 +1,6 @@
 """Running the application under uvicorn: limits of connections, structured logs, reload of tokens, a clean end."""
 
 import asyncio
-import ipaddress
 import json
 import logging
 import signal
@@ -12,6 +11,7 @@ from typing import Any
 from rankwise._errors import RankwiseError
 from rankwise._extras import require
 from rankwise.serve.app import App
+from rankwise.serve.tokens import is_loopback
 
 require("uvicorn")  # missing: one sentence that names the extra
 
@@ -80,14 +80,6 @@ def log_in_json(level: int = logging.INFO) -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level if name == "rankwise.serve" else max(level, logging.WARNING))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def make_server(app: App, host: str, port: int, *, http: str = "h11") -> Any:

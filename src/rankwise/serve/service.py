@@ -233,6 +233,8 @@ class Service:
         """Wait until everything up to ``seq`` is in the published models."""
         if self.view.seq >= seq:
             return
+        if seq > self.log.committed:  # whoever knows a place in the log was told it after its commit
+            raise Refused(f"there is no event {seq:,} yet: the log ends at {self.log.committed:,}", 409, True)
         watcher = asyncio.get_running_loop(), asyncio.Event()
         self._watchers.append(watcher)
         try:
@@ -451,8 +453,8 @@ class Service:
             for one in asked:
                 try:
                     bounds += [_bound(found) for found in account.bounds(**one)]
-                except RankwiseError:
-                    continue  # this run has no such bound
+                except (RankwiseError, ArithmeticError):
+                    continue  # this run has no such bound, or it is too large for float64
         mean = None if account is None or not account.counted else account.mean
         points = [] if account is None else account.curve.points
         every = max(1, len(points) // 256)

@@ -41,6 +41,7 @@ MIGRATIONS = (
     """,
     """
     CREATE INDEX clicks_of_ranking ON event(ranking) WHERE kind = 'clicks';
+    CREATE INDEX event_of_model ON event(model) WHERE kind = 'model';
     CREATE INDEX outcome_waiting ON outcome(clicked) WHERE closed IS NULL;
     CREATE INDEX shown_at ON shown(at);
     """,
@@ -310,9 +311,8 @@ def expire(state: StateFile, older_than: float, now: float | None = None) -> int
     """Forget rankings that got no feedback and were shown more than so many seconds ago; how many."""
     before = (time.time() if now is None else now) - older_than
     with state.transaction(durable=False) as db:
-        return db.execute(
-            "DELETE FROM shown WHERE at<? AND id NOT IN (SELECT ranking FROM outcome)", (before,)
-        ).rowcount
+        without = "NOT EXISTS (SELECT 1 FROM outcome WHERE ranking = shown.id)"
+        return db.execute(f"DELETE FROM shown WHERE at<? AND {without}", (before,)).rowcount
 
 
 def check(path: str | os.PathLike[str]) -> dict[str, int]:

@@ -6,6 +6,7 @@ token. A token is 32 random bytes, which nobody can guess, so that a plain hash 
 
 import hashlib
 import hmac
+import ipaddress
 import os
 import re
 import secrets
@@ -93,3 +94,11 @@ def add_token(path: str | os.PathLike[str], name: str, scopes: list[str]) -> str
     with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8") as file:
         file.write(line)
     return token
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
