@@ -95,6 +95,18 @@ def test_commands_say_the_same_of_parts_and_of_the_file(folder, run, whole):
         assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("target", ["one.rankwise", "one.txt", "one.parquet"])
+def test_parts_become_one_file_again(folder, run, whole, target):
+    converted(run)
+    code, out, err = run("convert", "lists", target)
+    assert (code, err) == (0, "")
+    assert out == f"{target}: 40 queries, {whole.n_documents} documents\n"
+    found = rw.load(target) if target == "one.rankwise" else rw.read_letor(target) if "txt" in target else None
+    found = rw.read_table(target) if found is None else found
+    assert np.array_equal(found.X, whole.X)
+    assert found.names() == whole.names()
+
+
 def test_scores_of_parts_are_evaluated(folder, run):
     converted(run)
     assert run("rank", "model.rankwise", "lists", "-o", "lists.scores")[0] == 0

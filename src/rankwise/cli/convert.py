@@ -86,6 +86,8 @@ def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict
     from rankwise.data.anyfile import convert_any, write_any
     from rankwise.data.tabular.frames import is_table
 
+    if reading.is_parts(source):
+        return _joined(source, target, dtype, sparse)
     reading.refuse_folders(source)
     from_stream = str(source) == "-"
     if not (is_table(source) or reading.looks_like_csv(source) or from_stream) or (
@@ -98,3 +100,22 @@ def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict
         queries = queries.map_features(lambda X: X.astype(dtype))
     write_any(queries, target, sparse)
     return f"{target}: {queries}"
+
+
+def _joined(source: Path, target: Path, dtype: str, sparse: bool) -> str:
+    """Write a data set in parts as one file: a .rankwise file block by block, other formats as a whole."""
+    from rankwise._progress import throughput
+    from rankwise.data.anyfile import write_any
+    from rankwise.data.parts.convert import of_type
+    from rankwise.data.parts.parts import Parts
+    from rankwise.data.stored import QueriesWriter
+
+    parts = Parts(source)
+    if target.suffix in (".rankwise", ".safetensors"):
+        with throughput("writing", parts.bytes) as bar, QueriesWriter(target) as writer:
+            for block in parts.blocks():
+                writer.append(of_type(block, dtype))
+                bar.advance_rows(block.n_documents, block.X.nbytes + 8 * block.n_documents)
+    else:
+        write_any(of_type(parts.to_queries(), dtype), target, sparse)
+    return f"{target}: {len(parts):,} queries, {parts.n_documents:,} documents"

@@ -187,12 +187,17 @@ def _is_store(name: str) -> bool:
     return not is_table(name) and kind_of(name) == "store"
 
 
+def of_type(queries: Queries, dtype: str) -> Queries:
+    """The queries with features of this type; numbers that it cannot hold raise an error."""
+    return queries if str(queries.X.dtype) == dtype else queries.map_features(lambda X: as_type(X, dtype))
+
+
 def _write_queries(blocks: Iterator[Queries], writer: PartsWriter, dtype: str | None) -> None:
     """Write blocks of whole queries."""
     with throughput("writing") as bar:
         for block in blocks:
-            if dtype is not None and isinstance(block, Queries) and str(block.X.dtype) != dtype:
-                block = block.map_features(lambda X: as_type(X, str(dtype)))
+            if dtype is not None and isinstance(block, Queries):
+                block = of_type(block, dtype)
             writer.append(block)
             bar.advance_rows(block.n_documents, block.X.nbytes)
 
