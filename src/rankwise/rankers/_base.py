@@ -13,7 +13,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -242,7 +242,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
                 self._remember_validation(held)
             if outermost and self.learns:
                 warn_if_all_orders_are_alike(self.name, train)
-            with recorded_passes(self, checkpoint, train, held):
+            with nullcontext() if checkpoint is None else recorded_passes(self, checkpoint, train, held):
                 self._fit(train, held)
             self._freeze()
             self.__dict__.pop("click_sessions_", None)

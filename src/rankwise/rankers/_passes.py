@@ -54,17 +54,15 @@ def measured(ranker: "Ranker", queries: ChunkedQueries, measure: Measure, ties: 
 
 
 @contextmanager
-def recorded_passes(
-    ranker: "Ranker", checkpoint: "str | os.PathLike[str] | None", train: Any, held: Any
-) -> Iterator[None]:
+def recorded_passes(ranker: "Ranker", checkpoint: "str | os.PathLike[str]", train: Any, held: Any) -> Iterator[None]:
     """Record the passes of a fit, and take those that an earlier run recorded.
 
     Parameters
     ----------
     ranker : Ranker
         The ranker.
-    checkpoint : path or None
-        The folder; None records nothing.
+    checkpoint : path
+        The folder.
     train, held : Queries, ChunkedQueries or None
         What is learned from, and what judges.
 
@@ -73,9 +71,6 @@ def recorded_passes(
     None
         Nothing.
     """
-    if checkpoint is None:
-        yield
-        return
     from rankwise.data.passes.journal import Journal
     from rankwise.rankers._fit_frame import IDLE, Opaque, plain_parameters
 
