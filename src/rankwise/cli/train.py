@@ -1,12 +1,14 @@
 """``rankwise train``: train a ranker on judged queries and save it.
 
-The command has two halves. Without ``--online`` it fits a batch ranker, :class:`BatchRun`, on a file, and measures and
-certifies it by queries that were held out. With ``--online`` it hands over to :mod:`rankwise.cli.train_online`, where
-the ranker learns query after query from a stream of any length.
+Without ``--online`` it fits a batch ranker, :class:`BatchRun`, on a file, and measures and certifies it by queries that
+were held out. On a data set in parts, :class:`PartsRun`, it says what the fit will cost and computes in passes, which a
+checkpoint may record. With ``--online`` it hands over to :mod:`rankwise.cli.train_online`, where the ranker learns query
+after query from a stream of any length.
 """
 
 import ast
 import json
+import logging
 import math
 import os
 import sys
@@ -23,6 +25,7 @@ from rankwise.cli import reading, wording
 
 if TYPE_CHECKING:
     from rankwise.data.diagnose.findings import Finding
+    from rankwise.data.parts.parts import Parts
     from rankwise.data.queries import Queries
     from rankwise.rankers._base import Ranker
 
@@ -170,8 +173,6 @@ def train(
     target = _target(out, None)
     expect(batch.name, "evaluate")
     if in_parts:
-        from rankwise.cli.train_parts import PartsRun, Passes, sets_of
-
         passes = Passes(
             executor or "threads", workers, memory_limit, None if checkpoint is None else Path(checkpoint), verbose
         )
@@ -413,4 +414,87 @@ def parts_of_file(
         return queries, None, None
     refuse_too_few(data, len(queries))
     train, test = split(queries, (1 - share, share), random_state=seed)
+    return train, None, test
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Who computes passes, and what is recorded of them.
+
+    Attributes
+    ----------
+    executor : {"threads", "processes"}
+        Who computes.
+    workers : int or None
+        Number of threads or processes.
+    memory_limit : str or None
+        The largest number of bytes that is kept between passes.
+    checkpoint : Path or None
+        The folder that records passes.
+    lines : bool
+        Whether to print a line per pass.
+    """
+
+    executor: str
+    workers: int | None
+    memory_limit: str | None
+    checkpoint: Path | None
+    lines: bool
+
+    def opened(self, path: Path) -> "Parts":
+        """The data set."""
+        from rankwise.data.parts.parts import Parts
+
+        return Parts(path, executor=self.executor, workers=self.workers, memory_limit=self.memory_limit)
+
+
+@dataclass(frozen=True)
+class PartsRun(BatchRun):
+    """A fit of one ranker on a data set in parts.
+
+    Attributes
+    ----------
+    passes : Passes
+        Who computes.
+    """
+
+    passes: Passes
+
+    @property
+    def leaks(self) -> "list[Finding]":
+        """None are looked for: rankwise inspect does, in a pass of its own."""
+        return []
+
+    def _fitting(self) -> dict[str, Any]:
+        return {"checkpoint": self.passes.checkpoint}
+
+    def fit(self) -> None:
+        """Print what the fit will cost, fit, and save the ranker."""
+        train: Any = self.train
+        if self.model.runs_on_parts:  # otherwise fit says why not
+            print(f"rankwise: {train.estimate(self.model)}", file=sys.stderr)
+        if self.passes.lines:
+            handler = logging.StreamHandler(sys.stderr)
+            handler.setFormatter(logging.Formatter("rankwise: %(message)s"))
+            logger = logging.getLogger("rankwise")
+            logger.addHandler(handler)
+            logger.setLevel(logging.INFO)
+        super().fit()
+
+
+def sets_of(
+    data: Path, validation: Path | None, share: float, seed: int, reads: dict[str, Any], passes: Passes
+) -> tuple[Any, Any, Any]:
+    """Return (train, validation, test): a second data set for model selection, or a share held out for a test."""
+    from rankwise.data.folds import split
+
+    parts = passes.opened(data)
+    if not parts.has_labels:
+        raise RankwiseError(f"{data} holds no labels, which training needs")
+    if validation is not None:
+        second = passes.opened(validation) if reading.is_parts(validation) else reading.read_queries(validation, reads)
+        return parts, second, None
+    if share == 0:
+        return parts, None, None
+    train, test = split(parts, (1 - share, share), random_state=seed)
     return train, None, test

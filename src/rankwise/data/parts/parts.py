@@ -24,8 +24,7 @@ from rankwise._kernels import drive
 from rankwise._progress import throughput
 from rankwise.data import checks
 from rankwise.data.checks import plural
-from rankwise.data.parts.files import PartFiles, checksum, joined_blocks
-from rankwise.data.parts.lazy import LazyRows
+from rankwise.data.parts.files import LazyRows, PartFiles, checksum, joined_blocks
 from rankwise.data.parts.manifest import Manifest
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.passes.executors import executor_of
