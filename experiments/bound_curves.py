@@ -15,7 +15,7 @@ from experiments.pages import DOCS
 from experiments.printed_bounds import printed_lambda_2014, printed_lambda_2015
 from rankwise._figures import COLOURS, FAINT, INK, house_style, new_figure, save_png
 from rankwise.guarantees.bounds.batch import best_lambda, rerm_best, theorem_6, theorem_6_lambda
-from rankwise.guarantees.bounds.smoothing import smoothing_error
+from rankwise.guarantees.bounds.training import smoothing_error
 from rankwise.guarantees.holdout.intervals import NAMES, mean_interval
 from rankwise.guarantees.holdout.sequences import confidence_sequence
 from rankwise.losses.smooth_ndcg import SmoothNDCG

@@ -130,7 +130,7 @@ INSIDE = {
     "rankers/linear/presets.py",
     "rankers/permutation/two_stage.py",
     "rankers/smooth/annealing.py",
-    "solvers/batch/penalties.py",
+    "solvers/batch/bundle.py",
 }
 # A product of rows written out in float32, sums of whole numbers, which are exact in any order, and measure @ k.
 NO_BLAS = {"exports/solr.py", "exports/ranklib.py", "data/diagnose/drift.py", "_workloads.py"}

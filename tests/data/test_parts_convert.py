@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import rankwise
 from rankwise import DataError, FileFormatError, Queries, RankwiseError, read_letor, read_table, write_parts
+from rankwise.data.parts import convert as convert_module
 from rankwise.data.parts import query_numbers as query_numbers_module
 from rankwise.data.parts import regroup as regroup_module
-from rankwise.data.parts import convert as convert_module
 from rankwise.data.parts.manifest import ExactSums, Summary
 from rankwise.data.parts.query_numbers import QueryNumbers
 from rankwise.data.parts.regroup import Regrouped

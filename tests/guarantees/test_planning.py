@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rankwise._errors import RankwiseError
-from rankwise.guarantees.holdout.intervals import mean_interval
-from rankwise.guarantees.holdout.planning import first, paired_power, queries_needed
+from rankwise.guarantees.holdout.intervals import first, mean_interval, paired_power, queries_needed
 
 
 def by_method(**asked):

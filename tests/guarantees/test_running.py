@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankwise as rw
-from rankwise.guarantees.holdout.running import RunningMean
+from rankwise.guarantees.holdout.sequences import RunningMean
 
 VALUES = st.lists(st.one_of(st.floats(0, 1), st.just(math.nan)), max_size=40)
 

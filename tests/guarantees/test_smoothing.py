@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
-from rankwise.guarantees.bounds.smoothing import smoothing_error, surrogate_above_loss, type_two_below_type_one
+from rankwise.guarantees.bounds.training import smoothing_error, surrogate_above_loss, type_two_below_type_one
 from rankwise.losses import SLAM, MaxPair, SmoothNDCG
 from rankwise.losses.structured import SVMMapHinge
 from rankwise.measures import parse

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import rankwise as rw
-from rankwise._kernels.drive import CHUNK
 from experiments.growth import billions_of, rows_of, workers_of
+from rankwise._kernels.drive import CHUNK
 from rankwise.data.passes.estimate import WORTH_SENDING
 from rankwise.data.passes.executors import USUAL_LIMIT
 from rankwise.rankers._model_selection import MANY

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from inspect import signature
 
 from benchmarks.serve import CONNECTIONS, as_table
-from rankwise.guarantees.holdout.running import RunningMean
+from rankwise.guarantees.holdout.sequences import RunningMean
 from rankwise.serve.log import Log
 from tests.prose.claims import claims, stated
 from tests.prose.pages import path_of, stored

@@ -8,9 +8,8 @@ import pytest
 import rankwise as rw
 from rankwise._api import compare
 from rankwise.evaluation.analysis.importance import losses_by_query
-from rankwise.report.collect import collect
+from rankwise.report.collect import collect, python_call
 from rankwise.report.compact import name_of, numbers, rounded, script_json
-from rankwise.report.provenance import python_call
 from rankwise.report.query_lists import Limits, query_lists
 from tests.report.conftest import HOSTILE, rankers_for
 

@@ -2,8 +2,8 @@
 
 Without ``--online`` it fits a batch ranker, :class:`BatchRun`, on a file, and measures and certifies it by queries that
 were held out. On a data set in parts, :class:`PartsRun`, it says what the fit will cost and computes in passes, which a
-checkpoint may record. With ``--online`` it hands over to :mod:`rankwise.cli.train_online`, where the ranker learns query
-after query from a stream of any length.
+checkpoint may record. With ``--online`` it hands over to :mod:`rankwise.cli.train_online`, where the ranker learns
+query after query from a stream of any length.
 """
 
 import ast

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import DataError, RankwiseError
 from rankwise.guarantees._bound import Precondition, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.holdout.interval import Interval
-from rankwise.guarantees.holdout.planning import Plan
+from rankwise.guarantees.holdout.intervals import Plan
 from rankwise.guarantees.holdout.sequences import ConfidenceSequence
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ replaces the library's ``log`` in the whole program.
 
 Trees are tables and a loop, which stay short however many trees there are. A node is one row of a table: feature,
 threshold, left and right child, and how it decides, where nodes differ in that. A child n >= 0 is node n, n < 0 is leaf
--1 - n of all leaves. The score is the sum of the leaves, from the first tree on, and then the constant with the weighted
-sum, which is the order of the ranker.
+-1 - n of all leaves. The score is the sum of the leaves, from the first tree on, and then the constant with the
+weighted sum, which is the order of the ranker.
 """
 
 import builtins

@@ -37,8 +37,12 @@ _HOMES = {
         "worst_pair_mistakes",
     ],
     "bounds.optimistic": ["smooth_ball", "smooth_erm"],
-    "bounds.smoothing": ["smoothing_error", "surrogate_above_loss", "type_two_below_type_one"],
-    "bounds.training": ["adarank_certificate"],
+    "bounds.training": [
+        "adarank_certificate",
+        "smoothing_error",
+        "surrogate_above_loss",
+        "type_two_below_type_one",
+    ],
     "bounds.uniform": [
         "ball_index",
         "dudley",
@@ -52,8 +56,7 @@ _HOMES = {
     ],
     "certificate": ["Certificate", "Claim", "certify", "holdout_claims"],
     "holdout.interval": ["Interval"],
-    "holdout.intervals": ["difference_interval", "mean_interval"],
-    "holdout.planning": ["Plan", "paired_power", "queries_needed"],
+    "holdout.intervals": ["Plan", "difference_interval", "mean_interval", "paired_power", "queries_needed"],
     "holdout.sequences": ["ConfidenceSequence", "confidence_sequence"],
 }
 

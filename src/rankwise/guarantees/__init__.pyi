@@ -25,10 +25,10 @@ from rankwise.guarantees.bounds.online import theorem_s as theorem_s
 from rankwise.guarantees.bounds.online import worst_pair_mistakes as worst_pair_mistakes
 from rankwise.guarantees.bounds.optimistic import smooth_ball as smooth_ball
 from rankwise.guarantees.bounds.optimistic import smooth_erm as smooth_erm
-from rankwise.guarantees.bounds.smoothing import smoothing_error as smoothing_error
-from rankwise.guarantees.bounds.smoothing import surrogate_above_loss as surrogate_above_loss
-from rankwise.guarantees.bounds.smoothing import type_two_below_type_one as type_two_below_type_one
 from rankwise.guarantees.bounds.training import adarank_certificate as adarank_certificate
+from rankwise.guarantees.bounds.training import smoothing_error as smoothing_error
+from rankwise.guarantees.bounds.training import surrogate_above_loss as surrogate_above_loss
+from rankwise.guarantees.bounds.training import type_two_below_type_one as type_two_below_type_one
 from rankwise.guarantees.bounds.uniform import ball_index as ball_index
 from rankwise.guarantees.bounds.uniform import dudley as dudley
 from rankwise.guarantees.bounds.uniform import for_fitted_norm as for_fitted_norm
@@ -43,11 +43,11 @@ from rankwise.guarantees.certificate import Claim as Claim
 from rankwise.guarantees.certificate import certify as certify
 from rankwise.guarantees.certificate import holdout_claims as holdout_claims
 from rankwise.guarantees.holdout.interval import Interval as Interval
+from rankwise.guarantees.holdout.intervals import Plan as Plan
 from rankwise.guarantees.holdout.intervals import difference_interval as difference_interval
 from rankwise.guarantees.holdout.intervals import mean_interval as mean_interval
-from rankwise.guarantees.holdout.planning import Plan as Plan
-from rankwise.guarantees.holdout.planning import paired_power as paired_power
-from rankwise.guarantees.holdout.planning import queries_needed as queries_needed
+from rankwise.guarantees.holdout.intervals import paired_power as paired_power
+from rankwise.guarantees.holdout.intervals import queries_needed as queries_needed
 from rankwise.guarantees.holdout.sequences import ConfidenceSequence as ConfidenceSequence
 from rankwise.guarantees.holdout.sequences import confidence_sequence as confidence_sequence
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rankwise._api import load
 from rankwise._errors import DataError, RankwiseError
-from rankwise.guarantees.holdout.running import RunningMean
+from rankwise.guarantees.holdout.sequences import RunningMean
 from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.online.learner import GATHERED, OnlineLearner

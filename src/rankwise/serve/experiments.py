@@ -1,7 +1,7 @@
 """Two models side by side: shadow, split and team-draft interleaving, with read-outs that may be looked at at any time.
 
 Which list goes to which side depends on a hash of the experiment's name and of the user (or of the ranking), never on
-what happened before, so that every read-out is one of :class:`~rankwise.guarantees.holdout.running.RunningMean`. Both
+what happened before, so that every read-out is one of :class:`~rankwise.guarantees.holdout.sequences.RunningMean`. Both
 models may learn meanwhile: what is bounded is the mean of the expected outcomes so far.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.clicks.interleaving import team_draft
-from rankwise.guarantees.holdout.running import RunningMean
+from rankwise.guarantees.holdout.sequences import RunningMean
 from rankwise.serve.structs import ExperimentAnswer, ExperimentRequest, Interval
 
 Order = NDArray[np.int64]

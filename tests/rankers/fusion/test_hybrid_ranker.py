@@ -7,7 +7,7 @@ import pytest
 
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
-from rankwise.rankers.fusion.simplex import UNITS, around, grid
+from rankwise.rankers.fusion.hybrid_ranker import UNITS, around, grid
 
 
 def mean_at(model, queries, weights):

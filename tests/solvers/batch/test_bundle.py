@@ -12,9 +12,8 @@ from scipy.optimize import linprog, minimize
 from rankwise._errors import RankwiseError
 from rankwise.losses import SLAM, MaxPair, PairHinge, SVMMapHinge
 from rankwise.losses.compute import PreparedLists, loss_lists
-from rankwise.solvers.batch import penalties
-from rankwise.solvers.batch.bundle import Bundle
-from rankwise.solvers.batch.penalties import maximise_on_simplex, shortfall
+from rankwise.solvers.batch import bundle as bundle_module
+from rankwise.solvers.batch.bundle import Bundle, maximise_on_simplex, shortfall
 from tests.oracles.losses import slam_v
 from tests.oracles.losses_structured import average_precision, pair_margin
 from tests.strategies import few
@@ -448,7 +447,7 @@ def test_another_solver_helps_out_when_the_first_fails(monkeypatch, fault):
     A, q = rng.normal(size=(8, 3)), rng.normal(size=8)
     right = maximise_on_simplex(A @ A.T, q)
     corner = np.eye(8)[int(np.argmin(q))]
-    monkeypatch.setattr(penalties, "_by_piqp", lambda P, q: q * np.nan if fault == "nothing" else corner)
+    monkeypatch.setattr(bundle_module, "_by_piqp", lambda P, q: q * np.nan if fault == "nothing" else corner)
     np.testing.assert_allclose(A.T @ maximise_on_simplex(A @ A.T, q), A.T @ right, atol=1e-3)
 
 

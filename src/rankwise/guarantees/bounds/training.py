@@ -1,4 +1,8 @@
-r"""What a boosted ranker has reached on its training queries, computed from its rounds.
+r"""The queries at hand: what a boosted ranker has reached on them, and what a minimised loss tells about the measure.
+
+All bounds of this module are about the training queries, not about future queries. :func:`smoothing_error`,
+:func:`surrogate_above_loss` and :func:`type_two_below_type_one` compare a loss that a ranker minimises with the measure
+that is reported.
 
 :func:`adarank_certificate` states that 1 - (mean measure of AdaRank on its training queries) <= 1 + log Pi, where Pi =
 prod_t exp(-delta_t) rho_t with rho_t = ((1 + phi_t) exp(-alpha_t) + (1 - phi_t) exp(alpha_t)) / 2, over the rounds up
@@ -22,15 +26,22 @@ measured again, for instance on scores that were rounded otherwise, as long as d
 References
 ----------
 J. Xu, H. Li, T.-Y. Liu, Y. Peng, M. Lu, W.-Y. Ma. Direct optimization of evaluation measures in learning to rank.
-Microsoft Research Asia.
-Theorem 4.
+Microsoft Research Asia. Theorem 4, and types one and two.
+
+O. Chapelle, M. Wu (2010). Gradient descent optimization of smoothed information retrieval metrics. Information
+Retrieval 13(3), 216-235. doi:10.1007/s10791-009-9110-3.
 """
 
 import math
 from collections.abc import Sequence
 
-from rankwise._errors import RankwiseError
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwise._errors import DataError, RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
+
+Floats = NDArray[np.float64]
 
 ROUNDS = Precondition(
     "phi, alpha and delta are those of every round up to the returned one, in a measure within [0, 1]"
@@ -121,3 +132,189 @@ def log_pi(where: str, phi: Sequence[float], alpha: Sequence[float], delta: Sequ
     factors = [log_factor(phi=float(p), alpha=float(a), delta=float(d)) for p, a, d in rounds]
     lost = _ROUNDING * math.fsum(1 + abs(a) + abs(d) for _, a, d in rounds)
     return math.fsum(factors), lost
+
+
+def smoothing_error(
+    scores: ArrayLike,
+    gains: ArrayLike,
+    *,
+    sigma: float,
+    k: int | None = None,
+    discounts: ArrayLike | None = None,
+) -> Bound:
+    r"""How far smooth NDCG is from NDCG on one list: abs(A - NDCG) <= G_max (sum D_j / Z) S/(1 + S).
+
+    .. math:: S = \min\Big((m-1) e^{-\mu/\sigma}, \; 2 \sum_{t=1}^{m-1} e^{-t^2 \mu/\sigma}\Big),
+
+    with mu the smallest squared gap between two scores. If scores are tied, mu is 0, and the bound holds for NDCG with
+    the tied documents in any order.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n_documents,)
+        Scores of one query.
+    gains : array-like, shape (n_documents,)
+        Gains of its documents, 0 or more.
+    sigma : float
+        Width of the smoothing.
+    k : int, default=None
+        Cut-off; None for the whole list.
+    discounts : array-like, default=None
+        Discounts of positions 1, 2, ...; None for 1/log2(1 + position).
+
+    Returns
+    -------
+    Bound
+        The bound, with every constant among its terms.
+
+    Notes
+    -----
+    Position j averages gains with weights exp(-(s_i - s_(j))^2/sigma), in which its own document has at least the share
+    1/(1 + S): there are at most (m - 1) others, at gaps sqrt(mu), 2 sqrt(mu), ... on either side.
+
+    Examples
+    --------
+    >>> bound = smoothing_error([0.3, 0.1, 0.9, 0.5, -0.2], [3, 0, 1, 0, 7], sigma=0.01)
+    >>> round(bound.terms["mu"], 3), round(bound.value, 4)
+    (0.04, 0.0776)
+    """
+    s, gain = _list(scores, gains)
+    refuse_unless("smoothing_error", above=0, sigma=sigma)
+    m = len(s)
+    discount = _discounts(m, k, discounts)
+    ideal = math.fsum((np.sort(gain)[::-1] * discount).tolist())
+    share = math.fsum(discount.tolist()) / ideal if ideal > 0 else 0.0  # without gains both values are 0
+    gap = float(np.diff(np.sort(s)).min()) if m > 1 else math.inf
+    mu = gap * gap  # infinite rather than an error for huge scores
+    S = min((m - 1) * math.exp(-mu / sigma), 2 * float(np.exp(-(np.arange(1, m) ** 2) * mu / sigma).sum()))
+    largest = float(gain.max(initial=0.0))
+    return Bound(
+        name="Smoothing error",
+        bounds="abs(smooth NDCG - NDCG)",
+        statement="G_max share S/(1 + S), share = sum of discounts / ideal DCG",
+        value=largest * share * S / (1 + S),
+        terms={"G_max": largest, "share": share, "S": S, "mu": mu, "sigma": sigma, "m": float(m)},
+        source="the explicit constant of SmoothRank's order exp(-mu/sigma)",
+        # both numbers are 0 or more, NDCG is 1 at most and A is G_max share at most
+        ceiling=max(1.0, largest * share),
+        kind="training",
+    )
+
+
+def surrogate_above_loss(surrogate: ArrayLike, losses: ArrayLike | None = None) -> Bound:
+    """Mean loss of the measure <= mean surrogate, over the same queries: what a low training loss certifies.
+
+    For the SLAM loss with weights that cover the measure, the worst pair's hinge, the SVMmap hinge and the type two
+    losses it holds query by query, under pessimistic ties, for any scores.
+
+    Parameters
+    ----------
+    surrogate : array-like, shape (n_queries,)
+        The surrogate of every query.
+    losses : array-like, shape (n_queries,), default=None
+        1 - measure of the same queries under pessimistic ties; if given, the inequality is checked on each.
+
+    Returns
+    -------
+    Bound
+        The bound.
+
+    Examples
+    --------
+    >>> bound = surrogate_above_loss([0.5, 0.0, 0.25, 0.05], losses=[0.4, 0.0, 0.0, 0.05])
+    >>> bound.value, bound.applies, bound.terms["mean_loss"]
+    (0.2, True, 0.1125)
+    """
+    phi = _values("surrogate_above_loss", surrogate)
+    terms = {"n": float(len(phi))}
+    below: bool | None = None
+    if losses is not None:
+        measured = _values("surrogate_above_loss", losses)
+        if len(measured) != len(phi):
+            raise DataError(f"a surrogate and a loss for each query: found {len(phi):,} and {len(measured):,}")
+        below = bool((measured <= phi + 1e-9).all())
+        terms["mean_loss"] = math.fsum(measured.tolist()) / len(measured)
+    return Bound(
+        name="Surrogate above loss",
+        bounds="mean of 1 - measure on these queries, pessimistic ties",
+        statement="mean surrogate",
+        value=math.fsum(phi.tolist()) / len(phi),
+        terms=terms,
+        preconditions=(Precondition("on every query the surrogate is at least 1 - measure", below),),
+        ceiling=1.0,
+        kind="training",
+    )
+
+
+def type_two_below_type_one(type_one: ArrayLike, *, margin: ArrayLike, achieved: ArrayLike) -> Bound:
+    """Mean type two loss <= mean type one loss, if on every query the margin is at least the measure achieved.
+
+    Theorem 3 of Xu and others, which holds for any nondecreasing function that is 0 or more. Its condition is hardly
+    ever met: with a measure above 0 every perfect order must beat every other order by that much.
+
+    Parameters
+    ----------
+    type_one : array-like, shape (n_queries,)
+        The loss phi(-measure) of each query.
+    margin : array-like, shape (n_queries,)
+        The smallest F(perfect) - F(imperfect) over all pairs of orders of each query.
+    achieved : array-like, shape (n_queries,)
+        The measure of each query, in the order of its scores.
+
+    Returns
+    -------
+    Bound
+        The bound.
+
+    Examples
+    --------
+    >>> type_two_below_type_one([0.37, 0.37], margin=[1.2, 0.4], achieved=[1.0, 1.0]).applies
+    False
+    """
+    phi, gaps, measure = (_values("type_two_below_type_one", one) for one in (type_one, margin, achieved))
+    if not len(phi) == len(gaps) == len(measure):
+        raise DataError(
+            f"a loss, a margin and a measure for each query: found {len(phi):,}, {len(gaps):,} and {len(measure):,}"
+        )
+    met = gaps >= measure
+    return Bound(
+        name="Type two below type one",
+        bounds="mean type two loss",
+        statement="mean type one loss",
+        value=math.fsum(phi.tolist()) / len(phi),
+        terms={"n": float(len(phi)), "lists_with_the_margin": float(met.sum())},
+        preconditions=(
+            Precondition("on every query each perfect order beats each other one by the measure", bool(met.all())),
+            Precondition("both losses are made of the same nondecreasing function, which is 0 or more"),
+        ),
+        source="Theorem 3 of direct optimisation",
+        kind="training",
+    )
+
+
+def _list(scores: ArrayLike, gains: ArrayLike) -> tuple[Floats, Floats]:
+    """Validate the scores and gains of one query."""
+    s, gain = (_values("smoothing_error", one) for one in (scores, gains))
+    if len(s) != len(gain):
+        raise DataError(f"smoothing_error: a score and a gain for each document: found {len(s):,} and {len(gain):,}")
+    if (gain < 0).any():
+        raise DataError(f"smoothing_error: gains are 0 or more: found {gain.min():g}")
+    return s, gain
+
+
+def _values(where: str, values: ArrayLike) -> Floats:
+    """Validate a vector of finite numbers."""
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
+        raise DataError(f"{where}: takes one finite number each, one or more of them: found {values!r:.80}")
+    return found
+
+
+def _discounts(m: int, k: int | None, discounts: ArrayLike | None) -> Floats:
+    """Discounts of ``m`` positions, 0 beyond the cut-off."""
+    if k is not None:
+        refuse_unless("smoothing_error", least=1, k=k)
+    found = 1 / np.log2(np.arange(2, m + 2)) if discounts is None else _values("smoothing_error", discounts)
+    if len(found) < m or (found < 0).any() or (np.diff(found) > 0).any():
+        raise DataError(f"smoothing_error: discounts are {m:,}, falling and 0 or more: found {found!r:.80}")
+    return np.where(np.arange(m) < (m if k is None else k), found[:m], 0.0)

@@ -14,7 +14,7 @@ from rankwise._kernels.rows import largest_radius
 from rankwise.data.row_blocks import scale_factors
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds.batch import rerm
-from rankwise.guarantees.bounds.smoothing import smoothing_error, surrogate_above_loss
+from rankwise.guarantees.bounds.training import smoothing_error, surrogate_above_loss
 from rankwise.losses._base import Loss, SmoothedMeasure
 from rankwise.measures._base import Measure
 
