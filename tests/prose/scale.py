@@ -70,9 +70,9 @@ stated("scale.md", "a unit", "at a gigabyte per second")
 @claims("scale.md")
 def growth() -> Iterator[str]:
     found = stored("growth")
-    yield "\n".join(rows_of(found))
-    yield "\n".join(workers_of(found))
-    yield "\n".join(billions_of(found))
+    yield " ".join(rows_of(found))
+    yield " ".join(workers_of(found))
+    yield " ".join(billions_of(found))
     yield f"| processes | pass over {found['workers'][0]['documents']:,} documents, s |"
     per_value = [one["pass"] / one["features"] for one in found["features"]]
     assert per_value == sorted(per_value, reverse=True)
