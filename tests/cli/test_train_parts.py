@@ -50,9 +50,15 @@ def test_what_is_wrong_is_said(run, folder, tmp_path):
     rw.make_lists(20, documents=5, features=3).save(queries)
     for arguments, message in (
         (("train", folder, "--ranker", "AdaRank", "--out", tmp_path / "m"), "AdaRank does not run on Parts"),
-        (("train", queries, "--executor", "processes", "--out", tmp_path / "m"), "--executor is for data sets in parts"),
+        (
+            ("train", queries, "--executor", "processes", "--out", tmp_path / "m"),
+            "--executor is for data sets in parts",
+        ),
         (("train", queries, "--checkpoint", "x", "--out", tmp_path / "m"), "--checkpoint belongs to online learning"),
-        (("train", queries, "--online", "--checkpoint", "x", "--out", tmp_path / "m"), "takes a number of rounds from 1"),
+        (
+            ("train", queries, "--online", "--checkpoint", "x", "--out", tmp_path / "m"),
+            "takes a number of rounds from 1",
+        ),
         (("train", folder, "--skip", "3", "--out", tmp_path / "m"), "--skip belongs to online learning"),
     ):
         code, _, err = run(*map(str, arguments))
