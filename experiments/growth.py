@@ -1,4 +1,4 @@
-"""How the cost of learning on parts grows with documents, features and workers, and what a billion documents would take.
+"""How the cost of learning on parts grows with documents, features and workers, and what a billion documents take.
 
 ``python3 run.py python -m experiments.growth FOLDER`` writes data sets of 10^5 to ``--most`` documents into the folder,
 measures CPU seconds of one pass of SmoothRank's objective and of one pass of the moments of RidgeCommittee, and the
@@ -139,10 +139,7 @@ def rows_of(found: dict[str, Any]) -> list[str]:
 
 def workers_of(found: dict[str, Any]) -> list[str]:
     """The rows of the table of processes."""
-    return [
-        f"| {one['workers']} | {one['pass wall']:.2f} | {1000 * one['pass']:.0f} |"
-        for one in found["workers"]
-    ]
+    return [f"| {one['workers']} | {one['pass wall']:.2f} | {1000 * one['pass']:.0f} |" for one in found["workers"]]
 
 
 def billions_of(found: dict[str, Any]) -> list[str]:

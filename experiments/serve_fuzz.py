@@ -1,8 +1,8 @@
-"""Ten thousand fuzzed requests from the OpenAPI description of the service: no fault, no crash, no secret in the logs.
+"""Ten thousand fuzzed requests from the OpenAPI description: no fault, no crash, no secret in the logs.
 
-``python3 run.py python -m experiments.serve_fuzz [SCHEMATHESIS [SEED]]`` needs the program ``schemathesis``, which is in no
-group of this project (``pip install schemathesis`` in an environment of its own); its path is the argument. The server
-runs on the loopback address with tokens and is counted by its own metrics.
+``python3 run.py python -m experiments.serve_fuzz [SCHEMATHESIS [SEED]]`` needs the program ``schemathesis``, which is
+in no group of this project (``pip install schemathesis`` in an environment of its own); its path is the argument. The
+server runs on the loopback address with tokens and is counted by its own metrics.
 """
 
 import re

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rankwise as rw
-from rankwise.serve import statefile
+from rankwise.serve import statefile, upkeep
 from rankwise.serve.course import Course, file_of
-from rankwise.serve.log import Refused, compact
+from rankwise.serve.log import Refused
 from rankwise.serve.statefile import StateDamaged, StateFile, StateLocked, open_to_read
 from rankwise.serve.structs import ExperimentRequest, Feedback, RankRequest
 from tests.serve.running import IDS, Service, learner, lists, saved
@@ -321,7 +321,7 @@ def test_a_changed_event_is_found_and_named(tmp_path, change, where):
     db.execute(change)
     db.commit()
     db.close()
-    for opening in (statefile.check, Service):
+    for opening in (upkeep.check, Service):
         with pytest.raises(StateDamaged, match=f"damaged at event {where}"):
             opening(tmp_path / "state.db")
 
@@ -358,9 +358,9 @@ def test_an_older_schema_is_brought_up_to_date(tmp_path):
 def test_a_backup_of_a_running_service_opens(service, tmp_path):
     told(service, 8)
     settled(service)
-    assert statefile.backup(tmp_path / "state.db", tmp_path / "copy.db") == 9
+    assert upkeep.backup(tmp_path / "state.db", tmp_path / "copy.db") == 9
     with pytest.raises(rw.RankwiseError, match="there already"):
-        statefile.backup(tmp_path / "state.db", tmp_path / "copy.db")
+        upkeep.backup(tmp_path / "state.db", tmp_path / "copy.db")
     copy = Service(tmp_path / "copy.db")
     assert file_of(copy.log.course.models["news"].ranker) == file_of(service.log.course.models["news"].ranker)
     copy.close()
@@ -375,10 +375,10 @@ def test_compaction_keeps_models_ids_and_open_rankings(tmp_path):
     service.close()
     size = (tmp_path / "state.db").stat().st_size
     state = StateFile(tmp_path / "state.db")
-    assert compact(state) == {"events": 51, "rankings": 50}
+    assert upkeep.compact(state) == {"events": 51, "rankings": 50}
     state.close()
     assert (tmp_path / "state.db").stat().st_size < size
-    assert statefile.check(tmp_path / "state.db")["events"] == 52
+    assert upkeep.check(tmp_path / "state.db")["events"] == 52
     service = Service(tmp_path / "state.db")
     assert file_of(service.log.course.models["news"].ranker) == before
     _, y = next(lists(1))
@@ -397,8 +397,8 @@ def test_rankings_without_feedback_are_forgotten(service):
     for _ in range(3):
         ranked(service)
     service.log.call(lambda: None).result(10)
-    assert service.log.call(lambda: statefile.expire(service.state, 3600)).result(10) == 0
-    assert service.log.call(lambda: statefile.expire(service.state, -1)).result(10) == 3
+    assert service.log.call(lambda: upkeep.expire(service.state, 3600)).result(10) == 0
+    assert service.log.call(lambda: upkeep.expire(service.state, -1)).result(10) == 3
     assert Course.at(service.state.db, from_nothing=True).seq == 3
 
 

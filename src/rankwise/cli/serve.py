@@ -226,25 +226,23 @@ def state(
 
     Example: rankwise state backup state.db --to copy.db
     """
-    from rankwise.serve import statefile
+    from rankwise.serve import statefile, upkeep
 
     if what == "check":
-        found = statefile.check(file)
+        found = upkeep.check(file)
         sentence = f"{file} is intact: " + ", ".join(f"{count:,} {name}" for name, count in found.items())
     elif what == "backup":
         if to is None:
             raise RankwiseError("a backup needs a place: give --to FILE")
-        found = {"events": statefile.backup(file, to)}
+        found = {"events": upkeep.backup(file, to)}
         sentence = f"{to} holds the first {found['events']:,} events"
     else:
-        from rankwise.serve.log import compact
-
         if not file.is_file():
             raise RankwiseError(f"no such state: {file}")
         opened = statefile.StateFile(file)
         before = file.stat().st_size
         try:
-            found = compact(opened)
+            found = upkeep.compact(opened)
         finally:
             opened.close()
         found |= {"before": before, "after": file.stat().st_size}

@@ -3,8 +3,8 @@ r"""Position models: the probability that a document at position k is examined, 
 Three ways lead to a :class:`Propensities`:
 
 - :func:`by_swaps`: a coin that swapped positions 1 and k, or did not. The ends are exact at any number of sessions.
-- :func:`~rankwise.clicks.harvest`: rankers that showed the same documents at different positions. The ends are bootstrap
-  ends, which hold for many sessions only and are marked "asymptotic".
+- :func:`~rankwise.clicks.harvest`: rankers that showed the same documents at different positions. The ends are
+  bootstrap ends, which hold for many sessions only and are marked "asymptotic".
 - :func:`given`: numbers from elsewhere, which are believed.
 
 The click rate by position is not one of them: good rankers put good documents on top, so that it confounds position

@@ -63,7 +63,7 @@ class Crowd:
         seed: int = 0,
         token: str | None = None,
     ) -> None:
-        self.client, self.rate, self.say = Client(url, token=token), rate, say
+        self.client, self.rate, self.say = Client(url, token=token, attempts=2), rate, say
         self.stream = noisy_stream(
             lists, documents=DOCUMENTS, features=FEATURES, margin=0.01, noise=0.05, random_state=seed
         )

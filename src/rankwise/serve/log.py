@@ -23,8 +23,9 @@ import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise.serve.course import Course, as_stored
-from rankwise.serve.statefile import StateFile, digest_of, expire, fact
+from rankwise.serve.statefile import StateFile, digest_of, fact
 from rankwise.serve.structs import Feedback, encode, read_any
+from rankwise.serve.upkeep import expire, forget_snapshots
 
 logger = logging.getLogger("rankwise.serve")
 
@@ -465,56 +466,3 @@ def check_change(course: Course, entry: Entry, last: int, compacted: int) -> Ref
     elif entry.kind == "stop" and told["name"] not in course.experiments:
         return Refused(f"there is no experiment {told['name']!r}", 404)
     return None
-
-
-def forget_snapshots(state: StateFile, keep: int = 2) -> None:
-    """Forget all but the newest snapshots, and the files that nothing mentions any more."""
-    with state.transaction(durable=False) as db:
-        db.execute(
-            "DELETE FROM snapshot WHERE seq NOT IN (SELECT seq FROM snapshot ORDER BY seq DESC LIMIT ?) AND seq<>?",
-            (keep, fact(db, "compacted", 0)),
-        )
-        kept = {one for (body,) in db.execute("SELECT body FROM snapshot") for one in _files_in(read_any(body))}
-        for (body,) in db.execute("SELECT body FROM event WHERE kind='model' AND body IS NOT NULL"):
-            kept.add(read_any(body)["file"])
-        for (digest,) in db.execute("SELECT digest FROM file").fetchall():
-            if digest not in kept:
-                db.execute("DELETE FROM file WHERE digest=?", (digest,))
-
-
-def _files_in(snapshot: Any) -> list[str]:
-    """The digests of the files that a snapshot needs."""
-    models = snapshot["models"].values()
-    return [one["file"] for one in models] + [one["pinned"][1] for one in models if one["pinned"] is not None]
-
-
-def compact(state: StateFile) -> dict[str, int]:
-    """Replace the log so far by a snapshot: bodies and features of closed rankings go, ids and digests stay.
-
-    Parameters
-    ----------
-    state : StateFile
-        The state, which no service uses meanwhile.
-
-    Returns
-    -------
-    dict of str to int
-        What was removed.
-    """
-    course = Course.at(state.db)
-    course.snapshot(state, "compaction", time.time())
-    with state.transaction(durable=True) as db:
-        db.execute("INSERT OR REPLACE INTO fact VALUES('compacted', ?)", (course.seq,))
-        events = db.execute(
-            "UPDATE event SET body=NULL WHERE body IS NOT NULL AND seq<=? AND "
-            "(ranking IS NULL OR ranking IN (SELECT ranking FROM outcome WHERE closed IS NOT NULL))",
-            (course.seq,),
-        ).rowcount
-        # the outcome stays, so that a late event is refused for the right reason
-        rankings = db.execute(
-            "DELETE FROM shown WHERE id IN (SELECT ranking FROM outcome WHERE closed<=?)", (course.seq,)
-        ).rowcount
-    forget_snapshots(state, keep=1)
-    state.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    state.db.execute("VACUUM")
-    return {"events": events, "rankings": rankings}

@@ -15,7 +15,6 @@ import os
 import sqlite3
 import struct
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -268,85 +267,3 @@ def _lock(path: Path) -> Any:
         file.close()
         raise StateLocked(f"{path} is in use by another service: one process owns a state") from error
     return file
-
-
-# --------------------------------------------------------------------------------------------------- keeping
-
-
-def backup(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> int:
-    """Copy a state, also while a service runs on it; the number of events in the copy.
-
-    Parameters
-    ----------
-    path : str or path
-        The state.
-    to : str or path
-        The copy; it must not be there yet.
-
-    Returns
-    -------
-    int
-        The last event of the copy.
-    """
-    if Path(to).exists():
-        raise RankwiseError(f"{to} is there already: give another name for the copy")
-    source = open_to_read(path)
-    beside = Path(f"{to}.part")
-    beside.unlink(missing_ok=True)
-    target = sqlite3.connect(beside)
-    try:
-        with named(Path(path)):
-            source.backup(target, pages=2_000)
-            last = target.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()[0]
-        target.close()
-        os.replace(beside, to)
-    finally:
-        target.close()
-        source.close()
-        beside.unlink(missing_ok=True)
-    return int(last)
-
-
-def expire(state: StateFile, older_than: float, now: float | None = None) -> int:
-    """Forget rankings that got no feedback and were shown more than so many seconds ago; how many."""
-    before = (time.time() if now is None else now) - older_than
-    with state.transaction(durable=False) as db:
-        without = "NOT EXISTS (SELECT 1 FROM outcome WHERE ranking = shown.id)"
-        return db.execute(f"DELETE FROM shown WHERE at<? AND {without}", (before,)).rowcount
-
-
-def check(path: str | os.PathLike[str]) -> dict[str, int]:
-    """Check a whole state: SQLite's own check, every event, every model file.
-
-    Parameters
-    ----------
-    path : str or path
-        The state.
-
-    Returns
-    -------
-    dict of str to int
-        Counts of what was found intact.
-
-    Raises
-    ------
-    StateDamaged
-        If anything is not as it was written.
-    """
-    db = open_to_read(path)
-    try:
-        with named(Path(path)):
-            (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
-            if found != "ok":
-                raise StateDamaged(f"{path} is damaged: {found}")
-            events = check_events(db, Path(path))
-            files = 0
-            for digest, data in db.execute("SELECT digest, data FROM file"):
-                if hashlib.blake2b(data, digest_size=16).hexdigest() != digest:
-                    raise StateDamaged(f"{path} is damaged: the model file {digest} is not what was stored")
-                files += 1
-            (rankings,) = db.execute("SELECT count(*) FROM shown").fetchone()
-            (snapshots,) = db.execute("SELECT count(*) FROM snapshot").fetchone()
-    finally:
-        db.close()
-    return {"events": events, "rankings": rankings, "files": files, "snapshots": snapshots}
