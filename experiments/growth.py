@@ -32,7 +32,7 @@ def measured(folder: Path, workers: int | None = None) -> dict[str, float]:
     from rankwise.losses.compute import LossOverLists
     from rankwise.losses.smooth_ndcg import SmoothNDCG
     from rankwise.rankers.linear.committee import committee_targets
-    from rankwise.rankers.linear.least_squares import ProblemsOfChunk
+    from rankwise.rankers.linear.ridge import ProblemsOfChunk
 
     parts = rw.Parts(folder)
     if workers is not None:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from rankwise._kernels.rows import linear_scores
 from rankwise._tables import Table
 from rankwise.data import checks
+from rankwise.data.chunks import scale_factors
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import SmoothedMeasure, smoothed
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from rankwise import DataError, Queries, RankwiseError, Scaler
-from rankwise.data import checks, row_blocks, scaling
+from rankwise.data import checks, chunks, scaling
 
 HOW = ["standard", "minmax", "log"]
 
@@ -83,8 +83,8 @@ def test_blocks_change_nothing_but_the_last_digits(monkeypatch, how, dtype):
 def test_no_block_is_a_copy_of_all_features(monkeypatch):
     monkeypatch.setattr(checks, "BLOCK_VALUES", 1000)
     sizes = []
-    shaped = row_blocks.shaped
-    for module in (row_blocks, scaling):
+    shaped = chunks.shaped
+    for module in (chunks, scaling):
         monkeypatch.setattr(module, "shaped", lambda block, how: sizes.append(block.size) or shaped(block, how))
     Scaler().fit_transform(lists(np.ones((500, 10), dtype=np.float32)))
     assert sum(sizes) == 2 * 5000  # moments and result; the extremes need no copy

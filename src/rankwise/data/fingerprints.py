@@ -32,8 +32,8 @@ from rankwise._kernels import drive
 from rankwise._kernels.bits import mix, mixed, to_bits, word_of
 from rankwise._kernels.jit import kernel
 from rankwise.data.checks import differing_weights
+from rankwise.data.chunks import Job
 from rankwise.data.passes.chunked import ChunkedQueries, RecordedOfChunk
-from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
 
 # One fingerprint per query.

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
 from rankwise.data.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole, refuse_missing
-from rankwise.data.passes.chunked import ChunkedQueries, as_data, block_of
+from rankwise.data.chunks import How, block_of, center_and_scale, shaped
+from rankwise.data.passes.chunked import ChunkedQueries, as_data
 from rankwise.data.queries import Queries, as_queries
-from rankwise.data.row_blocks import How, center_and_scale, shaped
 
 Per = Literal["set", "query"]
 Array = NDArray[np.float64]

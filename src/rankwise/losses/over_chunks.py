@@ -9,8 +9,9 @@ from typing import Self, cast
 
 import numpy as np
 
+from rankwise.data.chunks import Job
 from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.passes.work import Job, Work
+from rankwise.data.passes.work import Work
 from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss, Vector
 from rankwise.losses.compute import LossOverLists, PreparedLists

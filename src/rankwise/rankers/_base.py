@@ -49,8 +49,8 @@ from rankwise.rankers._passes import ScoresOfChunk, recorded_passes
 from rankwise.rankers._raw_tables import as_built, without_gaps
 
 if TYPE_CHECKING:
+    from rankwise.data.chunks import Job
     from rankwise.data.passes.estimate import Estimate
-    from rankwise.data.passes.work import Job
     from rankwise.data.scaling import Scaler
     from rankwise.features.builder import FeatureBuilder
     from rankwise.guarantees._bound import Bound

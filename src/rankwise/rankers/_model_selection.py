@@ -17,10 +17,9 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels.rows import linear_scores, scores_by_weights
 from rankwise._store import Store
 from rankwise.data import checks
+from rankwise.data.chunks import Job, rows_in_order
 from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import rows_in_order
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_lists
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from rankwise._tables import Table
 from rankwise.data.checks import Missing
-from rankwise.data.row_blocks import Scale
+from rankwise.data.chunks import Scale
 
 
 @dataclass(eq=False, repr=False)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._version import __version__
+from rankwise.data.chunks import Job
 from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure, Ties
 from rankwise.measures.compute import ScoredLists, measure_lists

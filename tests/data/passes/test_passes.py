@@ -12,14 +12,21 @@ from hypothesis import strategies as st
 from rankwise import make_lists
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
-from rankwise.data.passes.chunked import ChunkedQueries, block_of, over_chunks, summed
-from rankwise.data.passes.executors import executor_of
-from rankwise.data.passes.processes import Processes
-from rankwise.data.passes.threads import Threads
-from rankwise.data.passes.work import Job, Kept, in_order, own_bytes
+from rankwise.data.chunks import (
+    Extremes,
+    Job,
+    block_of,
+    center_and_scale,
+    over_chunks,
+    radius_of,
+    scale_factors,
+    summed,
+)
+from rankwise.data.passes.chunked import ChunkedQueries
+from rankwise.data.passes.executors import Processes, Threads, executor_of
+from rankwise.data.passes.work import Kept, in_order, own_bytes
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import Extremes, center_and_scale, radius_of, scale_factors
-from rankwise.rankers.linear.row_weights import balance_of
+from rankwise.rankers.linear.ridge import balance_of
 
 
 class InMemory:

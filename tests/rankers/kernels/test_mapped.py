@@ -10,7 +10,7 @@ from sklearn.preprocessing import KBinsDiscretizer, SplineTransformer, StandardS
 import rankwise as rw
 from rankwise._errors import DataError, RankwiseError
 from rankwise.rankers import mapped
-from rankwise.rankers.linear.row_weights import balanced_weights
+from rankwise.rankers.linear.ridge import balanced_weights
 from tests.rankers.test_every_ranker import lists
 
 KERNELS = {

@@ -5,8 +5,8 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from rankwise._errors import DataError, RankwiseError
+from rankwise.data.chunks import row_blocks, scale_factors
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import row_blocks, scale_factors
 from rankwise.data.scaling import Scaler
 from rankwise.rankers.linear import least_squares
 from rankwise.rankers.linear.least_squares import (
@@ -14,11 +14,9 @@ from rankwise.rankers.linear.least_squares import (
     Regression,
     WeightedRows,
     joined,
-    problem_kind,
-    problems_of_parts,
     within_query_scale,
 )
-from rankwise.rankers.linear.row_weights import balanced_weights, class_shares, row_weight
+from rankwise.rankers.linear.ridge import balanced_weights, class_shares, problem_kind, problems_of_parts, row_weight
 
 
 def lists(seed=0, count=20, features=4, weighted=False, dtype=np.float64):

@@ -8,8 +8,8 @@ from sklearn.base import clone
 
 import rankwise as rw
 from rankwise._errors import RankwiseError
+from rankwise.data.chunks import scale_factors
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import smoothed
 from rankwise.losses.compute import LossOverLists
 from rankwise.rankers.linear.ridge import RidgeRanker

@@ -27,8 +27,7 @@ from rankwise.data.checks import plural
 from rankwise.data.parts.files import LazyRows, PartFiles, checksum, joined_blocks
 from rankwise.data.parts.manifest import Manifest
 from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.passes.executors import executor_of
-from rankwise.data.passes.threads import Threads
+from rankwise.data.passes.executors import Threads, executor_of
 from rankwise.data.queries import Queries
 from rankwise.data.selection import Query
 from rankwise.data.string_column import StringColumn, offsets

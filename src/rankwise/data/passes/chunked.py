@@ -2,8 +2,9 @@
 
 What there is one of per query (sizes, weights) is in memory, as in :class:`rankwise.Queries`. Everything about
 documents is a pass: :meth:`ChunkedQueries.map` gives the result of a job on every chunk, and :meth:`ChunkedQueries.
-total` the sum of results in the order of chunks. Functions that take either kind of queries call :func:`over_chunks`
-and :func:`summed`, which run the same job on the same chunks of queries in memory.
+total` the sum of results in the order of chunks. Functions that take either kind of queries call
+:func:`rankwise.data.chunks.over_chunks` and :func:`~rankwise.data.chunks.summed`, which run the same job on the same
+chunks of queries in memory.
 """
 
 import logging
@@ -23,8 +24,9 @@ from rankwise._errors import DataError
 from rankwise._kernels import drive
 from rankwise._progress import displays, remark
 from rankwise.data import checks
-from rankwise.data.passes.threads import Threads
-from rankwise.data.passes.work import Executor, Job, Work
+from rankwise.data.chunks import Job
+from rankwise.data.passes.executors import Threads
+from rankwise.data.passes.work import Executor, Work
 from rankwise.data.queries import Queries, as_queries
 
 if TYPE_CHECKING:
@@ -397,9 +399,6 @@ def _forget(executor: Executor, spent: dict[str, Any]) -> None:
         executor.forget(spent)
 
 
-# ------------------------------------------------------------------------------------------- in memory or in parts
-
-
 def as_data(value: Any, function: str) -> "Queries | ChunkedQueries":
     """Queries in memory as they are, and a data set in parts as passes see it; anything else raises an error."""
     if isinstance(value, ChunkedQueries):
@@ -407,60 +406,3 @@ def as_data(value: Any, function: str) -> "Queries | ChunkedQueries":
     if hasattr(value, "chunked"):  # Parts, which import this module
         return value.chunked()  # type: ignore[no-any-return]
     return as_queries(value, function)
-
-
-def block_of(queries: Queries, first: int, last: int) -> Queries:
-    """A range of queries with their rows grouped: a view where the rows of all queries stand together."""
-    if (first, last) == (0, len(queries)) and queries.is_grouped:
-        return queries
-    low, high = int(queries.start[first]), int(queries.start[last])
-    rows: Any = slice(low, high) if queries.is_grouped else queries.rows[low:high]
-    return Queries._trusted(
-        queries.X[rows],
-        None if queries.y is None else queries.y[rows],
-        queries.start[first : last + 1] - low,
-        weight=None if queries.weight is None else queries.weight[first:last],
-        feature_names=queries.feature_names,
-        scaling=queries.scaling,
-        document_weight=None if queries.document_weight is None else queries.document_weight[rows],
-    )
-
-
-def over_chunks(queries: "Queries | ChunkedQueries", job: Job, *arguments: Any, n_jobs: int | None) -> Iterator[Any]:
-    """The result of a job on every chunk, in their order, of queries in memory or in parts.
-
-    Parameters
-    ----------
-    queries : Queries or ChunkedQueries
-        The queries.
-    job : Job
-        What is computed.
-    *arguments : object
-        Further arguments of the job.
-    n_jobs : int or None
-        Number of threads.
-
-    Returns
-    -------
-    iterator of object
-        The results.
-    """
-    if isinstance(queries, ChunkedQueries):
-        return queries.map(job, *arguments, n_jobs=n_jobs)
-    return _in_memory(queries, job, arguments)
-
-
-def _in_memory(queries: Queries, job: Job, arguments: Sequence[Any]) -> Iterator[Any]:
-    for first, last in drive.query_chunks(queries.start):
-        block = block_of(queries, first, last)
-        yield job.run(block, first, job.prepare(block, first), *arguments)
-
-
-def summed(queries: "Queries | ChunkedQueries", job: Job, *arguments: Any, n_jobs: int | None) -> tuple[Any, ...]:
-    """The sums of results over all chunks, in their order; the parameters are those of :func:`over_chunks`."""
-    if isinstance(queries, ChunkedQueries):
-        return queries.total(job, *arguments, n_jobs=n_jobs)
-    sums: list[Any] = []
-    for result in _in_memory(queries, job, arguments):
-        sums = [one + own for one, own in zip(sums, result, strict=True)] if sums else [0.0 + one for one in result]
-    return tuple(sums)

@@ -4,8 +4,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from rankwise.data.chunks import Job
 from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.passes.work import Job, Kept
+from rankwise.data.passes.work import Kept
 
 # Below this many seconds of work per worker and pass, sending work to others costs more than it saves.
 WORTH_SENDING = 0.1

@@ -1,14 +1,14 @@
 """What one pass computes: a job, run on the fixed chunks of a data set, and what stays prepared between passes.
 
-A :class:`Job` maps the queries of one chunk to a small result. :class:`Work` is a job on a data set; it is what
-executors send to their workers, once. A worker returns the result of a chunk, never a sum over its own chunks, and the
-caller folds results in the order of the chunks. So neither the number of workers nor retries change a bit.
+A :class:`~rankwise.data.chunks.Job` maps the queries of one chunk to a small result. :class:`Work` is a job on a data
+set; it is what executors send to their workers, once. A worker returns the result of a chunk, never a sum over its own
+chunks, and the caller folds results in the order of the chunks. So neither the number of workers nor retries change a
+bit.
 """
 
 import hashlib
 import pickle
 import threading
-from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.drive import one_blas_thread
+from rankwise.data.chunks import Job
 from rankwise.data.queries import Queries
 
 # Results wait for their turn in the order of chunks: so many for each worker.
@@ -39,48 +40,6 @@ class Blocks(Protocol):
 
     def block(self, first: int, last: int) -> Queries:
         """The queries first..last-1."""
-
-
-class Job(ABC):
-    """What is computed of every chunk; a subclass is a frozen dataclass that can be pickled."""
-
-    def prepare(self, block: Queries, first: int) -> Any:
-        """What only the queries decide, for all passes of this job.
-
-        Parameters
-        ----------
-        block : Queries
-            The queries of the chunk.
-        first : int
-            The number of its first query.
-
-        Returns
-        -------
-        object
-            Kept by whoever holds the chunk, and made again, with the same bits, when it was evicted.
-        """
-        return None
-
-    @abstractmethod
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> Any:
-        """The result of one chunk.
-
-        Parameters
-        ----------
-        block : Queries
-            The queries of the chunk.
-        first : int
-            The number of its first query.
-        prepared : object
-            What :meth:`prepare` returned.
-        *arguments : object
-            What differs from pass to pass, such as weights.
-
-        Returns
-        -------
-        object
-            A tuple of numbers and arrays.
-        """
 
 
 @dataclass(frozen=True)

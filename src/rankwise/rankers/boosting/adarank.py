@@ -19,8 +19,8 @@ from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks
+from rankwise.data.chunks import Scale, scale_factors
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import Scale, scale_factors
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.bounds.training import adarank_certificate, log_factor
 from rankwise.measures._base import Measure

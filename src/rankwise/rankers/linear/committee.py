@@ -17,9 +17,9 @@ from rankwise._errors import RankwiseError
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data.checks import differing_weights
+from rankwise.data.chunks import Scale
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import Scale
 from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import gains
@@ -29,16 +29,19 @@ from rankwise.rankers._model_selection import PooledSelection, Refit, best_alpha
 from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.linear.least_squares import (
     Problem,
-    ProblemsOfChunk,
     Solved,
     joined,
     no_scale,
-    problems_of_parts,
-    regressions,
     within_query_scale,
 )
-from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS, read_coef
-from rankwise.rankers.linear.row_weights import balance_of
+from rankwise.rankers.linear.ridge import (
+    RELATIVE_ALPHAS,
+    ProblemsOfChunk,
+    balance_of,
+    problems_of_parts,
+    read_coef,
+    regressions,
+)
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

@@ -23,11 +23,7 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.drive import one_blas_thread
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import Extremes
-from rankwise.rankers.linear.row_weights import balanced, row_weight
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -38,8 +34,6 @@ Targets = Callable[[Queries], Matrix]
 _VALUES, _FEWEST, _MOST = 3 << 16, 256, 1 << 11
 # Bytes of partial sums that may wait to be added, and at least two per thread.
 _WAITING = 1 << 20
-# Squares of features between these sizes neither overflow nor vanish.
-_SMALL, _LARGE = 1e-100, 1e100
 
 
 @dataclass(frozen=True)
@@ -98,125 +92,6 @@ class Regression:
     def with_factor(self, factor: Vector) -> Self:
         """The same with a factor of every feature."""
         return replace(self, factor=factor)
-
-
-@dataclass(frozen=True)
-class RegressionInParts:
-    """A regression on queries that are read chunk by chunk, each of which makes its targets and weights anew.
-
-    Attributes
-    ----------
-    queries : ChunkedQueries
-        The queries.
-    targets : callable
-        The targets of the queries of a chunk; a function of a module.
-    balance : (float, float)
-        Factors of the weights of documents without relevance, and of relevant ones.
-    shift, factor : ndarray of shape (n_features,) or None, default=None
-        As in :class:`Regression`.
-    """
-
-    queries: ChunkedQueries
-    targets: Targets
-    balance: tuple[float, float]
-    shift: Vector | None = None
-    factor: Vector | None = None
-
-    def problems(
-        self, kind: "type[Moments] | type[WeightedRows]", parts: Sequence[Numbers], n_jobs: int | None
-    ) -> "list[Problem]":
-        """The problem of every part of the queries, from one pass."""
-        queries, part = self.queries, np.full(len(self.queries), -1, np.int64)
-        for number, own in enumerate(parts):
-            part[own] = number
-        job = ProblemsOfChunk(kind is Moments, self.targets, self.balance, self.shift, self.factor, part, len(parts))
-        width = queries.n_features
-        factor = np.ones(width) if self.factor is None else self.factor
-        if kind is Moments:
-            totals, *sums = queries.total(job, n_jobs=n_jobs)
-            return [Moments(own, width, float(total), factor) for own, total in zip(sums, totals, strict=True)]
-        totals, rows = np.zeros(len(parts)), [[] for _ in parts]  # type: ignore[var-annotated]
-        for total, *found in queries.map(job, n_jobs=n_jobs):
-            totals = totals + total
-            for every, own in zip(rows, found, strict=True):
-                every.append(own)
-        return [
-            WeightedRows(np.concatenate(own), width, float(total), factor)
-            for own, total in zip(rows, totals, strict=True)
-        ]
-
-    def with_factor(self, factor: Vector) -> Self:
-        """The same with a factor of every feature."""
-        return replace(self, factor=factor)
-
-
-@dataclass(frozen=True)
-class ProblemsOfChunk(Job):
-    """The least squares problem of every part of the queries, as far as it is in one chunk.
-
-    Attributes
-    ----------
-    moments : bool
-        Whether the sums of the rows are returned, or the rows.
-    targets, balance, shift, factor : as in RegressionInParts
-        The regression.
-    part : ndarray of int64, shape (n_queries,)
-        The part of every query; -1 for none.
-    parts : int
-        The number of parts.
-    """
-
-    moments: bool
-    targets: Targets
-    balance: tuple[float, float]
-    shift: Vector | None
-    factor: Vector | None
-    part: Numbers
-    parts: int
-
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> tuple[Any, ...]:
-        (weight,) = balanced([row_weight(block)], [block], self.balance)
-        about = Regression(block, np.atleast_2d(self.targets(block)), weight, self.shift, self.factor)
-        part = self.part[first : first + len(block)]
-        kind = Moments if self.moments else WeightedRows
-        found: list[Problem] = [kind.of(about, np.flatnonzero(part == number), 1) for number in range(self.parts)]
-        totals = np.array([one.total for one in found])
-        return totals, *(one.sums if isinstance(one, Moments) else one.z for one in found)
-
-
-def regressions(
-    sets: "Sequence[Queries | ChunkedQueries]",
-    targets: Targets,
-    balance: tuple[float, float],
-    shift: Vector | None = None,
-    factor: Vector | None = None,
-) -> "list[Regression | RegressionInParts]":
-    """The regression on every set of queries.
-
-    Parameters
-    ----------
-    sets : sequence of Queries or ChunkedQueries
-        The sets.
-    targets : callable
-        The targets of queries; a function of a module.
-    balance : (float, float)
-        Factors of the weights of documents without relevance, and of relevant ones.
-    shift, factor : ndarray of shape (n_features,) or None, default=None
-        As in :class:`Regression`.
-
-    Returns
-    -------
-    list of Regression or RegressionInParts
-        One per set.
-    """
-    found: list[Regression | RegressionInParts] = []
-    for queries in sets:
-        if isinstance(queries, ChunkedQueries):
-            found.append(RegressionInParts(queries, targets, balance, shift, factor))
-        else:
-            (weight,) = balanced([row_weight(queries)], [queries], balance)
-            found.append(Regression(queries, np.atleast_2d(targets(queries)), weight, shift, factor))
-    return found
 
 
 @dataclass(frozen=True)
@@ -283,7 +158,7 @@ class _Rows:
         def product(number: int) -> Matrix:
             make, *chunk = tasks[number]
             z = make(*chunk)
-            with np.errstate(over="ignore", invalid="ignore"):  # exact_factors mends it
+            with np.errstate(over="ignore", invalid="ignore"):  # the caller gives a factor then
                 return np.asarray(z.T @ z)
 
         sums = np.zeros((self.width, self.width))
@@ -493,53 +368,12 @@ class Solved:
             return np.array([self.vectors @ one for one in shrunk]) * self.factor
 
 
-# ------------------------------------------------------------------------------------------------- parts and scales
-
-
-def problem_kind(sets: "Sequence[Queries | ChunkedQueries]") -> type[Moments] | type[WeightedRows]:
-    """The cheaper form of the problem for these queries."""
-    documents = sum(queries.n_documents for queries in sets)
-    return WeightedRows if documents < sets[0].n_features else Moments
+# ----------------------------------------------------------------------------------------------------- parts and scales
 
 
 def joined(problems: Sequence[Problem], without: int | None = None) -> Problem:
     """The problem of all these parts together, but for one."""
     return reduce(add, [one for number, one in enumerate(problems) if number != without])
-
-
-def problems_of_parts(
-    about: "Sequence[Regression | RegressionInParts]", parts: Sequence[Sequence[Numbers]], n_jobs: int | None
-) -> list[Problem]:
-    """The problem of every part, from one pass over X.
-
-    Parameters
-    ----------
-    about : sequence of Regression or RegressionInParts
-        The sets of queries that are learned from together.
-    parts : sequence of sequence of ndarray of int64
-        For every part the numbers of its queries in each of the sets.
-    n_jobs : int or None
-        Number of threads; None uses every core.
-
-    Returns
-    -------
-    list of Moments or of WeightedRows
-        One problem per part.
-    """
-    kind = problem_kind([one.queries for one in about])
-
-    def problems(about: "Sequence[Regression | RegressionInParts]") -> list[Problem]:
-        by_set = [one.problems(kind, [part[place] for part in parts], n_jobs) for place, one in enumerate(about)]
-        return [joined(own) for own in zip(*by_set, strict=True)]
-
-    found = problems(about)
-    with np.errstate(invalid="ignore"):
-        squares = joined(found).squares()
-    if about[0].factor is None and not ((squares > _SMALL) & (squares < _LARGE)).all():
-        factor = exact_factors([one.queries for one in about])
-        if factor is not None:
-            return problems([one.with_factor(factor) for one in about])
-    return found
 
 
 def within_query_scale(problem: Problem) -> Vector:
@@ -583,15 +417,3 @@ def no_scale(problem: Problem) -> Vector:
 def raw_over(coef: Vector, factor: Vector) -> Vector:
     """Weights of features times ``factor`` from those on raw features; 0 where the factor is."""
     return np.divide(coef, factor, out=np.zeros_like(coef), where=factor > 0)
-
-
-def exact_factors(sets: "Sequence[Queries | ChunkedQueries]") -> Vector | None:
-    """Powers of two that bring huge and tiny features to about 1; None if there are none."""
-    largest = np.zeros(sets[0].n_features)
-    for queries in sets:
-        np.maximum(largest, Extremes.of(queries, "standard", counted=True).size, out=largest)
-    extreme = (largest > _LARGE) | ((largest < _SMALL) & (largest > 0))
-    if not extreme.any():
-        return None
-    exponent = np.frexp(largest)[1].clip(-1000, 1000)
-    return np.where(extreme, np.ldexp(1.0, -exponent), 1.0)

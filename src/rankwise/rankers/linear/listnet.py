@@ -19,9 +19,9 @@ from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.data import checks
+from rankwise.data.chunks import Scale, scale_factors
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import Scale, scale_factors
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.listnet import ListNet as ListNetLoss
 from rankwise.losses.over_chunks import LossOfChunk

@@ -23,9 +23,9 @@ from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.checks import differing_weights
+from rankwise.data.chunks import radius_of, scale_factors
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import radius_of, scale_factors
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.over_chunks import LossOfChunk

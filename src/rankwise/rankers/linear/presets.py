@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise.data import checks
 from rankwise.data.checks import differing_weights
+from rankwise.data.chunks import Job
 from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge

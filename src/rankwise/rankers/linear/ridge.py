@@ -1,41 +1,46 @@
 """RidgeRanker: ridge regression on gains within queries, its penalty chosen by cross-validation in one pass over X.
 
-:mod:`rankwise.rankers.linear.least_squares` solves the problems. One pass makes the moments of every part of the
-queries; what is learned without a part, and in the end from all of them, is a sum of these. Documents count by their
-own weight, that of their query, and a balance of relevant documents and others (:func:`balanced_weights`).
+Behind the ranker stands what is regressed on what, which committees of regressions share: documents count by their own
+weight, that of their query, and a balance of relevant documents and others (:func:`balanced_weights`), and
+:func:`regressions` joins them with targets, for queries in memory or in parts. One pass makes the moments of every part
+of the queries (:func:`problems_of_parts`); what is learned without a part, and in the end from all of them, is a sum of
+these. :mod:`rankwise.rankers.linear.least_squares` solves the problems.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise._kernels import drive
 from rankwise._store import Store
 from rankwise.data.checks import differing_weights
+from rankwise.data.chunks import Extremes, Job, scale_factors
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import scale_factors
 from rankwise.measures.ndcg import gains
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._model_selection import PooledSelection, Refit, best_alpha, mean_over_held_out
 from rankwise.rankers._parameters import SelectionParameters
 from rankwise.rankers.linear.least_squares import (
+    Matrix,
+    Moments,
     Problem,
-    ProblemsOfChunk,
+    Regression,
     Solved,
+    WeightedRows,
     joined,
     no_scale,
-    problems_of_parts,
-    regressions,
     within_query_scale,
 )
-from rankwise.rankers.linear.row_weights import balance_of
 
 Vector = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Targets = Callable[[Queries], Matrix]
 
 # The penalties that are tried, in units of trace(A) / number of features.
 RELATIVE_ALPHAS = tuple(10.0 ** (power / 2) for power in range(-10, 5))
@@ -218,3 +223,287 @@ def read_coef(store: Store, features: int) -> Vector:
     if not np.isfinite(coef).all():
         raise RankwiseError("its weights are not finite")
     return coef
+
+
+# ------------------------------------------------------------------------------------------------- weights of documents
+
+# Integers up to this one are grades: LightGBM's table of gains ends there, too.
+_LARGEST_GRADE = 30
+# The largest weight of a document without relevance. Without a limit a single one would count as much as all others
+# together, and with weak features the order would be almost random. Sets with at least 5 % of such documents, among
+# them all that LETOR has published, never reach the limit.
+_MOST_OF_GRADES = 10.0
+
+
+def row_weight(queries: Queries) -> Vector:
+    """The weight of every row, query weight times document weight; empty if all are 1."""
+    own = differing_weights(queries)
+    if queries.weight is None:
+        return np.empty(0) if own is None else own
+    weight = queries.weight[queries.query_of_row]
+    return np.ascontiguousarray(weight if own is None else weight * own)
+
+
+def balanced_weights(sets: Sequence[Queries]) -> list[Vector]:
+    """The weight of every row, with the same total for relevant documents (label above 0) and for others.
+
+    If the others are fewer, one of them counts at most 10 times if labels are grades, and once if they are not. The
+    total weight stays the same.
+
+    Parameters
+    ----------
+    sets : sequence of Queries
+        Judged queries, balanced together.
+
+    Returns
+    -------
+    list of ndarray, shape (n_documents,)
+        The weights, one array per set.
+    """
+    return balanced([row_weight(queries) for queries in sets], sets, balance_of(sets))
+
+
+def balanced(given: list[Vector], sets: Sequence[Queries], balance: tuple[float, float]) -> list[Vector]:
+    """Weights of rows times the factor of their class; as they are if both factors are 1."""
+    others, own_class = balance
+    if others == own_class == 1.0:
+        return given
+    return [
+        (own if len(own) else np.ones(one.n_documents)) * np.where(one.labels() > 0, own_class, others)
+        for own, one in zip(given, sets, strict=True)
+    ]
+
+
+def balance_of(sets: "Sequence[Queries | ChunkedQueries]") -> tuple[float, float]:
+    """Factors of (documents without relevance, relevant documents) that balance these sets together."""
+    counts, fractions = np.zeros(2), 0.0
+    for queries in sets:
+        if isinstance(queries, ChunkedQueries):
+            own, other = queries.total(ClassesOfChunk())
+        else:
+            own, other = _classes(queries)
+        counts, fractions = counts + own, fractions + other
+    return class_shares(counts, 1.0 if fractions else _MOST_OF_GRADES)
+
+
+def _classes(queries: Queries) -> tuple[Vector, float]:
+    """(weights of documents without relevance and of relevant ones, number of labels that are no grades)."""
+    labels, weight = queries.in_query_order(queries.labels()), row_weight(queries)
+    weight = queries.in_query_order(weight) if len(weight) else np.ones(len(labels))
+    counts = np.zeros(2)
+    for first, last in drive.query_chunks(queries.start):  # added chunk by chunk, as those of queries in parts are
+        rows = slice(int(queries.start[first]), int(queries.start[last]))
+        relevant, own = labels[rows] > 0, weight[rows]
+        counts += [float(own[~relevant].sum()), float(own[relevant].sum())]
+    grades = (labels <= _LARGEST_GRADE) & (labels == np.rint(labels))
+    return counts, float((~grades).sum())
+
+
+@dataclass(frozen=True)
+class ClassesOfChunk(Job):
+    """The weights of both classes, and the number of labels that are no grades, of one chunk."""
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> tuple[Vector, float]:
+        return _classes(block)
+
+
+def class_shares(counts: Vector, most: float) -> tuple[float, float]:
+    """Factors of (documents without relevance, relevant documents) that give both classes the same weight.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (2,)
+        The total weights of the two classes.
+    most : float
+        The largest factor of documents without relevance; the total weight stays the same.
+
+    Returns
+    -------
+    tuple of float
+        The two factors.
+    """
+    others, relevant = map(float, counts)
+    if not (others and relevant):
+        return 1.0, 1.0
+    total = others + relevant
+    if total / (2 * others) <= max(most, 1.0):
+        return total / (2 * others), total / (2 * relevant)
+    return most, (relevant - (most - 1) * others) / relevant
+
+
+# ---------------------------------------------------------------------------------------------------------- regressions
+
+# Squares of features between these sizes neither overflow nor vanish.
+_SMALL, _LARGE = 1e-100, 1e100
+
+
+@dataclass(frozen=True)
+class RegressionInParts:
+    """A regression on queries that are read chunk by chunk, each of which makes its targets and weights anew.
+
+    Attributes
+    ----------
+    queries : ChunkedQueries
+        The queries.
+    targets : callable
+        The targets of the queries of a chunk; a function of a module.
+    balance : (float, float)
+        Factors of the weights of documents without relevance, and of relevant ones.
+    shift, factor : ndarray of shape (n_features,) or None, default=None
+        As in :class:`Regression`.
+    """
+
+    queries: ChunkedQueries
+    targets: Targets
+    balance: tuple[float, float]
+    shift: Vector | None = None
+    factor: Vector | None = None
+
+    def problems(
+        self, kind: "type[Moments] | type[WeightedRows]", parts: Sequence[Numbers], n_jobs: int | None
+    ) -> "list[Problem]":
+        """The problem of every part of the queries, from one pass."""
+        queries, part = self.queries, np.full(len(self.queries), -1, np.int64)
+        for number, own in enumerate(parts):
+            part[own] = number
+        job = ProblemsOfChunk(kind is Moments, self.targets, self.balance, self.shift, self.factor, part, len(parts))
+        width = queries.n_features
+        factor = np.ones(width) if self.factor is None else self.factor
+        if kind is Moments:
+            totals, *sums = queries.total(job, n_jobs=n_jobs)
+            return [Moments(own, width, float(total), factor) for own, total in zip(sums, totals, strict=True)]
+        totals, rows = np.zeros(len(parts)), [[] for _ in parts]  # type: ignore[var-annotated]
+        for total, *found in queries.map(job, n_jobs=n_jobs):
+            totals = totals + total
+            for every, own in zip(rows, found, strict=True):
+                every.append(own)
+        return [
+            WeightedRows(np.concatenate(own), width, float(total), factor)
+            for own, total in zip(rows, totals, strict=True)
+        ]
+
+    def with_factor(self, factor: Vector) -> Self:
+        """The same with a factor of every feature."""
+        return replace(self, factor=factor)
+
+
+@dataclass(frozen=True)
+class ProblemsOfChunk(Job):
+    """The least squares problem of every part of the queries, as far as it is in one chunk.
+
+    Attributes
+    ----------
+    moments : bool
+        Whether the sums of the rows are returned, or the rows.
+    targets, balance, shift, factor : as in RegressionInParts
+        The regression.
+    part : ndarray of int64, shape (n_queries,)
+        The part of every query; -1 for none.
+    parts : int
+        The number of parts.
+    """
+
+    moments: bool
+    targets: Targets
+    balance: tuple[float, float]
+    shift: Vector | None
+    factor: Vector | None
+    part: Numbers
+    parts: int
+
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> tuple[Any, ...]:
+        (weight,) = balanced([row_weight(block)], [block], self.balance)
+        about = Regression(block, np.atleast_2d(self.targets(block)), weight, self.shift, self.factor)
+        part = self.part[first : first + len(block)]
+        kind = Moments if self.moments else WeightedRows
+        found: list[Problem] = [kind.of(about, np.flatnonzero(part == number), 1) for number in range(self.parts)]
+        totals = np.array([one.total for one in found])
+        return totals, *(one.sums if isinstance(one, Moments) else one.z for one in found)
+
+
+def regressions(
+    sets: "Sequence[Queries | ChunkedQueries]",
+    targets: Targets,
+    balance: tuple[float, float],
+    shift: Vector | None = None,
+    factor: Vector | None = None,
+) -> "list[Regression | RegressionInParts]":
+    """The regression on every set of queries.
+
+    Parameters
+    ----------
+    sets : sequence of Queries or ChunkedQueries
+        The sets.
+    targets : callable
+        The targets of queries; a function of a module.
+    balance : (float, float)
+        Factors of the weights of documents without relevance, and of relevant ones.
+    shift, factor : ndarray of shape (n_features,) or None, default=None
+        As in :class:`Regression`.
+
+    Returns
+    -------
+    list of Regression or RegressionInParts
+        One per set.
+    """
+    found: list[Regression | RegressionInParts] = []
+    for queries in sets:
+        if isinstance(queries, ChunkedQueries):
+            found.append(RegressionInParts(queries, targets, balance, shift, factor))
+        else:
+            (weight,) = balanced([row_weight(queries)], [queries], balance)
+            found.append(Regression(queries, np.atleast_2d(targets(queries)), weight, shift, factor))
+    return found
+
+
+def problem_kind(sets: "Sequence[Queries | ChunkedQueries]") -> type[Moments] | type[WeightedRows]:
+    """The cheaper form of the problem for these queries."""
+    documents = sum(queries.n_documents for queries in sets)
+    return WeightedRows if documents < sets[0].n_features else Moments
+
+
+def problems_of_parts(
+    about: "Sequence[Regression | RegressionInParts]", parts: Sequence[Sequence[Numbers]], n_jobs: int | None
+) -> list[Problem]:
+    """The problem of every part, from one pass over X.
+
+    Parameters
+    ----------
+    about : sequence of Regression or RegressionInParts
+        The sets of queries that are learned from together.
+    parts : sequence of sequence of ndarray of int64
+        For every part the numbers of its queries in each of the sets.
+    n_jobs : int or None
+        Number of threads; None uses every core.
+
+    Returns
+    -------
+    list of Moments or of WeightedRows
+        One problem per part.
+    """
+    kind = problem_kind([one.queries for one in about])
+
+    def problems(about: "Sequence[Regression | RegressionInParts]") -> list[Problem]:
+        by_set = [one.problems(kind, [part[place] for part in parts], n_jobs) for place, one in enumerate(about)]
+        return [joined(own) for own in zip(*by_set, strict=True)]
+
+    found = problems(about)
+    with np.errstate(invalid="ignore"):
+        squares = joined(found).squares()
+    if about[0].factor is None and not ((squares > _SMALL) & (squares < _LARGE)).all():
+        factor = exact_factors([one.queries for one in about])
+        if factor is not None:
+            return problems([one.with_factor(factor) for one in about])
+    return found
+
+
+def exact_factors(sets: "Sequence[Queries | ChunkedQueries]") -> Vector | None:
+    """Powers of two that bring huge and tiny features to about 1; None if there are none."""
+    largest = np.zeros(sets[0].n_features)
+    for queries in sets:
+        np.maximum(largest, Extremes.of(queries, "standard", counted=True).size, out=largest)
+    extreme = (largest > _LARGE) | ((largest < _SMALL) & (largest > 0))
+    if not extreme.any():
+        return None
+    exponent = np.frexp(largest)[1].clip(-1000, 1000)
+    return np.where(extreme, np.ldexp(1.0, -exponent), 1.0)

@@ -22,11 +22,11 @@ from rankwise._kernels.drive import one_blas_thread
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks
+from rankwise.data.chunks import radius_of
 from rankwise.data.fingerprints import FINGERPRINT, Seen, TrainingRecord
 from rankwise.data.labels import Labels
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import radius_of
 from rankwise.data.selection import Query
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses._base import Loss

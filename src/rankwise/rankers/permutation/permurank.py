@@ -18,8 +18,8 @@ from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks
+from rankwise.data.chunks import scale_factors
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import scale_factors
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_grid

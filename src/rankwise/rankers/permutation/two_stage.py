@@ -19,8 +19,8 @@ from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks
+from rankwise.data.chunks import row_blocks, scale_factors
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import row_blocks, scale_factors
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.structured import SVMMapHinge

@@ -29,8 +29,8 @@ from rankwise._figures import COLOURS, PlottedTable
 from rankwise._kernels import drive
 from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
+from rankwise.data.chunks import Job
 from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.losses.compute import LossOverLists

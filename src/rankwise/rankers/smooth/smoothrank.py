@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
+from rankwise.data.chunks import scale_factors
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
-from rankwise.data.row_blocks import scale_factors
 from rankwise.losses._base import smoothed
 from rankwise.losses.over_chunks import LossOfChunk
 from rankwise.rankers._base import LinearRanker, registered

@@ -26,8 +26,9 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import Table
+from rankwise.data.chunks import Job
 from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.passes.work import Job, Work
+from rankwise.data.passes.work import Work
 from rankwise.data.queries import Queries
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.over_chunks import LossOfChunk, LossOverChunks

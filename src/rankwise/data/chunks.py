@@ -1,4 +1,7 @@
-"""The rows of queries in blocks of bounded size, and the centres and scales of features that are computed from them.
+"""The fixed chunks of queries: jobs on every chunk, rows in blocks of bounded size, and the scales of features.
+
+A :class:`Job` maps the queries of one chunk to a small result. :func:`over_chunks` runs it on queries in memory as on
+queries in parts, whose passes are in :mod:`rankwise.data.passes`.
 
 Sums over all documents of a large set go block by block, because a second copy of ``X`` in float64 may not fit
 into memory. The blocks run query after query, whatever the order of the rows in the input, so that scattered
@@ -10,23 +13,131 @@ Losses ignore a shift of all scores, so that one factor per feature puts feature
 gradient with respect to w is f X' g (:func:`scale_factors`).
 """
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
+from rankwise._kernels import drive
 from rankwise.data import checks
 from rankwise.data.checks import differing_weights
-from rankwise.data.passes.chunked import ChunkedQueries, over_chunks, summed
-from rankwise.data.passes.work import Job
 from rankwise.data.queries import Queries
+
+if TYPE_CHECKING:
+    from rankwise.data.passes.chunked import ChunkedQueries
 
 Vector = NDArray[np.float64]
 Scale = Literal["auto", "none"]
 How = Literal["standard", "minmax", "log"]
+
+
+# ----------------------------------------------------------------------------------------------------------------- jobs
+
+
+class Job(ABC):
+    """What is computed of every chunk; a subclass is a frozen dataclass that can be pickled."""
+
+    def prepare(self, block: Queries, first: int) -> Any:
+        """What only the queries decide, for all passes of this job.
+
+        Parameters
+        ----------
+        block : Queries
+            The queries of the chunk.
+        first : int
+            The number of its first query.
+
+        Returns
+        -------
+        object
+            Kept by whoever holds the chunk, and made again, with the same bits, when it was evicted.
+        """
+        return None
+
+    @abstractmethod
+    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> Any:
+        """The result of one chunk.
+
+        Parameters
+        ----------
+        block : Queries
+            The queries of the chunk.
+        first : int
+            The number of its first query.
+        prepared : object
+            What :meth:`prepare` returned.
+        *arguments : object
+            What differs from pass to pass, such as weights.
+
+        Returns
+        -------
+        object
+            A tuple of numbers and arrays.
+        """
+
+
+def block_of(queries: Queries, first: int, last: int) -> Queries:
+    """A range of queries with their rows grouped: a view where the rows of all queries stand together."""
+    if (first, last) == (0, len(queries)) and queries.is_grouped:
+        return queries
+    low, high = int(queries.start[first]), int(queries.start[last])
+    rows: Any = slice(low, high) if queries.is_grouped else queries.rows[low:high]
+    return Queries._trusted(
+        queries.X[rows],
+        None if queries.y is None else queries.y[rows],
+        queries.start[first : last + 1] - low,
+        weight=None if queries.weight is None else queries.weight[first:last],
+        feature_names=queries.feature_names,
+        scaling=queries.scaling,
+        document_weight=None if queries.document_weight is None else queries.document_weight[rows],
+    )
+
+
+def over_chunks(queries: "Queries | ChunkedQueries", job: Job, *arguments: Any, n_jobs: int | None) -> Iterator[Any]:
+    """The result of a job on every chunk, in their order, of queries in memory or in parts.
+
+    Parameters
+    ----------
+    queries : Queries or ChunkedQueries
+        The queries.
+    job : Job
+        What is computed.
+    *arguments : object
+        Further arguments of the job.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    iterator of object
+        The results.
+    """
+    if isinstance(queries, Queries):
+        return _in_memory(queries, job, arguments)
+    return queries.map(job, *arguments, n_jobs=n_jobs)
+
+
+def _in_memory(queries: Queries, job: Job, arguments: Sequence[Any]) -> Iterator[Any]:
+    for first, last in drive.query_chunks(queries.start):
+        block = block_of(queries, first, last)
+        yield job.run(block, first, job.prepare(block, first), *arguments)
+
+
+def summed(queries: "Queries | ChunkedQueries", job: Job, *arguments: Any, n_jobs: int | None) -> tuple[Any, ...]:
+    """The sums of results over all chunks, in their order; the parameters are those of :func:`over_chunks`."""
+    if not isinstance(queries, Queries):
+        return queries.total(job, *arguments, n_jobs=n_jobs)
+    sums: list[Any] = []
+    for result in _in_memory(queries, job, arguments):
+        sums = [one + own for one, own in zip(sums, result, strict=True)] if sums else [0.0 + one for one in result]
+    return tuple(sums)
+
+
+# ----------------------------------------------------------------------------------------------------------------- rows
 
 
 def row_blocks(queries: Queries, chosen: NDArray[np.int64] | None = None) -> Iterator[slice | NDArray[np.int64]]:
@@ -79,6 +190,9 @@ def rows_in_order(queries: Queries, chosen: NDArray[np.int64] | None = None) -> 
 
 # Features that are all smaller than this are scaled even though they lie in [-1, 1].
 _TINY = 1e-8
+
+
+# --------------------------------------------------------------------------------------------------------------- scales
 
 
 def scale_factors(queries: "Queries | ChunkedQueries", scale: Scale) -> tuple[Vector, Vector]:
@@ -309,7 +423,7 @@ class RadiusOfChunk(Job):
 
 def radius_of(queries: "Queries | ChunkedQueries", n_jobs: int | None = None) -> float:
     """The largest radius of a query, in memory or in parts."""
-    if isinstance(queries, ChunkedQueries):
+    if not isinstance(queries, Queries):
         return max(queries.map(RadiusOfChunk(), n_jobs=n_jobs), default=0.0)
     from rankwise._kernels.rows import largest_radius  # compiled code, which most importers do not need
 
