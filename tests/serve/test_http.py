@@ -10,8 +10,7 @@ from openapi_spec_validator import validate
 
 import rankwise as rw
 from rankwise.serve.client import AsyncClient, Client, ServiceError
-from rankwise.serve.openapi import description
-from rankwise.serve.operations import OPERATIONS
+from rankwise.serve.operations import OPERATIONS, description
 from rankwise.serve.service import Limits, Service
 from rankwise.serve.tokens import Tokens, add_token
 from tests.serve.running import IDS, NAMES, Raw, learner, lists, saved, serving

@@ -16,7 +16,8 @@ from rankwise._errors import DataError, RankwiseError
 from rankwise.cli import reading
 
 if TYPE_CHECKING:
-    from rankwise.clicks import ClickLog, Propensities
+    from rankwise.clicks.log import ClickLog
+    from rankwise.clicks.propensities import Propensities
     from rankwise.data.queries import Queries
 
 app = typer.Typer(
@@ -70,7 +71,7 @@ def inspect_log(
 
     Example: rankwise clicks inspect log.csv
     """
-    from rankwise.clicks import click_rates, inspect
+    from rankwise.clicks.checks import click_rates, inspect
 
     found = _read_log(log, events, action, version, depth)
     tables = {"checks": inspect(found), "click rates": click_rates(found)}
@@ -105,7 +106,7 @@ def propensities(
     Example: rankwise clicks propensities swaps.csv --out positions.json
     """
     from rankwise._tables import Table
-    from rankwise.clicks import by_click_rate, by_swaps, harvest
+    from rankwise.clicks.propensities import by_click_rate, by_swaps, harvest
 
     found_log = _read_log(log, events, action, version, depth)
     learn: Any = {"swaps": by_swaps, "harvest": harvest, "click-rate": by_click_rate}[how]
@@ -153,7 +154,7 @@ def _value_command(name: str, text: str) -> Callable[..., None]:
         *,
         reads: dict[str, Any],
     ) -> None:
-        from rankwise import clicks
+        from rankwise.clicks.values import gain, value
 
         position_model = _model(propensities, theta)
         rankings = {str(path): _ranking(path) for path in model}
@@ -168,7 +169,7 @@ def _value_command(name: str, text: str) -> Callable[..., None]:
         paid = position_model.delta_high + (position_model.delta_low if name == "gain" else 0.0)
         each = paid + (delta - paid) / len(rankings) if delta > paid else delta
         settings: dict[str, Any] = {"tau": tau, "delta": each, "k": cutoff, "random_state": seed}
-        function = getattr(clicks, name)
+        function = {"value": value, "gain": gain}[name]
         found = {path: function(sessions(), one, position_model, **settings) for path, one in rankings.items()}
         if as_json:
             print(json.dumps({path: one.to_dict() for path, one in found.items()}))
@@ -237,8 +238,8 @@ def learn(
 
     Example: rankwise clicks learn log.csv -d candidates.csv -p positions.json -o new.rankwise
     """
-    from rankwise.clicks import safe_ranker
-    from rankwise.losses import GivenSoftmax, PropensityHinge
+    from rankwise.clicks.learning import safe_ranker
+    from rankwise.losses.given_relevance import GivenSoftmax, PropensityHinge
     from rankwise.rankers.linear.loss_ranker import LossRanker
     from rankwise.rankers.linear.ridge import RidgeRanker
 
@@ -305,7 +306,7 @@ def interleave(
 
     Example: rankwise clicks interleave --a old.rankwise --b new.rankwise -d candidates.csv -o pages.csv
     """
-    from rankwise.clicks import impressions_needed, preference
+    from rankwise.clicks.preferences import impressions_needed, preference
 
     asked = [impressions is not None, plan is not None, a is not None or b is not None]
     if sum(asked) != 1:
@@ -331,7 +332,7 @@ def interleave(
 def _read_log(
     log: Path, events: Path | None, action: list[str] | None, version: str | None, depth: int | None
 ) -> "ClickLog":
-    from rankwise.clicks import ClickLog
+    from rankwise.clicks.log import ClickLog
 
     return ClickLog.concat(list(_blocks(log, events, action, version, depth)))
 
@@ -339,7 +340,8 @@ def _read_log(
 def _blocks(
     log: Path, events: Path | None, action: list[str] | None, version: str | None, depth: int | None
 ) -> "Iterator[ClickLog]":
-    from rankwise.clicks import ClickLog, iter_ubi
+    from rankwise.clicks.log import ClickLog
+    from rankwise.clicks.reading import iter_ubi
 
     if events is not None:
         options: dict[str, Any] = {"clicks": tuple(action)} if action else {}
@@ -373,7 +375,7 @@ def _header(path: Path) -> list[str]:
 
 
 def _model(propensities: Path | None, theta: str | None) -> "Propensities":
-    from rankwise.clicks import Propensities, given
+    from rankwise.clicks.propensities import Propensities, given
 
     if (propensities is None) == (theta is None):
         raise RankwiseError("give the position model by --propensities FILE or by --theta 1,0.5,...: one of them")
@@ -431,7 +433,7 @@ def _records(file: Any, path: Path, columns: tuple[str, ...]) -> Iterator[dict[s
 
 def _credits(path: Path) -> list[float]:
     """The credit of every impression, in the order of the file."""
-    from rankwise.clicks import credits
+    from rankwise.clicks.interleaving import credits
 
     with path.open(newline="", encoding="utf-8") as file:
         pages: dict[str, list[tuple[int, bool]]] = {}
@@ -447,7 +449,7 @@ def _write_pages(
     a: Path | None, b: Path | None, documents: Path | None, out: Path | None, shown: int, seed: int, reads: Any
 ) -> None:
     from rankwise._atomic_write import writing
-    from rankwise.clicks import TeamDraft
+    from rankwise.clicks.interleaving import TeamDraft
 
     if a is None or b is None or documents is None or out is None:
         raise RankwiseError("interleaved pages need --a, --b, --documents and --out")

@@ -11,12 +11,11 @@ from rankwise._registry import lazy_names
 _HOMES = {
     "checks": ["click_rates", "inspect"],
     "click_value": ["ClickValue"],
-    "harvesting": ["harvest"],
     "interleaving": ["Page", "TeamDraft", "credits", "team_draft"],
     "learning": ["SafeRanker", "safe_ranker", "training_queries"],
     "log": ["ClickLog"],
     "preferences": ["Preference", "ab_test", "impressions_needed", "preference"],
-    "propensities": ["Propensities", "by_click_rate", "by_swaps", "given"],
+    "propensities": ["Propensities", "by_click_rate", "by_swaps", "given", "harvest"],
     "reading": ["iter_ubi"],
     "simulation": ["attractiveness", "simulate", "true_value"],
     "values": ["gain", "value"],

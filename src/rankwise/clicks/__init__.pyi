@@ -1,7 +1,6 @@
 from rankwise.clicks.checks import click_rates as click_rates
 from rankwise.clicks.checks import inspect as inspect
 from rankwise.clicks.click_value import ClickValue as ClickValue
-from rankwise.clicks.harvesting import harvest as harvest
 from rankwise.clicks.interleaving import Page as Page
 from rankwise.clicks.interleaving import TeamDraft as TeamDraft
 from rankwise.clicks.interleaving import credits as credits
@@ -18,6 +17,7 @@ from rankwise.clicks.propensities import Propensities as Propensities
 from rankwise.clicks.propensities import by_click_rate as by_click_rate
 from rankwise.clicks.propensities import by_swaps as by_swaps
 from rankwise.clicks.propensities import given as given
+from rankwise.clicks.propensities import harvest as harvest
 from rankwise.clicks.reading import iter_ubi as iter_ubi
 from rankwise.clicks.simulation import attractiveness as attractiveness
 from rankwise.clicks.simulation import simulate as simulate

@@ -17,8 +17,7 @@ from rankwise._progress import progress
 from rankwise.data.diagnose.run import diagnose
 from rankwise.data.fingerprints import same_content
 from rankwise.data.queries import Queries
-from rankwise.evaluation.analysis.groups import by_group
-from rankwise.evaluation.analysis.label_pairs import label_pair_errors
+from rankwise.evaluation.analysis.mistakes import by_group, label_pair_errors
 from rankwise.evaluation.compare.foreign import LambdaRank
 from rankwise.evaluation.compare.keys import plain
 from rankwise.evaluation.compare.result import BASE, BETTER, EQUAL, WORSE, Comparison

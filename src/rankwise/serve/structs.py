@@ -1,7 +1,7 @@
 """What goes over the wire: every request and answer as a msgspec struct, the one module that knows msgspec's types.
 
 Decoders check types, lengths and unknown fields while they read, so that the rest of the service never sees a malformed
-body. :mod:`rankwise.serve.openapi` makes the description of the interface from the same classes.
+body. :mod:`rankwise.serve.operations` makes the description of the interface from the same classes.
 """
 
 from typing import Annotated, Any, Literal

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
 from rankwise.data.queries import Queries
-from rankwise.evaluation.analysis.groups import by_group
-from rankwise.evaluation.analysis.label_pairs import label_pairs
+from rankwise.evaluation.analysis.mistakes import by_group, label_pairs
 from rankwise.evaluation.statistics.intervals import interval, mean
 from tests.strategies import many_lists
 

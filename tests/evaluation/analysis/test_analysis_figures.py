@@ -17,9 +17,14 @@ from rankwise._figures import save_png
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
 from rankwise.data.synthetic.lists import make_lists
-from rankwise.evaluation.analysis.groups import different_pairs, gain_by_group, queries_by_size
-from rankwise.evaluation.analysis.label_pairs import label_pair_errors, label_pairs
 from rankwise.evaluation.analysis.learning_curves import learning_curves
+from rankwise.evaluation.analysis.mistakes import (
+    different_pairs,
+    gain_by_group,
+    label_pair_errors,
+    label_pairs,
+    queries_by_size,
+)
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.statistics.intervals import interval
 from rankwise.measures._base import parse

@@ -28,8 +28,11 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import Table
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
+Vector: TypeAlias = NDArray[np.float64]
+Matrix: TypeAlias = NDArray[np.float64]
+Oracle: TypeAlias = Callable[[Vector], tuple[float, Vector]]
+Form: TypeAlias = Literal["l2", "l1", "l1 ball"]
+Callback: TypeAlias = Callable[[Vector, Mapping[str, float]], bool | None]
 
 # ------------------------------------------------------------------------------------------------------------ penalties
 
@@ -227,11 +230,7 @@ def onto_simplex(found: Vector) -> Vector | None:
     return np.asarray(alpha / alpha.sum())
 
 
-Vector: TypeAlias = NDArray[np.float64]
-Matrix: TypeAlias = NDArray[np.float64]
-Oracle: TypeAlias = Callable[[Vector], tuple[float, Vector]]
-Form: TypeAlias = Literal["l2", "l1", "l1 ball"]
-Callback: TypeAlias = Callable[[Vector, Mapping[str, float]], bool | None]
+# ----------------------------------------------------------------------------------------------------------- the method
 
 _COLUMNS = ("call", "objective", "lower bound", "gap", "planes")
 # The next point lies this fraction of the way from the best point to the solution of the master, which alone would
