@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from rankwise.guarantees.bounds.optimistic import smooth_ball, smooth_erm
+from rankwise.guarantees.bounds.uniform import smooth_ball, smooth_erm
 from tests.guarantees.coin_lists import RADIUS, draw, memorised
 from tests.guarantees.test_uniform import DELTAS, REPETITIONS, allowed, coins
 

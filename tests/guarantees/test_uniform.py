@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from rankwise._errors import RankwiseError
 from rankwise.guarantees.bounds.batch import rerm_best
-from rankwise.guarantees.bounds.optimistic import smooth_ball
 from rankwise.guarantees.bounds.uniform import (
     ball_index,
     dudley,
@@ -21,6 +20,7 @@ from rankwise.guarantees.bounds.uniform import (
     linf_ball,
     linf_erm,
     smallest,
+    smooth_ball,
 )
 from tests.guarantees.coin_lists import (
     L2,

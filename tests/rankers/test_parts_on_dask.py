@@ -8,7 +8,7 @@ import pytest
 from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise.data.parts.parts import Parts
-from rankwise.data.passes import dask
+from rankwise.data.passes import executors
 from tests.rankers.test_parts import CUTS, RANKERS, assert_same, lists, write_parts
 
 distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
@@ -66,13 +66,13 @@ def test_a_worker_killed_in_the_middle_of_a_fit(client, folder):
 
 def test_workers_with_other_bits_are_refused_unless_allowed(client, folder, monkeypatch):
     parts = Parts(folder).on(client)
-    own = dask.arithmetic()
-    monkeypatch.setattr(dask, "_arithmetic", [own._replace(facts={**own.facts, "numba": "0.1"})])
+    own = executors.arithmetic()
+    monkeypatch.setattr(executors, "_arithmetic", [own._replace(facts={**own.facts, "numba": "0.1"})])
     with pytest.raises(
         RankwiseError, match=r"the worker tcp://.* computes other bits .*\(numba .* there and 0.1 here\)"
     ):
         RANKERS["ridge"]().fit(parts)
-    monkeypatch.setattr(dask, "_arithmetic", [own._replace(digest="other")])
+    monkeypatch.setattr(executors, "_arithmetic", [own._replace(digest="other")])
     with pytest.raises(RankwiseError, match=r"computes other bits than this process \(with the same versions\)"):
         RANKERS["ridge"]().fit(Parts(folder).on(client))
     assert RANKERS["ridge"]().fit(Parts(folder).on(client, strict=False)).coef_.shape == (6,)
@@ -80,7 +80,7 @@ def test_workers_with_other_bits_are_refused_unless_allowed(client, folder, monk
 
 def test_the_first_chunk_of_every_worker_is_computed_here_too(client, folder, monkeypatch):
     parts = Parts(folder).on(client)
-    monkeypatch.setattr(dask, "digest_of", lambda value: os.urandom(8))
+    monkeypatch.setattr(executors, "digest_of", lambda value: os.urandom(8))
     with pytest.raises(RankwiseError, match="computes other bits than this process"):
         RANKERS["ridge"]().fit(parts)
 

@@ -433,7 +433,7 @@ def _records(file: Any, path: Path, columns: tuple[str, ...]) -> Iterator[dict[s
 
 def _credits(path: Path) -> list[float]:
     """The credit of every impression, in the order of the file."""
-    from rankwise.clicks.interleaving import credits
+    from rankwise.clicks.preferences import credits
 
     with path.open(newline="", encoding="utf-8") as file:
         pages: dict[str, list[tuple[int, bool]]] = {}
@@ -449,7 +449,7 @@ def _write_pages(
     a: Path | None, b: Path | None, documents: Path | None, out: Path | None, shown: int, seed: int, reads: Any
 ) -> None:
     from rankwise._atomic_write import writing
-    from rankwise.clicks.interleaving import TeamDraft
+    from rankwise.clicks.preferences import TeamDraft
 
     if a is None or b is None or documents is None or out is None:
         raise RankwiseError("interleaved pages need --a, --b, --documents and --out")

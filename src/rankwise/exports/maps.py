@@ -17,6 +17,7 @@ from rankwise.exports.map_sums import MapSum
 from rankwise.exports.products import ProductSum
 from rankwise.exports.raw_thresholds import center_and_scale
 from rankwise.exports.waves import FourierSum
+from rankwise.features.kernel_maps import FourierFeatures, KernelPCAMap
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.mapped import MappedRanker
@@ -200,7 +201,7 @@ def _of_perceptron(ranker: KernelPerceptron, before: Standardised, rest: dict[st
     return _kernels(ranker.state_.documents[:stored], ranker.state_.c[:stored], ranker._shape(), before, rest)
 
 
-def _fourier(map_: Any, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum:
+def _fourier(map_: FourierFeatures, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum:
     half = len(map_.frequencies_)
     weights = weights / np.sqrt(half)
     return _waves(map_.frequencies_, weights[:half], weights[half:], before, rest)
@@ -239,7 +240,7 @@ def _kernels(
     )
 
 
-def _exact(map_: Any, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum | LinearSum:
+def _exact(map_: KernelPCAMap, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum | LinearSum:
     return _kernels(map_.documents_, map_.projection_ @ weights, map_.shape_, before, rest)
 
 

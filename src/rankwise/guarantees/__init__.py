@@ -36,7 +36,6 @@ _HOMES = {
         "theorem_s",
         "worst_pair_mistakes",
     ],
-    "bounds.optimistic": ["smooth_ball", "smooth_erm"],
     "bounds.training": [
         "adarank_certificate",
         "smoothing_error",
@@ -53,6 +52,8 @@ _HOMES = {
         "linf_ball",
         "linf_erm",
         "smallest",
+        "smooth_ball",
+        "smooth_erm",
     ],
     "certificate": ["Certificate", "Claim", "certify", "holdout_claims"],
     "holdout.interval": ["Interval"],

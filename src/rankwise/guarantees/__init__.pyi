@@ -23,8 +23,6 @@ from rankwise.guarantees.bounds.online import slam_mistakes as slam_mistakes
 from rankwise.guarantees.bounds.online import theorem_5 as theorem_5
 from rankwise.guarantees.bounds.online import theorem_s as theorem_s
 from rankwise.guarantees.bounds.online import worst_pair_mistakes as worst_pair_mistakes
-from rankwise.guarantees.bounds.optimistic import smooth_ball as smooth_ball
-from rankwise.guarantees.bounds.optimistic import smooth_erm as smooth_erm
 from rankwise.guarantees.bounds.training import adarank_certificate as adarank_certificate
 from rankwise.guarantees.bounds.training import smoothing_error as smoothing_error
 from rankwise.guarantees.bounds.training import surrogate_above_loss as surrogate_above_loss
@@ -38,6 +36,8 @@ from rankwise.guarantees.bounds.uniform import l2_ball as l2_ball
 from rankwise.guarantees.bounds.uniform import linf_ball as linf_ball
 from rankwise.guarantees.bounds.uniform import linf_erm as linf_erm
 from rankwise.guarantees.bounds.uniform import smallest as smallest
+from rankwise.guarantees.bounds.uniform import smooth_ball as smooth_ball
+from rankwise.guarantees.bounds.uniform import smooth_erm as smooth_erm
 from rankwise.guarantees.certificate import Certificate as Certificate
 from rankwise.guarantees.certificate import Claim as Claim
 from rankwise.guarantees.certificate import certify as certify

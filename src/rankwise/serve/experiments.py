@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.clicks.interleaving import team_draft
+from rankwise.clicks.preferences import team_draft
 from rankwise.guarantees.holdout.sequences import RunningMean
 from rankwise.serve.structs import ExperimentAnswer, ExperimentRequest, Interval
 

@@ -24,9 +24,9 @@ from rankwise.data.fingerprints import same_content
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
 from rankwise.guarantees.bounds.batch import CONVEX, ONE_PASS, ogd_average
-from rankwise.guarantees.bounds.optimistic import SMOOTH_TO_B, smooth_ball
 from rankwise.guarantees.bounds.uniform import (
     FIRST_BALL,
+    SMOOTH_TO_B,
     SPAN,
     STEEP_L2,
     STEEP_MAX,
@@ -34,6 +34,7 @@ from rankwise.guarantees.bounds.uniform import (
     l1_ball,
     l2_ball,
     linf_ball,
+    smooth_ball,
 )
 from rankwise.guarantees.certificate import REPEATED, Claim, largest_of_groups
 from rankwise.losses._base import Loss
