@@ -13,7 +13,7 @@ import tempfile
 import urllib.request
 from pathlib import Path
 
-from rankwise.serve.demo import demo_models
+from rankwise.cli.serve import demo_models
 from rankwise.serve.tokens import SCOPES, add_token
 
 WANTED = 10_000

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import rankwise
 from rankwise import DataError, FileFormatError, Queries, RankwiseError, read_letor, read_table, write_parts
-from rankwise.data.parts import convert as convert_module
 from rankwise.data.parts import query_numbers as query_numbers_module
 from rankwise.data.parts import regroup as regroup_module
+from rankwise.data.parts import sources as sources_module
 from rankwise.data.parts.manifest import ExactSums, Summary
 from rankwise.data.parts.query_numbers import QueryNumbers
 from rankwise.data.parts.regroup import Regrouped
@@ -58,7 +58,7 @@ def letor_text(ids, labels, X, base=1):
 @given(tables(), st.lists(st.integers(0, 40), max_size=3), st.sampled_from([1, 200, 1 << 20]), st.integers(1, 9))
 @anywhere
 def test_a_table_cut_into_files_is_the_table_in_memory(tmp_path, monkeypatch, table, cuts, memory, rows):
-    monkeypatch.setattr(convert_module, "_ROWS", rows)  # rows that are numbered together
+    monkeypatch.setattr(sources_module, "_ROWS", rows)  # rows that are numbered together
     ids, labels, X = table
     whole = tmp_path / "whole.csv"
     whole.write_text(csv_text(ids, labels, X))
@@ -81,7 +81,7 @@ def test_a_table_cut_into_files_is_the_table_in_memory(tmp_path, monkeypatch, ta
 @given(tables(), st.sampled_from([0, 1]), st.sampled_from([1, 100, 1 << 20]), st.integers(1, 9))
 @anywhere
 def test_letor_text_of_any_order_is_the_text_in_memory(tmp_path, monkeypatch, table, base, memory, rows):
-    monkeypatch.setattr(convert_module, "_ROWS", rows)
+    monkeypatch.setattr(sources_module, "_ROWS", rows)
     text = letor_text(*table, base=base)
     file = tmp_path / "a.txt.gz"
     file.write_bytes(gzip.compress(text.replace("\n", "\r\n").encode()))
@@ -92,7 +92,7 @@ def test_letor_text_of_any_order_is_the_text_in_memory(tmp_path, monkeypatch, ta
 
 
 def test_sparse_texts_are_as_wide_as_the_widest_and_begin_at_the_smallest_id_of_all(tmp_path, monkeypatch):
-    monkeypatch.setattr(convert_module, "_ROWS", 1)
+    monkeypatch.setattr(sources_module, "_ROWS", 1)
     (tmp_path / "a.txt").write_text("1 qid:1 2:5\n0 qid:2 1:3\n")
     (tmp_path / "b.txt").write_text("2 qid:1 4:7\n1 qid:3 0:9\n")
     whole = tmp_path / "whole.txt"

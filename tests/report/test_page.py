@@ -13,7 +13,8 @@ from rankwise import MissingExtraError, RankwiseError
 from rankwise._api import compare
 from rankwise.report import page
 from rankwise.report.collect import collect
-from rankwise.report.page import check_report, figures, render, write_report
+from rankwise.report.figures import figures
+from rankwise.report.page import check_report, render, write_report
 from rankwise.report.query_lists import Limits
 from tests.report.conftest import HOSTILE
 

@@ -4,6 +4,10 @@ import asyncio
 import json
 import os
 import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -113,7 +117,6 @@ def _run(
 ) -> None:
     """Open the state and serve until told to stop."""
     from rankwise.serve.app import make_app
-    from rankwise.serve.demo import Crowd, demo_models
     from rankwise.serve.server import log_in_json, make_server, serve
     from rankwise.serve.service import Service
 
@@ -251,3 +254,111 @@ def state(
             f"{found['before']:,} bytes before, {found['after']:,} after"
         )
     print(json.dumps(found) if as_json else sentence)
+
+
+# ---------------------------------------------------------------------------------------------------- the demonstration
+
+_FEATURES, _DOCUMENTS = 20, 20
+
+
+def demo_models(folder: Path) -> dict[str, Path]:
+    """Files of a learner that knows nothing yet, and of a fixed ranker to compare with."""
+    import numpy as np
+
+    from rankwise.rankers.linear.linear_model import LinearModel
+    from rankwise.rankers.online.perceptron import SLAMPerceptron
+
+    folder.mkdir(parents=True, exist_ok=True)
+    learner = SLAMPerceptron(measure="nDCG@10", scale="none")
+    learner.partial_fit([(np.zeros((2, _FEATURES)), np.zeros(2))])  # one empty round: only the width is known
+    fixed = LinearModel.of(np.eye(_FEATURES)[0])
+    files = {"learner": folder / "learner.rankwise", "first-feature": folder / "first-feature.rankwise"}
+    learner.save(files["learner"])
+    fixed.save(files["first-feature"])
+    return files
+
+
+class Crowd:
+    """A simulated crowd, in a thread: it asks for rankings and says what was relevant, over HTTP, as any client would.
+
+    A hidden vector decides what is relevant; one judgement in twenty is wrong.
+
+    Parameters
+    ----------
+    url : str
+        The service.
+    rate : float, default=25.0
+        Rankings a second.
+    lists : int, default=100000
+        Rankings in all.
+    say : callable, default=print
+        Receives a line every few seconds.
+    seed : int, default=0
+        Seed of the stream.
+    token : str, default=None
+        The token, if the service asks for one.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        rate: float = 25.0,
+        lists: int = 100_000,
+        say: Callable[[str], None] = print,
+        seed: int = 0,
+        token: str | None = None,
+    ) -> None:
+        from rankwise.data.synthetic.streams import noisy_stream
+        from rankwise.serve.client import Client
+
+        self.client, self.rate, self.say = Client(url, token=token, attempts=2), rate, say
+        self.stream = noisy_stream(
+            lists, documents=_DOCUMENTS, features=_FEATURES, margin=0.01, noise=0.05, random_state=seed
+        )
+        self.sent, self._stop = 0, threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rankwise-crowd", daemon=True)
+
+    def start(self) -> "Crowd":
+        """Begin."""
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """End, and wait for the last answer."""
+        self._stop.set()
+        self._thread.join(timeout=15)
+        self.client.close()
+
+    def _run(self) -> None:
+        import numpy as np
+
+        from rankwise.serve.client import ServiceError
+
+        lately: deque[float] = deque(maxlen=100)
+        told, ids = time.monotonic(), [f"document {number}" for number in range(1, _DOCUMENTS + 1)]
+        try:
+            self.client.experiment("learner-against-first-feature", "shadow", "learner", "first-feature")
+        except RankwiseError as error:
+            if not isinstance(error, ServiceError) or error.status != 409:  # a state that goes on has it already
+                self.say(str(error))
+        for query in self.stream:
+            if self._stop.is_set():
+                return
+            began, grades = time.monotonic(), np.asarray(query.y)
+            try:
+                shown = self.client.rank(ids, np.asarray(query.X, np.float32), model="learner")
+                self.client.feedback(shown["ranking"], grades=grades.tolist())
+            except RankwiseError as error:
+                if not self._stop.is_set():
+                    self.say(f"the crowd has stopped: {error}")
+                return
+            self.sent += 1
+            lately.append(float(grades[ids.index(shown["items"][0]["id"])] == grades.max()))
+            if began - told >= 2.0:
+                told = began
+                self.say(
+                    f"  {self.sent:>6,} lists judged, version {shown['version']:,}: one of the best documents came "
+                    f"first in {100 * np.mean(lately):.0f} % of the last {len(lately)}"
+                )
+            self._stop.wait(max(0.0, 1 / self.rate - (time.monotonic() - began)))

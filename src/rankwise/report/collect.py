@@ -27,7 +27,7 @@ from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.certificate import COMPARED, Certificate, certify, holdout_claims, repeats_note
 from rankwise.rankers._base import Ranker
 from rankwise.report.compact import numbers, rounded
-from rankwise.report.curves import cutoffs, histories, importance, weights
+from rankwise.report.figures import cutoffs, histories, importance, weights
 from rankwise.report.query_lists import Limits, changes, query_lists
 
 # ------------------------------------------------------------------------------------------------------------- league
