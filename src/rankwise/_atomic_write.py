@@ -3,13 +3,16 @@
 The file in progress is ``.NAME.TOKEN.part`` in the folder of its target, locked by its writer. When it is complete it
 is flushed to the disk (``fsync``), takes the mode and owner of the file that it replaces, and is renamed; then the
 folder is flushed. A process that has the old file open or mapped keeps the old one. A writer that is killed leaves its
-``.part`` file without a lock, and the next writer of the same target removes it.
+``.part`` file without a lock, and the next writer of the same target removes it. :func:`new_folder` does the same for
+folders.
 """
 
 import errno
+import glob
 import os
 import re
 import secrets
+import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -249,3 +252,109 @@ def _closed(descriptor: int) -> int:
     if descriptor >= 0:
         os.close(descriptor)
     return -1
+
+
+# -------------------------------------------------------------------------------------------------------------- folders
+
+LOCK = "lock"
+
+
+@contextmanager
+def new_folder(path: str | os.PathLike[str], mark: str, *, overwrite: bool = False) -> Iterator[Path]:
+    """An empty folder beside ``path``: renamed to it on success, removed with its content on failure.
+
+    The folder in progress is ``.NAME.TOKEN.parts`` with a locked file inside. A writer that is killed leaves it
+    without a lock, and the next writer of the same target removes it.
+
+    Parameters
+    ----------
+    path : path
+        The target: nothing, an empty folder, or with ``overwrite`` a data set.
+    mark : str
+        The name of the file by which a folder is known as a data set.
+    overwrite : bool, default=False
+        Whether a data set may be replaced.
+
+    Yields
+    ------
+    folder : Path
+        The folder to write to.
+
+    Raises
+    ------
+    RankwiseError
+        If the target cannot be written or is something else.
+    """
+    name = path_of(path)
+    with refusing(name):
+        target = Path(os.path.realpath(name))
+        _check_target(target, name, mark, overwrite)
+        _remove_left_folders(target)
+        part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.parts")
+        part.mkdir()
+    held = -1
+    try:
+        held = os.open(part / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        take_lock(held)
+        yield part
+        with refusing(name):
+            _check_target(target, name, mark, overwrite)
+            os.unlink(part / LOCK)
+            _replace_folder(part, target)
+    finally:
+        if held >= 0:
+            os.close(held)
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _check_target(target: Path, name: str, mark: str, overwrite: bool) -> None:
+    """Raise an error if a folder cannot be written at this place."""
+    if not target.parent.is_dir():
+        raise RankwiseError(f"{name} cannot be written: the folder {target.parent} does not exist")
+    if not os.path.lexists(target):
+        return
+    if not target.is_dir():
+        raise RankwiseError(f"{name} cannot be written: it is a file, expected a new folder")
+    if any(target.iterdir()):
+        if not (target / mark).is_file():
+            raise RankwiseError(f"{name} cannot be written: the folder holds other files")
+        if not overwrite:
+            raise RankwiseError(
+                f"{name} cannot be written: it holds a data set already; remove it, or overwrite it "
+                "(overwrite=True, --overwrite)"
+            )
+
+
+def _replace_folder(part: Path, target: Path) -> None:
+    """Put a complete folder in the place of its target; processes that have the old files open keep them."""
+    old = target.with_name(f".{target.name}.{secrets.token_hex(6)}.old")
+    moved = False
+    if target.is_dir():
+        if any(target.iterdir()):
+            os.replace(target, old)
+            moved = True
+        else:
+            target.rmdir()
+    try:
+        os.replace(part, target)
+    except BaseException:
+        if moved:
+            os.replace(old, target)
+        raise
+    if moved:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _remove_left_folders(target: Path) -> None:
+    """Remove the folders that killed writers of this target have left: those without a lock."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * 12}.parts"):
+        with suppress(OSError):
+            if not (left / LOCK).exists():
+                continue  # being made, or being renamed at this moment
+            held = os.open(left / LOCK, os.O_RDWR)
+            try:
+                free = take_lock(held)
+            finally:
+                os.close(held)
+            if free:
+                shutil.rmtree(left, ignore_errors=True)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import rankwise
 from rankwise import DataError, FileFormatError, Parts, PartsWriter, Queries, RankwiseError, Scaler, write_parts
+from rankwise._atomic_write import LOCK
 from rankwise._kernels import drive
 from rankwise.data.fingerprints import fingerprints
 from rankwise.data.folds import kfold, split
-from rankwise.data.parts import write as write_module
 from rankwise.data.parts.manifest import NAME
 from tests.data.test_store import assert_same as assert_same_arrays
 
@@ -314,7 +314,7 @@ def test_what_is_there_is_not_overwritten(tmp_path, queries):
 def test_what_a_killed_writer_left_is_removed_and_a_living_one_is_not_disturbed(tmp_path, queries):
     left = tmp_path / ".lists.0123456789ab.parts"
     left.mkdir()
-    (left / write_module._LOCK).touch()
+    (left / LOCK).touch()
     with PartsWriter(tmp_path / "lists") as first:
         assert not left.exists()
         first.append(queries[:10])

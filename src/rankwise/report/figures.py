@@ -1,9 +1,9 @@
 """The figures of the report: curves and features as plain values, and everything that is drawn from plain values.
 
 Measures at every cutoff, rounds of each fit, weights and importance are collected here. :func:`figures` draws them,
-with those of the other sections, as plotly's own JSON. Colours are roles ("@0" that of the first ranker, "@ink", "@faint",
-"@paper", "@less", "@more"), which the page replaces by colours of the light or the dark theme. Names come from
-untrusted data, and plotly interprets tags in texts: they are escaped.
+with those of the other sections, as plotly's own JSON. Colours are roles ("@0" that of the first ranker, "@ink",
+"@faint", "@paper", "@less", "@more"), which the page replaces by colours of the light or the dark theme. Names come
+from untrusted data, and plotly interprets tags in texts: they are escaped.
 """
 
 from collections.abc import Iterator

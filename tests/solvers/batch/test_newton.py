@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
-from rankwise.solvers.batch.newton import Ridged, SquaredPairsOverLists, newton
+from rankwise.solvers.batch.newton import Ridged, newton
+from rankwise.solvers.batch.risk import SquaredPairsOverLists
 
 
 @dataclass

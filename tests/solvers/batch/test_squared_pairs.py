@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rankwise.data.queries import Queries
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.pairwise_hinge import PairHinge
-from rankwise.solvers.batch.newton import SquaredPairsOverLists
+from rankwise.solvers.batch.risk import SquaredPairsOverLists
 from tests.strategies import many_lists
 
 over_both = pytest.mark.parametrize("per_pair", [False, True])

@@ -382,7 +382,7 @@ class _Repeated:
 
 # ------------------------------------------------------------------------------------------------------- on a worker
 
-_works: dict[str, Work] = {}
+_works_of_cluster: dict[str, Work] = {}
 _kept_by_cluster: dict[str, Kept] = {}
 _works_lock = threading.Lock()
 
@@ -391,13 +391,13 @@ def _chunk_on_cluster(key: str, payload: bytes, number: int, arguments: tuple[An
     """(what the worker is, result) of one chunk."""
     with _works_lock:
         kept = _kept_by_cluster.setdefault("all", Kept(limit))
-        work = _works.get(key)
+        work = _works_of_cluster.get(key)
         if work is None:
-            if len(_works) >= 64:  # the oldest is over, or comes again with its chunk
-                oldest = next(iter(_works))
-                del _works[oldest]
+            if len(_works_of_cluster) >= 64:  # the oldest is over, or comes again with its chunk
+                oldest = next(iter(_works_of_cluster))
+                del _works_of_cluster[oldest]
                 kept.forget(oldest)
-            work = _works[key] = Work.unpickled(payload)
+            work = _works_of_cluster[key] = Work.unpickled(payload)
     try:
         address = require("distributed").get_worker().address
     except ValueError:  # no worker: the same function in a test

@@ -7,32 +7,19 @@ adds a quadratic penalty to a function.
 The two loops are written here because SciPy's do less: ``scipy.sparse.linalg.cg`` divides by the curvature even if it
 is 0, and ``minimize(method="Newton-CG")`` cannot stop by the size of the gradient, evaluates value, gradient and
 Hessian separately, and fails where the values of two points differ only by rounding.
-
-The squared pair hinge f(w) = sum_q weight_q phi_q(X_q w), phi = sum over label_i > label_j of [1 + s_j - s_i]_+^2, is
-the function here that has products with its generalised Hessian: :class:`SquaredPairsOverLists` is the function, and
-:class:`SquaredPairsAt` the function at one point, as :func:`newton` takes it.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol, Self, cast
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise._kernels import drive
 from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import Table
-from rankwise.data.chunks import Job
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.passes.work import Work
-from rankwise.data.queries import Queries
-from rankwise.losses.compute import LossOverLists
-from rankwise.losses.over_chunks import LossOfChunk, LossOverChunks
-from rankwise.losses.pairwise_hinge import PairHinge
 
 Vector = NDArray[np.float64]
 
@@ -291,193 +278,3 @@ class RidgedAt:
         """The product of the Hessian with ``v``."""
         product = self.inner.hessian_product(v * self.of.factor)
         return self.of.alpha * v + self.of.share * self.of.factor * product
-
-
-# --------------------------------------------------------------------------------------------- the squared pair hinge
-
-
-Integers = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class SquaredPairsOverLists:
-    """f as a function of w; ``pairs(w)`` has a value, a gradient and a ``hessian_product``.
-
-    Queries are processed in fixed chunks whose parts are added in order, so every number of threads gives the same
-    bits. X is read in place, in float32 or float64.
-
-    Attributes
-    ----------
-    lists : LossOverLists
-        Value and gradient.
-    per_pair : bool
-        Whether phi is divided by the number of pairs of its query.
-    """
-
-    lists: LossOverLists
-    per_pair: bool
-
-    @classmethod
-    def of(cls, queries: Queries, per_pair: bool = True, weight: Vector | None = None) -> Self:
-        """Prepare the function.
-
-        Parameters
-        ----------
-        queries : Queries
-            Judged queries.
-        per_pair : bool, default=True
-            Whether phi is divided by the number of pairs of its query.
-        weight : ndarray, shape (n_queries,), default=None
-            Used in place of the queries' own weights.
-
-        Returns
-        -------
-        SquaredPairsOverLists
-            The function.
-        """
-        return cls(LossOverLists.of(PairHinge(squared=True, per_pair=per_pair), queries, weight), per_pair)
-
-    def __call__(self, w: Vector, n_jobs: int | None = None) -> "SquaredPairsAt":
-        """The function at ``w``."""
-        point = np.array(w, dtype=np.float64)
-        return SquaredPairsAt(self, point, *self.lists(point, n_jobs=n_jobs), n_jobs)
-
-    @cached_property
-    def product_work(self) -> Work:
-        """The products of chunks, where queries are read chunk by chunk."""
-        queries = cast(ChunkedQueries, self.lists.queries)
-        given = cast(LossOverChunks, self.lists).work.job
-        return queries.work(ProductOfChunk(self.per_pair, cast(LossOfChunk, given).weight))
-
-    # The following does not depend on w.
-
-    @cached_property
-    def chunks(self) -> list[tuple[int, int]]:
-        """Ranges of queries that are processed together."""
-        return list(drive.query_chunks(self.lists.queries.start))
-
-    @cached_property
-    def rows(self) -> Integers:
-        """The rows of the queries one after the other; empty if they are in this order already."""
-        rows = self.lists.prepared.rows
-        return np.empty(0, np.int64) if rows is None else rows
-
-    @cached_property
-    def levels(self) -> tuple[Integers, Integers, Vector]:
-        """(level of each label in its query, number of levels per query, weight of a pair of the query)."""
-        from rankwise._kernels.ragged import number_lists
-        from rankwise.losses.compute import label_classes
-
-        queries, weight = self.lists.queries, self.lists.weight
-        level, many = np.zeros(queries.start[-1], np.int64), np.zeros(len(queries), np.int64)
-        pairs = np.zeros(len(queries))
-        classes = label_classes(queries.labels(), queries.start, self.lists.prepared.rows)
-        number_lists(queries.start, self.rows, classes, level, many, pairs)
-        share = np.where(pairs > 0, 1.0 if len(weight) == 0 else weight, 0.0)
-        if self.per_pair:
-            share = share / np.maximum(pairs, 1.0)
-        return level, many, share
-
-
-@dataclass(frozen=True)
-class ProductOfChunk(Job):
-    """Half of the product of the Hessian at w with a vector, as far as it comes from one chunk.
-
-    Attributes
-    ----------
-    per_pair : bool
-        As in :class:`SquaredPairsOverLists`.
-    weight : ndarray of shape (n_queries,) or None
-        Weights of all queries, in place of their own.
-    """
-
-    per_pair: bool
-    weight: Vector | None
-
-    def prepare(self, block: Queries, first: int) -> dict[str, Any]:
-        pairs = SquaredPairsOverLists.of(block, self.per_pair, self._weight(block, first))
-        nothing = np.zeros(block.n_documents, np.int64)
-        # what belongs to the last w takes the place of the zeros
-        return {"levels": pairs.levels, "windows": (b"", (nothing, nothing.copy()))}
-
-    def _weight(self, block: Queries, first: int) -> Vector | None:
-        return None if self.weight is None else self.weight[first : first + len(block)]
-
-    def run(self, block: Queries, first: int, prepared: dict[str, Any], w: Vector, v: Vector) -> tuple[Vector]:
-        pairs = SquaredPairsOverLists.of(block, self.per_pair, self._weight(block, first))
-        vars(pairs)["levels"] = prepared["levels"]
-        here = SquaredPairsAt(pairs, w, 0.0, w, 1)
-        at, windows = prepared["windows"]
-        if at == w.tobytes():
-            vars(here)["_windows"] = windows
-        found = here.product_of(0, len(block), v)
-        prepared["windows"] = w.tobytes(), here._windows
-        return (found,)
-
-
-@dataclass(frozen=True)
-class SquaredPairsAt:
-    """f at one point: value, gradient, and products with the generalised Hessian.
-
-    The Hessian is sum_q weight_q X_q' H_q X_q, H_q a = 2 sum over active pairs of (a_i - a_j)(e_i - e_j), where a pair
-    is active if 1 + s_j - s_i > 0. The first product sorts the queries, in O(m log m); every product reads X once.
-
-    Attributes
-    ----------
-    pairs : SquaredPairsOverLists
-        The function.
-    w : ndarray, shape (n_features,)
-        The point.
-    value : float
-        f(w).
-    gradient : ndarray, shape (n_features,)
-        The gradient of f at w.
-    n_jobs : int or None
-        Number of threads.
-    """
-
-    pairs: SquaredPairsOverLists
-    w: Vector
-    value: float
-    gradient: Vector
-    n_jobs: int | None = None
-
-    def hessian_product(self, v: Vector) -> Vector:
-        """The product of the generalised Hessian at w with ``v``."""
-        pairs, queries = self.pairs, self.pairs.lists.queries
-        direction = np.ascontiguousarray(v, dtype=np.float64)
-        if isinstance(queries, ChunkedQueries):
-            (whole,) = queries.total(pairs.product_work, self.w, direction, n_jobs=self.n_jobs)
-            return np.asarray(2.0 * whole)
-        total = np.zeros(queries.n_features)
-        for own in drive.run(partial(self.product_of, v=direction), pairs.chunks, self.n_jobs):
-            total += own
-        return 2.0 * total
-
-    def product_of(self, first: int, last: int, v: Vector) -> Vector:
-        """Half of the product with ``v`` as far as it comes from queries first..last-1."""
-        from rankwise._kernels.pairs import add_products_on
-
-        pairs, queries = self.pairs, self.pairs.lists.queries
-        X, own = np.asarray(queries.X), np.zeros(queries.n_features)
-        level, many, share = pairs.levels
-        place, reach = self._windows
-        add_products = add_products_on(X.dtype)
-        add_products(first, last, queries.start, pairs.rows, X, share, level, many, place, reach, v, own)
-        return own
-
-    @cached_property
-    def _windows(self) -> tuple[Integers, Integers]:
-        """(documents of each query by decreasing score, how many of them each one may be paired with)."""
-        from rankwise._kernels.pairs import find_windows_on
-
-        pairs, queries = self.pairs, self.pairs.lists.queries
-        X, share = np.asarray(queries.X), pairs.levels[2]
-        place, reach = np.zeros(queries.start[-1], np.int64), np.zeros(queries.start[-1], np.int64)
-        find = find_windows_on(X.dtype)
-
-        def part(first: int, last: int) -> None:
-            find(first, last, queries.start, pairs.rows, X, share, self.w, place, reach)
-
-        drive.run(part, pairs.chunks, self.n_jobs)
-        return place, reach
