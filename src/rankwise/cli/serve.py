@@ -163,7 +163,8 @@ def _run(
         if as_json:
             typer.echo(json.dumps({"stopped": True, "version": service.view.seq}))
         else:
-            typer.echo(f"stopped cleanly at version {service.view.seq:,}; {os.fspath(state)} has everything")
+            kept = f"; {os.fspath(state)} has everything" if not os.fspath(state).startswith(folder) else ""
+            typer.echo(f"stopped cleanly at version {service.view.seq:,}{kept}")
 
 
 def _declare(service: Any, training: Path) -> None:

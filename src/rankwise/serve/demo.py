@@ -97,7 +97,8 @@ class Crowd:
                 shown = self.client.rank(ids, np.asarray(query.X, np.float32), model="learner")
                 self.client.feedback(shown["ranking"], grades=grades.tolist())
             except RankwiseError as error:
-                if not self._stop.is_set():
+                gone = isinstance(error, ServiceError) and error.status == 0  # the service has stopped before
+                if not self._stop.is_set() and not gone:
                     self.say(f"the crowd has stopped: {error}")
                 return
             self.sent += 1
