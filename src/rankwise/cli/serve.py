@@ -166,7 +166,8 @@ def _run(
         if as_json:
             typer.echo(json.dumps({"stopped": True, "version": service.view.seq}))
         else:
-            typer.echo(f"stopped cleanly at version {service.view.seq:,}; {os.fspath(state)} has everything")
+            kept = f"; {os.fspath(state)} has everything" if not os.fspath(state).startswith(folder) else ""
+            typer.echo(f"stopped cleanly at version {service.view.seq:,}{kept}")
 
 
 def _declare(service: Any, training: Path) -> None:
@@ -350,7 +351,8 @@ class Crowd:
                 shown = self.client.rank(ids, np.asarray(query.X, np.float32), model="learner")
                 self.client.feedback(shown["ranking"], grades=grades.tolist())
             except RankwiseError as error:
-                if not self._stop.is_set():
+                gone = isinstance(error, ServiceError) and error.status == 0  # the service has stopped before
+                if not self._stop.is_set() and not gone:
                     self.say(f"the crowd has stopped: {error}")
                 return
             self.sent += 1

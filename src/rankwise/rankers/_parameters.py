@@ -67,4 +67,4 @@ class SelectionParameters:
     @property
     def path_(self) -> Table:
         """What every candidate was worth, made of the columns that ``fit`` keeps."""
-        return Table(self._path)  # type: ignore[attr-defined]
+        return Table(self._path_)  # type: ignore[attr-defined]

@@ -80,7 +80,7 @@ def test_rounds_that_do_not_increase_are_numbered():
 def test_fitted_rankers_are_taken_with_their_histories():
     columns = {name: [0.1, 0.3] for name in COLUMNS} | {"sigma": [2.0, 1.0], "validation": [0.5, 0.4]}
     model = SmoothRank("nDCG@10")
-    model._annealed = columns, parse("nDCG@10"), np.zeros((2, 4))
+    model._annealed_ = columns, parse("nDCG@10"), np.zeros((2, 4))
     curves = learning_curves({"SmoothRank": model})
     assert [column.tolist() for column in curves.curve("SmoothRank", "validation")] == [[1, 2], [0.5, 0.4]]
     assert [column.tolist() for column in curves.curve("SmoothRank", "train")] == [[1, 2], [0.1, 0.3]]

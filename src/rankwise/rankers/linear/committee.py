@@ -256,7 +256,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         names = [TARGETS[number] for number in target]
         self.alphas_ = Table({"target": names, "balanced": list(balance), "alpha": alphas})
         member = np.repeat(np.arange(len(MEMBERS)), len(grid))
-        self._path = {"member": member, "alpha": np.tile(grid, len(MEMBERS)), JUDGED: judged.ravel()}
+        self._path_ = {"member": member, "alpha": np.tile(grid, len(MEMBERS)), JUDGED: judged.ravel()}
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         grid = self.path_["alpha"][: len(self.path_) // len(MEMBERS)]

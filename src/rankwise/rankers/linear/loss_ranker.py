@@ -218,7 +218,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         self.history_ = self._drawn(
             {name: np.array(columns[name], dtype=kind) for name, kind in self._columns().items()}
         )
-        self._path = {self._level_name: np.array(levels), self._measure().title: np.array(found, dtype=np.float64)}
+        self._path_ = {self._level_name: np.array(levels), self._measure().title: np.array(found, dtype=np.float64)}
 
     def _warn_if_nothing_was_learned(self, queries: Queries) -> None:
         if self.coef_.any() or self.objective_ == 0 or not _better_ones_differ(queries, self.n_jobs):
@@ -306,13 +306,13 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         numbers = np.array([self.alpha_, self.max_norm_, self.objective_, self.gap_])
-        return {}, {"coef": self.coef_, "numbers": numbers, **path_arrays(self._path), **history_arrays(self.history_)}
+        return {}, {"coef": self.coef_, "numbers": numbers, **path_arrays(self._path_), **history_arrays(self.history_)}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self.coef_ = read_coef(store, self.n_features_in_)
         numbers = store.array("numbers", np.float64, (4,))
         self.alpha_, self.max_norm_, self.objective_, self.gap_ = numbers.tolist()
-        self._path = read_path(store, (self._level_name, self._measure().title))
+        self._path_ = read_path(store, (self._level_name, self._measure().title))
         self.history_ = self._drawn(read_history(store, self._columns()))
 
 

@@ -164,7 +164,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         if selection.trials:
             judged = self._judged_alphas(selection, problems, scale, grid)
         self.alpha_ = alphas[best_alpha(alphas, judged)]
-        self._path = {"alpha": np.array(alphas), self._measure().title: judged}
+        self._path_ = {"alpha": np.array(alphas), self._measure().title: judged}
         self.coef_ = whole.weights([self.alpha_])[0]
 
     def _problems(self, selection: PooledSelection) -> tuple[list[Problem], Vector]:
@@ -202,14 +202,14 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         return mean_over_held_out(values, weights)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        alphas, judged = self._path.values()
+        alphas, judged = self._path_.values()
         return {"alpha": self.alpha_}, {"coef": self.coef_, "alphas": alphas, "judged": judged}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self.coef_ = read_coef(store, self.n_features_in_)
         self.alpha_ = float(facts["alpha"])
         alphas, judged = (store.array(name, np.float64, (None,)) for name in ("alphas", "judged"))
-        self._path = {"alpha": alphas, self._measure().title: judged}
+        self._path_ = {"alpha": alphas, self._measure().title: judged}
 
 
 def gains_of(queries: Queries) -> Vector:

@@ -266,7 +266,7 @@ class PermuRank(SelectionParameters, LinearRanker):
         self.history_ = self._drawn(
             {name: np.array(column, kind) for (name, kind), column in zip(COLUMNS.items(), columns, strict=True)}
         )
-        self._path = {"alpha": np.array(alphas), self._measure().title: np.array(kept)}
+        self._path_ = {"alpha": np.array(alphas), self._measure().title: np.array(kept)}
         self.coef_ = run.rounds[place].w * factor
         return True
 
@@ -309,7 +309,7 @@ class PermuRank(SelectionParameters, LinearRanker):
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         facts = {"alpha": self.alpha_, "round": self.round_, "converged": self.converged_}
-        return facts, {"coef": self.coef_, **path_arrays(self._path), **history_arrays(self.history_)}
+        return facts, {"coef": self.coef_, **path_arrays(self._path_), **history_arrays(self.history_)}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self.coef_ = read_coef(store, self.n_features_in_)
@@ -317,7 +317,7 @@ class PermuRank(SelectionParameters, LinearRanker):
         self.round_ = int(facts["round"])
         self.converged_ = bool(facts["converged"])
         self.history_ = self._drawn(read_history(store, COLUMNS))
-        self._path = read_path(store, ("alpha", self._measure().title))
+        self._path_ = read_path(store, ("alpha", self._measure().title))
 
 
 class PermutationRound(NamedTuple):

@@ -226,7 +226,7 @@ class TwoStage(SelectionParameters, LinearRanker):
         self.alpha_ = alphas[best]
         solved = zip(*((one.objective, one.value, one.gap) for one in found), strict=True)
         columns = (alphas, *map(list, solved), [one.train for one in done], worth)
-        self._path = dict(zip(self._columns(), map(np.asarray, columns), strict=True))
+        self._path_ = dict(zip(self._columns(), map(np.asarray, columns), strict=True))
         self.coef_ = found[best].w * factor
         return True
 
@@ -245,14 +245,14 @@ class TwoStage(SelectionParameters, LinearRanker):
     # ------------------------------------------------------------------------------------------- saving
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        arrays = {"coef": self.coef_, "first": self.first_, **path_arrays(self._path)}
+        arrays = {"coef": self.coef_, "first": self.first_, **path_arrays(self._path_)}
         return {"alpha": self.alpha_, "length": self.length_}, arrays
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self.coef_ = read_coef(store, self.n_features_in_)
         self.first_ = store.array("first", np.float64, (self.n_features_in_,))
         self.alpha_, self.length_ = float(facts["alpha"]), float(facts["length"])
-        self._path = read_path(store, self._columns())
+        self._path_ = read_path(store, self._columns())
 
     def _columns(self) -> tuple[str, ...]:
         return ("alpha", "objective", "loss", "gap", "train", self._measure().title)

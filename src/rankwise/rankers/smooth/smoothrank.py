@@ -197,7 +197,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
     @property
     def history_(self) -> AnnealingHistory:
         """The stages, made of the columns that ``fit`` keeps."""
-        return AnnealingHistory(*self._annealed)
+        return AnnealingHistory(*self._annealed_)
 
     def _expected_passes(self, queries: ChunkedQueries) -> Any:
         loss, sigmas = smoothed(self._measure(), self.smoothing), self._widths()
@@ -314,9 +314,9 @@ class SmoothRank(SelectionParameters, LinearRanker):
             values = queries.values(np.array([stage.w for stage in stages]), self.n_jobs)
             train = mean_over_held_out([values], [queries.weight])
         run = AnnealedRun(stages, train, none, refiner.smoothed(stages) if stages else none)
-        self._annealed = run.columns(), measure, run.coefs(np.ones(len(start)))
+        self._annealed_ = run.columns(), measure, run.coefs(np.ones(len(start)))
         nan = [math.nan]
-        self._path = {
+        self._path_ = {
             "alpha": np.append(nan, refiner.alphas),
             measure.title: choice.means,
             "gain": np.append(nan, choice.gains),
@@ -368,10 +368,10 @@ class SmoothRank(SelectionParameters, LinearRanker):
         self.alpha_ = plan.alpha
         self.start_ = plan.start.w * trials.factor
         coefs = run.coefs(trials.factor)
-        self._annealed = run.columns(), trials.measure, coefs
+        self._annealed_ = run.columns(), trials.measure, coefs
         self.coef_ = coefs[place].copy()
         number = np.repeat(np.arange(len(trials.given)), len(trials.alphas))
-        self._path = {"start": number, "alpha": grid, trials.measure.title: judged}
+        self._path_ = {"start": number, "alpha": grid, trials.measure.title: judged}
 
     def _trials(
         self, queries: Queries, given: list[Any], alphas: tuple[float, ...], bar: progress | None
@@ -428,9 +428,9 @@ class SmoothRank(SelectionParameters, LinearRanker):
     # ------------------------------------------------------------------------------------------- saving
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        columns, _, coefs = self._annealed
+        columns, _, coefs = self._annealed_
         arrays = {f"history.{name}": column.astype(np.float64) for name, column in columns.items()}
-        arrays |= {name: column.astype(float) for name, column in path_arrays(self._path).items()}
+        arrays |= {name: column.astype(float) for name, column in path_arrays(self._path_).items()}
         arrays |= {"coef": self.coef_, "start": self.start_, "history.coefs": coefs}
         return {"alpha": self.alpha_ if self.refined_ else None, "refined": self.refined_}, arrays
 
@@ -444,9 +444,9 @@ class SmoothRank(SelectionParameters, LinearRanker):
             columns[name] = columns[name].astype(np.int64)
         coefs = store.array("history.coefs", np.float64, (len(columns["sigma"]), self.n_features_in_))
         measure = self._measure()
-        self._annealed = columns, measure, coefs
+        self._annealed_ = columns, measure, coefs
         if self.protocol == "committee":
-            self._path = read_path(store, ("alpha", measure.title, "gain", "standard error"))
+            self._path_ = read_path(store, ("alpha", measure.title, "gain", "standard error"))
             return
-        self._path = read_path(store, ("start", "alpha", measure.title))
-        self._path["start"] = self._path["start"].astype(np.int64)
+        self._path_ = read_path(store, ("start", "alpha", measure.title))
+        self._path_["start"] = self._path_["start"].astype(np.int64)
