@@ -12,8 +12,7 @@ import numpy as np
 from rankwise._figures import COLOURS, FAINT, house_style, new_figure
 from rankwise.guarantees._bound import refuse_unless, refuse_unless_chance
 from rankwise.guarantees.bounds.batch import ogd_average, rerm_best
-from rankwise.guarantees.bounds.uniform import smooth_ball
-from rankwise.guarantees.bounds.uniform import l1_ball, l2_ball, linf_ball
+from rankwise.guarantees.bounds.uniform import l1_ball, l2_ball, linf_ball, smooth_ball
 from rankwise.guarantees.holdout.intervals import mean_interval
 
 if TYPE_CHECKING:

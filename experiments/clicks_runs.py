@@ -10,8 +10,7 @@ import numpy as np
 
 import rankwise as rw
 from rankwise import clicks
-from rankwise.clicks.preferences import credits, team_draft
-from rankwise.clicks.preferences import outcomes
+from rankwise.clicks.preferences import credits, outcomes, team_draft
 from rankwise.clicks.rankings import ranks_of
 from rankwise.guarantees import ConfidenceSequence
 

@@ -29,8 +29,13 @@ from experiments.published import DIRECT_TABLES_2_AND_3
 from experiments.ranking_errors import WIDTH
 from rankwise._atomic_write import writing
 from rankwise._figures import COLOURS, INK, house_style, new_figure, save_png
-from rankwise.evaluation.analysis.mistakes import GroupGains, different_pairs, gain_by_group
-from rankwise.evaluation.analysis.mistakes import label_pair_errors, pairs_by_query
+from rankwise.evaluation.analysis.mistakes import (
+    GroupGains,
+    different_pairs,
+    gain_by_group,
+    label_pair_errors,
+    pairs_by_query,
+)
 from rankwise.evaluation.compare.select import Selection, select
 from rankwise.evaluation.statistics.intervals import interval
 from rankwise.evaluation.statistics.significance import significance

@@ -80,7 +80,10 @@ def draw_shapes(found: dict[str, Any]) -> None:
         for one, (name, values) in zip(axes, found.items(), strict=True):
             base = values["all documents tied"]
             titles = [title for title in values if title != "all documents tied"]
-            colours = [COLOURS[3 if "Neural" in title else 2 if "Boost" in title else 1 if "Kernel" in title else 0] for title in titles]
+            colours = [
+                COLOURS[3 if "Neural" in title else 2 if "Boost" in title else 1 if "Kernel" in title else 0]
+                for title in titles
+            ]
             for place, (title, colour) in enumerate(zip(titles, colours, strict=True)):
                 linear = title in ("RidgeRanker", "SmoothRank")
                 one.barh(place, values[title] - base, left=base, color=FAINT if linear else colour)

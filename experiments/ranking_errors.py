@@ -17,9 +17,8 @@ from experiments.pages import DOCS
 from rankwise._atomic_write import writing
 from rankwise._figures import PlottedTable, save_png
 from rankwise.data.folds import read_folds
-from rankwise.evaluation.analysis.mistakes import gain_by_group, queries_by_size
-from rankwise.evaluation.analysis.mistakes import label_pair_errors
 from rankwise.evaluation.analysis.learning_curves import learning_curves
+from rankwise.evaluation.analysis.mistakes import gain_by_group, label_pair_errors, queries_by_size
 from rankwise.evaluation.compare.select import select
 from rankwise.rankers.online.perceptron import SLAMPerceptron
 from rankwise.rankers.smooth.smoothrank import SmoothRank
