@@ -118,8 +118,12 @@ def scoped():
 # ------------------------------------------------------------------------------------------- who uses BLAS
 
 PRODUCTS = {"dot", "vdot", "inner", "matmul", "tensordot", "linalg", "lstsq", "cov", "corrcoef", "polyfit", "multi_dot"}
-# Only reached from a fit or a certificate, whose entry points are scopes, or from a solver that is one.
+# Only reached from a fit, a certificate, a value of clicks or the formula of a map, whose entry points are scopes, or
+# from a solver that is one.
 INSIDE = {
+    "clicks/accounts.py",
+    "exports/curves.py",
+    "exports/waves.py",
     "rankers/boosting/adarank.py",
     "rankers/boosting/frank.py",
     "rankers/certificate/claims.py",

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, DataWarning, RankwiseError, warn
+from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import Table
 from rankwise.clicks.accounts import policy_average
 from rankwise.clicks.click_value import ClickValue
@@ -159,6 +160,7 @@ class SafeRanker:
         return f"SafeRanker({verdict}; estimate {self.gain.estimate:+.4f}, {self.gain.n:,} sessions judged)"
 
 
+@one_blas_thread()
 def safe_ranker(
     log: ClickLog,
     logged: Any,

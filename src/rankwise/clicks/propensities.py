@@ -51,6 +51,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._atomic_write import writing
 from rankwise._errors import DataError, FileFormatError, RankwiseError
+from rankwise._kernels.drive import one_blas_thread
 from rankwise.clicks.log import ClickLog, blocks_of
 from rankwise.guarantees._bound import refuse_unless_chance
 from rankwise.guarantees.holdout.betting import SHARE
@@ -456,6 +457,7 @@ def _as_positions(name: str, values: Any, infinite: bool = False) -> Floats:
 _GROUPS = 200
 
 
+@one_blas_thread()
 def harvest(
     log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, samples: int = 400, random_state: int = 0
 ) -> Propensities:

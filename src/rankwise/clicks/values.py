@@ -61,6 +61,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError, warn
+from rankwise._kernels.drive import one_blas_thread
 from rankwise.clicks.accounts import Account, Terms
 from rankwise.clicks.click_value import ClickValue
 from rankwise.clicks.log import ClickLog, blocks_of
@@ -190,6 +191,7 @@ def gain(
     return _run("gain", log, ranker, over, propensities, tau, delta, k, random_state)
 
 
+@one_blas_thread()
 def _run(
     name: str,
     log: Any,

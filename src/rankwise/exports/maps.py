@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels import mercer
+from rankwise._kernels.drive import one_blas_thread
 from rankwise.data.scaling import Scaler
 from rankwise.exports.curves import CurveSum, Piece, bin_curves, periods, scaled_pieces, spline_curves
 from rankwise.exports.kernel_sums import KernelSum
@@ -102,6 +103,7 @@ class Standardised:
         return z if self.steps else None
 
 
+@one_blas_thread()
 def formula_of_map(ranker: Ranker, names: tuple[str, ...], scaler: Scaler | None) -> MapSum | LinearSum | None:
     """What a ranker on a map computes on raw features.
 
