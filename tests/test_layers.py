@@ -1,5 +1,7 @@
 """Imports point downwards: a subpackage imports only from those below it."""
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,16 @@ from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = ROOT / "pyproject.toml"
+
+
+@pytest.fixture(autouse=True)
+def _other_loggers() -> Iterator[None]:
+    """The linter configures logging, which disables the loggers of everybody else."""
+    known = [one for one in logging.root.manager.loggerDict.values() if isinstance(one, logging.Logger)]
+    enabled = [one for one in known if not one.disabled]
+    yield
+    for one in enabled:
+        one.disabled = False
 
 
 def test_imports_point_downwards(capsys: pytest.CaptureFixture[str]) -> None:

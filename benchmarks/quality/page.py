@@ -200,13 +200,13 @@ The same folds, for rankers that are curved by other means than trees, and for t
 environment does not hold. Maps see standardised features and have scikit-learn's own settings; `MappedRanker` and
 `KernelPerceptron` are their defaults on the features as they come; nothing was tuned. FastRank is its coordinate ascent
 on linear weights; Rax is a network of `NeuralRanker`'s shape under Rax's softmax loss, trained by Adam in JAX; their
-values are means over one to three seeds. allRank was not compared: its last release asks for PyTorch 1.8 or older, which current versions of Python
-cannot install. Empty cells were not run.
+values are means over one to three seeds. allRank was not compared: its last release asks for PyTorch 1.8 or older,
+which current versions of Python cannot install. Empty cells were not run.
 
 Where features interact, landmarks under `SmoothRank` and the network gain over linear rankers what boosted trees gain,
 and not more. On OHSUMED and TREC news some of them stand above `AutoRanker`, by differences that cannot be told from
-chance on 106 and 50 queries. Splines help where curves of single features do. Perceptrons with a kernel are for streams:
-in batch every other ranker is better. None of them is a candidate of `AutoRanker`.
+chance on 106 and 50 queries. Splines help where curves of single features do. Perceptrons with a kernel are for
+streams: in batch every other ranker is better. None of them is a candidate of `AutoRanker`.
 """
 
 BOTTOM = """
