@@ -17,6 +17,7 @@ def plain(x, how):
     """The definitions."""
     x = np.asarray(x)
     if how == "zscore":
+        x = x / (np.abs(x).max() or 1.0)  # squares of tiny numbers would vanish
         return (x - x.mean()) / x.std() if x.max() > x.min() and x.std() > 0 else np.zeros(len(x))
     if how == "share":
         return x / np.abs(x).max() if np.abs(x).max() > 0 else np.zeros(len(x))
