@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,30 @@ settings.register_profile(
     "thorough", deadline=None, max_examples=2_000, print_blob=True, suppress_health_check=SLOW_FIRST_CALL
 )
 settings.load_profile("default")
+
+# Files that take minutes for few tests. They are begun first, so that no core waits for one of them at the end.
+LONGEST = (
+    "rankers/test_threads.py",
+    "test_workloads.py",
+    "kernels/test_pack.py",
+    "cli/test_warm.py",
+    "rankers/test_parts_on_dask.py",
+    "rankers/test_checkpoints.py",
+    "test_first_time.py",
+    "serve/test_killed.py",
+    "rankers/auto/test_auto_ranker.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first, then those with the most tests; the order within a file stays."""
+    tests, sizes = Path(__file__).parent, Counter(item.path for item in items)
+
+    def place(item: pytest.Item) -> tuple[int, int]:
+        name = os.path.relpath(item.path, tests).replace(os.sep, "/")
+        return LONGEST.index(name) if name in LONGEST else len(LONGEST), -sizes[item.path]
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")
