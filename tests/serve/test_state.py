@@ -2,6 +2,7 @@
 
 import itertools
 import sqlite3
+import time
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 
@@ -41,9 +42,12 @@ def told(service, count, seed=0, first=0):
 
 
 def settled(service):
-    """All events are learned: after two more rounds of the writer, the first is over."""
+    """All events are written (after two rounds of the writer the first is over) and learned, which it does in bursts."""
     for _ in range(2):
         service.log.call(lambda: None).result(10)
+    deadline = time.monotonic() + 10
+    while service.log.course.seq != service.log.committed and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert service.log.course.seq == service.log.committed
     return service.log.course
 
