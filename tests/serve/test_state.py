@@ -42,7 +42,7 @@ def told(service, count, seed=0, first=0):
 
 
 def settled(service):
-    """All events are written (after two rounds of the writer the first is over) and learned, which it does in bursts."""
+    """All events are written (two rounds of the writer end the first) and learned, which it does in bursts."""
     for _ in range(2):
         service.log.call(lambda: None).result(10)
     deadline = time.monotonic() + 10
