@@ -308,7 +308,7 @@ class QueryDataset:
         checks.refuse_unless_one_of(dtype, "dtype", ("float32", "float64"))
         queries = as_queries(queries, "QueryDataset")
         queries.labels()  # raises an error where there are none
-        checks.refuse_missing(queries.X, "a batch for PyTorch")
+        queries._refuse_missing("a batch for PyTorch")
         self.queries, self.dtype = queries._replace(docid=None, qid=None), np.dtype(dtype)
 
     def __len__(self) -> int:

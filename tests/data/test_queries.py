@@ -538,3 +538,15 @@ def test_queries_do_not_change():
         queries.y = None
     with pytest.raises(ValueError, match="read-only"):
         queries.X[0, 0] = 5
+
+
+def test_kept_nan_is_refused_however_the_queries_were_cut_and_copied():
+    X, y, qid = np.array([[0.5], [np.nan], [0.25], [1.0]]), [1, 0, 0, 2], [1, 1, 2, 2]
+    kept, whole = Queries.from_arrays(X, y, qid=qid, missing="keep"), Queries.from_arrays(X[2:], y[2:], qid=qid[2:])
+    changed = whole._replace(X=kept.X[:2])
+    for queries in (kept, kept[:1], kept[[1, 0]], kept.with_weight([1, 2]), pickle.loads(pickle.dumps(kept)), changed):
+        for _ in range(2):
+            with pytest.raises(DataError, match="X is nan at row .*, and a test gives no meaning to missing values"):
+                queries._refuse_missing("a test")
+    for queries in (whole, kept[1:], pickle.loads(pickle.dumps(whole)), kept[1:].with_labels([1, 0])):
+        queries._refuse_missing("a test")

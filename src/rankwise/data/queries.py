@@ -41,6 +41,7 @@ _FIELDS = (
     "scaling",
     "document_weight",
     "built_by",
+    "_finite",
 )
 
 
@@ -104,6 +105,7 @@ class Queries:
     scaling: "Scaler | None"
     document_weight: NDArray[np.float64] | None
     built_by: Any  # a FeatureBuilder, which a higher layer has
+    _finite: bool  # known to hold no NaN; False where nobody has looked yet
 
     def __init__(
         self,
@@ -128,6 +130,7 @@ class Queries:
             as_scaling(scaling, X.shape[1]),
             None if document_weight is None else checks.as_document_weights(document_weight, len(X)),
             None,
+            True,
         )
 
     @classmethod
@@ -144,10 +147,11 @@ class Queries:
         scaling: "Scaler | None" = None,
         document_weight: NDArray[np.float64] | None = None,
         built_by: Any = None,
+        finite: bool = False,
     ) -> "Queries":
         """Queries of parts that were checked where they came from; nothing is checked again."""
         queries = object.__new__(cls)
-        queries._set(X, y, start, rows, weight, qid, docid, feature_names, scaling, document_weight, built_by)
+        queries._set(X, y, start, rows, weight, qid, docid, feature_names, scaling, document_weight, built_by, finite)
         return queries
 
     def _set(self, *fields: Any) -> None:
@@ -227,7 +231,8 @@ class Queries:
         parts = grouping.by_id(qid, len(X)) if qid is not None else grouping.by_size(group, len(X))  # type: ignore[arg-type]
         if group is not None:
             grouping.warn_of_empty(np.diff(parts.start), "group")
-        queries = cls._trusted(*checked_fields(X, y, parts, weight, docid, feature_names, missing))
+        fields = checked_fields(X, y, parts, weight, docid, feature_names, missing)
+        queries = cls._trusted(*fields, finite=missing != "keep")
         return queries if document_weight is None else queries.with_document_weight(document_weight)
 
     @classmethod
@@ -550,8 +555,16 @@ class Queries:
     def __reduce__(self) -> tuple[Any, ...]:
         return Queries._trusted, tuple(getattr(self, name) for name in _FIELDS)
 
+    def _refuse_missing(self, who: str) -> None:
+        """Raise an error for NaN that ``missing="keep"`` left in, where ``who`` has no use for it."""
+        if not self._finite:  # looked at once: reading all of X takes as long as multiplying it by weights
+            checks.refuse_missing(self.X, who)
+            object.__setattr__(self, "_finite", True)
+
     def _replace(self, **changes: Any) -> "Queries":
         """A copy with other fields, by the names of the constructor's parameters."""
+        if "X" in changes:
+            changes.setdefault("finite", False)
         return Queries._trusted(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
-from rankwise.data.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole, refuse_missing
+from rankwise.data.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole
 from rankwise.data.chunks import How, block_of, center_and_scale, shaped
 from rankwise.data.passes.chunked import ChunkedQueries, as_data
 from rankwise.data.queries import Queries, as_queries
@@ -89,7 +89,7 @@ class Scaler:
         self._check_params()
         data = as_data(queries, "Scaler.fit")
         if isinstance(data, Queries):
-            refuse_missing(data.X, "a Scaler")
+            data._refuse_missing("a Scaler")
         _refuse_scaled(data)
         if self.per == "set" and not data.n_documents:
             raise DataError("a scaler is fitted on documents: found none")
@@ -205,7 +205,7 @@ class Scaler:
         """The queries with their features in the fitted order."""
         self._check_fitted()
         queries = as_queries(queries, "Scaler.transform")
-        refuse_missing(queries.X, "a Scaler")
+        queries._refuse_missing("a Scaler")
         _refuse_scaled(queries)
         if queries.n_features != self.n_features_in_:
             raise DataError(f"the scaler was fitted on {self.n_features_in_} features: found {queries.n_features}")

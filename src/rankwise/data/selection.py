@@ -196,4 +196,5 @@ def _at(queries: "Queries", rows: Any, start: NDArray[np.int64], chosen: Any) ->
         scaling=queries.scaling,
         document_weight=None if queries.document_weight is None else queries.document_weight[rows],
         built_by=queries.built_by,
+        finite=queries._finite,
     )

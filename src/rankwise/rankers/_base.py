@@ -602,7 +602,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
                     "missing values: make the parts with missing='zero' or missing='min'"
                 )
         elif not self.keeps_missing:
-            checks.refuse_missing(queries.X, self.name)
+            queries._refuse_missing(self.name)
         return queries
 
     def _remember_features(self, queries: Queries) -> None:

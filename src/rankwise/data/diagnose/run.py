@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError
-from rankwise.data.checks import refuse_missing
 from rankwise.data.diagnose.drift import find_changed_meaning
 from rankwise.data.diagnose.features import (
     equal_features,
@@ -136,7 +135,7 @@ def _named(queries: Any, others: tuple[Any, ...]) -> dict[str, Queries]:
             raise DataError(f"diagnose looks at Queries: found {type(part).__name__} for {name!r}")
         if name in named:
             raise DataError(f"two of the sets are called {name!r}: give each its own name")
-        refuse_missing(part.X, "diagnose")
+        part._refuse_missing("diagnose")
         named[name] = part
     if not named:
         raise DataError("diagnose needs at least one set of queries: found none")

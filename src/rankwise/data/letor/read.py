@@ -232,7 +232,8 @@ def queries_of(table: LetorTable, how: Reading, grouping: Grouping | None = None
             begin, end = start[first], start[last]
             places = slice(begin, end) if rows is None else rows[begin:end]
             table.X[places] = fill_missing(table.X[places], start[first : last + 1] - begin, None, how.missing)
-    return Queries._trusted(table.X, table.y, start, rows, qid=qid, docid=table.docid, feature_names=how.names)
+    identities = {"qid": qid, "docid": table.docid, "feature_names": how.names}
+    return Queries._trusted(table.X, table.y, start, rows, **identities, finite=how.missing != "keep")
 
 
 # -------------------------------------------------------------------------------------------------- query ids and sizes

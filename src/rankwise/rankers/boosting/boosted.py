@@ -454,7 +454,7 @@ class BoostedRanker(Ranker):
 
     def _refuse_gaps(self, sets: Sequence[Queries]) -> None:
         for queries in sets:
-            checks.refuse_missing(queries.X, f"{self.name} with start=")
+            queries._refuse_missing(f"{self.name} with start=")
 
     # ------------------------------------------------------------------------------------------- scores
 
