@@ -232,7 +232,7 @@ class Queries:
         if group is not None:
             grouping.warn_of_empty(np.diff(parts.start), "group")
         fields = checked_fields(X, y, parts, weight, docid, feature_names, missing)
-        queries = cls._trusted(*fields, finite=missing != "keep")
+        queries = cls._trusted(*fields)._replace(finite=missing != "keep")
         return queries if document_weight is None else queries.with_document_weight(document_weight)
 
     @classmethod

@@ -232,8 +232,9 @@ def queries_of(table: LetorTable, how: Reading, grouping: Grouping | None = None
             begin, end = start[first], start[last]
             places = slice(begin, end) if rows is None else rows[begin:end]
             table.X[places] = fill_missing(table.X[places], start[first : last + 1] - begin, None, how.missing)
-    identities = {"qid": qid, "docid": table.docid, "feature_names": how.names}
-    return Queries._trusted(table.X, table.y, start, rows, **identities, finite=how.missing != "keep")
+    finite = how.missing != "keep"
+    names, docid = how.names, table.docid
+    return Queries._trusted(table.X, table.y, start, rows, qid=qid, docid=docid, feature_names=names, finite=finite)
 
 
 # -------------------------------------------------------------------------------------------------- query ids and sizes
