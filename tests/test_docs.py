@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import rankwise
+from wheels import examples
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 EVERY_PAGE = sorted((ROOT / "README.md", *DOCS.glob("*.md")))
 PAGES = [path for path in EVERY_PAGE if ">>>" in path.read_text()]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(rankwise.__path__, "rankwise."))
-OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 
 
 # ------------------------------------------------------------------------------------------- examples
@@ -27,15 +27,15 @@ OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_examples_of_a_page_print_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    examples = doctest.DocTestParser().get_doctest(page.read_text(), {}, page.name, str(page), 0)
-    result = doctest.DocTestRunner(optionflags=OPTIONS).run(examples)
+    result = examples.run_file(page)
     assert result.attempted > 0
     assert result.failed == 0
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if name != "rankwise.__main__"])
 def test_the_examples_of_a_module_print_what_they_say(name):
-    assert doctest.testmod(importlib.import_module(name), optionflags=OPTIONS).failed == 0
+    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name))
+    assert sum(examples.run(one).failed for one in found) == 0
 
 
 def console(page):
