@@ -160,7 +160,8 @@ def test_source_distribution_holds_what_a_wheel_is_built_from(distributions: Pat
     assert not [name for name in names if "/packs/" in name or name.endswith(".pyc")]
 
 
-def test_package_indices_take_the_metadata(distributions: Path) -> None:
+def test_package_indices_take_the_metadata(distributions: Path, metadata: Message) -> None:
+    assert metadata["Metadata-Version"] == "2.4"  # newer ones are not read everywhere
     release_check.check_metadata(distributions)
 
 

@@ -323,9 +323,9 @@ def demonstration(place: Fresh) -> None:
 
 def check_python(interpreter: str, folder: Path, given: argparse.Namespace) -> None:
     """Everything that depends on the interpreter."""
-    called = f"Python {interpreter}" if re.fullmatch(r"[\d.]+", interpreter) else interpreter
     wheel, every = wheel_in(folder), f"[{','.join(extras())}]"
     with fresh(interpreter) as place:
+        called = place.call("-c", "import platform as p; print(p.python_implementation(), p.python_version())").strip()
         limits = _limits(place, given)
         with step(f"{called}: the wheel alone installs, and pip check finds nothing"):
             place.install(wheel, *limits)
