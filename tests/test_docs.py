@@ -162,7 +162,7 @@ def locked(package):
 
 
 IS_LOCKED = all(version(package) in locked(package) for package in ("numba", "numpy", "plotly", "scikit-learn"))
-of_the_lock = pytest.mark.skipif(not IS_LOCKED, reason="the page is about the locked versions, and others are installed")
+of_the_lock = pytest.mark.skipif(not IS_LOCKED, reason="the page is about the locked versions; others are installed")
 
 
 @of_the_lock

@@ -222,18 +222,26 @@ class Fresh:
         The Python: a version, such as 3.12, or a path.
     variables : dict of str to str
         The variables of every process in it.
+    work : Path
+        Where its processes run.
     """
 
     folder: Path
     interpreter: str
     variables: dict[str, str] = field(init=False)
+    work: Path = field(init=False)
 
     def __post_init__(self) -> None:
+        self.work = self.folder
         self.variables = {name: value for name, value in os.environ.items() if name not in FOREIGN}
         self.variables["COLUMNS"] = "120"
         self.scripts = self.folder / "env" / ("Scripts" if WINDOWS else "bin")
         self.python = self.scripts / ("python.exe" if WINDOWS else "python")
         uv("venv", "--quiet", "--no-python-downloads", "--python", self.interpreter, self.folder / "env")
+
+    def begin(self) -> None:
+        """Go on in an empty folder."""
+        self.work = Path(tempfile.mkdtemp(dir=self.folder))
 
     def install(self, *arguments: Any) -> None:
         """Install what the arguments of ``uv pip install`` name."""
@@ -245,11 +253,11 @@ class Fresh:
 
     def call(self, *arguments: Any, cwd: Path | None = None) -> str:
         """Run the environment's interpreter."""
-        return run([self.python, *arguments], cwd=cwd or self.folder, env=self.variables)
+        return run([self.python, *arguments], cwd=cwd or self.work, env=self.variables)
 
     def rankwise(self, *arguments: Any) -> str:
         """Run the installed command."""
-        return run([self.scripts / "rankwise", *arguments], cwd=self.folder, env=self.variables)
+        return run([self.scripts / "rankwise", *arguments], cwd=self.work, env=self.variables)
 
 
 @contextmanager
@@ -286,8 +294,9 @@ def tour_commands(readme: str) -> list[list[str]]:
 
 def tour(place: Fresh) -> None:
     """The README, from the installed package: its Python examples, then its commands on a CSV file."""
+    place.begin()
     for path in (ROOT / "README.md", ROOT / "wheels" / "examples.py"):
-        shutil.copy(path, place.folder)
+        shutil.copy(path, place.work)
     if "rankwise-release-" not in place.call("-c", "import rankwise; print(rankwise.__file__)"):
         raise CheckFailed("rankwise was not imported from the fresh environment")
     place.call("examples.py", "README.md")
@@ -307,10 +316,11 @@ def tour(place: Fresh) -> None:
 
 def demonstration(place: Fresh) -> None:
     """What needs extras: the demonstration with its report, a report of one's own, an export, the service."""
+    place.begin()
     place.rankwise("demo", "--queries", 60, "--out", "demo")
-    place.rankwise("report", "demo/train.txt", "--test", "demo/test.txt", "-r", "RidgeRanker", "-o", "report.html")
+    place.rankwise("report", "demo/train.txt", "-r", "RidgeRanker", "-o", "report.html")
     for page in ("demo/rankwise-demo.html", "report.html"):
-        text = (place.folder / page).read_text(encoding="utf-8")
+        text = (place.work / page).read_text(encoding="utf-8")
         if "</html>" not in text or re.search(r"<(?:script|link|img)[^>]+(?:src|href)=[\"']?http", text):
             raise CheckFailed(f"{page} is not one complete page that needs no network")
     place.rankwise("certify", "demo/winner.rankwise", "--holdout", "demo/test.txt")
