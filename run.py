@@ -352,7 +352,7 @@ def pack(environment: Environment, arguments: list[str]) -> int:
 
 
 def lint(environment: Environment, arguments: list[str]) -> int:
-    """check format, style, types and layers; --fix first mends what can be mended"""
+    """check format, style, types, layers and workflows; --fix first mends what can be mended"""
     if arguments not in ([], ["--fix"]):
         raise Refused(f"lint takes no argument but --fix: found {' '.join(arguments)}")
     if arguments:
@@ -366,6 +366,7 @@ def lint(environment: Environment, arguments: list[str]) -> int:
         ["mypy"],
         ["lint-imports", "--no-logo"],
         ["numpydoc", "lint", *sources],
+        ["zizmor", "--offline", "--quiet", "--pedantic", ".github"],
     ]
     for program, *options in checks:
         code = environment.run(program, *options, cwd=ROOT)
@@ -382,6 +383,11 @@ def docs(environment: Environment, arguments: list[str]) -> int:
     if code == 0:
         print(ROOT / "build" / "docs" / "index.html")
     return code
+
+
+def release_check(environment: Environment, arguments: list[str]) -> int:
+    """build the distributions and try them in fresh environments, as after a release; --help lists the options"""
+    return environment.run("python", "-m", "wheels.release_check", *arguments, cwd=ROOT)
 
 
 def python(environment: Environment, arguments: list[str]) -> int:
@@ -411,7 +417,10 @@ def lock(environment: Environment, arguments: list[str]) -> int:
     return 0
 
 
-TASKS = {task.__name__: task for task in (demo, test, bench, pack, lint, docs, python, lock)}
+TASKS = {
+    task.__name__.replace("_", "-"): task
+    for task in (demo, test, bench, pack, lint, docs, release_check, python, lock)
+}
 CONTENT_WITH_CORE = ("demo", "lock")
 
 
@@ -420,7 +429,7 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print("usage: python3 run.py TASK [arguments]\n")
         for name, task in TASKS.items():
-            print(f"  {name:8}{task.__doc__}")
+            print(f"  {name:15}{task.__doc__}")
         return 0
     name, rest = arguments[0], arguments[1:]
     if name not in TASKS:

@@ -1,4 +1,7 @@
-"""Values worked out once, in full precision, by enumeration and by hand; names as they stand in the specification."""
+"""Values worked out once, by enumeration and by hand; names as they stand in the specification.
+
+Last digits depend on the platform: some processors round once where others round twice.
+"""
 
 import numpy as np
 import pytest
@@ -60,28 +63,28 @@ SMOOTH_NDCG = {
 @pytest.mark.parametrize("name", WEIGHTS)
 def test_weights(name):
     loss, expected = WEIGHTS[name]
-    np.testing.assert_allclose(read_off(loss, LABELS), expected, rtol=1e-13)
+    np.testing.assert_allclose(read_off(loss, LABELS), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_values_and_gradients(name):
     loss, expected, slope = LOSSES[name]
     value, gradient = loss(SCORES, LABELS)
-    assert value == pytest.approx(expected, rel=1e-14)
+    assert value == pytest.approx(expected, rel=1e-12)
     if slope is not None:
-        np.testing.assert_allclose(gradient, slope, rtol=1e-14)
+        np.testing.assert_allclose(gradient, slope, rtol=1e-12)
 
 
 @pytest.mark.parametrize("sigma", SMOOTH_NDCG)
 def test_smooth_ndcg_is_a_gain_and_its_loss_the_rest(sigma):
     loss, (gain, slope) = SmoothNDCG(sigma=sigma), SMOOTH_NDCG[sigma]
     value, gradient = loss(OTHER_SCORES, LABELS)
-    assert loss.measure_value(OTHER_SCORES, LABELS) == 1 - value == pytest.approx(gain, rel=1e-14)
+    assert loss.measure_value(OTHER_SCORES, LABELS) == 1 - value == pytest.approx(gain, rel=1e-12)
     np.testing.assert_allclose(-gradient, slope, rtol=1e-12)
 
 
 def test_what_smooth_ndcg_smooths():
-    assert NDCG()(OTHER_SCORES, LABELS) == pytest.approx(0.55446465433056, rel=1e-14)
+    assert NDCG()(OTHER_SCORES, LABELS) == pytest.approx(0.55446465433056, rel=1e-12)
     # Z is what the gains of a smooth NDCG are divided by: at a wide kernel its value is (sum G)(sum D) / (m Z)
     gains, discounts = 2.0 ** np.array(LABELS) - 1, 1 / np.log2(np.arange(2, 7))
     wide = SmoothNDCG(sigma=1e14).measure_value(OTHER_SCORES, LABELS)

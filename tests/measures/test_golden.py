@@ -1,4 +1,4 @@
-"""Values worked out once by hand and by enumeration, to the last digit."""
+"""Values worked out once by hand and by enumeration; last digits depend on the platform."""
 
 import pytest
 
@@ -16,14 +16,14 @@ GOLDEN = {
 @pytest.mark.parametrize("ties", GOLDEN)
 def test_ndcg_and_ap_of_the_worked_list(ties):
     ndcg, ndcg_at_3, ap = GOLDEN[ties]
-    assert NDCG()(SCORES, LABELS, ties=ties) == pytest.approx(ndcg, rel=1e-15)
-    assert (NDCG() @ 3)(SCORES, LABELS, ties=ties) == pytest.approx(ndcg_at_3, rel=1e-15)
-    assert AP()(SCORES, LABELS, ties=ties) == pytest.approx(ap, rel=1e-15)
+    assert NDCG()(SCORES, LABELS, ties=ties) == pytest.approx(ndcg, rel=1e-12)
+    assert (NDCG() @ 3)(SCORES, LABELS, ties=ties) == pytest.approx(ndcg_at_3, rel=1e-12)
+    assert AP()(SCORES, LABELS, ties=ties) == pytest.approx(ap, rel=1e-12)
 
 
 def test_expected_over_both_orders_of_the_tie():
-    assert NDCG()(SCORES, LABELS) == pytest.approx(0.5753737394708616, rel=1e-15)
-    assert AP()(SCORES, LABELS) == pytest.approx(0.811111111111111, rel=1e-15)
+    assert NDCG()(SCORES, LABELS) == pytest.approx(0.5753737394708616, rel=1e-12)
+    assert AP()(SCORES, LABELS) == pytest.approx(0.811111111111111, rel=1e-12)
 
 
 def test_ndcg_at_k_truncates_positions_not_documents():

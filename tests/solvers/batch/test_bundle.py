@@ -1,6 +1,7 @@
 """Cutting planes: the minimum that other solvers find on programmes written out in full, and bounds that are true."""
 
 import itertools
+import sys
 
 import numpy as np
 import piqp
@@ -8,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
+from sklearn.base import clone
 
+import rankwise as rw
 from rankwise._errors import RankwiseError
 from rankwise.losses import SLAM, MaxPair, PairHinge, SVMMapHinge
 from rankwise.losses.compute import PreparedLists, loss_lists
@@ -439,6 +442,32 @@ def test_the_master_is_solved_on_the_simplex(n, d, scale, seed):
     for corner, part in itertools.product(np.eye(n), (1.0, 0.1, 1e-3)):
         other = alpha + part * (corner - alpha)
         assert q @ other - other @ P @ other / 2 <= value + shortfall(P, q, alpha) + 1e-12 * (1 + np.abs(P).max())
+
+
+@given(st.integers(2, 60), st.integers(1, 20), st.sampled_from([1e-6, 1e-3, 1.0, 1e3, 1e6]), st.integers(0, 2**32 - 1))
+@few
+def test_without_piqp_the_maximum_is_the_same(n, d, scale, seed):
+    rng = np.random.default_rng(seed)
+    A, q = rng.normal(size=(n, d)), rng.normal(size=n)
+    P = A @ A.T * scale
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "piqp", None)
+        alpha = maximise_on_simplex(P, q)
+    right = maximise_on_simplex(P, q)
+    allowed = shortfall(P, q, alpha) + shortfall(P, q, right)
+    assert allowed <= 1e-7 * min(np.abs(P).max(), np.ptp(q))
+    values = [q @ one - one @ P @ one / 2 for one in (alpha, right)]
+    assert values[0] == pytest.approx(values[1], rel=1e-12, abs=allowed)
+
+
+def test_without_piqp_a_ranker_reaches_the_same_objective(monkeypatch):
+    queries = rw.make_lists(40, documents=8, features=5, random_state=0)
+    ranker = rw.RankSVM(measure="nDCG@10", alpha=0.01, tolerance=1e-6)
+    right = clone(ranker).fit(queries)
+    monkeypatch.setitem(sys.modules, "piqp", None)
+    found = clone(ranker).fit(queries)
+    assert found.gap_ <= 1e-6 * found.objective_ * (1 + 1e-9)
+    assert abs(found.objective_ - right.objective_) <= max(found.gap_, right.gap_)
 
 
 @pytest.mark.parametrize("fault", ["nothing", "nonsense"])

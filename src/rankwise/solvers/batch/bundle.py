@@ -13,7 +13,7 @@ lower bound on J, so that the gap between the lowest J seen and the highest boun
 
 :class:`Bundle` runs the method, :class:`Planes` stores the planes, and a penalty (:class:`SquaredNorm`, :class:`L1`)
 solves its own master problem, min over z of penalty(z) + max_i (b_i + a_i'z), and computes the lower bound that a
-single plane proves. The dual above is solved by piqp (:func:`maximise_on_simplex`); the master of an l1 norm is a
+single plane proves. The dual above is solved by piqp, or without it (:func:`maximise_on_simplex`); the master of an l1 norm is a
 linear programme, which SciPy's HiGHS solves.
 """
 
@@ -36,10 +36,10 @@ Callback: TypeAlias = Callable[[Vector, Mapping[str, float]], bool | None]
 
 # ------------------------------------------------------------------------------------------------------------ penalties
 
-# How far an answer may be below the maximum, relative to the smaller part of the problem, before piqp tries again in
-# other units, and before SciPy tries, which is slow and no more exact. Usually piqp is below it by 1e-12.
+# How far an answer may be below the maximum, relative to the smaller part of the problem, before it is tried again in
+# other units, and before the other method tries what piqp does badly. Usually piqp is below it by 1e-12.
 _GOOD, _POOR = 1e-8, 1e-3
-# piqp needs 10 to 25 steps; near the last digit it sometimes cycles, which is no failure.
+# A solver needs 10 to 25 steps; near the last digit piqp sometimes cycles, which is no failure.
 _MOST_STEPS = 60
 _ACCURACY = 1e-13
 _WALL = 1e-6
@@ -170,7 +170,7 @@ def maximise_on_simplex(P: Matrix, q: Vector) -> Vector:
     -----
     Solved by an interior point method in units of the smaller of P and q: where P is a million times q, a tiny weight
     on a steep direction matters and would be lost in units of P. An answer is judged by its duality gap, not by the
-    status of the solver; a poor one is tried again in other units, then by SciPy, and the best is kept.
+    status of the solver; a poor one is tried again in other units, then by another method, and the best is kept.
     """
     q = q - q.max()  # adds a constant, because alpha sums to 1
     sizes = [float(np.abs(P).max()), float(np.abs(q).max())]
@@ -181,7 +181,7 @@ def maximise_on_simplex(P: Matrix, q: Vector) -> Vector:
         return np.full(len(q), 1 / len(q))
     tries = [(unit, _by_piqp, _GOOD) for unit in (min(sizes), np.sqrt(min(sizes)) * np.sqrt(max(sizes)), max(sizes))]
     best, best_shortfall = np.full(len(q), 1 / len(q)), np.inf
-    for unit, solve, enough in (*tries, (max(sizes), _by_scipy, _POOR)):
+    for unit, solve, enough in (*tries, (max(sizes), _by_interior_point, _POOR)):
         if best_shortfall <= enough * min(sizes):
             break
         found = onto_simplex(solve(P / unit, q / unit))
@@ -195,8 +195,10 @@ def maximise_on_simplex(P: Matrix, q: Vector) -> Vector:
 
 
 def _by_piqp(P: Matrix, q: Vector) -> Vector:
-    import piqp
-
+    try:
+        import piqp
+    except ImportError:  # it has no wheel for this platform
+        return _by_interior_point(P, q)
     n = len(q)
     solver = piqp.DenseSolver()
     solver.settings.max_iter = _MOST_STEPS
@@ -207,19 +209,48 @@ def _by_piqp(P: Matrix, q: Vector) -> Vector:
     return np.array(solver.result.x)
 
 
-def _by_scipy(P: Matrix, q: Vector) -> Vector:
-    from scipy.optimize import minimize
+def _by_interior_point(P: Matrix, q: Vector) -> Vector:
+    """Mehrotra's predictor-corrector method, for where piqp is not installed or fails; as exact, and slower.
+
+    The optimum has P alpha - q = y + z with alpha'z = 0. The method begins at the centre of the simplex with positive
+    z, so that both equations hold but the last, and keeps them (J. Nocedal, S. Wright, Numerical optimization, 2006,
+    section 16.6).
+    """
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     n = len(q)
-    found = minimize(
-        lambda alpha: 0.5 * alpha @ P @ alpha - q @ alpha,
-        np.full(n, 1 / n),
-        jac=lambda alpha: P @ alpha - q,
-        method="SLSQP",
-        bounds=[(0, 1)] * n,
-        constraints={"type": "eq", "fun": lambda alpha: alpha.sum() - 1, "jac": np.ones_like},
-    )
-    return np.asarray(found.x)
+    alpha = np.full(n, 1 / n)
+    slope = P @ alpha - q
+    y = slope.min() - max(np.ptp(slope), _ACCURACY)
+    z = slope - y
+    for _ in range(_MOST_STEPS):
+        products = alpha * z
+        if products.mean() <= _ACCURACY:
+            break
+        try:
+            factor = cho_factor(P + np.diag(z / alpha))
+        except LinAlgError:  # only rounding is left
+            break
+        residual, excess = P @ alpha - q - y - z, alpha.sum() - 1
+        ones = cho_solve(factor, np.ones(n))
+        aim, length = np.zeros(n), 1.0
+        for centred in (False, True):  # first straight towards alpha'z = 0, then corrected by what that step misses
+            step = cho_solve(factor, (aim - products) / alpha - residual)
+            step_y = -(excess + step.sum()) / ones.sum()
+            step = step + step_y * ones
+            step_z = (aim - products - z * step) / alpha
+            length = min(_longest_step(alpha, step), _longest_step(z, step_z))
+            if not centred:
+                left = (alpha + length * step) @ (z + length * step_z) / products.sum()
+                aim = left**3 * products.mean() - step * step_z
+        alpha, z, y = (now + 0.995 * length * way for now, way in ((alpha, step), (z, step_z), (y, step_y)))
+    return alpha
+
+
+def _longest_step(place: Vector, way: Vector) -> float:
+    """The part of the way, 1 at most, until the first coordinate of a positive vector becomes 0."""
+    falling = way < 0
+    return min(1.0, float((-place[falling] / way[falling]).min(initial=1.0)))
 
 
 def onto_simplex(found: Vector) -> Vector | None:
