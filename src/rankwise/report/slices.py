@@ -115,7 +115,7 @@ def _called(one: Callable[[Any], Any], name: str, query: Any) -> Any:
     try:
         return one(query)
     except Exception as error:  # the caller's own code
-        raise DataError(f"slice {name!r} fails on query {query.qid!r}: {in_one_line(error)}") from error
+        raise DataError(f"slice {name!r} fails on query {str(query.qid)!r}: {in_one_line(error)}") from error
 
 
 def _group_name(value: Any) -> str:
