@@ -2,7 +2,8 @@
 
 :class:`progress` is a bar, :func:`track` wraps an iteration. A bar is drawn only where standard error is a terminal, or
 in the output of a notebook's cell, and it vanishes when the work ends or is interrupted. Elsewhere nothing is drawn and
-nothing is imported, unless :class:`in_lines` is open, as in commands that people run in a container: then a line is printed every few seconds.
+nothing is imported, unless :class:`in_lines` is open, as in commands that people run in a container: then a line is
+printed every few seconds.
 :func:`remark` adds to the innermost bar what it is waiting for.
 """
 
@@ -15,6 +16,8 @@ from contextlib import contextmanager
 from html import escape
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
+
+from rankwise._extras import require
 
 Item = TypeVar("Item")
 
@@ -114,13 +117,11 @@ class _Picture:
 
     def _show(self, html: str) -> None:
         """Put HTML in the place of what is shown."""
-        from IPython.display import display
-
         self._next = time.monotonic() + _PICTURE_EVERY
         # plain text beside HTML, for notebooks that are read as text
         content = {"text/html": html, "text/plain": ""}
         if self._handle is None:
-            self._handle = display(content, raw=True, display_id=True)
+            self._handle = require("IPython.display").display(content, raw=True, display_id=True)
         else:
             self._handle.update(content, raw=True)
 

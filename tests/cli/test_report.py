@@ -59,9 +59,10 @@ def test_the_report_holds_the_command_and_the_numbers_of_compare(run):
 def test_titles_texts_and_slices_come_from_tables(run, tmp_path):
     lists = rw.read_letor("lists.txt")
     names = list(lists.names())
-    documents = "".join(f"{one},Title {place}\n" for place, one in enumerate(lists.docid or ()))
+    documents = "".join(f"{one},Title {place}\n" for place, one in enumerate(lists.docid))
+    texts = "".join(f"{one},some words,{one in names[:9]}\n" for one in names)
     Path("titles.csv").write_text(f"docid,name\n{documents}")
-    Path("texts.csv").write_text("qid,words,kind\n" + "".join(f"{one},some words,{one in names[:9]}\n" for one in names))
+    Path("texts.csv").write_text(f"qid,words,kind\n{texts}")
     given = ("--documents", "titles.csv", "--title", "name", "--queries", "texts.csv", "--slice", "kind")
     code, _, err = run("report", "lists.txt", *QUICK, "-o", "page.html", *given)
     assert (code, err) == (0, "")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from rankwise.data.scaling import Scaler
+    from rankwise.data.shown import QueryBrowser
 
 
 Array = TypeVar("Array", bound=NDArray[Any])
@@ -449,9 +450,9 @@ class Queries:
         scores : array-like of shape (n_documents,), default=None
             Scores that order the documents of each query, best first; None orders them by their labels.
         first : int, default=20
-            How many queries are shown, up to 200; ``queries[chosen].browse()`` shows others.
+            How many queries are shown, up to 100; ``queries[chosen].browse()`` shows others.
         documents : int, default=10
-            How many documents of each query are shown, up to 100.
+            How many documents of each query are shown, up to 50.
 
         Returns
         -------

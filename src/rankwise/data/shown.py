@@ -1,6 +1,6 @@
 """Queries and a query as HTML, for notebooks: a sentence and a short table, whatever the size of the data.
 
-:class:`QueryBrowser` is what ``queries.browse()`` returns: the first queries, each of which opens to show its documents.
+:class:`QueryBrowser` is what ``queries.browse()`` returns: the first queries, each of which opens and shows documents.
 """
 
 from collections.abc import Sequence
@@ -130,7 +130,7 @@ def _more(count: int) -> str:
 
 # ------------------------------------------------------------------------------------------------------------ browsing
 
-_MOST_QUERIES, _MOST_DOCUMENTS = 200, 100
+_MOST_QUERIES, _MOST_DOCUMENTS = 100, 50
 
 
 class QueryBrowser:

@@ -274,9 +274,7 @@ class Evaluation:
             },
         }
 
-    def plot(
-        self, against: "Evaluation | None" = None, *, level: float = 0.95, how: How = "bootstrap"
-    ) -> "Figure":
+    def plot(self, against: "Evaluation | None" = None, *, level: float = 0.95, how: How = "bootstrap") -> "Figure":
         """Draw the values of all queries and the means with their intervals; needs the extra ``plot``.
 
         Parameters
@@ -301,7 +299,8 @@ class Evaluation:
         if against is not None:
             # the same checks and the same intervals as in the table of tests
             pair = {"this": self, "other": against}
-            table, values = significance(pair, baseline="other", level=level, how=how, test="t"), values - against.values
+            table = significance(pair, baseline="other", level=level, how=how, test="t")
+            values = np.array([self[title] - against[title] for title in self.titles])
         means = table["mean" if against is None else "difference"]
         figure = new_figure(5.2, 1.1 + 0.45 * max(1, len(table)))
         with house_style():

@@ -50,7 +50,9 @@ class Descriptions:
         """
         if source is None:
             return cls((), {})
-        return cls._of_mapping(source, argument) if isinstance(source, Mapping) else cls._of_table(source, key, argument)
+        return (
+            cls._of_mapping(source, argument) if isinstance(source, Mapping) else cls._of_table(source, key, argument)
+        )
 
     @classmethod
     def _of_mapping(cls, source: Mapping[Any, Any], argument: str) -> "Descriptions":
@@ -94,7 +96,9 @@ class Descriptions:
         """
         if self._rows and len(ids) and not any(str(name) in self._rows for name in ids):
             found, expected = next(iter(self._rows)), str(ids[0])
-            raise DataError(f"{argument} describes none of the ids here: found such as {found!r}, expected {expected!r}")
+            raise DataError(
+                f"{argument} describes none of the ids here: found such as {found!r}, expected {expected!r}"
+            )
         return self
 
     def column(self, name: str, argument: str) -> dict[str, Any]:
@@ -152,7 +156,9 @@ class Descriptions:
         """
         if name is not None:
             return self.place_of(name, argument)
-        return next((place for place, one in enumerate(self.columns) if one.lower() == _TITLE), 0 if self.columns else None)
+        return next(
+            (place for place, one in enumerate(self.columns) if one.lower() == _TITLE), 0 if self.columns else None
+        )
 
     def texts(self, identity: Any) -> list[str | None] | None:
         """The texts of one id.

@@ -94,17 +94,7 @@ def write_report(
     """
     check_report(path)
     used = limits or Limits()
-    found_queries = comparison.queries
-    about_documents = Descriptions.of(documents, "docid", "documents")
-    if found_queries.docid is None and documents is not None:
-        raise DataError("documents describes documents by their ids: these queries have none")
-    about_documents.checked([] if found_queries.docid is None else found_queries.docid, "documents")
-    about_queries = Descriptions.of(queries, "qid", "queries").checked(found_queries.names(), "queries")
-    texts: dict[str, Any] = {
-        "documents": about_documents,
-        "queries": about_queries,
-        "title": about_documents.title(title, "documents"),
-    }
+    texts = _texts(comparison, documents, title, queries)
     found = collect(comparison, slices=slices, limits=used, command=command, verbose=verbose, **texts)
     # browsers and mail programs struggle with larger files
     page = render(found)
@@ -114,6 +104,19 @@ def write_report(
         page = render(found)
     with writing(path) as part:
         part.write_bytes(page)
+
+
+def _texts(comparison: Comparison, documents: Any, title: str | None, queries: Any) -> dict[str, Any]:
+    """The texts about documents and queries, which have to match the comparison."""
+    docid = comparison.queries.docid
+    if docid is None and documents is not None:
+        raise DataError("documents describes documents by their ids: these queries have none")
+    about = Descriptions.of(documents, "docid", "documents").checked([] if docid is None else list(docid), "documents")
+    return {
+        "documents": about,
+        "queries": Descriptions.of(queries, "qid", "queries").checked(comparison.queries.names(), "queries"),
+        "title": about.title(title, "documents"),
+    }
 
 
 def check_report(path: str | os.PathLike[str]) -> None:

@@ -52,7 +52,7 @@ def sliced(comparison: Comparison, slices: Slices | None) -> dict[str, Any] | No
         return None
     if not isinstance(slices, Mapping):
         raise DataError(f"slices are given by name, {{'long': ...}}: found {type(slices).__name__}")
-    found = []
+    found: list[dict[str, Any]] = []
     for name, one in slices.items():
         group = groups_of(comparison, str(name), one)
         rows = [row for each in _in_order(group) for row in _rows(comparison, each, group == each)]
@@ -146,10 +146,11 @@ def _rows(comparison: Comparison, group: str, inside: NDArray[np.bool_]) -> list
     for title in comparison.titles:
         for ranker, result in comparison.results.items():
             own, other = result[title][inside], base[title][inside]
-            low, high = interval(own, comparison.level, **draws) if counts else (math.nan, math.nan)
             row: dict[str, Any] = {"group": group, "measure": title, "ranker": ranker}
-            row |= {"queries": int(np.isfinite(own).sum()), "mean": mean(own, weight) if counts else math.nan, "low": low, "high": high}
-            row |= dict.fromkeys(("difference", "difference_low", "difference_high", "p"), math.nan)
+            row |= {"queries": int(np.isfinite(own).sum()), **dict.fromkeys(_NUMBERS, math.nan)}
+            if counts:
+                row["mean"] = mean(own, weight)
+                row["low"], row["high"] = interval(own, comparison.level, **draws)
             if counts and ranker != comparison.baseline and np.isfinite(own - other).any():
                 tested = paired_test(own, other, about["test"], **draws)
                 ends = interval(own - other, comparison.level, **draws)

@@ -32,14 +32,15 @@ def tables(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         For each table its columns and rows.
     """
     diagnosis, made = found["diagnosis"], found["provenance"]
-    sides = {f"league {one['measure']}": _table(_LEAGUE, one["rows"]) for one in found["league"]}
-    sides |= {f"slice {one['name']}": _table(_SLICE, one["rows"]) for one in (found["slices"] or {"slices": []})["slices"]}
-    sides |= {f"certificate {one['ranker']}": _table(_BOUND, one["rows"]) for one in found["certificates"]}
-    sides["findings"] = _table(("severity", "what", "where", "advice"), diagnosis["findings"])
-    sides["features"] = _table(tuple(diagnosis["features"][0]) if diagnosis["features"] else (), diagnosis["features"])
-    sides["settings"] = _table(("ranker", "fold", "settings", "tried"), made["chosen"])
-    sides["folds"] = _table(("fold", "part", "queries", "fingerprint"), _folds(made["folds"]))
-    return sides
+    slices = found["slices"]["slices"] if found["slices"] else []
+    every = {f"league {one['measure']}": _table(_LEAGUE, one["rows"]) for one in found["league"]}
+    every |= {f"slice {one['name']}": _table(_SLICE, one["rows"]) for one in slices}
+    every |= {f"certificate {one['ranker']}": _table(_BOUND, one["rows"]) for one in found["certificates"]}
+    every["findings"] = _table(("severity", "what", "where", "advice"), diagnosis["findings"])
+    every["features"] = _table(tuple(diagnosis["features"][0]) if diagnosis["features"] else (), diagnosis["features"])
+    every["settings"] = _table(("ranker", "fold", "settings", "tried"), made["chosen"])
+    every["folds"] = _table(("fold", "part", "queries", "fingerprint"), _folds(made["folds"]))
+    return every
 
 
 def _table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
