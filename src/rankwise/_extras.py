@@ -20,7 +20,6 @@ EXTRAS = {
     "msgspec": "serve",
     "onnx": "onnx",
     "onnxruntime": "onnx",
-    "plotly": "report",
     "prometheus_client": "serve",
     "pyarrow": "frames",
     "starlette": "serve",

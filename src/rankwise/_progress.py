@@ -1,8 +1,9 @@
-"""Progress of long work, on standard error.
+"""Progress of long work, on standard error or in a notebook.
 
-:class:`progress` is a bar, :func:`track` wraps an iteration. A bar is drawn only where standard error is a terminal,
-and it vanishes when the work ends or is interrupted. Elsewhere nothing is drawn and nothing is imported, unless
-:class:`in_lines` is open, as in commands that people run in a container: then a line is printed every few seconds.
+:class:`progress` is a bar, :func:`track` wraps an iteration. A bar is drawn only where standard error is a terminal, or
+in the output of a notebook's cell, and it vanishes when the work ends or is interrupted. Elsewhere nothing is drawn and
+nothing is imported, unless :class:`in_lines` is open, as in commands that people run in a container: then a line is
+printed every few seconds.
 :func:`remark` adds to the innermost bar what it is waiting for.
 """
 
@@ -12,8 +13,11 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
+from html import escape
 from types import TracebackType
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from rankwise._extras import require
 
 Item = TypeVar("Item")
 
@@ -23,6 +27,8 @@ _REMEMBERED = 600.0
 _RATE_EVERY = 0.5
 # Seconds between two lines.
 _LINE_EVERY = 5.0
+# Seconds after which a bar appears in a notebook, and between two pictures of it: each one is a message to the browser.
+_PICTURE_AFTER, _PICTURE_EVERY = 1.0, 0.5
 
 
 def on_terminal() -> bool:
@@ -32,6 +38,13 @@ def on_terminal() -> bool:
         return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
     except ValueError:  # a closed stream
         return False
+
+
+def in_notebook() -> bool:
+    """Tell whether this is the kernel of a notebook, whose cells can show a bar."""
+    # whoever runs in a kernel has imported IPython already
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
 
 
 class Display(Protocol):
@@ -73,6 +86,55 @@ class _Bar:
 
     def stop(self, finished: bool) -> None:
         self._bar.stop()  # clears the line and shows the cursor again, whatever ended the work
+
+
+class _Picture:
+    """A bar in the output of a notebook's cell: one output that is replaced, and empty at the end.
+
+    It needs no widgets. Short work shows nothing at all.
+    """
+
+    def __init__(self, what: str, total: float | None) -> None:
+        self._what, self._total, self._done, self._remark = what, total, 0.0, ""
+        self._began = time.monotonic()
+        self._next = self._began + _PICTURE_AFTER
+        self._handle: Any = None
+        self._one_at_a_time = threading.Lock()
+
+    def advance(self, amount: float) -> None:
+        with self._one_at_a_time:
+            self._done += amount
+            if time.monotonic() >= self._next:
+                self._show(self._drawn())
+
+    def remark(self, text: str) -> None:
+        self._remark = text
+        self.advance(0)
+
+    def stop(self, finished: bool) -> None:
+        if self._handle is not None:
+            self._show("")
+
+    def _show(self, html: str) -> None:
+        """Put HTML in the place of what is shown."""
+        self._next = time.monotonic() + _PICTURE_EVERY
+        # plain text beside HTML, for notebooks that are read as text
+        content = {"text/html": html, "text/plain": ""}
+        if self._handle is None:
+            self._handle = require("IPython.display").display(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)
+
+    def _drawn(self) -> str:
+        """The bar, what is done, and how long the rest may take."""
+        seconds = time.monotonic() - self._began
+        value, rest = "", f"{seconds:.0f} s"
+        if self._total:
+            share = min(1.0, self._done / self._total)
+            left = f", about {seconds / share - seconds:.0f} s left" if share else ""
+            value, rest = f' value="{share:.3f}"', f"{share:.0%}, {seconds:.0f} s{left}"
+        remark = f" ({escape(self._remark)})" if self._remark else ""
+        return f"<div>{escape(self._what)} <progress{value}></progress> {rest}{remark}</div>"
 
 
 class _Lines:
@@ -158,7 +220,7 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
     total : float, default=None
         How much there is to do; None if this is unknown, and then only the elapsed time is shown.
     enabled : bool, default=None
-        False shows nothing anywhere; otherwise the bar is drawn where standard error is a terminal.
+        False shows nothing anywhere; otherwise the bar is drawn where standard error is a terminal, or in a notebook.
 
     Examples
     --------
@@ -173,12 +235,14 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
         self._what = what
         self._total = total
         self._enabled = enabled
-        self._display: _Bar | _Lines | None = None
+        self._display: _Bar | _Picture | _Lines | None = None
 
     def __enter__(self) -> "progress":
         if self._enabled is not False:
             if on_terminal():
                 self._display = _Bar(self._what, self._total)
+            elif in_notebook():
+                self._display = _Picture(self._what, self._total)
             elif _line_scopes:
                 self._display = _Lines(self._what, self._total)
         if self._display is not None:

@@ -2,10 +2,14 @@
 
 A table prints as text, as HTML in notebooks and with colours on a terminal (:meth:`Table.rich`), and converts to plain
 values and to pandas. Tables that also draw themselves are :class:`rankwise._figures.PlottedTable`.
+
+Whatever else notebooks show is put together here, too: :func:`notebook_html` gives all of it one style, and
+:class:`ShownAsFacts` shows an object as a short table of what it knows.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -166,6 +170,16 @@ class Table:
 
     def _repr_html_(self) -> str:
         """The table as HTML, for notebooks."""
+        return notebook_html(self.html())
+
+    def html(self) -> str:
+        """The table as HTML without a style, to be a part of :func:`notebook_html`.
+
+        Returns
+        -------
+        str
+            The HTML; long tables are without their middle.
+        """
 
         def row(tag: str, cells: Sequence[str]) -> str:
             sides = ("right" if self._is_number(name) else "left" for name in self.columns)
@@ -264,3 +278,122 @@ def _text(value: Any) -> str:
     # 0.0000 would hide a small p-value, and 4 decimals of a huge number are noise
     hidden = 0 < abs(value) < 5e-5 or abs(value) >= 1e7
     return f"{value:.3e}" if hidden else f"{value:.4f}"
+
+
+# ---------------------------------------------------------------------------------------------------------- notebooks
+
+# Colours are those of the notebook, mixed with nothing: right on light and on dark pages.
+_RULE = "1px solid color-mix(in srgb, currentColor 20%, transparent)"
+_STYLE = f"""<style>
+.rankwise table {{ border-collapse: collapse; margin: .3em 0; font-variant-numeric: tabular-nums; }}
+.rankwise th, .rankwise td {{ border: 0; border-bottom: {_RULE}; padding: .15em .7em .15em 0; color: inherit;
+  background: none; vertical-align: top; max-width: 40em; overflow-wrap: anywhere; }}
+.rankwise p {{ margin: .2em 0; max-width: 60em; }} .rankwise summary {{ cursor: pointer; }}
+.rankwise details {{ margin: .1em 0; }} .rankwise details > * {{ margin-left: 1em; }}
+</style>"""
+_LONGEST_FACT = 200  # characters
+_MOST_FACTS, _MOST_LINES = 24, 12
+
+
+def notebook_html(*parts: str) -> str:
+    """Put HTML together as notebooks show it, in the style of the package.
+
+    Parameters
+    ----------
+    *parts : str
+        The parts, one below the other: HTML whose texts are escaped already, such as :func:`paragraph` makes it.
+
+    Returns
+    -------
+    str
+        One element with its style, which suits light and dark pages.
+    """
+    return f'<div class="rankwise">{_STYLE}\n' + "\n".join(filter(None, parts)) + "\n</div>"
+
+
+def paragraph(*lines: str) -> str:
+    """A paragraph of texts, which are escaped.
+
+    Parameters
+    ----------
+    *lines : str
+        The lines.
+
+    Returns
+    -------
+    str
+        The HTML; empty without lines.
+    """
+    return f"<p>{'<br>'.join(map(escape, lines))}</p>" if lines else ""
+
+
+class ShownAsFacts:
+    """Something that notebooks show as what it prints, and a table of its fields."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show."""
+        return facts_html(self, self._facts())
+
+    def _facts(self) -> Mapping[str, Any]:
+        """The names and values to show: the public fields."""
+        return facts_of(self)
+
+
+def facts_of(shown: Any) -> dict[str, Any]:
+    """The public fields of a dataclass or a named tuple; none for other objects.
+
+    Parameters
+    ----------
+    shown : object
+        The object.
+
+    Returns
+    -------
+    dict of str to object
+        The values by name.
+    """
+    names: Iterable[str] = getattr(shown, "_fields", ())
+    if is_dataclass(shown):
+        names = [one.name for one in fields(shown)]
+    return {name: getattr(shown, name) for name in names if not name.startswith("_")}
+
+
+def facts_html(shown: Any, facts: Mapping[str, Any]) -> str:
+    """What an object prints, and a table of facts about it.
+
+    Parameters
+    ----------
+    shown : object
+        The object.
+    facts : dict of str to object
+        Names and values; long ones are cut.
+
+    Returns
+    -------
+    str
+        The HTML.
+    """
+    name, text = type(shown).__name__, repr(shown)
+    # a repr that only lists the fields would say everything twice
+    lists_fields = facts and text.startswith(f"{name}(")
+    lines = [name] if lists_fields or text.startswith("<") else text.splitlines()[:_MOST_LINES]
+    kept = list(facts.items())[:_MOST_FACTS]
+    table = Table({name: [one for one, _ in kept], "": [_fact(value) for _, value in kept]}).html() if kept else ""
+    return notebook_html(paragraph(*(_cut(line) for line in lines)) if not lists_fields else "", table)
+
+
+def _fact(value: Any) -> str:
+    """A value in one short line."""
+    if isinstance(value, np.ndarray) and value.size > 6:
+        return f"array of shape {value.shape}, {value.dtype}"
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    return _cut(_text(value) if isinstance(value, float) else "" if value is None else str(value))
+
+
+def _cut(text: str) -> str:
+    """A text in one line of bounded length."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_FACT else line[: _LONGEST_FACT - 1] + "\u2026"

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError, warn
 from rankwise._extras import require
+from rankwise._tables import ShownAsFacts, facts_html, facts_of
 from rankwise.data import checks
 from rankwise.data.queries import Queries, as_queries
 from rankwise.losses._base import Loss
@@ -82,7 +83,7 @@ def ranking_loss(loss: Loss, *, reduction: Reduction = "mean", n_jobs: int | Non
     return RankingLoss(loss, reduction, n_jobs)
 
 
-class RankingLoss:
+class RankingLoss(ShownAsFacts):
     """What :func:`ranking_loss` returns.
 
     Parameters
@@ -214,7 +215,7 @@ def metric(measure: str | Measure, *, reduction: Reduction = "mean", n_jobs: int
     return RankingMetric(parse(measure), reduction, n_jobs)
 
 
-class RankingMetric:
+class RankingMetric(ShownAsFacts):
     """What :func:`metric` returns.
 
     Parameters
@@ -290,8 +291,12 @@ class QueryBatch(NamedTuple):
     offsets: "Tensor"
     weight: "Tensor"
 
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show."""
+        return facts_html(self, facts_of(self))
 
-class QueryDataset:
+
+class QueryDataset(ShownAsFacts):
     """Judged queries as a dataset of PyTorch: item number q is query q, several numbers are a batch.
 
     Features are copied batch by batch, so that a mapped X stays in its file.

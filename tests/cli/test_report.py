@@ -56,9 +56,27 @@ def test_the_report_holds_the_command_and_the_numbers_of_compare(run):
     assert page.replace(first_line, "") == second.replace(second_line, "")
 
 
+def test_titles_texts_and_slices_come_from_tables(run, tmp_path):
+    lists = rw.read_letor("lists.txt")
+    names = list(lists.names())
+    documents = "".join(f"{one},Title {place}\n" for place, one in enumerate(lists.docid))
+    texts = "".join(f"{one},some words,{one in names[:9]}\n" for one in names)
+    Path("titles.csv").write_text(f"docid,name\n{documents}")
+    Path("texts.csv").write_text(f"qid,words,kind\n{texts}")
+    given = ("--documents", "titles.csv", "--title", "name", "--queries", "texts.csv", "--slice", "kind")
+    code, _, err = run("report", "lists.txt", *QUICK, "-o", "page.html", *given)
+    assert (code, err) == (0, "")
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert 'data-table="slice kind"' in page
+    assert "True" in page
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
+        (("lists.txt", *QUICK, "--title", "a"), "--title names a column of --documents"),
+        (("lists.txt", *QUICK, "--slice", "a"), "--slice names a column of --queries"),
+        (("lists.txt", *QUICK, "--documents", "none.csv"), "none.csv"),
         (("lists.txt", *QUICK, "-o", "no/where.html"), "no/where.html cannot be written"),
         (("lists.txt", *QUICK, "-o", "."), "it is a folder"),
         (("nowhere.txt", *QUICK), "nowhere.txt"),

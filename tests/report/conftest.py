@@ -1,5 +1,9 @@
 """Small comparisons that reports are made of."""
 
+import base64
+import gzip
+import json
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -18,6 +22,11 @@ HOSTILE = (
     "<a href='javascript:window.broken=4'>here</a>",
     "https://example.org/picture.png",
 )
+
+
+def unpacked(text: str):
+    """The numbers of a page, as its own script unpacks them."""
+    return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
 def named_lists(queries: int = 24, names=HOSTILE) -> Queries:

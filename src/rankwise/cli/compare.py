@@ -62,6 +62,21 @@ def compare(
     report: Annotated[
         Path | None, typer.Option("--report", help="Also write a report to this HTML file, which works offline.")
     ] = None,
+    documents: Annotated[
+        Path | None,
+        typer.Option("--documents", help="For the report: a table with a column docid and columns about documents."),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", help="The column of --documents to show in place of ids (default: title).")
+    ] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option("--queries", help="For the report: a table with a column qid and columns about queries."),
+    ] = None,
+    slice_by: Annotated[
+        list[str] | None,
+        typer.Option("--slice", help="A column of --queries whose values are groups of queries; may be repeated."),
+    ] = None,
     like: reading.LikeOption = None,
     ties: reading.TiesOption = None,
     empty: reading.EmptyOption = None,
@@ -91,8 +106,11 @@ def compare(
 
     if out is not None and not out.absolute().parent.is_dir():
         raise RankwiseError(f"{out} cannot be written: the folder {out.absolute().parent} does not exist")
+    shown = _shown_beside(documents, title, queries, slice_by or [])
     if report is not None:
         check_report(report)
+    elif shown:
+        raise RankwiseError("--documents, --queries and --slice are for a report: name its file by --report")
     try:
         found = run_comparison(
             _rankers(ranker or []),
@@ -121,11 +139,32 @@ def compare(
     # results are written before the report, which takes longer and may fail
     text = found.to_json(out)
     if report is not None:
-        write_report(found, report, command=_as_typed(), verbose=not as_json)
+        write_report(found, report, command=_as_typed(), verbose=not as_json, **shown)
     if as_json:
         print(text, end="")
         return
     _show(found, {"everything": out, "report": report})
+
+
+def _shown_beside(documents: Path | None, title: str | None, queries: Path | None, slices: list[str]) -> dict[str, Any]:
+    """Read the tables about documents and queries before anything is trained; the options of the report."""
+    from rankwise.features.table import read_columns
+    from rankwise.report.descriptions import Descriptions
+
+    if title is not None and documents is None:
+        raise RankwiseError("--title names a column of --documents, which is not given")
+    if slices and queries is None:
+        raise RankwiseError("--slice names a column of --queries, which is not given")
+    shown: dict[str, Any] = {}
+    if documents is not None:
+        table = read_columns(documents)
+        Descriptions.of(table, "docid", str(documents)).title(title, str(documents))
+        shown |= {"documents": table, "title": title}
+    if queries is not None:
+        table = read_columns(queries)
+        about = Descriptions.of(table, "qid", str(queries))
+        shown |= {"queries": table, "slices": {name: about.column(name, str(queries)) for name in slices}}
+    return shown
 
 
 def _rankers(given: list[str]) -> dict[str, str]:
@@ -207,6 +246,8 @@ def report(
     Example: rankwise report OHSUMED -r RidgeRanker -r SmoothRank -r lightgbm -o report.html
 
     Example: rankwise report judged.txt --resume judged.cells -o report.html
+
+    Example: rankwise report judged.csv --documents titles.csv --queries texts.csv --slice country -o report.html
     """
     compare(report=out, out=results, **comparing)
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from rankwise._tables import ShownAsFacts
 from rankwise.guarantees._bound import Bound, Precondition
 
 SOURCE = (
@@ -12,7 +13,7 @@ SOURCE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClickValue:
+class ClickValue(ShownAsFacts):
     """What :func:`~rankwise.clicks.value` and :func:`~rankwise.clicks.gain` return.
 
     Attributes

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError, DataWarning, RankwiseError, warn
 from rankwise._kernels.drive import one_blas_thread
-from rankwise._tables import Table
+from rankwise._tables import ShownAsFacts, Table
 from rankwise.clicks.accounts import policy_average
 from rankwise.clicks.click_value import ClickValue
 from rankwise.clicks.log import ClickLog
@@ -126,7 +126,7 @@ def training_queries(log: ClickLog, propensities: Propensities | None, *, tau: f
 
 
 @dataclass(frozen=True, kw_only=True)
-class SafeRanker:
+class SafeRanker(ShownAsFacts):
     """What :func:`safe_ranker` returns.
 
     Attributes

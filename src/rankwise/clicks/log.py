@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError
+from rankwise._tables import ShownAsFacts
 from rankwise.data.queries import Queries, as_queries
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _PER_ROW = ("docid", "position", "click", "logged_rank", "row")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ClickLog:
+class ClickLog(ShownAsFacts):
     """Sessions with the documents that they showed and the clicks on them.
 
     :meth:`from_frame`, :meth:`from_csv` and :meth:`from_ubi` make logs from data, :func:`~rankwise.clicks.simulate`

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
+from rankwise._tables import ShownAsFacts, Table
 from rankwise.guarantees._bound import Precondition, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.holdout.interval import Interval
 from rankwise.guarantees.holdout.intervals import Plan
@@ -61,6 +62,10 @@ class Page(NamedTuple):
 
     rows: Ints
     team: Ints
+
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show."""
+        return Table({"row": self.rows, "team": self.team})._repr_html_()
 
 
 def team_draft(a: ArrayLike, b: ArrayLike, k: int, random: np.random.Generator) -> Page:
@@ -119,7 +124,7 @@ def team_draft(a: ArrayLike, b: ArrayLike, k: int, random: np.random.Generator) 
     return Page(rows[0], team[0]) if single else Page(rows, team)
 
 
-class TeamDraft:
+class TeamDraft(ShownAsFacts):
     """Interleaves the rankings of two rankers, page by page.
 
     The coins of a page depend on the seed and the id of its impression alone: a page can be made again when the clicks
@@ -215,7 +220,7 @@ _RUNS = 400
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preference:
+class Preference(ShownAsFacts):
     """What :func:`preference` and :func:`ab_test` return.
 
     Attributes

@@ -52,6 +52,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._atomic_write import writing
 from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise._kernels.drive import one_blas_thread
+from rankwise._tables import ShownAsFacts
 from rankwise.clicks.log import ClickLog, blocks_of
 from rankwise.guarantees._bound import refuse_unless_chance
 from rankwise.guarantees.holdout.betting import SHARE
@@ -76,7 +77,7 @@ NAIVE_ERROR = (-0.70, -0.21)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Propensities:
+class Propensities(ShownAsFacts):
     """Examination probabilities by position, with their ends.
 
     Parameters

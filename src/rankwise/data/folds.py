@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError, FileFormatError
 from rankwise._paths import path_of
+from rankwise._tables import ShownAsFacts, facts_html, facts_of
 from rankwise.data import checks
 from rankwise.data.concat import concat
 from rankwise.data.grouping import as_ids
@@ -45,6 +46,10 @@ class Fold(NamedTuple):
     train: Any
     validation: Any
     test: Any
+
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show."""
+        return facts_html(self, facts_of(self))
 
 
 def split(
@@ -194,7 +199,7 @@ def _read_alike(files: Sequence[Path], options: dict[str, Any]) -> list[Queries]
 # ------------------------------------------------------------------------------------ validation sets in scikit-learn
 
 
-class Unsliced:
+class Unsliced(ShownAsFacts):
     """A set of queries that scikit-learn does not slice.
 
     ``GridSearchCV`` and similar tools slice every argument of ``fit`` that has as many samples as X. A validation set

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from rankwise.data.scaling import Scaler
+    from rankwise.data.shown import QueryBrowser
 
 
 Array = TypeVar("Array", bound=NDArray[Any])
@@ -445,6 +446,33 @@ class Queries:
         from rankwise.data.shown import queries_html
 
         return queries_html(self)
+
+    def browse(self, scores: ArrayLike | None = None, *, first: int = 20, documents: int = 10) -> "QueryBrowser":
+        """Leaf through the first queries in a notebook: each opens and shows its documents with labels and features.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_documents,), default=None
+            Scores that order the documents of each query, best first; None orders them by their labels.
+        first : int, default=20
+            How many queries are shown, up to 100; ``queries[chosen].browse()`` shows others.
+        documents : int, default=10
+            How many documents of each query are shown, up to 50.
+
+        Returns
+        -------
+        QueryBrowser
+            An object that notebooks show; it needs no widget and no script.
+
+        Examples
+        --------
+        >>> from rankwise import make_lists
+        >>> make_lists(30, random_state=1).browse(first=5)
+        QueryBrowser(5 queries of 30)
+        """
+        from rankwise.data.shown import QueryBrowser
+
+        return QueryBrowser.of(self, scores, first, documents)
 
     # ------------------------------------------------------------------------------------------- making another
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
+from rankwise._tables import ShownAsFacts
 from rankwise.data.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole
 from rankwise.data.chunks import How, block_of, center_and_scale, shaped
 from rankwise.data.passes.chunked import ChunkedQueries, as_data
@@ -21,7 +22,7 @@ Per = Literal["set", "query"]
 Array = NDArray[np.float64]
 
 
-class Scaler:
+class Scaler(ShownAsFacts):
     """Scale each feature: z = (t(x) - center) / scale, and z = 0 where the feature does not vary.
 
     ========== ==================== ========= ==================

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, in_one_line
+from rankwise._tables import ShownAsFacts
 
 
-class StringColumn:
+class StringColumn(ShownAsFacts):
     """Texts 0..n-1; text i is ``data[offset[i]:offset[i+1]]`` in UTF-8.
 
     A column behaves as a sequence of ``str``. A slice, mask or index array gives a `StringColumn` again, and

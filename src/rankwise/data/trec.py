@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._atomic_write import writing
 from rankwise._errors import DataError, FileFormatError
 from rankwise._paths import path_of
+from rankwise._tables import ShownAsFacts
 from rankwise.data.checks import as_scores, first_repeated, refuse_unless_one_of
 from rankwise.data.grouping import as_ids
 from rankwise.data.queries import Queries, as_queries
@@ -34,7 +35,7 @@ Source = FilePath | IO[bytes]
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(ShownAsFacts):
     """Retrieved documents, in the order of the file.
 
     Rank and tag are not kept, because trec_eval ignores them.
@@ -58,7 +59,7 @@ class Run:
 
 
 @dataclass(frozen=True, eq=False)
-class Qrels:
+class Qrels(ShownAsFacts):
     """Judged documents, in the order of the file.
 
     Attributes

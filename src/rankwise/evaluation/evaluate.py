@@ -274,11 +274,14 @@ class Evaluation:
             },
         }
 
-    def plot(self, level: float = 0.95, how: How = "bootstrap") -> "Figure":
+    def plot(self, against: "Evaluation | None" = None, *, level: float = 0.95, how: How = "bootstrap") -> "Figure":
         """Draw the values of all queries and the means with their intervals; needs the extra ``plot``.
 
         Parameters
         ----------
+        against : Evaluation, default=None
+            Another evaluation of the same queries by the same measures: the differences to it are drawn, query by
+            query, with the intervals of the mean differences.
         level : float, default=0.95
             The confidence level of the intervals.
         how : {"bootstrap", "t"}, default="bootstrap"
@@ -290,23 +293,33 @@ class Evaluation:
             The figure.
         """
         from rankwise._figures import COLOURS, FAINT, house_style, new_figure
+        from rankwise.evaluation.statistics.significance import significance
 
-        table = self.table(level, how)
+        table, values = self.table(level, how), self.values
+        if against is not None:
+            # the same checks and the same intervals as in the table of tests
+            pair = {"this": self, "other": against}
+            table = significance(pair, baseline="other", level=level, how=how, test="t")
+            values = np.array([self[title] - against[title] for title in self.titles])
+        means = table["mean" if against is None else "difference"]
         figure = new_figure(5.2, 1.1 + 0.45 * max(1, len(table)))
         with house_style():
             axes = figure.subplots()
+            if against is not None:
+                axes.axvline(0, color=FAINT, linewidth=0.8)
             at = np.arange(len(table))[::-1]
-            for place, row in zip(at, self.values, strict=True):
+            for place, row in zip(at, values, strict=True):
                 known = np.sort(row[np.isfinite(row)])
                 # the same queries give the same picture: heights follow the order of the values, not chance
                 height = place + 0.25 * np.cos(2.399963 * np.arange(len(known)))
                 axes.plot(known, height, ".", color=FAINT, markersize=2, alpha=0.6)
             axes.hlines(at, table["low"], table["high"], color=COLOURS[0], linewidth=2)
-            axes.plot(table["mean"], at, "o", color=COLOURS[0], markersize=5)
+            axes.plot(means, at, "o", color=COLOURS[0], markersize=5)
             axes.set_yticks(at, table["measure"])
             axes.set_ylim(-0.6, len(table) - 0.4)
             axes.grid(visible=False, axis="y")
-            axes.set_xlabel(f"value per query, mean with {level:.0%} interval")
+            what = "value" if against is None else "difference"
+            axes.set_xlabel(f"{what} per query, mean with {level:.0%} interval")
             axes.set_title(f"{len(self.qid):,} queries")
         return figure
 

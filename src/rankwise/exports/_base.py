@@ -17,6 +17,7 @@ from rankwise._atomic_write import refusing, writing
 from rankwise._errors import RankwiseError
 from rankwise._paths import path_of
 from rankwise._registry import discover
+from rankwise._tables import notebook_html, paragraph
 from rankwise.data.checks import Floats
 from rankwise.exports.formula import StepSum, TreeSum, WeightedSum
 from rankwise.exports.parity import Parity
@@ -197,11 +198,11 @@ class Export:
         files = ", ".join(f"{name} ({size})" for name, size in sizes.items())
         evidence = [] if self.parity is None else [str(self.parity)]
         lines = [f"Export for {self.target}: {files}", *evidence, *self.notes]
-        said = "".join(f"<p>{escape(line)}</p>\n" for line in lines)
+        said = map(paragraph, lines)
         if isinstance(self.content, bytes):
-            return said
+            return notebook_html(*said)
         cut = " ..." if len(self.content) > _SHOWN else ""
-        return f"{said}<pre>{escape(self.content[:_SHOWN])}{cut}</pre>"
+        return notebook_html(*said, f"<pre>{escape(self.content[:_SHOWN])}{cut}</pre>")
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain values; of a binary file only the length is given.

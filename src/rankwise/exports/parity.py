@@ -91,6 +91,10 @@ class Parity:
     def __repr__(self) -> str:
         return repr(self.table())
 
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show."""
+        return self.table()._repr_html_()
+
 
 def parity_of(
     queries: Queries, ranker: Vector, engine: Vector, measure: Measure, arithmetic: str, dropped: float = 0.0

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from rankwise._errors import DataError, FileFormatError, RankwiseError, in_one_line
-from rankwise._tables import Table
+from rankwise._tables import Table, notebook_html, paragraph
 from rankwise.data.checks import Floats, as_whole, first_repeated, is_whole, refuse_unless_one_of
 from rankwise.data.grouping import by_id
 from rankwise.data.queries import Queries
@@ -426,7 +426,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
     def _repr_html_(self) -> str:
         """The report as HTML, for notebooks."""
-        return self.report_._repr_html_() if hasattr(self, "report_") else f"<pre>{self!r}</pre>"
+        return self.report_._repr_html_() if hasattr(self, "report_") else notebook_html(paragraph(repr(self)))
 
     # ------------------------------------------------------------------------------------------- saving
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, FileFormatError
+from rankwise._tables import ShownAsFacts
 from rankwise.data.checks import as_features, not_a_path
 from rankwise.data.grouping import as_ids
 from rankwise.data.letor.read import as_written
@@ -64,7 +65,7 @@ class Column:
         return np.asarray(~np.isfinite(self.values), dtype=bool)
 
 
-class RawTable(ABC):
+class RawTable(ShownAsFacts, ABC):
     """A table with one row per document.
 
     Attributes

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from rankwise._errors import RankwiseError
+from rankwise._tables import ShownAsFacts
 from rankwise.data.checks import is_number
 
 # How far a statement is trusted: its proof was written or checked for this package; it is a paper's formula, kept for
@@ -27,7 +28,7 @@ Kind = Literal["training", "generalisation", "hold-out", "online", "optimality g
 
 
 @dataclass(frozen=True)
-class Precondition:
+class Precondition(ShownAsFacts):
     """A condition of a guarantee.
 
     Attributes
@@ -65,7 +66,7 @@ def _rebuild(kind: type[Any], state: dict[str, Any]) -> Any:
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Bound(HasTerms):
+class Bound(ShownAsFacts, HasTerms):
     """An upper or a lower bound, with everything that it was computed from.
 
     Parameters

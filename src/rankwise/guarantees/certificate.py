@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
-from rankwise._tables import Table
+from rankwise._tables import ShownAsFacts, Table, notebook_html, paragraph
 from rankwise.data import checks
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless_chance
 from rankwise.guarantees.bounds.uniform import smallest
@@ -32,7 +32,7 @@ COMPARED = "compared_value"
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(ShownAsFacts):
     """A bound that depends on delta, and whether it may be the headline.
 
     Attributes
@@ -175,8 +175,8 @@ class Certificate:
         from html import escape
 
         notes = "".join(f"<li>{escape(note)}</li>" for note in (*filter(None, [self.folded()]), *self.notes))
-        table = self.table(vacuous=False)._repr_html_()
-        return f"<p>{escape(self.about)}. {escape(self.summary())}</p>{table}<ul>{notes}</ul>"
+        said = paragraph(f"{self.about}. {self.summary()}")
+        return notebook_html(said, self.table(vacuous=False).html(), f"<ul>{notes}</ul>")
 
     # ------------------------------------------------------------------------------------------- to JSON and back
 

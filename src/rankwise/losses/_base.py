@@ -11,7 +11,7 @@ Solvers and guarantees read the facts and never name a class: they branch on ``c
 of the facts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Self, cast
 
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._registry import discover
+from rankwise._tables import ShownAsFacts
 from rankwise.data import checks
 from rankwise.measures._base import Measure
 
@@ -28,7 +29,7 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Loss:
+class Loss(ShownAsFacts):
     """Base class of all losses.
 
     Attributes
@@ -344,6 +345,11 @@ class Loss:
         weight = None if document_weight is None else checks.as_document_weights(document_weight, len(y))
         values, gradient = loss_lists(PreparedLists.of(self, y, np.array([0, len(y)]), None, weight), s, n_jobs=1)
         return float(values[0]), gradient
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Parameters, and the facts that solvers and certificates read."""
+        declared = {name: getattr(self, name) for name in ("convex", "smooth", "nonnegative", "upper_bounds")}
+        return {**super()._facts(), **declared}
 
     def __repr__(self) -> str:
         changed = (

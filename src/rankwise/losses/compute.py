@@ -23,6 +23,7 @@ from rankwise._kernels import drive
 from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS_IN, compiled, features_in, kernel, typed_function
 from rankwise._kernels.ragged import GRADES
 from rankwise._kernels.rows import add_rows, dot
+from rankwise._tables import ShownAsFacts
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss, Rows, Vector
@@ -34,7 +35,7 @@ CURVED_KERNEL = types.void(FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS, FLOATS, FLOA
 
 
 @dataclass(frozen=True)
-class PreparedLists:
+class PreparedLists(ShownAsFacts):
     """Queries with everything that a loss can compute before it sees scores.
 
     Attributes

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.drive import one_blas_thread
+from rankwise._tables import ShownAsFacts
 from rankwise.data import checks
 from rankwise.losses._base import Vector
 from rankwise.measures import AP, NDCG
@@ -97,7 +98,7 @@ def permutation_score(order: ArrayLike, scores: ArrayLike, labels: ArrayLike, ma
 
 
 @dataclass(frozen=True)
-class TypeOne:
+class TypeOne(ShownAsFacts):
     """exp(-E) or log2(1 + exp(-E)), where E is the measure of the scores.
 
     1 - E <= exp(-E) <= log2(1 + exp(-E)) for E in [0, 1]. Ties are pessimistic. A perfect ranking still costs 0.368, or
@@ -130,7 +131,7 @@ class TypeOne:
 
 
 @dataclass(frozen=True)
-class TypeTwo:
+class TypeTwo(ShownAsFacts):
     """max over perfect orders pi*, imperfect orders pi of (1 - E(pi)) phi(x), x = F(pi*) - F(pi).
 
     ============= ====================== ======================================================

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import MeasureError
 from rankwise._registry import discover
+from rankwise._tables import ShownAsFacts
 from rankwise.data import checks
 
 Ties = Literal["expected", "pessimistic", "optimistic", "stable"]
@@ -37,7 +38,7 @@ TIES: dict[str, int] = {"expected": 0, "pessimistic": 1, "optimistic": 2, "stabl
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Measure:
+class Measure(ShownAsFacts):
     """Base class of all measures.
 
     Parameters

@@ -22,6 +22,7 @@ from rankwise._kernels import drive
 from rankwise._kernels.jit import FLOATS_IN, INTS, INTS_IN, compiled, kernel, typed_function
 from rankwise._kernels.ragged import largest, sort_blocks
 from rankwise._kernels.sorting import sort_carrying
+from rankwise._tables import ShownAsFacts
 from rankwise.measures._base import TIES, Empty, Measure, Ties, Vector
 
 Ints = NDArray[np.int64]
@@ -31,7 +32,7 @@ EMPTY = {"skip": math.nan, "zero": 0.0, "one": 1.0}
 
 
 @dataclass(frozen=True)
-class ScoredLists:
+class ScoredLists(ShownAsFacts):
     """Scores and labels of many queries.
 
     Attributes

@@ -3,7 +3,6 @@
 import copy
 import os
 from collections.abc import Callable
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from rankwise._errors import DataError
 from rankwise._kernels.rows import score_rows
 from rankwise._kernels.thresholds import score_steps
 from rankwise._store import Store, read_store
+from rankwise._tables import notebook_html, paragraph
 from rankwise.data import checks
 from rankwise.data.queries import Queries
 from rankwise.data.selection import Query
@@ -205,7 +205,7 @@ class Scorer:
         names = self._model._names()
         width = f"{self._width} features" + ("" if names is None else f": {', '.join(names[:8])}")
         more = f" and {self._width - 8} more" if names is not None and self._width > 8 else ""
-        return f"<p>Scorer of {escape(self._model.name)}, {way}, on {escape(width)}{more}</p>"
+        return notebook_html(paragraph(f"Scorer of {self._model.name}, {way}, on {width}{more}"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Scorer, (self._model,)

@@ -20,20 +20,21 @@ from rankwise.data.queries import Queries
 from rankwise.evaluation.analysis.mistakes import by_group, label_pair_errors
 from rankwise.evaluation.compare.foreign import LambdaRank
 from rankwise.evaluation.compare.keys import plain
-from rankwise.evaluation.compare.result import BASE, BETTER, EQUAL, WORSE, Comparison
+from rankwise.evaluation.compare.result import BETTER, EQUAL, WORSE, Comparison
 from rankwise.evaluation.compare.select import grid_for
 from rankwise.evaluation.evaluate import Evaluation
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.certificate import COMPARED, Certificate, certify, holdout_claims, repeats_note
 from rankwise.rankers._base import Ranker
-from rankwise.report.compact import numbers, rounded
-from rankwise.report.figures import cutoffs, histories, importance, weights
+from rankwise.report.compact import finite, numbers
+from rankwise.report.curves import cutoffs, histories, importance, weights
+from rankwise.report.descriptions import Descriptions
 from rankwise.report.query_lists import Limits, changes, query_lists
+from rankwise.report.slices import VERDICTS, Slices, sliced
 
 # ------------------------------------------------------------------------------------------------------------- league
 
 
-VERDICTS = {BETTER: "better", WORSE: "worse", EQUAL: "not shown", BASE: "baseline"}
 _MARGIN = 0.06  # of the width of a drawn interval, on either side
 
 
@@ -85,14 +86,14 @@ def _table(comparison: Comparison, title: str) -> dict[str, Any]:
         rows.append(
             {
                 "ranker": name,
-                "mean": rounded(comparison.means[name][title], 6),
-                "low": rounded(low, 6),
-                "high": rounded(high, 6),
+                "mean": finite(comparison.means[name][title]),
+                "low": finite(low),
+                "high": finite(high),
                 "mark": mark,
                 "verdict": VERDICTS[mark],
-                **{key: rounded(found.get(key, math.nan), 4) for key in ("difference", "p", "p_corrected")},
+                **{key: finite(found.get(key, math.nan)) for key in ("difference", "p", "p_corrected")},
                 **{key: found.get(key) for key in ("wins", "losses", "ties")},
-                "seconds": rounded(math.fsum(cell.seconds for cell in cells), 4),
+                "seconds": finite(math.fsum(cell.seconds for cell in cells)),
                 "memory": max(memory, default=None),
             }
         )
@@ -136,7 +137,7 @@ def label_pairs(comparison: Comparison) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in comparison.rankers:
         mine = table["ranker"] == name
-        found[name] = {column: numbers(table[column][mine], 4) for column in ("share", "low", "high")}
+        found[name] = {column: numbers(table[column][mine]) for column in ("share", "low", "high")}
     counts = {row["pair"]: row["pairs"] for row in table}
     return {"note": None, "pairs": pairs, "counts": [counts[pair] for pair in pairs], "rankers": found}
 
@@ -160,7 +161,7 @@ def groups(comparison: Comparison) -> list[dict[str, Any]]:
             # paired differences: intervals of the two means would be wider
             table = by_group(comparison.queries, comparison.results[name][title] - base, by, **options)
             labels = [_span(row) for row in table]
-            rankers[name] = {column: numbers(table[column], 4) for column in ("mean", "low", "high")}
+            rankers[name] = {column: numbers(table[column]) for column in ("mean", "low", "high")}
         found.append({"by": text, "measure": title, "groups": labels, "rankers": rankers})
     return found
 
@@ -168,7 +169,7 @@ def groups(comparison: Comparison) -> list[dict[str, Any]]:
 def _span(row: dict[str, Any]) -> str:
     """The label of a group below its axis: from and to, and how many queries count."""
     span = f"{row['from']:,}" if row["from"] == row["to"] else f"{row['from']:,}\u2013{row['to']:,}"
-    return f"{span}<br>n = {row['queries'] - row['skipped']:,}"
+    return f"{span}\nn = {row['queries'] - row['skipped']:,}"
 
 
 # ------------------------------------------------------------------------------------------------------- certificates
@@ -256,14 +257,14 @@ def _row(bound: Bound) -> dict[str, Any]:
         "kind": bound.kind or "",
         "what": bound.bounds,
         "sign": "\u2264" if bound.side == "at most" else "\u2265",
-        "value": rounded(bound.value, 4),
-        "compared": rounded(bound.terms[COMPARED], 4) if COMPARED in bound.terms else None,
+        "value": finite(bound.value),
+        "compared": finite(bound.terms[COMPARED]) if COMPARED in bound.terms else None,
         "name": bound.name,
         "vacuous": bound.vacuous,
         "applies": _HOLDS[bound.applies],
         "status": bound.status,
         "statement": bound.statement,
-        "terms": {term: rounded(value, 4) for term, value in bound.terms.items()},
+        "terms": {term: finite(value) for term, value in bound.terms.items()},
         "preconditions": [[one.sentence, _MET[one.met]] for one in bound.preconditions],
     }
 
@@ -280,7 +281,7 @@ def data_facts(comparison: Comparison) -> dict[str, Any]:
     first = comparison.first
     found = diagnose(first.test) if first.train is None else diagnose({"train": first.train}, {"test": first.test})
     rows = [
-        {name: rounded(value, 4) if isinstance(value, float) else value for name, value in row.items()}
+        {name: finite(value) if isinstance(value, float) else value for name, value in row.items()}
         for row in found.table()
     ]
     return {
@@ -435,7 +436,15 @@ _SECTIONS: dict[str, Callable[[Comparison], Any]] = {
 
 
 def collect(
-    comparison: Comparison, *, limits: Limits | None = None, command: str | None = None, verbose: bool = False
+    comparison: Comparison,
+    *,
+    documents: Descriptions | None = None,
+    queries: Descriptions | None = None,
+    title: int | None = None,
+    slices: Slices | None = None,
+    limits: Limits | None = None,
+    command: str | None = None,
+    verbose: bool = False,
 ) -> dict[str, Any]:
     """Collect everything that the report of a comparison shows, as plain values ready for JSON.
 
@@ -446,6 +455,14 @@ def collect(
     ----------
     comparison : Comparison
         What :func:`rankwise.compare` returned.
+    documents : Descriptions, default=None
+        Texts about documents.
+    queries : Descriptions, default=None
+        Texts about queries.
+    title : int, default=None
+        The column of ``documents`` that is shown in place of an id.
+    slices : dict, default=None
+        Groups of queries, see :func:`rankwise.report.slices.sliced`.
     limits : Limits, default=None
         How much of the queries and their documents is included.
     command : str, default=None
@@ -469,7 +486,8 @@ def collect(
         "data": {name: about["data"][name] for name in ("source", "queries", "documents", "features")},
         "folds": len(about["data"]["folds"]),
         "provenance": provenance(comparison, command),
-        "lists": query_lists(comparison, limits or Limits()),
+        "slices": sliced(comparison, slices),
+        "lists": query_lists(comparison, limits or Limits(), documents, queries, title),
     }
     with progress("writing the report", len(_SECTIONS), enabled=None if verbose else False) as bar:
         for name, section in _SECTIONS.items():

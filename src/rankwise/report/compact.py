@@ -1,23 +1,24 @@
-"""Numbers as short JSON: few digits, no NaN, and safe inside a script element."""
+"""Numbers and names as JSON without NaN, and JSON as text that is small and safe inside an HTML page."""
 
+import base64
+import gzip
 import json
 import math
 from collections.abc import Iterable
 from typing import Any
 
 
-def rounded(value: float, digits: int = 5) -> float | int | None:
-    """Round to so many significant digits; NaN and infinities, which JSON cannot express, become None."""
+def finite(value: Any) -> float | int | None:
+    """A number with all of its digits; NaN and infinities, which JSON cannot express, become None."""
     number = float(value)
     if not math.isfinite(number):
         return None
-    short = float(f"{number:.{digits}g}")
-    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+    return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
-def numbers(values: Iterable[Any], digits: int = 5) -> list[float | int | None]:
-    """:func:`rounded` for each value."""
-    return [rounded(value, digits) for value in values]
+def numbers(values: Iterable[Any]) -> list[float | int | None]:
+    """:func:`finite` for each value."""
+    return [finite(value) for value in values]
 
 
 def name_of(identity: Any) -> str | int | float:
@@ -27,7 +28,7 @@ def name_of(identity: Any) -> str | int | float:
     return identity
 
 
-def script_json(value: Any) -> str:
-    """JSON that is safe inside ``<script>``: it holds no character with a meaning to an HTML parser."""
+def packed(value: Any) -> str:
+    """JSON, compressed, in base 64: no character of it has a meaning to an HTML parser."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)  # ASCII only
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return base64.b64encode(gzip.compress(text.encode("ascii"), 9, mtime=0)).decode("ascii")

@@ -1,29 +1,32 @@
-"""The report as one HTML file: template, style, scripts, plotly.js and the numbers, and nothing from the network.
+"""The report as one HTML file: template, style, scripts and the numbers, and nothing from the network.
 
-Templates escape the names, which come from untrusted data; :mod:`rankwise.report.figures` makes the figures.
+Templates escape the names, which come from untrusted data; :mod:`rankwise.report.figures` says what is drawn, and the
+page's own script draws it.
 """
 
 import base64
 import hashlib
 import os
-from importlib.metadata import distribution
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 from rankwise._atomic_write import refusing, writing
-from rankwise._errors import RankwiseError
+from rankwise._errors import DataError, RankwiseError
 from rankwise._extras import require
 from rankwise._paths import path_of
 from rankwise.evaluation.compare.result import Comparison
 from rankwise.report.collect import collect
-from rankwise.report.compact import script_json
+from rankwise.report.compact import packed
+from rankwise.report.descriptions import Descriptions
 from rankwise.report.figures import figures
 from rankwise.report.query_lists import Limits, query_lists
+from rankwise.report.slices import Slices
+from rankwise.report.tables import tables
 
 LARGEST = 12_000_000  # bytes of a report
 TEMPLATES = Path(__file__).parent / "templates"
-_SCRIPTS = ("theme.js", "tables.js", "changes.js", "lists.js", "start.js")
+_SCRIPTS = ("theme.js", "tables.js", "download.js", "charts.js", "changes.js", "lists.js", "start.js")
 # What the page's own script reads; everything else is in the HTML already.
 _FOR_SCRIPT = ("rankers", "baseline", "measures", "changes", "lists")
 
@@ -32,6 +35,10 @@ def write_report(
     comparison: Comparison,
     path: str | os.PathLike[str],
     *,
+    documents: Any = None,
+    title: str | None = None,
+    queries: Any = None,
+    slices: Slices | None = None,
     limits: Limits | None = None,
     command: str | None = None,
     verbose: bool = False,
@@ -48,6 +55,19 @@ def write_report(
         What :func:`rankwise.compare` returned.
     path : str or path-like
         The file, which is written atomically.
+    documents : mapping or data frame, default=None
+        Texts about documents: a mapping from a document id to a title, or to a mapping of column to value; or a table
+        (a data frame, or what :func:`read_columns` read) with a column ``docid``. Ids that it does not hold are shown
+        as ids.
+    title : str, default=None
+        The column of ``documents`` that is shown in place of the id; None takes ``title``, or the first one.
+    queries : mapping or data frame, default=None
+        Texts about queries, likewise, with a column ``qid``. They are shown beside the id, and searched.
+    slices : dict of str to array-like, callable or mapping, default=None
+        Groups of queries by the name of the slice: one group (or True and False) per query in the order of
+        ``comparison.queries``, a function from a :class:`Query` to its group, or a mapping from query ids to groups.
+        None is no group. The report has means and paired differences in every group; their p-values are corrected for
+        all groups, rankers and measures together.
     limits : Limits, default=None
         How much of the queries and their documents is included; halved until the file has at most 12 MB.
     command : str, default=None
@@ -59,26 +79,49 @@ def write_report(
     ------
     MissingExtraError
         If a package of the extra ``report`` is not installed.
+    DataError
+        If a table or a slice does not match the comparison.
     RankwiseError
         If the file cannot be written.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> lists = rw.make_lists(40, documents=8, random_state=1)
+    >>> found = rw.compare({"bm25": lists.X[:, 0], "ridge": rw.RidgeRanker()}, lists, folds=2)
+    >>> titles = {"d1": "A page about ranking"}
+    >>> rw.write_report(found, "r.html", documents=titles, slices={"long": lambda q: len(q) > 4})  # doctest: +SKIP
     """
     check_report(path)
     used = limits or Limits()
-    found = collect(comparison, limits=used, command=command, verbose=verbose)
+    texts = _texts(comparison, documents, title, queries)
+    found = collect(comparison, slices=slices, limits=used, command=command, verbose=verbose, **texts)
     # browsers and mail programs struggle with larger files
     page = render(found)
     while len(page) > LARGEST and found["lists"]["queries"]:
         used = used.halved()
-        found["lists"] = query_lists(comparison, used)
+        found["lists"] = query_lists(comparison, used, **texts)
         page = render(found)
     with writing(path) as part:
         part.write_bytes(page)
 
 
+def _texts(comparison: Comparison, documents: Any, title: str | None, queries: Any) -> dict[str, Any]:
+    """The texts about documents and queries, which have to match the comparison."""
+    docid = comparison.queries.docid
+    if docid is None and documents is not None:
+        raise DataError("documents describes documents by their ids: these queries have none")
+    about = Descriptions.of(documents, "docid", "documents").checked([] if docid is None else list(docid), "documents")
+    return {
+        "documents": about,
+        "queries": Descriptions.of(queries, "qid", "queries").checked(comparison.queries.names(), "queries"),
+        "title": about.title(title, "documents"),
+    }
+
+
 def check_report(path: str | os.PathLike[str]) -> None:
     """Raise at once the errors that would come after a long run: a missing extra, a file that cannot be written."""
     require("jinja2")
-    _plotly_script()
     target = Path(os.path.realpath(path_of(path)))
     if not target.parent.is_dir():
         raise RankwiseError(f"{os.fspath(path)} cannot be written: the folder {target.parent} does not exist")
@@ -99,50 +142,32 @@ def render(found: dict[str, Any]) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"fixed": _fixed, "chance": _chance, "bytes": _bytes, "signed": _signed}
-    scripts = [_plotly_script().read_text(encoding="utf-8"), "\n".join(map(_template, _SCRIPTS))]
+    environment.filters |= {"fixed": _fixed, "chance": _chance, "bytes": _bytes, "signed": _signed, "short": _short}
+    script = "\n".join(map(_template, _SCRIPTS))
     drawn = figures(found)
+    read = {"figures": drawn, "tables": tables(found), **{name: found[name] for name in _FOR_SCRIPT}}
     page: str = environment.get_template("page.html").render(
         found=found,
         figures=drawn,
-        policy=_policy(scripts),
+        policy=_policy(script),
         style=_template("page.css"),
-        scripts=scripts,
-        numbers=script_json({"figures": drawn, **{name: found[name] for name in _FOR_SCRIPT}}),
-        licences=_licences(),
+        script=script,
+        numbers=packed(read),
     )
     return page.encode("utf-8", errors="replace")  # a name may hold half a character
 
 
-def _policy(scripts: list[str]) -> str:
-    """A content security policy: these scripts, the page's own style, embedded pictures, and no request."""
-    # by their hashes, so that an injected script would not run even if escaping failed
-    digests = (hashlib.sha256(script.encode("utf-8")).digest() for script in scripts)
-    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-    others = "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-    return f"default-src 'none'; script-src {allowed}; {others}"
+def _policy(script: str) -> str:
+    """A content security policy: this script, the page's own style, and no request."""
+    # by its hash, so that an injected script would not run even if escaping failed
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
+    others = "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; script-src 'sha256-{digest}'; {others}"
 
 
 def _template(name: str) -> str:
     """The text of a file of the templates."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def _plotly_script() -> Path:
-    """The file plotly.js as the package plotly ships it: one bundle of 4.8 MB; there is no smaller one."""
-    path = Path(str(require("plotly").__file__)).parent / "package_data" / "plotly.min.js"
-    if not path.is_file():
-        raise RankwiseError(f"{path} does not exist: install plotly anew, pip install --force-reinstall plotly")
-    return path
-
-
-def _licences() -> list[tuple[str, str]]:
-    """The licences of what the file embeds: the notice at the head of plotly.js, and the licence of the package."""
-    head = _plotly_script().read_text(encoding="utf-8")[:400]
-    notice = head.partition("*/")[0].replace("/**", "").replace("*", "").strip()
-    files = distribution("plotly").files or ()
-    texts = [str(file.read_text()) for file in files if file.name.upper().startswith("LICENSE")]
-    return [("plotly.js", notice), *(("the package plotly, which plotly.js was taken from", one) for one in texts)]
 
 
 # ----------------------------------------------------------------------------------------------- numbers for people
@@ -166,3 +191,10 @@ def _chance(value: float | None) -> str:
 def _bytes(value: int | None) -> str:
     """A size in megabytes."""
     return "\u2013" if value is None else f"{value / 1e6:,.0f} MB"
+
+
+def _short(value: Any, missing: str = "\u2013") -> str:
+    """A number in four significant digits; anything else as it is."""
+    if value is None:
+        return missing
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -16,6 +16,7 @@ from rankwise.evaluation.analysis.importance import weights_of
 from rankwise.evaluation.compare.result import Comparison
 from rankwise.rankers._base import Ranker
 from rankwise.report.compact import name_of, numbers
+from rankwise.report.descriptions import Descriptions
 
 Places = NDArray[np.int64]
 
@@ -70,11 +71,17 @@ def changes(comparison: Comparison, points: int = 300) -> dict[str, dict[str, An
             counts = {"won": int((gained > 0).sum()), "lost": int((gained < 0).sum()), "tied": int((gained == 0).sum())}
             if len(gained) > points:
                 gained = gained[np.linspace(0, len(gained) - 1, points).astype(np.int64)]
-            found[title][name] = {**counts, "values": numbers(gained, 4)}
+            found[title][name] = {**counts, "values": numbers(gained)}
     return found
 
 
-def query_lists(comparison: Comparison, limits: Limits) -> dict[str, Any]:
+def query_lists(
+    comparison: Comparison,
+    limits: Limits,
+    documents: Descriptions | None = None,
+    queries: Descriptions | None = None,
+    title: int | None = None,
+) -> dict[str, Any]:
     """The queries that changed most, with their documents as every ranker has them.
 
     Parameters
@@ -83,6 +90,12 @@ def query_lists(comparison: Comparison, limits: Limits) -> dict[str, Any]:
         The comparison.
     limits : Limits
         How much is included.
+    documents : Descriptions, default=None
+        Texts about documents.
+    queries : Descriptions, default=None
+        Texts about queries.
+    title : int, default=None
+        The column of ``documents`` that is shown in place of an id.
 
     Returns
     -------
@@ -107,16 +120,21 @@ def query_lists(comparison: Comparison, limits: Limits) -> dict[str, Any]:
     explained = _depth(comparison.queries, chosen, ranks, limits.documents, buffer)
     used = used if explained else used[:0]
     names = feature_names(comparison.queries)
+    documents, queries = documents or Descriptions((), {}), queries or Descriptions((), {})
     return {
+        "document_columns": list(documents.columns),
+        "query_columns": list(queries.columns),
+        "title": title,
         "total": len(change),
         "same": int(((change == 0) & _counts(comparison)).sum()),
         "documents": limits.documents,
         "explained": explained,
         "features": [names[place] for place in used],
-        "weights": {name: [numbers(w[used], 5) for w in folds] for name, folds in weights.items() if len(used)},
+        "weights": {name: [numbers(w[used]) for w in folds] for name, folds in weights.items() if len(used)},
         "queries": [
             _query(comparison, int(query), rows, ranks, used, explained)
             | {"parts": _parts_of(comparison, int(query), rows, ranks, used, explained, parts)}
+            | _described(comparison.queries, int(query), rows, documents, queries)
             for query, rows in zip(chosen, shown, strict=True)
         ],
     }
@@ -137,16 +155,27 @@ def _query(
         "fold": int(comparison.fold_of_query[query]),
         "size": len(every),
         "left_out": len(every) - len(rows),
-        "values": [numbers(result.values[:, query], 4) for result in comparison.results.values()],
+        "values": [numbers(result.values[:, query]) for result in comparison.results.values()],
         "docid": [f"document {place[int(row)]}" if docid is None else str(docid[int(row)]) for row in rows],
         "label": numbers(labels[rows]),
         "score": [numbers(scores[rows]) for scores in comparison.scores.values()],
         "rank": [ranks[name][rows].tolist() for name in ranks],
-        "mean": numbers(queries.X[every][:, used].mean(axis=0), 4),
+        "mean": numbers(queries.X[every][:, used].mean(axis=0)),
         "x": [
-            numbers(queries.X[row, used], 4) if with_features else None
+            numbers(queries.X[row, used]) if with_features else None
             for row, with_features in zip(rows, near, strict=True)
         ],
+    }
+
+
+def _described(
+    queries: Queries, query: int, rows: Places, documents: Descriptions, texts: Descriptions
+) -> dict[str, Any]:
+    """What is known about a query and about its documents."""
+    docid = queries.docid
+    return {
+        "about": texts.texts(queries.names()[query]) or [None] * len(texts.columns),
+        "texts": [None if docid is None else documents.texts(docid[int(row)]) for row in rows],
     }
 
 
@@ -189,7 +218,7 @@ def _parts_of(
     place = np.searchsorted(every, rows)
     near = np.min([ranks[name][rows] for name in ranks], axis=0) <= explained
     return {
-        name: [numbers(each[query][at, used], 4) if ok else None for at, ok in zip(place, near, strict=True)]
+        name: [numbers(each[query][at, used]) if ok else None for at, ok in zip(place, near, strict=True)]
         for name, each in parts.items()
     }
 

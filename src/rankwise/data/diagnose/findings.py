@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any, Literal
 
-from rankwise._tables import Table
+from rankwise._tables import ShownAsFacts, Table, notebook_html, paragraph
 from rankwise.data.checks import plural
 
 Severity = Literal["problem", "warning", "note"]
@@ -14,7 +13,7 @@ _NAMED_AT_MOST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(ShownAsFacts):
     """One observation about the data.
 
     Attributes
@@ -132,7 +131,6 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         """The HTML that notebooks show."""
-        head = "<br>\n".join(map(escape, _headline(self.facts)))
         found = Table(
             {
                 "severity": [finding.severity for finding in self.findings],
@@ -141,7 +139,7 @@ class Diagnosis:
                 "advice": [finding.advice for finding in self.findings],
             }
         )
-        return f"<p>{head}</p>\n{found._repr_html_()}\n{self.features._repr_html_()}"
+        return notebook_html(paragraph(*_headline(self.facts)), found.html(), self.features.html())
 
 
 def _headline(facts: dict[str, Any]) -> list[str]:

@@ -22,6 +22,7 @@ from rankwise._kernels import drive
 from rankwise._paths import path_of
 from rankwise._progress import track
 from rankwise._store import StoreWriter
+from rankwise._tables import ShownAsFacts
 from rankwise.data.fingerprints import fingerprints
 from rankwise.data.parts.files import checksum
 from rankwise.data.parts.manifest import INDEX, INDEX_KIND, NAME, Ids, Manifest, PartFile, Summary
@@ -35,7 +36,7 @@ from rankwise.data.string_column import StringColumn, offsets
 PART_BYTES = 256 << 20
 
 
-class PartsWriter:
+class PartsWriter(ShownAsFacts):
     """Write queries block after block into a folder of files with a manifest.
 
     Query ids differ over the whole data set: a query is written whole, in one block. The folder appears when the

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise._tables import ShownAsFacts
 from rankwise.data.checks import as_random, as_range, as_whole, is_number
 from rankwise.data.queries import Queries
 from rankwise.data.selection import Query
@@ -27,7 +28,7 @@ _GUARD = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelStream:
+class KernelStream(ShownAsFacts):
     r"""A stream of judged queries with a comparator of norm 1 in the space of the rbf kernel.
 
     .. math:: u_t(x) = \sum_a b_a(t)\, e^{-\gamma \lVert x - p_a \rVert^2}, \qquad b(t)' K b(t) = 1,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.drive import one_blas_thread
+from rankwise._tables import ShownAsFacts
 from rankwise.data.checks import as_random, as_range, as_whole, is_number
 from rankwise.data.queries import Queries
 from rankwise.data.selection import Query
@@ -29,7 +30,7 @@ _SPREAD = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stream:
+class Stream(ShownAsFacts):
     r"""A stream of judged queries with a hidden comparator u_t, drawn block by block and never held as a whole.
 
     A document of grade g in round t is

@@ -8,7 +8,6 @@ parts by ``_contributions``; :func:`explain` subtracts them and returns an :clas
 
 import math
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._figures import COLOURS, FAINT, house_style, new_figure
-from rankwise._tables import Table
+from rankwise._tables import Table, notebook_html, paragraph
 from rankwise.data import checks
 from rankwise.data.diagnose.features import feature_names
 from rankwise.data.queries import Queries
@@ -214,7 +213,7 @@ class Explanation:
         return f"{self._headline()}\n{self.table()!r}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self._headline())}</p>\n{self.table()._repr_html_()}"
+        return notebook_html(paragraph(self._headline()), self.table().html())
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,7 +336,7 @@ class QueryExplanation:
         return f"{self._headline()}\n{self.table()!r}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self._headline())}</p>\n{self.table()._repr_html_()}"
+        return notebook_html(paragraph(self._headline()), self.table().html())
 
 
 def contributions_of(model: Any, queries: Queries) -> Vector:

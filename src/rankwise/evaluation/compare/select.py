@@ -18,7 +18,7 @@ import numpy as np
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._progress import track
-from rankwise._tables import Table
+from rankwise._tables import ShownAsFacts, Table
 from rankwise.data.folds import Fold
 from rankwise.data.queries import Queries
 from rankwise.evaluation.evaluate import Evaluation, evaluate
@@ -133,7 +133,7 @@ def _learnable(measure: str | Measure) -> str | Measure:
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(ShownAsFacts):
     """Scores of every ranker on the test parts of all folds, and how its settings were selected.
 
     Attributes

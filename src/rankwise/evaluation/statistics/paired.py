@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise._errors import DataError, RankwiseError, in_one_line
+from rankwise._tables import ShownAsFacts
 from rankwise.data import checks
 from rankwise.data.checks import as_weights
 from rankwise.evaluation.statistics.intervals import mean, standard_error
@@ -29,7 +30,7 @@ _FLIPPED_TOGETHER = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class PairedTest:
+class PairedTest(ShownAsFacts):
     """The result of a paired test over queries.
 
     Attributes

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.drive import one_blas_thread
+from rankwise._tables import ShownAsFacts
 from rankwise.data.queries import Queries
 from rankwise.data.selection import Query
 from rankwise.guarantees._bound import refuse_unless
@@ -48,7 +49,7 @@ class Opponent(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adversary:
+class Adversary(ShownAsFacts):
     """Rounds that a unit vector separates by ``gamma`` and that no deterministic ranker gets right.
 
     Parameters
@@ -163,7 +164,7 @@ class Adversary:
 
 
 @dataclass(frozen=True, eq=False)
-class Game:
+class Game(ShownAsFacts):
     """A finished game: the rounds as judged queries, and the comparator that makes no mistake on them.
 
     Attributes

@@ -43,11 +43,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise._tables import ShownAsFacts
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightFacts:
+class WeightFacts(ShownAsFacts):
     r"""Extremes of the weights v over queries, from which the constants of the online bounds are computed.
 
     Attributes

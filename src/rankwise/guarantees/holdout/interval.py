@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from rankwise._tables import ShownAsFacts
 from rankwise.guarantees._bound import Bound, HasTerms, Precondition
 
 # Which ends of an interval are bounds: both together, or one of them alone, which then is tighter.
@@ -15,7 +16,7 @@ Ends = Literal["both", "low", "high"]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Interval(HasTerms):
+class Interval(ShownAsFacts, HasTerms):
     """An interval that holds a mean with probability 1 - delta.
 
     Parameters

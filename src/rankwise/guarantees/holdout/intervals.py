@@ -41,6 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
+from rankwise._tables import ShownAsFacts
 from rankwise.data import checks
 from rankwise.guarantees._bound import HasTerms, Precondition, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.holdout import betting
@@ -299,7 +300,7 @@ MOST = 10**12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(HasTerms):
+class Plan(ShownAsFacts, HasTerms):
     """How many queries, by which method, and how far the number can be trusted.
 
     Attributes

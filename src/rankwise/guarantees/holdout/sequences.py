@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
+from rankwise._tables import ShownAsFacts
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.holdout.betting import BetMoments, LowerGrid
 from rankwise.guarantees.holdout.interval import Ends, Interval
@@ -94,7 +95,7 @@ class LowerPlugIn:
         return np.asarray(lows)
 
 
-class ConfidenceSequence:
+class ConfidenceSequence(ShownAsFacts):
     """A running interval for the mean of a stream of values, valid at all times at once.
 
     Parameters

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
+from rankwise._tables import ShownAsFacts
 from rankwise.data import checks
 from rankwise.data.checks import differing_weights
 from rankwise.data.queries import Queries, as_queries
@@ -113,7 +114,7 @@ def _given(first: Any, second: Any) -> tuple[Any, Any]:
     return np.asarray(first), np.empty(0) if labels is None else np.asarray(labels)
 
 
-class BoosterObjective:
+class BoosterObjective(ShownAsFacts):
     """A loss over queries as a custom objective; :func:`objective` makes it.
 
     Called as ``(scores, data set)`` by the training functions of LightGBM and XGBoost, and as ``(labels, scores)`` by
@@ -264,7 +265,7 @@ def objective(
 # ----------------------------------------------------------------------------------------------------- evaluation
 
 
-class BoosterMetric:
+class BoosterMetric(ShownAsFacts):
     """The mean of a measure as a custom evaluation function; :func:`eval_metric` makes it.
 
     Parameters

@@ -1,6 +1,6 @@
 // An opened query: its documents as two rankers order them, and why one document stands above another.
 
-const labels = [...new Set(numbers.lists.queries.flatMap((query) => query.label))].sort((a, b) => a - b);
+let labels = []; // every label that occurs, from the smallest
 const TOP_FEATURES = 10;
 const opened = { query: null, document: null, versus: null };
 
@@ -43,17 +43,45 @@ function fillLists() {
     byId(`${side}-title`).textContent = `${numbers.rankers[ranker]}: ${numbers.measures[measure]} ${fixed(value)}`;
     byId(`${side}-list`).replaceChildren(...listOf(query, ranker, other));
   }
+  byId("opened-texts").replaceChildren(...described(numbers.lists.query_columns, query.about));
   fillParts();
+}
+
+// Texts by the names of their columns, for a list of definitions; what is missing is left out.
+function described(columns, texts) {
+  return columns.flatMap((name, place) => (texts && texts[place] ? [element("dt", { text: name }), element("dd", { text: texts[place] })] : []));
+}
+
+// The documents of one side, in its order.
+function inOrderOf(query, ranker) {
+  return query.docid.map((_, document) => document)
+    .filter((document) => query.rank[ranker][document] <= numbers.lists.documents)
+    .sort((a, b) => query.rank[ranker][a] - query.rank[ranker][b]);
+}
+
+function listRows(side) {
+  const { query } = opened;
+  const ranker = Number(byId(side).value);
+  return {
+    columns: ["rank", "document", ...numbers.lists.document_columns, "label", "score"],
+    rows: inOrderOf(query, ranker).map((document) => {
+      const texts = query.texts[document] || numbers.lists.document_columns.map(() => null);
+      return [query.rank[ranker][document], query.docid[document], ...texts, query.label[document], query.score[ranker][document]];
+    }),
+  };
+}
+
+// A document's title where there is one, or its id.
+function titleOf(query, document) {
+  const texts = query.texts[document];
+  return (texts && texts[numbers.lists.title]) || query.docid[document];
 }
 
 function listOf(query, ranker, other) {
   const head = element("tr", {},
     ...[["#", "n"], ["Document", ""], ["Label", ""], ["Score", "n score"], ["\u2195", "n"]].map(([text, className]) =>
       element("th", { className, text, scope: "col" })));
-  const rows = query.docid.map((_, document) => document)
-    .filter((document) => query.rank[ranker][document] <= numbers.lists.documents)
-    .sort((a, b) => query.rank[ranker][a] - query.rank[ranker][b])
-    .map((document) => documentRow(query, document, ranker, other));
+  const rows = inOrderOf(query, ranker).map((document) => documentRow(query, document, ranker, other));
   return [element("thead", {}, head), element("tbody", {}, ...rows)];
 }
 
@@ -61,10 +89,12 @@ function documentRow(query, document, ranker, other) {
   const rank = query.rank[ranker][document];
   const moved = query.rank[other][document] - rank;
   const name = query.docid[document];
-  const button = element("button", { type: "button", className: "link", text: name, title: name, "data-document": document });
+  const title = titleOf(query, document);
+  const button = element("button", { type: "button", className: "link", text: title, title, "data-document": document });
+  const id = title === name ? [] : [element("div", { className: "about", text: name, title: name })];
   const arrow = moved > 0 ? `\u25b2${moved}` : moved < 0 ? `\u25bc${-moved}` : "=";
   return element("tr", { className: document === opened.document ? "chosen" : "" },
-    cell(rank, rank), element("td", {}, button), element("td", {}, chip(query.label[document])),
+    cell(rank, rank), element("td", {}, button, ...id), element("td", {}, chip(query.label[document])),
     cell(short(query.score[ranker][document]), undefined, "n score"),
     cell(arrow, undefined, moved > 0 ? "n up" : moved < 0 ? "n down" : "n"));
 }
@@ -95,7 +125,7 @@ function fillParts() {
   const { query, document, versus } = opened;
   byId("document").hidden = document === null;
   if (document === null) return;
-  const named = (place) => `${query.docid[place]} (label ${query.label[place]})`;
+  const named = (place) => `${titleOf(query, place)} (label ${query.label[place]})`;
   const than = versus === null ? "the average document" : named(versus);
   byId("document-title").textContent = `Why ${named(document)} stands above or below ${than}`;
   const left = Number(byId("left").value);
@@ -104,53 +134,65 @@ function fillParts() {
   byId("versus").replaceChildren(element("option", { value: "", text: "the average document of the query" }),
     ...others.map((place) => element("option", { value: place, text: named(place) })));
   byId("versus").value = versus === null ? "" : String(versus);
+  const shown = versus === null ? [document] : [document, versus];
+  byId("document-texts").replaceChildren(...shown.map((place) => {
+    const texts = described(numbers.lists.document_columns, query.texts[place]);
+    return texts.length ? element("dl", {}, element("dt", { text: "id" }), element("dd", { text: query.docid[place] }), ...texts) : "";
+  }));
   for (const side of ["left", "right"]) {
     const ranker = Number(byId(side).value);
     byId(`${side}-parts`).replaceChildren(...partsOf(query, document, versus, ranker));
   }
 }
 
-// What features add to a document's score over the average document: null where the ranker is no sum over features,
-// undefined where the document's features are not in this file.
-function contributions(query, document, name) {
-  const folds = numbers.lists.weights[name];
-  if (folds) {
-    const x = query.x[document];
-    return x ? folds[query.fold - 1].map((weight, place) => weight * (x[place] - query.mean[place])) : undefined;
+// What features add to the score of one document over that of another one, or over the average document: null where the
+// ranker is no sum over features, undefined where the features of one of the two are not in this file.
+function contributions(query, document, versus, name) {
+  const x = query.x[document];
+  const against = versus === null ? query.mean : query.x[versus];
+  if (Object.hasOwn(numbers.lists.weights, name)) {
+    const weights = numbers.lists.weights[name][query.fold - 1];
+    return x && against ? weights.map((weight, place) => weight * (x[place] - against[place])) : undefined;
   }
-  const additive = query.parts[name];
-  return additive ? additive[document] || undefined : null;
+  if (!Object.hasOwn(query.parts, name)) return null;
+  const own = query.parts[name][document];
+  const other = versus === null ? own && own.map(() => 0) : query.parts[name][versus];
+  return own && other ? own.map((part, place) => part - other[place]) : undefined;
+}
+
+// These contributions with the values of both documents, the largest first; or a sentence that says why there are none.
+function compared(query, document, versus, ranker) {
+  if (!numbers.lists.explained) return "There is no ranker that is a sum over features, or no space for features in this file.";
+  const parts = contributions(query, document, versus, ranker);
+  if (parts === null) return "Not an additive ranker of this run: its score is no sum over features.";
+  if (parts === undefined) return "Too low in every ranking: the features are not in this file.";
+  const x = query.x[document];
+  const against = versus === null ? query.mean : query.x[versus];
+  return parts.map((part, place) => ({ name: numbers.lists.features[place], x: x[place], against: against[place], part }))
+    .filter(({ part }) => part !== 0)
+    .sort((a, b) => Math.abs(b.part) - Math.abs(a.part));
 }
 
 function partsOf(query, document, versus, number) {
   const ranker = numbers.rankers[number];
-  const said = (text) => [element("h4", { text: ranker }), element("p", { className: "small soft", text })];
-  if (!numbers.lists.explained) return said("There is no ranker that is a sum over features, or no space for features in this file.");
-  const own = contributions(query, document, ranker);
-  if (own === null) return said("Not an additive ranker of this run: its score is no sum over features.");
-  const other = versus === null ? own.map(() => 0) : contributions(query, versus, ranker);
-  if (own === undefined || other === undefined) return said("Too low in every ranking: the features are not in this file.");
-  const x = query.x[document];
-  const against = versus === null ? query.mean : query.x[versus];
-  const parts = own.map((value, place) => ({ place, part: value - other[place] }))
-    .filter(({ part }) => part !== 0)
-    .sort((a, b) => Math.abs(b.part) - Math.abs(a.part));
+  const parts = compared(query, document, versus, ranker);
+  if (typeof parts === "string") return [element("h4", { text: ranker }), element("p", { className: "small soft", text: parts })];
   const largest = parts.length ? Math.abs(parts[0].part) : 0;
-  const rows = parts.slice(0, TOP_FEATURES).map(({ place, part }) => {
-    const name = numbers.lists.features[place];
-    return element("tr", {}, element("td", { className: "clip", text: name, title: name }),
-      cell(short(x[place]), undefined, "n score"), cell(short(against[place]), undefined, "n score"),
-      cell(signed(part), undefined, part > 0 ? "n up" : "n down"), element("td", { className: "score" }, bar(part, largest)));
-  });
-  const head = element("tr", {}, ...[["Feature", ""], ["Value", "n score"], [versus === null ? "Mean" : "Other", "n score"], ["Adds", "n"], ["", "score"]].map(
+  const other = versus === null ? "Mean" : "Other";
+  const rows = parts.slice(0, TOP_FEATURES).map(({ name, x, against, part }) =>
+    element("tr", {}, element("td", { className: "clip", text: name, title: name }),
+      cell(short(x), undefined, "n score"), cell(short(against), undefined, "n score"),
+      cell(signed(part), undefined, part > 0 ? "n up" : "n down"), element("td", { className: "score" }, bar(part, largest))));
+  const head = element("tr", {}, ...[["Feature", ""], ["Value", "n score"], [other, "n score"], ["Adds", "n"], ["", "score"]].map(
     ([text, className]) => element("th", { className, text, scope: "col" })));
-  const rest = parts.slice(TOP_FEATURES).reduce((sum, { part }) => sum + part, 0);
-  const sum = parts.reduce((total, { part }) => total + part, 0);
+  const total = (some) => some.reduce((sum, { part }) => sum + part, 0);
   const left = parts.length - TOP_FEATURES;
-  const more = left > 0 ? `${left} more ${left > 1 ? "features add" : "feature adds"} ${signed(rest)}.` : "";
+  const more = left > 0 ? `${left} more ${left > 1 ? "features add" : "feature adds"} ${signed(total(parts.slice(TOP_FEATURES)))}.` : "";
   const rank = query.rank[number];
   const places = versus === null ? `rank ${rank[document]}` : `rank ${rank[document]} against ${rank[versus]}`;
-  return [element("h4", { text: `${ranker}: ${signed(sum)}, ${places}` }),
+  const whole = { columns: ["feature", "value", other.toLowerCase(), "adds"], rows: parts.map(({ name, x, against, part }) => [name, x, against, part]) };
+  return [element("h4", { text: `${ranker}: ${signed(total(parts))}, ${places}` }),
+    element("div", { className: "tools" }, saveButton(`query ${query.qid} ${ranker} features`, () => whole)),
     element("div", { className: "box" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows))),
     element("p", { className: "small soft", text: more })];
 }

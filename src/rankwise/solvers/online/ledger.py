@@ -385,6 +385,10 @@ class Ledger:
         what, value, note = zip(*lines, strict=True)
         return Table({"what": list(what), "value": [float(number) for number in value], "note": list(note)})
 
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show."""
+        return self.table()._repr_html_()
+
     def plot(self, bounds: Iterable[Bound] = ()) -> "Figure":
         """Plot the time-averaged measure (left), and mistakes and cumulative loss on logarithmic scales (right).
 

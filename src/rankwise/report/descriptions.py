@@ -1,0 +1,185 @@
+"""Columns that describe documents or queries in a report: titles, texts, categories.
+
+Queries carry ids and no texts. A table that has them is matched by id here; an id that it does not hold is shown as an
+id, and a table that holds none of the ids raises an error, because then the ids are of another kind.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankwise._errors import DataError
+from rankwise.features.table import RawTable, as_table
+
+_LONGEST = 300  # characters of a text in a report
+_TEXT = "text"  # the column of a mapping from an id to one text
+_TITLE = "title"
+
+
+class Descriptions:
+    """Texts by id, in named columns.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names of the columns.
+    """
+
+    def __init__(self, columns: Sequence[str], rows: Mapping[str, tuple[Any, ...]]) -> None:
+        self.columns = tuple(columns)
+        self._rows = rows
+
+    @classmethod
+    def of(cls, source: Any, key: str, argument: str) -> "Descriptions":
+        """Read a mapping or a table.
+
+        Parameters
+        ----------
+        source : mapping, data frame, RawTable or None
+            A mapping from an id to a text, or to a mapping of column to value; or a table with a column of ids.
+        key : str
+            The column of ids of a table.
+        argument : str
+            What the argument is called, for messages.
+
+        Returns
+        -------
+        Descriptions
+            The texts; no columns for None.
+        """
+        if source is None:
+            return cls((), {})
+        return (
+            cls._of_mapping(source, argument) if isinstance(source, Mapping) else cls._of_table(source, key, argument)
+        )
+
+    @classmethod
+    def _of_mapping(cls, source: Mapping[Any, Any], argument: str) -> "Descriptions":
+        nested = [isinstance(value, Mapping) for value in source.values()]
+        if any(nested) and not all(nested):
+            raise DataError(f"{argument} maps ids to texts, or ids to columns: found both in one mapping")
+        if not any(nested):
+            return cls((_TEXT,), {str(name): (value,) for name, value in source.items()})
+        columns = list(dict.fromkeys(str(column) for value in source.values() for column in value))
+        return cls(columns, {str(name): tuple(value.get(one) for one in columns) for name, value in source.items()})
+
+    @classmethod
+    def _of_table(cls, source: Any, key: str, argument: str) -> "Descriptions":
+        table: RawTable = as_table(source)
+        if key not in table.names:
+            raise DataError(
+                f"{argument} has a column {key!r} of ids: found the columns {', '.join(map(repr, table.names))}"
+            )
+        columns = [name for name in table.names if name != key]
+        values = [table.column(name).values.tolist() for name in columns]
+        # a column of a type that is no text and no number has no values
+        known = [place for place, each in enumerate(values) if len(each) == table.n_rows]
+        rows = zip(*(values[place] for place in known), strict=True) if known else [()] * table.n_rows
+        names = map(str, table.identities(key).tolist())
+        return cls([columns[place] for place in known], dict(zip(names, rows, strict=True)))
+
+    def checked(self, ids: Sequence[Any], argument: str) -> "Descriptions":
+        """Raise an error if a table was given that describes none of the ids.
+
+        Parameters
+        ----------
+        ids : sequence
+            The ids of a comparison.
+        argument : str
+            What the argument is called.
+
+        Returns
+        -------
+        Descriptions
+            The same.
+        """
+        if self._rows and len(ids) and not any(str(name) in self._rows for name in ids):
+            found, expected = next(iter(self._rows)), str(ids[0])
+            raise DataError(
+                f"{argument} describes none of the ids here: found such as {found!r}, expected {expected!r}"
+            )
+        return self
+
+    def column(self, name: str, argument: str) -> dict[str, Any]:
+        """One column as a dict from id to value, without missing values.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        argument : str
+            What the table is called.
+
+        Returns
+        -------
+        dict of str to object
+            The values by id.
+        """
+        place = self.place_of(name, argument)
+        return {key: row[place] for key, row in self._rows.items() if _shown(row[place]) is not None}
+
+    def place_of(self, name: str, argument: str) -> int:
+        """The place of a column.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        argument : str
+            What the table is called.
+
+        Returns
+        -------
+        int
+            Its place among the columns.
+        """
+        if name not in self.columns:
+            known = ", ".join(map(repr, self.columns)) or "none"
+            raise DataError(f"{argument} has no column {name!r}: its columns are {known}")
+        return self.columns.index(name)
+
+    def title(self, name: str | None, argument: str) -> int | None:
+        """The place of the column of titles: the named one, one that is called title, or the first.
+
+        Parameters
+        ----------
+        name : str or None
+            The name that was given.
+        argument : str
+            What the table is called.
+
+        Returns
+        -------
+        int or None
+            Its place; None where there are no columns.
+        """
+        if name is not None:
+            return self.place_of(name, argument)
+        return next(
+            (place for place, one in enumerate(self.columns) if one.lower() == _TITLE), 0 if self.columns else None
+        )
+
+    def texts(self, identity: Any) -> list[str | None] | None:
+        """The texts of one id.
+
+        Parameters
+        ----------
+        identity : object
+            The id.
+
+        Returns
+        -------
+        list of str or None
+            One text per column, cut to some hundred characters; None for an id that is not described.
+        """
+        row = self._rows.get(str(identity))
+        return None if row is None else [_shown(value) for value in row]
+
+
+def _shown(value: Any) -> str | None:
+    """A value as text; None for what is missing."""
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return None
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "\u2026"
