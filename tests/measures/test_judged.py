@@ -61,9 +61,17 @@ def random_judgements(rng, queries=6, pool=16):
 
 
 NAMES = {
-    "Rprec": "Rprec", "bpref": "bpref", "map": "map", "recip_rank": "recip_rank", "ndcg": "ndcg",
-    "ndcg_cut_5": "ndcg_cut.5", "map_cut_5": "map_cut.5", "P_5": "P.5", "recall_5": "recall.5", "success_5": "success.5",
-}  # fmt: skip
+    "Rprec": "Rprec",
+    "bpref": "bpref",
+    "map": "map",
+    "recip_rank": "recip_rank",
+    "ndcg": "ndcg",
+    "ndcg_cut_5": "ndcg_cut.5",
+    "map_cut_5": "map_cut.5",
+    "P_5": "P.5",
+    "recall_5": "recall.5",
+    "success_5": "success.5",
+}
 
 
 @pytest.mark.parametrize("rel", [1, 2])

@@ -289,7 +289,7 @@ def looks_like_csv(path: Path) -> bool:
 def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[str, Any]) -> tuple[Any, Any]:
     """Read judged queries and the scores of their documents; ``opened`` keeps the queries for the next file."""
     from rankwise.data.tabular.frames import is_table
-    from rankwise.evaluation.files import open_pair, read_scores
+    from rankwise.evaluation.files import is_qrels, open_pair, read_scores
 
     if is_parts(judged):
         from rankwise.evaluation.files import read_scores_of_parts
@@ -298,7 +298,8 @@ def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[
         opened["queries"] = parts
         return parts, read_scores_of_parts(scores, parts)
     refuse_folders(judged)
-    if "queries" not in opened and (os.fspath(judged) == "-" or is_table(judged) or looks_like_csv(judged)):
+    table = os.fspath(judged) == "-" or is_table(judged) or looks_like_csv(judged)
+    if "queries" not in opened and table and not is_qrels(judged):
         opened["queries"] = read_queries(judged, reads)
     if "queries" in opened:
         return opened["queries"], read_scores(scores, opened["queries"])

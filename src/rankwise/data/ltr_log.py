@@ -52,7 +52,7 @@ def read_ltr_log(
         The features to read, in this order; None takes all, in the order of their first appearance.
     missing : {"error", "zero", "min", "keep"}, default="error"
         What to do with features that did not match a document, which the plugin logs without a value, and with those
-        that an entry lacks, as in :meth:`rankwise.Queries.from_arrays`. "zero" is what the plugin's models compute with.
+        that an entry lacks, as in :meth:`rankwise.Queries.from_arrays`. The plugin's models compute with 0 for them.
     unjudged : {"error", "drop", "zero"}, default="error"
         What to do with a hit that has no judgement: an error; leave it out; or label 0, marked as not judged.
 
@@ -158,7 +158,7 @@ def _hits(response: Any, log: str | None, where: str) -> Iterator[Document]:
         logs = {name: entry for one in entries for name, entry in items_of(one, "_ltrlog", place)}
         if log is None and len(logs) != 1:
             raise DataError(
-                f"{place} has the log entries {', '.join(map(repr, logs)) or 'none'}: give log= one of them"
+                f"{place} has the log entries {', '.join(map(repr, logs)) or 'none'}: choose one by log="
             )
         name = next(iter(logs)) if log is None else log
         yield docid, _values(member(logs, name, list, f"{place}, _ltrlog"), place)

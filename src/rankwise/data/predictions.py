@@ -50,7 +50,7 @@ def read_predictions(path: Source, *, subset: str | None = None, split: str | No
     if all(isinstance(value, dict) and "query_id" in value for _, value in values):
         if subset is not None or split is not None:
             raise DataError(
-                f"{name_of(path)} is of sentence-transformers, without subsets: leave out subset= and split="
+                f"{name_of(path)} has lines of queries and no subsets: leave out subset= and split="
             )
         return _run(_of_lines(values))
     if len(values) != 1:

@@ -24,9 +24,9 @@ def from_pyterrier(
 ) -> Queries:
     """Queries to learn from, of what a PyTerrier pipeline with features returns.
 
-    The rows keep their order. A document that ``qrels`` does not hold has label 0, as in PyTerrier's own ``fit``, and is
-    marked as not judged. A judged document that was not retrieved has no features and is left out; ``logging`` counts
-    these.
+    The rows keep their order. A document that ``qrels`` does not hold has label 0, as in PyTerrier's own ``fit``, and
+    is marked as not judged. A judged document that was not retrieved has no features and is left out; ``logging``
+    counts these.
 
     Parameters
     ----------

@@ -133,8 +133,8 @@ def from_trec(
     """Judged queries, and the scores that a run gives to their documents.
 
     A query holds every retrieved document, in the order of the run, and then every judged document that was not
-    retrieved. A retrieved document without judgement has label 0, and ``queries.judged`` is False there. A document that
-    was not retrieved has score -inf: it counts among the relevant ones and takes no position.
+    retrieved. A retrieved document without judgement has label 0, and ``queries.judged`` is False there. A document
+    that was not retrieved has score -inf: it counts among the relevant ones and takes no position.
 
     Parameters
     ----------

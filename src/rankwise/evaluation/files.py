@@ -53,7 +53,7 @@ def open_pair(
         One score per document.
     """
     kept = {} if opened is None else opened
-    if kind_of(judged) == "text" and _is_qrels(judged):
+    if is_qrels(judged):
         if "qrels" not in kept:
             kept["qrels"] = read_qrels(judged)
         return from_trec(kept["qrels"], _read_run(scores))
@@ -238,15 +238,28 @@ def _number(path: Path, line: int, text: str) -> float:
     return value
 
 
-def _is_qrels(path: Path) -> bool:
-    """Whether the first line has the four columns of qrels, and no ``qid:``; or is BEIR's."""
-    if os.fspath(path) == "-":
+def is_qrels(path: Path) -> bool:
+    """Whether the first line of a file is BEIR's, or has the four columns of qrels and no ``qid:``.
+
+    Parameters
+    ----------
+    path : path
+        The file, or ``-``, which is not looked at.
+
+    Returns
+    -------
+    bool
+        Whether it holds judgements of documents, and no features.
+    """
+    if os.fspath(path) == "-" or not os.path.isfile(path):
         return False
     with open_stream(path) as stream:
         head = stream.read().removeprefix(MARK)
     first = next((line for line in head.splitlines() if line.strip()), b"")
     fields = first.split(b"#")[0].split()
-    return tuple(fields) == BEIR or len(fields) == 4 and not any(b":" in field for field in fields[1:])
+    if tuple(fields) == BEIR:
+        return True
+    return len(fields) == 4 and kind_of(path) == "text" and not any(b":" in field for field in fields[1:])
 
 
 def _decoded(text: bytes) -> str:

@@ -19,8 +19,8 @@ def read_values(path: str | os.PathLike[str]) -> dict[str, list[Any]]:
     Parameters
     ----------
     path : path
-        What ``trec_eval -q`` prints or RankLib writes with ``-idv``: measure, query and value on each line; or JSON: the
-        object {query: {measure: value}} that pytrec_eval returns, or the one of :meth:`Evaluation.to_dict`.
+        What ``trec_eval -q`` prints or RankLib writes with ``-idv``: measure, query and value on each line; or JSON:
+        the object {query: {measure: value}} that pytrec_eval returns, or the one of :meth:`Evaluation.to_dict`.
 
     Returns
     -------

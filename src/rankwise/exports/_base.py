@@ -40,11 +40,14 @@ class Request:
         The path behind the address of the engine, quoted.
     file : str or None
         The file that is the body; None: no body.
+    may_exist : bool
+        Whether the request makes something that may be there already, which it then leaves as it is.
     """
 
     method: str
     path: str
     file: str | None = None
+    may_exist: bool = False
 
 
 @dataclass(frozen=True)

@@ -263,8 +263,9 @@ def _requests(featureset: str) -> tuple[Request, ...]:
         raise RankwiseError(f"featureset is the name of a feature set: found {featureset!r:.40}")
     path = f"/_ltr/_featureset/{quote(featureset, safe='')}"
     return (
-        Request("PUT", "/_ltr"),
-        Request("PUT", path, "featureset.json"),
+        Request("PUT", "/_ltr", may_exist=True),
+        # POST makes a set and never replaces one: the file is a draft
+        Request("POST", path, "featureset.json", may_exist=True),
         Request("POST", f"{path}/_createmodel", "model.json"),
     )
 
@@ -287,7 +288,7 @@ def curl_script(requests: Sequence[Request]) -> str:
     Parameters
     ----------
     requests : sequence of Request
-        The requests. One without a body makes what may be there already, and its failure does not end the script.
+        The requests. The failure of one whose result may be there already does not end the script.
 
     Returns
     -------
@@ -297,11 +298,9 @@ def curl_script(requests: Sequence[Request]) -> str:
     lines = []
     for request in requests:
         line = f'curl -sS --fail-with-body "$@" -X {request.method} "$address"{shlex.quote(request.path)}'
-        if request.file is None:
-            lines.append(f"{line} || echo 'it may be there already'")
-        else:
-            lines.append(f"{line} -H 'Content-Type: application/json' --data-binary {shlex.quote('@' + request.file)}")
-        lines.append("echo")
+        if request.file is not None:
+            line += f" -H 'Content-Type: application/json' --data-binary {shlex.quote('@' + request.file)}"
+        lines += [f"{line} || echo ' (it may be there already)'" if request.may_exist else line, "echo"]
     return _SCRIPT + "\n".join(lines) + "\n"
 
 
