@@ -89,7 +89,8 @@ def kind_of(path: str | os.PathLike[str]) -> str:
     Returns
     -------
     kind : {"store", "table", "json", "text"}
-        A rankwise file, a table, JSON (logged features, predictions), or LETOR text. A file that does not exist is "text", whose reader reports it.
+        A rankwise file, a table, JSON (logged features, predictions), or LETOR text. A file that does not exist is
+        "text", whose reader reports it.
     """
     name = path_of(path)
     if name == "-":

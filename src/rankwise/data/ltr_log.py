@@ -151,7 +151,7 @@ def _hits(response: Any, log: str | None, where: str) -> Iterator[Document]:
     if isinstance(response, dict) and response.get("timed_out") is True:
         raise FileFormatError(f"{where} timed out in the engine, so that hits may be missing: search again")
     for hit in member(member(response, "hits", dict, where), "hits", list, f"{where}, hits"):
-        docid = text_of(hit.get("_id") if isinstance(hit, dict) else hit, "the _id of a hit", where)
+        docid = text_of(dict(items_of(hit, "a hit", where)).get("_id"), "the _id of a hit", where)
         place = f"{where}, document {docid!r:.60}"
         entries = member(member(hit, "fields", dict, place), "_ltrlog", list, f"{place}, fields")
         # one object per log entry, or all of them in one object

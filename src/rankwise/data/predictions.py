@@ -67,10 +67,11 @@ def _of_lines(values: list[tuple[str, Any]]) -> dict[str, dict[str, float]]:
             raise FileFormatError(f"{where}: query {qid!r:.60} is on an earlier line too")
         own = scores[qid] = {}
         for result in member(value, "results", list, where):
-            docid = text_of(result.get("corpus_id") if isinstance(result, dict) else result, "corpus_id", where)
+            found = dict(items_of(result, "a result", where))
+            docid = text_of(found.get("corpus_id"), "corpus_id", where)
             if docid in own:
                 raise FileFormatError(f"{where}: document {docid!r:.60} is twice in query {qid!r:.60}")
-            own[docid] = number_of(result.get("score"), f"the score of document {docid!r:.60}", where)
+            own[docid] = number_of(found.get("score"), f"the score of document {docid!r:.60}", where)
     return scores
 
 
