@@ -29,7 +29,7 @@ _SHOWN = 600  # characters of a model in a notebook
 
 
 @dataclass(frozen=True)
-class Request:
+class UploadRequest:
     """One HTTP request that brings a file into an engine.
 
     Attributes
@@ -64,7 +64,7 @@ class Written:
         The constant that the format cannot hold; it changes no ranking.
     arithmetic : str
         How the engine computes this model, where that differs from the target's usual arithmetic.
-    requests : tuple of Request
+    requests : tuple of UploadRequest
         What uploads the files, in this order.
     """
 
@@ -72,7 +72,7 @@ class Written:
     notes: tuple[str, ...] = ()
     dropped: float = 0.0
     arithmetic: str = ""
-    requests: tuple[Request, ...] = ()
+    requests: tuple[UploadRequest, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +161,7 @@ class Export:
         The engine's arithmetic on a sample against the ranker's; None without a sample.
     dropped : float
         The constant that the format cannot hold; it changes no ranking.
-    requests : tuple of Request
+    requests : tuple of UploadRequest
         What uploads the files to the engine, in this order; ``upload.sh`` among the files sends them by curl. Empty
         for targets without an upload.
     """
@@ -171,7 +171,7 @@ class Export:
     notes: tuple[str, ...]
     parity: Parity | None = None
     dropped: float = 0.0
-    requests: tuple[Request, ...] = ()
+    requests: tuple[UploadRequest, ...] = ()
 
     @property
     def content(self) -> Content:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports import single
-from rankwise.exports._base import Content, Request, Target, Written, json_text
+from rankwise.exports._base import Content, Target, UploadRequest, Written, json_text
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.single import Single, normalised, single_trees
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, score_trees
@@ -257,16 +257,16 @@ class OpenSearch(Elasticsearch):
     title = "OpenSearch LTR plugin"
 
 
-def _requests(featureset: str) -> tuple[Request, ...]:
+def _requests(featureset: str) -> tuple[UploadRequest, ...]:
     """What makes the store of features and models, the feature set and the model."""
     if not isinstance(featureset, str) or not featureset:
         raise RankwiseError(f"featureset is the name of a feature set: found {featureset!r:.40}")
     path = f"/_ltr/_featureset/{quote(featureset, safe='')}"
     return (
-        Request("PUT", "/_ltr", may_exist=True),
+        UploadRequest("PUT", "/_ltr", may_exist=True),
         # POST makes a set and never replaces one: the file is a draft
-        Request("POST", path, "featureset.json", may_exist=True),
-        Request("POST", f"{path}/_createmodel", "model.json"),
+        UploadRequest("POST", path, "featureset.json", may_exist=True),
+        UploadRequest("POST", f"{path}/_createmodel", "model.json"),
     )
 
 
@@ -282,12 +282,12 @@ cd "$(dirname "$0")"
 """
 
 
-def curl_script(requests: Sequence[Request]) -> str:
+def curl_script(requests: Sequence[UploadRequest]) -> str:
     """A shell script that sends requests by curl.
 
     Parameters
     ----------
-    requests : sequence of Request
+    requests : sequence of UploadRequest
         The requests. The failure of one whose result may be there already does not end the script.
 
     Returns
