@@ -214,6 +214,7 @@ def test_the_page_of_measures_lists_every_measure_and_every_convention():
     own = {name for name, kind in registered().items() if kind.__module__.startswith("rankwise.")}
     assert {re.match(r"\w+", cell[0])[0] for cell in first_cells("measures.md", "spelling")} == own
     assert [cell[0] for cell in first_cells("measures.md", "`like=`")] == list(CONVENTIONS)
+    assert f"| measures | {len(own)} |" in path_of("README.md").read_text()
 
 
 def test_two_pages_agree_on_the_tools_whose_conventions_are_known():

@@ -24,9 +24,12 @@ from rankwise.data.labels import labels as labels
 from rankwise.data.letor.read import read_letor as read_letor
 from rankwise.data.letor.stream import iter_letor as iter_letor
 from rankwise.data.letor.write import write_letor as write_letor
+from rankwise.data.ltr_log import read_ltr_log as read_ltr_log
 from rankwise.data.parts.convert import write_parts as write_parts
 from rankwise.data.parts.parts import Parts as Parts
 from rankwise.data.parts.write import PartsWriter as PartsWriter
+from rankwise.data.predictions import read_predictions as read_predictions
+from rankwise.data.pyterrier import from_pyterrier as from_pyterrier
 from rankwise.data.queries import Queries as Queries
 from rankwise.data.scaling import Scaler as Scaler
 from rankwise.data.selection import Query as Query

@@ -72,6 +72,9 @@ def test_a_constant_scorer_is_seen_through(name, judged, cutoff):
 def test_a_list_without_a_relevant_document_is_empty_in_every_measure(name, labels):
     measure = at(name, None)
     scores = list(range(len(labels)))
+    if not measure.depends_on_labels and labels:
+        assert all(measure(scores, labels, ties=ties) == 1 for ties in MODES)  # every document was judged
+        return
     for ties in MODES:
         assert math.isnan(measure(scores, labels, ties=ties))
         assert measure(scores, labels, ties=ties, empty="zero") == 0

@@ -43,7 +43,7 @@ def test_texts_objects_and_prints_agree(spelling, measure, printed, title):
     [
         ("nDCG@0", "whole number from 1"),
         ("nDCG@ten", "spelled"),
-        ("nDGC@10", "no measure is called 'nDGC'.*known: AP, DCG"),
+        ("nDGC@10", "no measure is called 'nDGC'.*known: AP, Bpref, DCG"),
         ("nDCG(10)", "spelled"),
         ("nDCG(dcg='log3')", "dcg is one of"),
         ("AP(relevance=2)", "AP has no parameter 'relevance'; it knows: rel"),

@@ -36,6 +36,23 @@ def success(labels: Labels, k: int) -> float:
     return float(any(label >= 1 for label in labels[:k]))
 
 
+def rprec(labels: Labels, k: None = None) -> float:
+    return precision(labels, sum(label >= 1 for label in labels))
+
+
+def bpref(labels: Labels, k: None = None) -> float:
+    """A label of None stands for a document that was not judged."""
+    known = [label >= 1 for label in labels if label is not None]
+    r, others = sum(known), known.count(False)
+    above = [known[:place].count(False) for place, hit in enumerate(known) if hit]
+    return sum(1 - min(n, r) / min(others, r) if n else 1 for n in above) / r
+
+
+def judged(labels: Labels, k: int) -> float:
+    """A label of None stands for a document that was not judged."""
+    return sum(label is not None for label in labels[:k]) / len(labels[:k])
+
+
 def rr(labels: Labels, k: int | None = None) -> float:
     return next((1 / place for place, label in enumerate(labels[:k], 1) if label >= 1), 0.0)
 
@@ -69,6 +86,9 @@ DEFINITIONS: dict[str, Callable[..., float]] = {
     "AP": ap,
     "P": precision,
     "R": recall,
+    "Rprec": rprec,
+    "Bpref": bpref,
+    "Judged": judged,
     "Success": success,
     "RR": rr,
     "RBP": rbp,

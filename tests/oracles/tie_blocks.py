@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Context, Decimal, localcontext
 from functools import cache
 from math import comb
+from types import SimpleNamespace
 from typing import Any
 
 Block = Mapping[int, int]
@@ -106,6 +107,30 @@ def precision(measure: Any, blocks: Sequence[Block]) -> Decimal:
 
 def recall(measure: Any, blocks: Sequence[Block]) -> Decimal:
     return found(measure, blocks) / sum(relevant(measure, block) for block in blocks)
+
+
+def r_precision(measure: Any, blocks: Sequence[Block]) -> Decimal:
+    r = sum(relevant(measure, block) for block in blocks)
+    return found(SimpleNamespace(rel=measure.rel, cutoff=r), blocks) / r
+
+
+def binary_preference(measure: Any, blocks: Sequence[Block]) -> Decimal:
+    """The j-th relevant document of a block at its place t has t - j others of the block above it."""
+    r = sum(relevant(measure, block) for block in blocks)
+    most = min(r, length(blocks) - r)
+    total, before = Decimal(0), 0
+    for block, size, _, _ in with_offsets(measure, blocks):
+        inside = relevant(measure, block)
+        for j in range(1, inside + 1):
+            for t, chance in place_chances(size, inside, j):
+                n = before + t - j
+                total += chance * (1 - Decimal(min(n, r)) / most if n else 1)
+        before += size - inside
+    return total / r
+
+
+def all_judged(measure: Any, blocks: Sequence[Block]) -> Decimal:
+    return Decimal(1)
 
 
 def success(measure: Any, blocks: Sequence[Block]) -> Decimal:
@@ -252,6 +277,9 @@ EXPECTATIONS: dict[str, Callable[[Any, Sequence[Block]], Decimal]] = {
     "RR": reciprocal_rank,
     "P": precision,
     "R": recall,
+    "Rprec": r_precision,
+    "Bpref": binary_preference,
+    "Judged": all_judged,
     "Success": success,
     "RBP": rank_biased_precision,
     "DCG": dcg,

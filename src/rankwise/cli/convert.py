@@ -83,16 +83,15 @@ def _into_parts(
 
 def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict[str, Any]) -> str:
     """Convert a file: a table is read first, by its columns; everything else is converted from file to file."""
-    from rankwise.data.anyfile import convert_any, write_any
+    from rankwise.data.anyfile import convert_any, kind_of, write_any
     from rankwise.data.tabular.frames import is_table
 
     if reading.is_parts(source):
         return _joined(source, target, dtype, sparse)
     reading.refuse_folders(source)
     from_stream = str(source) == "-"
-    if not (is_table(source) or reading.looks_like_csv(source) or from_stream) or (
-        from_stream and target.suffix in (".rankwise", ".safetensors")
-    ):
+    table_or_log = is_table(source) or kind_of(source) == "json" or reading.looks_like_csv(source)
+    if not (table_or_log or from_stream) or (from_stream and target.suffix in (".rankwise", ".safetensors")):
         return convert_any(source, target, dtype=dtype, sparse=sparse, **reading.of_letor(reads))  # in bounded memory
     queries = reading.read_queries(source, reads)
     # tables are read in their own precision

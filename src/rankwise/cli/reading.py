@@ -85,6 +85,14 @@ ColumnsOption = Annotated[
     Path | None,
     typer.Option("--columns", help="A file with all of these, as inspect writes it.", rich_help_panel=_TABLES),
 ]
+JudgementsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--judgements",
+        help="Judgements (qrels) of the documents in a JSON log of features, as Elasticsearch LTR writes it.",
+        rich_help_panel=_VALUES,
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random choices.")]
 MeasuresOption = Annotated[
@@ -132,9 +140,12 @@ def options(
     ignore: IgnoreOption = None,
     grades: GradesOption = None,
     columns: ColumnsOption = None,
+    judgements: JudgementsOption = None,
 ) -> dict[str, Any]:
     """Turn these options into keyword arguments of :func:`read_queries`; options of tables only where given."""
     found: dict[str, Any] = {"missing": missing, "unjudged": unjudged, "zero_based": zero_based(first_id)}
+    if judgements is not None:
+        found["judgements"] = judgements
     return found | of_columns(qid, label, docid, ignore, None if grades is None else as_grades(grades), columns)
 
 
@@ -222,7 +233,7 @@ def load_ranker(path: Path) -> "Ranker":
 
 def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
     """Read judged queries from a file of any format; ``-`` is standard input with LETOR text or CSV."""
-    from rankwise.data.anyfile import read_any
+    from rankwise.data.anyfile import kind_of, read_any
     from rankwise.data.letor.read import read_letor
     from rankwise.data.sources import peeked
     from rankwise.data.tabular.frames import is_table, read_table
@@ -237,6 +248,8 @@ def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
             return read_table(source, **of_tables) if source.kind == "csv" else read_letor(source, **of_texts)
     if is_table(path):
         return read_table(path, **of_tables)
+    if kind_of(path) == "json":
+        return read_any(path, **of_texts, **{name: reads[name] for name in ("judgements", "features") if name in reads})
     return read_any(path, **of_texts)
 
 
@@ -257,7 +270,7 @@ def read_queries_or_parts(path: Path, reads: dict[str, Any]) -> "Queries | Parts
 
 def of_letor(reads: dict[str, Any]) -> dict[str, Any]:
     """Select the options that apply to LETOR text."""
-    return {name: value for name, value in reads.items() if name not in OF_TABLES}
+    return {name: value for name, value in reads.items() if name not in (*OF_TABLES, "judgements")}
 
 
 def looks_like_csv(path: Path) -> bool:
@@ -276,7 +289,7 @@ def looks_like_csv(path: Path) -> bool:
 def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[str, Any]) -> tuple[Any, Any]:
     """Read judged queries and the scores of their documents; ``opened`` keeps the queries for the next file."""
     from rankwise.data.tabular.frames import is_table
-    from rankwise.evaluation.files import open_pair, read_scores
+    from rankwise.evaluation.files import is_qrels, open_pair, read_scores
 
     if is_parts(judged):
         from rankwise.evaluation.files import read_scores_of_parts
@@ -285,7 +298,8 @@ def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[
         opened["queries"] = parts
         return parts, read_scores_of_parts(scores, parts)
     refuse_folders(judged)
-    if "queries" not in opened and (os.fspath(judged) == "-" or is_table(judged) or looks_like_csv(judged)):
+    table = os.fspath(judged) == "-" or is_table(judged) or looks_like_csv(judged)
+    if "queries" not in opened and table and not is_qrels(judged):
         opened["queries"] = read_queries(judged, reads)
     if "queries" in opened:
         return opened["queries"], read_scores(scores, opened["queries"])

@@ -24,19 +24,21 @@ from rankwise._errors import DataError, FileFormatError
 from rankwise._extras import require
 from rankwise._paths import path_of
 from rankwise.data.queries import Queries
-from rankwise.data.sources import ByteStream, open_file
+from rankwise.data.sources import MARK, ByteStream, open_file, open_stream
 from rankwise.data.tabular.csv import CsvText, read_cells, read_fast
 from rankwise.data.tabular.frames import from_frame, suffix_of
 from rankwise.data.tabular.rows import Roles, TableRows, as_queries, read_arrow
 
 _TABLES = (".parquet", ".csv")  # endings that are written; frames.is_table has those that are read
 _OF_TABLES = ("docid", "ignore", "grades", "features")
+_JUDGED = ("judgements",)
+_OF_LOGS = (*_JUDGED, "features", "missing", "unjudged")
 _STORES = (".rankwise", ".safetensors")
 _TEXTS = (".txt", ".letor", ".dat", ".svm", ".svmlight", ".libsvm")
 
 
 def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "label", **options: Any) -> Queries:
-    """Read judged queries from a LETOR text, a Parquet, Arrow or CSV table, or a rankwise file.
+    """Read judged queries from a LETOR text, a Parquet, Arrow or CSV table, a rankwise file, or a log of features.
 
     Parameters
     ----------
@@ -47,8 +49,8 @@ def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "la
     label : str, default="label"
         The column of labels, for tables.
     **options : keyword arguments
-        ``docid``, ``ignore``, ``grades`` and ``features`` are for tables, as in :func:`from_frame`; the others are
-        those of :func:`read_letor`.
+        ``docid``, ``ignore``, ``grades`` and ``features`` are for tables, as in :func:`from_frame`; ``judgements`` for
+        logs, as in :func:`read_ltr_log`; the others are those of :func:`read_letor`.
 
     Returns
     -------
@@ -65,9 +67,15 @@ def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "la
 
         known = {name: options[name] for name in (*_OF_TABLES, "missing", "unjudged") if name in options}
         return read_table(path, qid=qid, label=label, **known)
+    if kind == "json":
+        from rankwise.data.ltr_log import read_ltr_log
+
+        known = {name: options[name] for name in _OF_LOGS if name in options}
+        return read_ltr_log(path, **{"judgements": None, **known})
     from rankwise.data.letor.read import read_letor
 
-    return read_letor(path, **{name: value for name, value in options.items() if name not in _OF_TABLES})
+    of_others = (*_OF_TABLES, *_JUDGED)
+    return read_letor(path, **{name: value for name, value in options.items() if name not in of_others})
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
@@ -80,8 +88,9 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 
     Returns
     -------
-    kind : {"store", "table", "text"}
-        A rankwise file, a table, or LETOR text. A file that does not exist is "text", whose reader reports it.
+    kind : {"store", "table", "json", "text"}
+        A rankwise file, a table, JSON (logged features, predictions), or LETOR text. A file that does not exist is
+        "text", whose reader reports it.
     """
     name = path_of(path)
     if name == "-":
@@ -98,8 +107,18 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         head = file.read(9)
     if head[:4] == b"PAR1":
         return "table"
+    if _begins_as_json(name):
+        return "json"
     # a safetensors file begins with the length of its header, eight bytes, and the header with a brace
     return "store" if Path(name).suffix.lower() in _STORES or head[8:9] == b"{" else "text"
+
+
+def _begins_as_json(name: str) -> bool:
+    """Whether a file, plain or gzipped, begins with the brace of a JSON object."""
+    with open_stream(name) as stream:
+        head = stream.head[:9].removeprefix(MARK)
+    # eight bytes before the brace of a safetensors file are a length, which has a zero byte at its end
+    return head.lstrip()[:1] == b"{" and b"\0" not in head
 
 
 def convert_any(
@@ -185,7 +204,7 @@ def _stream(source: str | os.PathLike[str], target: str | os.PathLike[str], dtyp
     from rankwise.data.letor.stream import iter_letor
     from rankwise.data.stored import QueriesWriter
 
-    reading = {name: value for name, value in options.items() if name not in ("qid", "label", *_OF_TABLES)}
+    reading = {name: value for name, value in options.items() if name not in ("qid", "label", *_OF_TABLES, *_JUDGED)}
     total = None if os.fspath(source) == "-" else os.path.getsize(source)
     queries = documents = 0
     with progress("converting", total) as bar, QueriesWriter(target) as writer:

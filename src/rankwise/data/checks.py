@@ -205,6 +205,29 @@ def as_document_weights(weight: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     return weights
 
 
+def as_judged(judged: ArrayLike, labels: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each document was judged, as bool; what nobody judged has label 0."""
+    given = np.asarray(judged)
+    if given.dtype != np.bool_ or given.shape != labels.shape:
+        raise DataError(
+            f"judged holds True or False for each of {len(labels):,} rows: found {given.dtype} of shape {given.shape}"
+        )
+    odd = ~given & (labels != 0)
+    if odd.any():
+        row = int(np.argmax(odd))
+        raise DataError(f"judged is False at row {row:,}, which has label {labels[row]:g}: expected label 0 there")
+    return given
+
+
+def refuse_unjudged(queries: "Queries", what: str) -> None:
+    """Raise an error where a format would make judgements of documents that nobody judged."""
+    if queries.judged is not None and not queries.judged.all():
+        raise DataError(
+            f"{what} cannot say that {plural(int((~queries.judged).sum()), 'document')} of these queries were not "
+            "judged: write a .rankwise file or qrels, or use with_judged(None), after which they are judged to be 0"
+        )
+
+
 def differing_weights(queries: "Queries | ChunkedQueries") -> NDArray[np.float64] | None:
     """The document weights, or None if there are none or all of them are 1, which is the same to the last bit."""
     weight = queries.document_weight

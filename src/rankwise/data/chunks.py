@@ -94,6 +94,7 @@ def block_of(queries: Queries, first: int, last: int) -> Queries:
         feature_names=queries.feature_names,
         scaling=queries.scaling,
         document_weight=None if queries.document_weight is None else queries.document_weight[rows],
+        judged=None if queries.judged is None else queries.judged[rows],
     )
 
 

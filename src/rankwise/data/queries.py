@@ -42,6 +42,7 @@ _FIELDS = (
     "scaling",
     "document_weight",
     "built_by",
+    "judged",
     "_finite",
 )
 
@@ -83,6 +84,9 @@ class Queries:
         What was given, as read-only views where possible; see also :attr:`rows` and :attr:`query_weight`.
     built_by : FeatureBuilder or None
         The fitted builder that made ``X`` from a table.
+    judged : ndarray of bool, shape (n_documents,), or None
+        Which documents were judged; None where all were. :func:`rankwise.from_trec` and :meth:`with_judged` set it, and
+        the measures that tell unjudged documents apart (Bpref, Judged) read it; for all others they have label 0.
 
     Examples
     --------
@@ -106,6 +110,7 @@ class Queries:
     scaling: "Scaler | None"
     document_weight: NDArray[np.float64] | None
     built_by: Any  # a FeatureBuilder, which a higher layer has
+    judged: NDArray[np.bool_] | None
     _finite: bool  # known to hold no NaN; False where nobody has looked yet
 
     def __init__(
@@ -131,6 +136,7 @@ class Queries:
             as_scaling(scaling, X.shape[1]),
             None if document_weight is None else checks.as_document_weights(document_weight, len(X)),
             None,
+            None,
             True,
         )
 
@@ -148,11 +154,13 @@ class Queries:
         scaling: "Scaler | None" = None,
         document_weight: NDArray[np.float64] | None = None,
         built_by: Any = None,
+        judged: NDArray[np.bool_] | None = None,
         finite: bool = False,
     ) -> "Queries":
         """Queries of parts that were checked where they came from; nothing is checked again."""
         queries = object.__new__(cls)
-        queries._set(X, y, start, rows, weight, qid, docid, feature_names, scaling, document_weight, built_by, finite)
+        fields = X, y, start, rows, weight, qid, docid, feature_names, scaling, document_weight, built_by, judged
+        queries._set(*fields, finite)
         return queries
 
     def _set(self, *fields: Any) -> None:
@@ -482,14 +490,14 @@ class Queries:
         Parameters
         ----------
         y : array-like, shape (n_documents,), or None
-            The new labels; None removes the labels.
+            The new labels, which count as judgements of all documents; None removes the labels.
 
         Returns
         -------
         queries : Queries
             A copy that shares ``X``.
         """
-        return self._replace(y=None if y is None else checks.as_labels(y, self.n_documents))
+        return self._replace(y=None if y is None else checks.as_labels(y, self.n_documents), judged=None)
 
     def with_weight(self, weight: ArrayLike | None) -> "Queries":
         """The same queries with other weights.
@@ -521,6 +529,21 @@ class Queries:
         """
         given = None if document_weight is None else checks.as_document_weights(document_weight, self.n_documents)
         return self._replace(document_weight=given)
+
+    def with_judged(self, judged: ArrayLike | None) -> "Queries":
+        """The same queries, of which only some documents were judged.
+
+        Parameters
+        ----------
+        judged : array-like of bool, shape (n_documents,), or None
+            Whether each document was judged, in input order; one that was not has label 0. None: all were.
+
+        Returns
+        -------
+        queries : Queries
+            A copy that shares ``X``.
+        """
+        return self._replace(judged=None if judged is None else checks.as_judged(judged, self.labels()))
 
     def map_features(
         self, function: Callable[[Floats], ArrayLike], *, feature_names: Sequence[str] | None = None

@@ -197,4 +197,5 @@ def _at(queries: "Queries", rows: Any, start: NDArray[np.int64], chosen: Any) ->
         document_weight=None if queries.document_weight is None else queries.document_weight[rows],
         built_by=queries.built_by,
         finite=queries._finite,
+        judged=None if queries.judged is None else queries.judged[rows],
     )

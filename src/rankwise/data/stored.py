@@ -12,6 +12,7 @@ rows                     I64       rows, query after query, unless they are grou
 start                    I64       query q owns rows[start[q]:start[q+1]]
 weight                   F64       one per query, if there are any
 document_weight          F64       one per document, if there are any
+judged                   U8        whether each document was judged, unless all were
 qid                      a number  one per query; texts are in ``qid.bytes`` and ``qid.offset``
 docid.bytes, .offset     U8, I64   one text per document
 feature.bytes, .offset   U8, I64   one name per feature
@@ -125,6 +126,7 @@ def read_queries(store: Store, mmap: bool = True) -> Queries:
             feature_names=_read_names(store, X.shape[1]),
             scaling=read_scaler(store),
             document_weight=_read_document_weight(store, len(X)),
+            judged=_read_judged(store, len(X)),
         )
     except FileFormatError:
         raise
@@ -169,6 +171,13 @@ def _read_document_weight(store: Store, n_rows: int) -> NDArray[np.float64] | No
     weight = store.array("document_weight", np.float64, (n_rows,))
     # a selection of documents may hold none of non-zero weight
     return as_document_weights(weight, n_rows) if weight.any() else weight
+
+
+def _read_judged(store: Store, n_rows: int) -> NDArray[np.bool_] | None:
+    """Which documents were judged, or None."""
+    if "judged" not in store:
+        return None
+    return checks.as_judged(store.array("judged", np.uint8, (n_rows,)) != 0, store.array("y", np.float64, (n_rows,)))
 
 
 def _read_ids(store: Store, count: int) -> NDArray[Any] | None:
@@ -247,6 +256,7 @@ class QueriesWriter:
             self._file.append("y", block.y)
         self._append_docids(block, before)
         self._append_document_weights(block, before)
+        self._append_judged(block, before)
         self._start.append(block.start[1:] + before)
         self._weight.append(block.weight)
         if self._scaling != block.scaling:
@@ -299,6 +309,15 @@ class QueriesWriter:
             self._file.append("document_weight", np.ones(min(_ROWS_AT_ONCE, before - first)))
         own = np.ones(block.n_documents) if block.document_weight is None else block.document_weight
         self._file.append("document_weight", own)
+
+    def _append_judged(self, block: Queries, before: int) -> None:
+        """Store which documents were judged from the first block on that says so; all of those before were."""
+        if block.judged is None and not self._file.length("judged"):
+            return
+        for first in range(self._file.length("judged"), before, _ROWS_AT_ONCE):
+            self._file.append("judged", np.ones(min(_ROWS_AT_ONCE, before - first), dtype=np.uint8))
+        own = np.ones(block.n_documents, dtype=bool) if block.judged is None else block.judged
+        self._file.append("judged", own.astype(np.uint8))
 
     def _finish(self) -> None:
         """Write what there is one of per query, per feature and per file."""

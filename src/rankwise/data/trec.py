@@ -22,7 +22,7 @@ from rankwise._atomic_write import writing
 from rankwise._errors import DataError, FileFormatError
 from rankwise._paths import path_of
 from rankwise._tables import ShownAsFacts
-from rankwise.data.checks import as_scores, first_repeated, refuse_unless_one_of
+from rankwise.data.checks import as_floats, as_scores, first_repeated, refuse_unless_one_of
 from rankwise.data.grouping import as_ids
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.sources import name_of, open_stream, without_mark
@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 FilePath = str | os.PathLike[str]
 Source = FilePath | IO[bytes]
+
+BEIR = (b"query-id", b"corpus-id", b"score")  # the first line of judgements of the BEIR benchmark, and so of MTEB
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,7 @@ class Qrels(ShownAsFacts):
     docid : StringColumn
         The document ids.
     label : ndarray of float64
-        The labels, which may be negative here.
+        The labels. Negative ones, which mean that a document is known and was not judged, are allowed here.
     """
 
     qid: StringColumn
@@ -107,7 +109,7 @@ def read_qrels(path: Source) -> Qrels:
     Parameters
     ----------
     path : path, ``-`` or binary file object
-        The judgements, plain or gzipped.
+        The judgements, plain or gzipped; TREC's four columns, or BEIR's three under query-id, corpus-id and score.
 
     Returns
     -------
@@ -119,12 +121,12 @@ def read_qrels(path: Source) -> Qrels:
     FileFormatError
         If a line is malformed, or repeats a document of a query; the message names the line.
     """
-    return Qrels(*_read(path, ("qid", "iteration", "docid", "label"), "label"))
+    return Qrels(*_read(path, ("qid", "iteration", "docid", "label"), "label", BEIR))
 
 
 def from_trec(
-    qrels: Qrels | Source,
-    run: Run | Source,
+    qrels: Any,
+    run: Any,
     *,
     missing_queries: Literal["skip", "zero"] = "skip",
     unjudged: Literal["zero", "drop", "error"] = "zero",
@@ -132,20 +134,21 @@ def from_trec(
     """Judged queries, and the scores that a run gives to their documents.
 
     A query holds every retrieved document, in the order of the run, and then every judged document that was not
-    retrieved. A retrieved document without judgement has label 0. A document that was not retrieved has score -inf: it
-    counts among the relevant ones and takes no position.
+    retrieved. A retrieved document without judgement has label 0, and ``queries.judged`` is False there. A document
+    that was not retrieved has score -inf: it counts among the relevant ones and takes no position.
 
     Parameters
     ----------
-    qrels : Qrels, path or binary file object
-        The judgements, or what :func:`read_qrels` reads.
-    run : Run, path or binary file object
-        The run, or what :func:`read_run` reads.
+    qrels : Qrels, path, binary file object or data frame
+        The judgements, or what :func:`read_qrels` reads, or a table with the columns qid, docno (or docid) and label,
+        as PyTerrier has them.
+    run : Run, path, binary file object or data frame
+        The run, or what :func:`read_run` reads, or a table with the columns qid, docno (or docid) and score.
     missing_queries : {"skip", "zero"}, default="skip"
         Whether a judged query that is not in the run is left out, or is kept with nothing retrieved. Queries of the run
         without judgements are left out. ``logging`` reports both.
     unjudged : {"zero", "drop", "error"}, default="zero"
-        What a negative label means: label 0 (trec_eval's rule), no such document, or a mistake.
+        What a negative label means: label 0 and not judged (trec_eval's rule), no such document, or a mistake.
 
     Returns
     -------
@@ -155,10 +158,9 @@ def from_trec(
         One score per document.
     """
     refuse_unless_one_of(missing_queries, "missing_queries", ("skip", "zero"))
-    qrels = qrels if isinstance(qrels, Qrels) else read_qrels(qrels)
-    run = run if isinstance(run, Run) else read_run(run)
+    qrels, run = as_qrels(qrels), as_run(run)
     labels = _judged(qrels, unjudged)
-    scores = _by_query(run.qid, run.docid, run.score)
+    scores = by_query(run.qid, run.docid, run.score)
     _report(labels, scores, missing_queries)
     lists = {
         qid: _joined(labels[qid], scores.get(qid, {})) for qid in labels if qid in scores or missing_queries == "zero"
@@ -166,12 +168,14 @@ def from_trec(
     lists = {qid: documents for qid, documents in lists.items() if documents}  # "drop" may leave nothing
     rows = [row for documents in lists.values() for row in documents]
     start = offsets([len(documents) for documents in lists.values()])
+    judged = np.array([label >= 0 for _, label, _ in rows], dtype=np.bool_)
     queries = Queries._trusted(
         np.empty((len(rows), 0)),
-        np.array([label for _, label, _ in rows], dtype=np.float64),
+        np.array([max(label, 0.0) for _, label, _ in rows], dtype=np.float64),
         start,
         qid=as_ids(list(lists), "qid"),
         docid=StringColumn.of(docid for docid, _, _ in rows),
+        judged=None if judged.all() else judged,
     )
     return queries, np.array([score for _, _, score in rows], dtype=np.float64)
 
@@ -213,6 +217,8 @@ def write_run(
 def write_qrels(queries: Queries, path: FilePath) -> None:
     """Write the labels as judgements, in input order; whole labels as integers, as trec_eval requires them.
 
+    Documents that were not judged are left out.
+
     Parameters
     ----------
     queries : Queries
@@ -221,17 +227,51 @@ def write_qrels(queries: Queries, path: FilePath) -> None:
         The file, gzipped if it ends in ``.gz``.
     """
     labels = as_queries(queries, "write_qrels").labels()
+    written = labels if queries.judged is None else np.where(queries.judged, labels, np.nan)
     with _writing_lines(path) as file:
         for query, qid, docids in _identified(queries):
-            for docid, value in zip(docids, labels[queries.rows_of(query)].tolist(), strict=True):
+            for docid, value in zip(docids, written[queries.rows_of(query)].tolist(), strict=True):
+                if math.isnan(value):
+                    continue
                 shown = int(value) if value == int(value) else value
                 file.write(b"%b 0 %b %b\n" % (qid, docid, repr(shown).encode()))
+
+
+def as_run(given: Any) -> Run:
+    """The run that is given, or that a file or a table holds; see :func:`from_trec`."""
+    if isinstance(given, Run):
+        return given
+    return Run(*_of_frame(given, "score")) if hasattr(given, "columns") else read_run(given)
+
+
+def as_qrels(given: Any) -> Qrels:
+    """The judgements that are given, or that a file or a table holds; see :func:`from_trec`."""
+    if isinstance(given, Qrels):
+        return given
+    return Qrels(*_of_frame(given, "label")) if hasattr(given, "columns") else read_qrels(given)
+
+
+def _of_frame(frame: Any, number: str) -> tuple[StringColumn, StringColumn, NDArray[np.float64]]:
+    """The columns qid, docno (or docid) and ``number`` of a table."""
+    from rankwise.data.tabular.frames import open_frame
+
+    table = open_frame(frame)
+    docid = "docno" if "docno" in table.columns else "docid"
+    for name in ("qid", docid, number):
+        if name not in table.columns:
+            raise DataError(f"the table lacks the column {name!r}: found {', '.join(map(repr, table.columns)):.200}")
+    values = as_floats(table[number].to_numpy(), f"the column {number} holds numbers")
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise DataError(f"the column {number} holds numbers: found {values[row]} at row {row:,}")
+    qids, docids = (StringColumn.of(str(value) for value in table[name].to_list()) for name in ("qid", docid))
+    return qids, docids, values
 
 
 # ------------------------------------------------------------------------------------------- joining
 
 
-def _by_query(qid: StringColumn, docid: StringColumn, values: NDArray[np.float64]) -> dict[str, dict[str, float]]:
+def by_query(qid: StringColumn, docid: StringColumn, values: NDArray[np.float64]) -> dict[str, dict[str, float]]:
     """query -> document -> value, in the order of the file."""
     grouped: dict[str, dict[str, float]] = {}
     for query, document, value in zip(qid, docid, values.tolist(), strict=True):
@@ -243,7 +283,7 @@ def _by_query(qid: StringColumn, docid: StringColumn, values: NDArray[np.float64
 
 
 def _judged(qrels: Qrels, unjudged: str) -> dict[str, dict[str, float]]:
-    """query -> document -> label; NaN for a document to be dropped."""
+    """query -> document -> label, -1 where it was not judged; NaN for a document to be dropped."""
     refuse_unless_one_of(unjudged, "unjudged", ("zero", "drop", "error"))
     negative = qrels.label < 0
     if unjudged == "error" and negative.any():
@@ -252,12 +292,12 @@ def _judged(qrels: Qrels, unjudged: str) -> dict[str, dict[str, float]]:
             f"document {qrels.docid[row]!r} of query {qrels.qid[row]!r} has label {qrels.label[row]:g}: "
             "labels are 0 or more; give unjudged='zero' or unjudged='drop'"
         )
-    return _by_query(qrels.qid, qrels.docid, np.where(negative, 0.0 if unjudged == "zero" else np.nan, qrels.label))
+    return by_query(qrels.qid, qrels.docid, np.where(negative, -1.0 if unjudged == "zero" else np.nan, qrels.label))
 
 
 def _joined(labels: dict[str, float], scores: dict[str, float]) -> list[tuple[str, float, float]]:
-    """(docid, label, score) of the retrieved documents, and then of the others that were judged."""
-    rows = [(docid, labels.get(docid, 0.0), score) for docid, score in scores.items()]
+    """(docid, label, score) of the retrieved documents, and then of the others in the judgements; -1: not judged."""
+    rows = [(docid, labels.get(docid, -1.0), score) for docid, score in scores.items()]
     rows += [(docid, label, -np.inf) for docid, label in labels.items() if docid not in scores]
     return [row for row in rows if row[1] == row[1]]
 
@@ -291,9 +331,9 @@ def _some(names: list[str]) -> str:
 
 
 def _read(
-    source: Source, fields: tuple[str, ...], number: str
+    source: Source, fields: tuple[str, ...], number: str, header: tuple[bytes, ...] = ()
 ) -> tuple[StringColumn, StringColumn, NDArray[np.float64]]:
-    """The columns qid, docid and ``number`` of a file."""
+    """The columns qid, docid and ``number`` of a file; under ``header`` it has these three alone."""
     name, place, docid_place = name_of(source), fields.index(number), fields.index("docid")
     qids: list[bytes] = []
     docids: list[bytes] = []
@@ -302,6 +342,9 @@ def _read(
     for line, text in enumerate(_lines(source), 1):
         parts = text.split()
         if not parts:
+            continue
+        if header and not lines_of and tuple(parts) == header:
+            fields, place, docid_place, header = ("qid", "docid", number), 2, 1, ()
             continue
         if len(parts) != len(fields):
             raise FileFormatError(

@@ -456,7 +456,7 @@ def _measured(
     # trec_eval breaks ties by document id: sort the rows by it once, and "stable" keeps that order
     if order == "docid":
         rows, order = _by_docid(judged, values), "stable"
-    lists = ScoredLists(values, labels, judged.start, rows)
+    lists = ScoredLists(values, labels, judged.start, rows, judged.judged)
     return measure_lists(measures, lists, ties=order, n_jobs=n_jobs), lists  # type: ignore[arg-type]
 
 

@@ -1,11 +1,14 @@
 """Judged queries and scores from files.
 
-Scores come in three formats, distinguished by their number of columns: one score per line, RankLib's score file, or a
-TREC run, which is read against qrels or against queries with document ids.
+Scores come in four formats: one score per line, RankLib's score file, or a TREC run, distinguished by their number of
+columns; or the predictions of MTEB and sentence-transformers, which are JSON. Runs and predictions are read against
+qrels or against queries with document ids.
 """
 
 import os
 import re
+from collections.abc import Iterable
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -13,12 +16,15 @@ import numpy as np
 from rankwise._errors import FileFormatError, in_one_line
 from rankwise.data.anyfile import kind_of, read_any
 from rankwise.data.parts.parts import Parts
+from rankwise.data.predictions import means_in, read_predictions, refuse_means
 from rankwise.data.queries import Queries
 from rankwise.data.sources import MARK, name_of, open_stream, plain_number, read_text, without_mark
+from rankwise.data.trec import BEIR, Run, from_trec, read_qrels, read_run
 from rankwise.measures._base import Vector
 
 Path = str | os.PathLike[str]
 
+_NOWHERE = repeat("")  # JSON has no lines to name
 # -inf is the score of a document that was not retrieved
 _INFINITE = {sign + word: float(sign + word) for sign in ("", "-") for word in ("inf", "infinity")}
 
@@ -47,15 +53,20 @@ def open_pair(
         One score per document.
     """
     kept = {} if opened is None else opened
-    if kind_of(judged) == "text" and _is_qrels(judged):
-        from rankwise.data.trec import from_trec, read_qrels, read_run
-
+    if is_qrels(judged):
         if "qrels" not in kept:
             kept["qrels"] = read_qrels(judged)
-        return from_trec(kept["qrels"], read_run(scores))
+        return from_trec(kept["qrels"], _read_run(scores))
     if "queries" not in kept:
         kept["queries"] = read_any(judged, **options)
     return kept["queries"], read_scores(scores, kept["queries"])
+
+
+def _read_run(path: Path) -> Run:
+    """A TREC run or predictions."""
+    if os.fspath(path) != "-" and os.path.isfile(path):
+        refuse_means(name_of(path), means_in(path))
+    return read_predictions(path) if kind_of(path) == "json" else read_run(path)
 
 
 def open_judged(judged: Path, scores: Any) -> tuple[Queries, Any]:
@@ -69,8 +80,8 @@ def read_scores(path: Path, queries: Queries) -> Vector:
     """Read one score per document of ``queries``, in the order of their rows.
 
     The file holds one score per line, in the order of the judged documents; or RankLib's three columns (query id, index
-    in the query, score); or a TREC run, whose documents are found by query id and document id (documents that it lacks
-    were not retrieved and have the score -inf).
+    in the query, score); or a TREC run or predictions, whose documents are found by query id and document id (documents
+    that it lacks were not retrieved and have the score -inf).
 
     Parameters
     ----------
@@ -89,6 +100,9 @@ def read_scores(path: Path, queries: Queries) -> Vector:
     FileFormatError
         If the file has another format, or does not match the queries.
     """
+    if kind_of(path) == "json":
+        run = read_predictions(path)
+        return _by_docid(path, zip(_NOWHERE, run.qid, run.docid, run.score.tolist(), strict=False), queries)
     text = without_mark(read_text(path).data.tobytes(), name_of(path))
     # cut as bytes: str also ends lines at \x1e and U+2028, and words at blanks of other scripts
     lines = [
@@ -100,6 +114,8 @@ def read_scores(path: Path, queries: Queries) -> Vector:
         raise FileFormatError(f"{path} is empty, expected {queries.n_documents:,} scores")
     # the number of columns tells the three formats apart
     width = len(lines[0][1])
+    if width == 1 and lines[0][1][0].startswith("epoch,"):
+        refuse_means(name_of(path), means_in(path))
     for number, fields in lines:
         if len(fields) != width:
             raise FileFormatError(
@@ -110,7 +126,8 @@ def read_scores(path: Path, queries: Queries) -> Vector:
     if width == 3:
         return _by_index(path, lines, queries)
     if width == 6:
-        return _by_docid(path, lines, queries)
+        rows = ((f", line {line}", word[0], word[2], _number(path, line, word[4])) for line, word in lines)
+        return _by_docid(path, rows, queries)
     raise FileFormatError(
         f"{path}: expected one score per line, RankLib's three columns, or the six of a TREC run; found {width} columns"
     )
@@ -189,22 +206,20 @@ def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) 
     return _complete(path, scores)
 
 
-def _by_docid(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Vector:
-    """Scores of a TREC run, by query id and document id."""
+def _by_docid(path: Path, rows: Iterable[tuple[str, str, str, float]], queries: Queries) -> Vector:
+    """Scores of a run, given as (place in the file, query id, document id, score)."""
     if queries.docid is None:
-        raise FileFormatError(f"{path} is a TREC run, and the judged documents carry no ids to find its documents by")
+        raise FileFormatError(f"{path} is a run, and the judged documents carry no ids to find its documents by")
     owner = queries.query_of_row
     names = [str(name) for name in queries.names()]
     row_of = {(names[query], docid): row for row, (query, docid) in enumerate(zip(owner, queries.docid, strict=True))}
     # a document that the run does not list was not retrieved
     scores = np.full(queries.n_documents, -np.inf)
-    for number, fields in lines:
-        row = row_of.get((fields[0], fields[2]))
+    for place, qid, docid, score in rows:
+        row = row_of.get((qid, docid))
         if row is None:
-            raise FileFormatError(
-                f"{path}, line {number}: document {fields[2]!r} of query {fields[0]!r} is not a judged document"
-            )
-        scores[row] = _number(path, number, fields[4])
+            raise FileFormatError(f"{path}{place}: document {docid!r} of query {qid!r} is not a judged document")
+        scores[row] = score
     return scores
 
 
@@ -223,15 +238,28 @@ def _number(path: Path, line: int, text: str) -> float:
     return value
 
 
-def _is_qrels(path: Path) -> bool:
-    """Whether the first line has the four columns of qrels, and no ``qid:``."""
-    if os.fspath(path) == "-":
+def is_qrels(path: Path) -> bool:
+    """Whether the first line of a file is BEIR's, or has the four columns of qrels and no ``qid:``.
+
+    Parameters
+    ----------
+    path : path
+        The file, or ``-``, which is not looked at.
+
+    Returns
+    -------
+    bool
+        Whether it holds judgements of documents, and no features.
+    """
+    if os.fspath(path) == "-" or not os.path.isfile(path):
         return False
     with open_stream(path) as stream:
         head = stream.read().removeprefix(MARK)
     first = next((line for line in head.splitlines() if line.strip()), b"")
     fields = first.split(b"#")[0].split()
-    return len(fields) == 4 and not any(b":" in field for field in fields[1:])
+    if tuple(fields) == BEIR:
+        return True
+    return len(fields) == 4 and kind_of(path) == "text" and not any(b":" in field for field in fields[1:])
 
 
 def _decoded(text: bytes) -> str:

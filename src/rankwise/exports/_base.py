@@ -8,7 +8,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,6 +30,28 @@ _SHOWN = 600  # characters of a model in a notebook
 
 
 @dataclass(frozen=True)
+class UploadRequest:
+    """One HTTP request that brings a file into an engine.
+
+    Attributes
+    ----------
+    method : str
+        GET, PUT or POST.
+    path : str
+        The path behind the address of the engine, quoted.
+    file : str or None
+        The file that is the body; None: no body.
+    may_exist : bool
+        Whether the request makes something that may be there already, which it then leaves as it is.
+    """
+
+    method: str
+    path: str
+    file: str | None = None
+    may_exist: bool = False
+
+
+@dataclass(frozen=True)
 class Written:
     """The files that a target wrote.
 
@@ -43,12 +65,15 @@ class Written:
         The constant that the format cannot hold; it changes no ranking.
     arithmetic : str
         How the engine computes this model, where that differs from the target's usual arithmetic.
+    requests : tuple of UploadRequest
+        What uploads the files, in this order.
     """
 
     files: Mapping[str, Content]
     notes: tuple[str, ...] = ()
     dropped: float = 0.0
     arithmetic: str = ""
+    requests: tuple[UploadRequest, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +162,9 @@ class Export:
         The engine's arithmetic on a sample against the ranker's; None without a sample.
     dropped : float
         The constant that the format cannot hold; it changes no ranking.
+    requests : tuple of UploadRequest
+        What uploads the files to the engine, in this order; ``upload.sh`` among the files sends them by curl. Empty
+        for targets without an upload.
     """
 
     target: str
@@ -144,6 +172,7 @@ class Export:
     notes: tuple[str, ...]
     parity: Parity | None = None
     dropped: float = 0.0
+    requests: tuple[UploadRequest, ...] = ()
 
     @property
     def content(self) -> Content:
@@ -223,6 +252,7 @@ class Export:
             "notes": list(self.notes),
             "dropped": self.dropped,
             "parity": parity,
+            "requests": [asdict(request) for request in self.requests],
         }
 
 

@@ -4,9 +4,11 @@ The learning to rank plugins of Elasticsearch and OpenSearch read the same forma
 """
 
 import json
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import quote
 from xml.etree.ElementTree import Element, fromstring
 
 import numpy as np
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from rankwise._errors import RankwiseError
 from rankwise.data.checks import Floats
 from rankwise.exports import single
-from rankwise.exports._base import Content, Target, Written, json_text
+from rankwise.exports._base import Content, Target, UploadRequest, Written, json_text
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.single import Single, normalised, single_trees
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, score_trees
@@ -169,10 +171,14 @@ def _read(element: Element) -> Node:
 
 @dataclass(frozen=True, kw_only=True)
 class Elasticsearch(Target):
-    """``model.json`` for ``_createmodel``, and ``featureset.json``, a draft of the feature set that it belongs to.
+    """``model.json`` for ``_createmodel``, ``featureset.json``, a draft of its feature set, and ``upload.sh``.
+
+    ``upload.sh ADDRESS`` sends the requests of :attr:`Export.requests` by curl.
 
     Parameters
     ----------
+    featureset : str, default=None
+        The name of the feature set that the model belongs to; None takes the name of the model.
     form : {"linear", "xgboost", "ranklib"}, default=None
         "linear" (``model/linear``, features by name, sums in float32) for weights; "xgboost" (``model/xgboost+json``,
         features by name, float32) for steps and trees; "ranklib" (``model/ranklib``, features by their position in the
@@ -185,6 +191,7 @@ class Elasticsearch(Target):
     arithmetic = "float32, feature after feature (the plugin's)"
 
     form: Literal["linear", "xgboost", "ranklib"] | None = None
+    featureset: str | None = None
 
     def write(self, formula: Formula, called: str) -> Written:
         """Write the model and the draft of the feature set."""
@@ -213,14 +220,16 @@ class Elasticsearch(Target):
             more.append(
                 f"the numbers of the model are places in the feature set: keep its {len(formula.names)} in order"
             )
+        requests = _requests(called if self.featureset is None else self.featureset)
         files = {
             "model.json": json_text({"model": {"name": called, "model": model}}),
             "featureset.json": json_text({"featureset": {"features": [_feature(name) for name in formula.names]}}),
+            "upload.sh": curl_script(requests),
         }
         notes.append(
             "featureset.json takes every feature from a field of its name: say there how you really compute each"
         )
-        return Written(files, (*notes, *more), dropped, arithmetic)
+        return Written(files, (*notes, *more), dropped, arithmetic, requests)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Score as the plugin does, in float32."""
@@ -246,6 +255,53 @@ class OpenSearch(Elasticsearch):
 
     name = "opensearch"
     title = "OpenSearch LTR plugin"
+
+
+def _requests(featureset: str) -> tuple[UploadRequest, ...]:
+    """What makes the store of features and models, the feature set and the model."""
+    if not isinstance(featureset, str) or not featureset:
+        raise RankwiseError(f"featureset is the name of a feature set: found {featureset!r:.40}")
+    path = f"/_ltr/_featureset/{quote(featureset, safe='')}"
+    return (
+        UploadRequest("PUT", "/_ltr", may_exist=True),
+        # POST makes a set and never replaces one: the file is a draft
+        UploadRequest("POST", path, "featureset.json", may_exist=True),
+        UploadRequest("POST", f"{path}/_createmodel", "model.json"),
+    )
+
+
+_SCRIPT = """\
+#!/bin/sh
+# Uploads these files: sh upload.sh http://localhost:9200
+# Further arguments go to curl, for example: -u user -k
+set -eu
+: "${1:?give the address of the cluster, such as http://localhost:9200}"
+address=$1
+shift
+cd "$(dirname "$0")"
+"""
+
+
+def curl_script(requests: Sequence[UploadRequest]) -> str:
+    """A shell script that sends requests by curl.
+
+    Parameters
+    ----------
+    requests : sequence of UploadRequest
+        The requests. The failure of one whose result may be there already does not end the script.
+
+    Returns
+    -------
+    str
+        The script, which takes the address of the engine as its first argument.
+    """
+    lines = []
+    for request in requests:
+        line = f'curl -sS --fail-with-body "$@" -X {request.method} "$address"{shlex.quote(request.path)}'
+        if request.file is not None:
+            line += f" -H 'Content-Type: application/json' --data-binary {shlex.quote('@' + request.file)}"
+        lines += [f"{line} || echo ' (it may be there already)'" if request.may_exist else line, "echo"]
+    return _SCRIPT + "\n".join(lines) + "\n"
 
 
 def _linear(formula: WeightedSum) -> tuple[dict[str, Any], list[str], float]:

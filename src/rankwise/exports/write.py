@@ -121,7 +121,7 @@ def export(
         scores = _scored(target, written, sample, formula)
         arithmetic = written.arithmetic or target.arithmetic
         parity = parity_of(sample, own + lifted, scores, ranker._measure(), arithmetic, written.dropped)
-    done = Export(target.name, dict(written.files), (*written.notes, *notes), parity, written.dropped)
+    done = Export(target.name, dict(written.files), (*written.notes, *notes), parity, written.dropped, written.requests)
     if path is not None:
         done.write(path)
     return done

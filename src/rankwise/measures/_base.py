@@ -16,6 +16,7 @@ The grammar of spellings is that of ir-measures: :func:`parse` reads ``nDCG(dcg=
 
 import ast
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -60,6 +61,8 @@ class Measure(ShownAsFacts):
         Whether 1 is the value of a perfect ranking, and no value is larger.
     binary : bool
         Whether documents are only relevant or not, so that row values are 0 and 1.
+    depends_on_labels : bool
+        Whether labels decide the value. No ranker can be trained for a measure where they do not.
     kernel : compiled function
         The measure of one ranked list; see Notes.
 
@@ -81,6 +84,7 @@ class Measure(ShownAsFacts):
     needs_ideal: ClassVar[bool] = False
     at_most_one: ClassVar[bool] = True
     binary: ClassVar[bool] = False
+    depends_on_labels: ClassVar[bool] = True
     kernel: ClassVar[Any]
 
     def __post_init__(self) -> None:
@@ -121,6 +125,23 @@ class Measure(ShownAsFacts):
             One number per document.
         """
         return labels
+
+    def row_values_judged(self, labels: Vector, judged: NDArray[np.bool_]) -> Vector:
+        """As :meth:`row_values` where not all documents were judged; for most measures the others have label 0.
+
+        Parameters
+        ----------
+        labels : ndarray, shape (n_documents,)
+            Labels of the documents, 0 for those that were not judged.
+        judged : ndarray of bool, shape (n_documents,)
+            Whether each document was judged.
+
+        Returns
+        -------
+        ndarray, shape (n_documents,)
+            One number per document.
+        """
+        return self.row_values(labels)
 
     def table(self, longest: int) -> Vector:
         """Numbers by position, such as discounts.
@@ -204,7 +225,13 @@ class Measure(ShownAsFacts):
     # ------------------------------------------------------------------------------------- for users
 
     def __call__(
-        self, scores: ArrayLike, labels: ArrayLike, *, ties: Ties = "expected", empty: Empty = "skip"
+        self,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        *,
+        ties: Ties = "expected",
+        empty: Empty = "skip",
+        judged: ArrayLike | None = None,
     ) -> float:
         """Measure one query.
 
@@ -218,6 +245,8 @@ class Measure(ShownAsFacts):
             How equal scores are ordered. "expected" averages over all orders.
         empty : {"skip", "zero", "one"}, default="skip"
             The value where the measure is 0/0; "skip" gives NaN.
+        judged : array-like of bool, shape (n_documents,), default=None
+            Whether each document was judged; None: all were.
 
         Returns
         -------
@@ -235,7 +264,9 @@ class Measure(ShownAsFacts):
         y = checks.as_one_list(labels, "labels")
         y = checks.as_labels(y, len(y))
         s = checks.as_scores(checks.as_one_list(scores, "scores"), len(y))
-        values = measure_lists_by_ties([self], ScoredLists(s, y, np.array([0, len(y)])), [ties], n_jobs=1)
+        known = None if judged is None else checks.as_judged(judged, y)
+        lists = ScoredLists(s, y, np.array([0, len(y)]), judged=known)
+        values = measure_lists_by_ties([self], lists, [ties], n_jobs=1)
         return float(fill_empty(values, empty)[0, 0, 0])
 
 
@@ -280,6 +311,18 @@ def _literal(value: Any) -> str:
 IR_MEASURES_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"nDCG": {"dcg": "log2"}}
 
 
+# Names that only trec_eval uses, and what they mean there.
+TREC_EVAL_NAMES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "map_cut": ("AP", {}),
+    "ndcg_cut": ("nDCG", {"dcg": "log2"}),
+    "P": ("P", {}),
+    "recall": ("R", {}),
+    "recip_rank": ("RR", {}),
+    "success": ("Success", {}),
+}
+_TREC_EVAL = re.compile(r"\s*(map_cut|ndcg_cut|P|recall|success)[_.]([0-9]{1,9})\s*|\s*(recip_rank)\s*")
+
+
 def registered() -> dict[str, type[Measure]]:
     """Every measure by name: those of this package and those that installed packages declare."""
     return cast("dict[str, type[Measure]]", discover("rankwise.measures", Measure, "rankwise.measures"))
@@ -310,10 +353,17 @@ def parse(
     MeasureError
         If the text does not follow the grammar, or names an unknown measure or parameter.
 
+    Notes
+    -----
+    Names of trec_eval that nothing else is called by, such as ``ndcg_cut_10``, ``P_5``, ``recall_100``, ``map_cut_10``,
+    ``recip_rank`` and ``success_1``, mean what they mean there; pytrec_eval's ``ndcg_cut.10`` is the same.
+
     Examples
     --------
     >>> parse("nDCG@10")
     nDCG(dcg='exp-log2')@10
+    >>> parse("ndcg_cut_10")
+    nDCG(dcg='log2')@10
     >>> parse("MAP(rel=2)")
     AP(rel=2)
     """
@@ -336,6 +386,9 @@ def parse(
 @lru_cache(maxsize=256)  # rankers parse their measure in every round; Python's parser takes 30 us
 def _read(spelling: str) -> tuple[str, Mapping[str, Any], int | None]:
     """Split a text into name, parameters and cut-off."""
+    if found := _TREC_EVAL.fullmatch(spelling):
+        name, own = TREC_EVAL_NAMES[found[1] or found[3]]
+        return name, own, int(found[2]) if found[2] else None
     problem = MeasureError(f"a measure is spelled name(parameter=value,...)@cutoff: found {spelling!r}")
     try:
         node = ast.parse(spelling.strip(), mode="eval").body

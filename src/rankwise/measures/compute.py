@@ -43,12 +43,15 @@ class ScoredLists(ShownAsFacts):
         Query q owns ``rows[start[q]:start[q+1]]``.
     rows : ndarray of int64, default=None
         None: rows are grouped by query.
+    judged : ndarray of bool, shape (n_documents,), default=None
+        Whether each document was judged; None: all were.
     """
 
     scores: Vector
     labels: Vector
     start: NDArray[np.int64]
     rows: NDArray[np.int64] | None = None
+    judged: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,14 @@ class PreparedMeasure:
     kernel: Any
 
     @classmethod
-    def of(cls, measure: Measure, labels: Vector, start: NDArray[np.int64]) -> "PreparedMeasure":
+    def of(
+        cls, measure: Measure, labels: Vector, start: NDArray[np.int64], judged: NDArray[np.bool_] | None = None
+    ) -> "PreparedMeasure":
         """Prepare a measure for queries with these labels; query q owns ``start[q]:start[q+1]`` of the row numbers."""
         table = np.ascontiguousarray(measure.table(int(np.diff(start).max(initial=0))))
         kernel = typed_function(type(measure).kernel, KERNEL)
-        return cls(measure, measure.row_values(labels), table, measure.all_params(), kernel)
+        values = measure.row_values(labels) if judged is None else measure.row_values_judged(labels, judged)
+        return cls(measure, values, table, measure.all_params(), kernel)
 
 
 def measure_lists(
@@ -126,7 +132,8 @@ def measure_lists_by_ties(
             raise RankwiseError(f"ties is one of {', '.join(map(repr, TIES))}: found {ties!r}")
     scores, start = lists.scores, lists.start
     prepared = [
-        one if isinstance(one, PreparedMeasure) else PreparedMeasure.of(one, lists.labels, start) for one in measures
+        one if isinstance(one, PreparedMeasure) else PreparedMeasure.of(one, lists.labels, start, lists.judged)
+        for one in measures
     ]
     no_rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
     result = np.full((len(modes), len(measures), len(start) - 1), np.nan)

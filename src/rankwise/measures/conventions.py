@@ -125,7 +125,7 @@ CONVENTIONS: Mapping[str, Convention] = {
         ),
         Convention(
             "trec_eval",
-            {"nDCG": _LINEAR, "AP": {}, "P": {}, "R": {}, "RR": {}, "Success": {}},
+            {"nDCG": _LINEAR, "AP": {}, "P": {}, "R": {}, "Rprec": {}, "RR": {}, "Success": {}, "Bpref": {}},
             ties="docid",
             single=True,
             labels=_whole,

@@ -1,6 +1,6 @@
-"""Precision, recall and success at a cut-off: how many relevant documents are among the first k.
+"""Precision, recall, R-precision and success: how many relevant documents are among the first k.
 
-The three kernels share :func:`relevant_within`, the expected number of relevant documents above the cut-off, and
+The kernels share :func:`relevant_within`, the expected number of relevant documents above the cut-off, and
 :func:`first_relevant_block`, which :class:`~rankwise.measures.RR` uses, too.
 """
 
@@ -42,6 +42,15 @@ def recall_formula(value, end, retrieved, best, table, params):
     if relevant == 0.0:
         return np.nan
     return relevant_within(value, end, retrieved, params[0]) / relevant
+
+
+@kernel
+def rprec_formula(value, end, retrieved, best, table, params):
+    """Rprec."""
+    relevant = best.sum()
+    if relevant == 0.0:
+        return np.nan
+    return relevant_within(value, end, retrieved, relevant) / relevant
 
 
 @kernel
@@ -127,6 +136,35 @@ class R(BinaryMeasure):
     aliases = ("Recall",)
     needs_cutoff = True
     kernel = recall_formula
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Rprec(BinaryMeasure):
+    """R-precision: Rprec = (relevant documents in 1..r) / r, where r documents are relevant.
+
+    Precision and recall are equal at this cut-off, which every query has of its own.
+
+    Parameters
+    ----------
+    cutoff : None
+        Not allowed; the number of relevant documents is the cut-off.
+    rel : float, default=1
+        A document is relevant if its label is at least this.
+
+    Notes
+    -----
+    The measure is 0/0 if no document is relevant.
+
+    Examples
+    --------
+    >>> Rprec()([0.9, 0.5, 0.3, 0.1], [1, 0, 1, 0])
+    0.5
+    """
+
+    name = "Rprec"
+    aliases = ("RPrecision",)
+    takes_cutoff = False
+    kernel = rprec_formula
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from rankwise._errors import DataError, Interrupted, RankwiseError
+from rankwise._errors import DataError, Interrupted, MeasureError, RankwiseError
 from rankwise._kernels.drive import expect, one_blas_thread
 from rankwise._registry import discover
 from rankwise._store import Store
@@ -516,7 +516,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     # ------------------------------------------------------------------------------------------- checks
 
     def _measure(self) -> Measure:
-        return parse(self.measure)
+        return trainable(self.measure)
 
     def _judged(self, X: Any, y: Any, group: Any, qid: Any, method: str = "fit") -> Queries:
         if isinstance(X, (ChunkedQueries, Parts)):
@@ -734,6 +734,14 @@ def _one_set(eval_set: Any, eval_group: Any) -> tuple[Any, Any, Any]:
     except (TypeError, ValueError) as error:
         raise DataError("eval_set=[(X, y)] goes with eval_group=[sizes], one of each") from error
     return X, y, sizes
+
+
+def trainable(spelling: Any) -> Measure:
+    """The measure of this spelling, or an error if no ranker can be trained for it."""
+    measure = parse(spelling)
+    if not measure.depends_on_labels:
+        raise MeasureError(f"{measure.title} does not depend on labels: no ranker can be trained for it")
+    return measure
 
 
 def registered() -> dict[str, type[Ranker]]:

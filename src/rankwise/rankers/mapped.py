@@ -18,8 +18,8 @@ from rankwise._kernels.drive import one_blas_thread
 from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.queries import Queries
-from rankwise.measures._base import Measure, parse
-from rankwise.rankers._base import Ranker, registered
+from rankwise.measures._base import Measure
+from rankwise.rankers._base import Ranker, registered, trainable
 
 if TYPE_CHECKING:
     from rankwise.rankers.certificate.objective import TrainingObjective
@@ -115,7 +115,7 @@ class MappedRanker(Ranker):
         return self._given_ranker()._learns_from_validation()
 
     def _measure(self) -> Measure:
-        return parse(self._given_ranker().measure if self.measure is None else self.measure)
+        return trainable(self._given_ranker().measure if self.measure is None else self.measure)
 
     @property
     def row_radius(self) -> float | None:

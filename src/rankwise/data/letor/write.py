@@ -15,7 +15,7 @@ from rankwise._atomic_write import writing
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._paths import path_of
-from rankwise.data.checks import first_repeated
+from rankwise.data.checks import first_repeated, refuse_unjudged
 from rankwise.data.queries import Queries, as_queries
 from rankwise.data.string_column import StringColumn
 
@@ -48,7 +48,8 @@ def write_letor(queries: Queries, path: str | os.PathLike[str], *, sparse: bool 
     """
     if not isinstance(sparse, (bool, np.bool_)):
         raise RankwiseError(f"sparse is True or False: found {sparse!r:.60}")
-    columns = _Columns.of(as_queries(queries, "write_letor"))
+    refuse_unjudged(as_queries(queries, "write_letor"), "LETOR text")
+    columns = _Columns.of(queries)
     with writing(path) as part, open(part, "wb") as file:
         if path_of(path).endswith(".gz"):
             # no name and no time of writing: the same queries give the same bytes

@@ -23,6 +23,7 @@ from rankwise._paths import path_of
 from rankwise._progress import track
 from rankwise._store import StoreWriter
 from rankwise._tables import ShownAsFacts
+from rankwise.data.checks import refuse_unjudged
 from rankwise.data.fingerprints import fingerprints
 from rankwise.data.parts.files import checksum
 from rankwise.data.parts.manifest import INDEX, INDEX_KIND, NAME, Ids, Manifest, PartFile, Summary
@@ -222,6 +223,7 @@ class IndexColumns:
 
     def add(self, block: Queries, source: str = "") -> None:
         """Count a block of queries; one that was there before raises an error that names it and the source."""
+        refuse_unjudged(block, "a data set in parts")
         if self._form is None:
             self._form, self._scaling, self._summary = block[:0], block.scaling, Summary(block.n_features)
             self._builder = block.built_by

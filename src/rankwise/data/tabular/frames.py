@@ -21,7 +21,7 @@ from rankwise._extras import require
 from rankwise._paths import path_of
 from rankwise._store import FORMAT, KEY
 from rankwise._version import __version__
-from rankwise.data.checks import Floats, Missing, as_scores, refuse_unless_one_of
+from rankwise.data.checks import Floats, Missing, as_scores, refuse_unjudged, refuse_unless_one_of
 from rankwise.data.grouping import as_ids
 from rankwise.data.queries import Queries
 from rankwise.data.sources import ByteStream, peeked
@@ -143,6 +143,7 @@ def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | 
     require(backend)
     if not isinstance(queries, Queries):
         raise DataError(f"to_frame takes Queries: found {type(queries).__name__}")
+    refuse_unjudged(queries, "a table")
     owner = queries.query_of_row
     columns: dict[str, Any] = {"qid": owner if queries.qid is None else plain_ids(queries.qid)[owner]}
     if queries.docid is not None:

@@ -45,9 +45,9 @@ def key_of(facts: Mapping[str, Any]) -> str:
     return digest_of(json.dumps(facts, sort_keys=True).encode())
 
 
-def _document_weight(queries: Queries) -> tuple[Any, ...]:
-    """The document weights if there are any; without them the digest is that of earlier versions."""
-    return () if queries.document_weight is None else (queries.document_weight,)
+def _optional(queries: Queries) -> tuple[Any, ...]:
+    """Document weights and who was judged, if there are any; without them the digest is that of earlier versions."""
+    return tuple(one for one in (queries.document_weight, queries.judged) if one is not None)
 
 
 def fingerprint(queries: Queries | None) -> str | None:
@@ -59,7 +59,7 @@ def fingerprint(queries: Queries | None) -> str | None:
     step = max(1, _HASHED // max(1, queries.X.itemsize * queries.n_features))
     for first in range(0, queries.n_documents, step):
         digest.update(np.ascontiguousarray(queries.X[first : first + step]).data.cast("B") if queries.X.size else b"")
-    for array in (queries.y, queries.start, queries.scattered_rows, queries.weight, *_document_weight(queries)):
+    for array in (queries.y, queries.start, queries.scattered_rows, queries.weight, *_optional(queries)):
         digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
     names = (queries.names(), queries.feature_names, None if queries.docid is None else list(queries.docid))
     digest.update(repr(names).encode())

@@ -1,5 +1,6 @@
 """Comparisons of many rankings at once: paired tests for every measure, corrected for their number."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -85,9 +86,10 @@ def significance(
 
     Parameters
     ----------
-    evaluations : dict of str to Evaluation or dict
+    evaluations : dict of str to Evaluation, dict or path
         For each ranker, what :func:`evaluate` returned, or a dict of measure to values per query (a key ``"qid"`` names
-        the queries).
+        the queries), or the file of another tool that holds values per query (``trec_eval -q``, RankLib's ``-idv``,
+        pytrec_eval's results as JSON).
     baseline : str, default=None
         Compare each other ranker with this one; None compares all pairs, the later one with the earlier.
     test : {"randomisation", "t", "wilcoxon", "sign"}, default="randomisation"
@@ -164,7 +166,11 @@ class _Judged:
 
     @classmethod
     def of(cls, evaluation: Any) -> "_Judged":
-        """Read an evaluation, or a dict of columns."""
+        """Read an evaluation, a dict of columns, or a file."""
+        if isinstance(evaluation, (str, os.PathLike)):
+            from rankwise.evaluation.value_files import read_values
+
+            evaluation = read_values(evaluation)
         if isinstance(evaluation, Mapping):
             table, titles = Table(evaluation), [key for key in evaluation if key != "qid"]
         else:

@@ -1,0 +1,142 @@
+"""JSON that other tools wrote: one value, or one per line, read strictly.
+
+Python's reader takes NaN for a number and the last of two equal keys. Files from strangers are checked here, so that
+readers see plain values and know where each came from.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from rankwise._errors import FileFormatError
+from rankwise.data.sources import decoded, name_of, read_text, without_mark
+
+
+class _RefusedError(ValueError):
+    """What Python's reader would take."""
+
+
+def read_json(source: Any) -> list[tuple[str, Any]]:
+    """Read a file that holds one JSON value, or one on each line.
+
+    Parameters
+    ----------
+    source : path, ``-`` or binary file object
+        The text, plain or gzipped.
+
+    Returns
+    -------
+    values : list of (str, object)
+        Each value with the place that error messages call it by: the file, or the file and the line.
+
+    Raises
+    ------
+    FileFormatError
+        If the text is not JSON, repeats a key of an object, or holds NaN or infinity; the message names the line.
+    """
+    name = name_of(source)
+    text = decoded(without_mark(read_text(source).data.tobytes(), name), name)
+    if not text.strip():
+        raise FileFormatError(f"{name} is empty: expected JSON")
+    whole = _value(text, name, 1, or_lines=True)
+    if whole is not _LINES:
+        return [(name, whole)]
+    return [
+        (f"{name}, line {number:,}", _value(line, name, number))
+        for number, line in enumerate(text.split("\n"), 1)
+        if line.strip()
+    ]
+
+
+_LINES = object()
+
+
+def _value(text: str, name: str, line: int, or_lines: bool = False) -> Any:
+    """The value of a text that begins on a line; ``_LINES`` where another one follows it and that is allowed."""
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+    except json.JSONDecodeError as error:
+        if or_lines and error.msg == "Extra data" and "\n" in text[: error.pos]:
+            return _LINES
+        problem, line = f"expected JSON, found that {error.msg[:1].lower()}{error.msg[1:]}", line + error.lineno - 1
+        raise FileFormatError(f"{name}, line {line:,}, column {error.colno:,}: {problem}") from error
+    except _RefusedError as error:
+        raise FileFormatError(f"{name}: {error}") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a list in a list in a list ...
+        raise FileFormatError(f"{name}: expected JSON of usual numbers and depth") from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object without repeated keys."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        raise _RefusedError(f"the key {twice!r:.60} is twice in one object, expected it once")
+    return found
+
+
+def _constant(word: str) -> NoReturn:
+    """What JSON does not have."""
+    raise _RefusedError(f"expected numbers, found {word}")
+
+
+# ------------------------------------------------------------------------------------------- values of a kind
+
+
+def member(value: Any, key: str, kind: type, where: str) -> Any:
+    """The entry of an object, which has to be there and of a kind.
+
+    Parameters
+    ----------
+    value : object
+        What should be an object.
+    key : str
+        The name of the entry.
+    kind : type
+        dict, list or str.
+    where : str
+        The place of the value.
+
+    Returns
+    -------
+    object
+        The entry.
+    """
+    if not isinstance(value, dict) or not isinstance(value.get(key), kind):
+        found = f"found {shown(value)}" if not isinstance(value, dict) or key not in value else shown(value[key])
+        raise FileFormatError(f"{where}: expected an object with {key!r}, {_KINDS[kind]}; {found}")
+    return value[key]
+
+
+def text_of(value: Any, what: str, where: str) -> str:
+    """An id: a text, or a whole number, which some tools write."""
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise FileFormatError(f"{where}: expected {what}, a text, found {shown(value)}")
+
+
+def number_of(value: Any, what: str, where: str) -> float:
+    """A finite number."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _LARGEST:
+        return float(value)
+    raise FileFormatError(f"{where}: expected {what}, a number, found {shown(value)}")
+
+
+def items_of(value: Any, what: str, where: str) -> Iterator[tuple[str, Any]]:
+    """The entries of what has to be an object."""
+    if not isinstance(value, dict):
+        raise FileFormatError(f"{where}: expected {what}, an object, found {shown(value)}")
+    return iter(value.items())
+
+
+def shown(value: Any) -> str:
+    """A value as an error message shows it."""
+    return f"{value!r:.60}" if not isinstance(value, (dict, list)) else f"{_KINDS[type(value)]} of {len(value):,}"
+
+
+_KINDS = {dict: "an object", list: "a list", str: "a text"}
+_LARGEST = math.nextafter(math.inf, 0)

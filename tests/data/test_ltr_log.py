@@ -1,0 +1,196 @@
+"""Features that Elasticsearch and OpenSearch log, joined with judgements; what is no such log is refused."""
+
+import json
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rankwise import read_ltr_log
+from rankwise._errors import DataError, FileFormatError, RankwiseError
+from rankwise.data.anyfile import kind_of, read_any
+
+
+def entry(**values):
+    """What one document's log entry holds; None: the feature did not match."""
+    return [{"name": name} if value is None else {"name": name, "value": value} for name, value in values.items()]
+
+
+def response(**documents):
+    """A search response; each document with the features of its log entry."""
+    hits = [
+        {"_index": "i", "_id": docid, "_score": 1.0, "fields": {"_ltrlog": [{"main": entry(**values)}]}}
+        for docid, values in documents.items()
+    ]
+    return {"took": 3, "timed_out": False, "hits": {"total": {"value": len(hits)}, "max_score": 1.0, "hits": hits}}
+
+
+RAMBO = response(a={"title": 9.5, "body": 1}, b={"title": None, "body": 2.5})
+ROCKY = response(c={"body": 4.0, "title": -1.5})
+LABELS = {"rambo": {"a": 3, "b": 0}, "rocky": {"c": 4}}
+
+
+def same(queries):
+    """Whether these are the queries of the two responses, missing values as 0."""
+    assert queries.names() == ["rambo", "rocky"]
+    assert list(queries.docid) == ["a", "b", "c"]
+    assert queries.feature_names == ("title", "body")
+    assert queries.X.tolist() == [[9.5, 1.0], [0.0, 2.5], [-1.5, 4.0]]
+    assert queries.y is None or queries.y.tolist() == [3, 0, 4]
+    return True
+
+
+def test_every_form_of_responses_and_judgements_gives_the_same_queries(tmp_path):
+    by_query = {"rambo": RAMBO, "rocky": ROCKY}
+    lines = "\n".join(json.dumps({"qid": qid, **one}) for qid, one in by_query.items())
+    (tmp_path / "by_query.json").write_text(json.dumps(by_query, indent=2))
+    (tmp_path / "lines.jsonl").write_text(lines)
+    (tmp_path / "msearch.json").write_text(json.dumps({"took": 1, "responses": [RAMBO, ROCKY]}))
+    (tmp_path / "qrels").write_text("rambo 0 a 3\nrambo 0 b 0\nrocky 0 c 4\n")
+    frame = pd.DataFrame({"qid": ["rambo", "rambo", "rocky"], "docno": ["a", "b", "c"], "label": [3, 0, 4]})
+    for judgements in (LABELS, tmp_path / "qrels", frame, None):
+        for given, qid in (
+            (by_query, None),
+            (tmp_path / "by_query.json", None),
+            (tmp_path / "lines.jsonl", None),
+            ([{"qid": "rambo", **RAMBO}, {"qid": "rocky", **ROCKY}], None),
+            ([RAMBO, ROCKY], ["rambo", "rocky"]),
+            (tmp_path / "msearch.json", ["rambo", "rocky"]),
+        ):
+            queries = read_ltr_log(given, judgements, qid=qid, missing="zero")
+            assert same(queries)
+            assert (queries.y is None) == (judgements is None)
+    assert kind_of(tmp_path / "by_query.json") == kind_of(tmp_path / "lines.jsonl") == "json"
+    assert same(read_any(tmp_path / "by_query.json", judgements=tmp_path / "qrels", missing="zero"))
+
+
+def test_pages_of_one_query_are_put_together():
+    queries = read_ltr_log([RAMBO, ROCKY], qid=["all", "all"], missing="zero")
+    assert queries.sizes.tolist() == [3]
+    with pytest.raises(DataError, match="document 'a' is twice in query 'all', expected it once"):
+        read_ltr_log([RAMBO, RAMBO], qid=["all", "all"])
+
+
+def test_features_without_a_value_follow_the_policy():
+    with pytest.raises(DataError, match=r"NaN.*title|title.*NaN|missing="):
+        read_ltr_log({"rambo": RAMBO})
+    assert np.isnan(read_ltr_log({"rambo": RAMBO}, missing="keep").X[1, 0])
+    assert read_ltr_log({"rambo": RAMBO}, missing="min").X[1, 0] == 9.5
+    # a feature that was added to the set later is missing in entries before
+    late = {"old": response(a={"title": 1.0}), "new": response(a={"title": 1.0, "age": 7.0})}
+    assert read_ltr_log(late, missing="zero").X.tolist() == [[1.0, 0.0], [1.0, 7.0]]
+
+
+def test_features_are_chosen_and_ordered_by_name():
+    queries = read_ltr_log({"rocky": ROCKY}, features=["title"])
+    assert (queries.feature_names, queries.X.tolist()) == (("title",), [[-1.5]])
+    with pytest.raises(DataError, match="feature 'age' was never logged: found 'body', 'title'"):
+        read_ltr_log({"rocky": ROCKY}, features=["age"])
+
+
+def test_one_of_several_log_entries_is_chosen_by_name():
+    for entries in ([{"main": entry(a=1.0), "other": entry(b=2.0)}], [{"main": entry(a=1.0)}, {"other": entry(b=2.0)}]):
+        two = {"hits": {"hits": [{"_id": "x", "fields": {"_ltrlog": entries}}]}}
+        assert read_ltr_log({"q": two}, log="other").feature_names == ("b",)
+        with pytest.raises(DataError, match="document 'x' has the log entries 'main', 'other': choose one by log="):
+            read_ltr_log({"q": two})
+        with pytest.raises(FileFormatError, match="expected an object with 'third', a list"):
+            read_ltr_log({"q": two}, log="third")
+
+
+def test_hits_without_a_judgement_follow_the_policy(caplog):
+    some = {"rambo": {"a": 3, "gone": 1}, "rocky": {"c": -1}}
+    both = {"rambo": RAMBO, "rocky": ROCKY}
+    with pytest.raises(DataError, match="document 'b' of query 'rambo' has no judgement: give unjudged='drop'"):
+        read_ltr_log(both, some, missing="zero")
+    dropped = read_ltr_log(both, some, missing="zero", unjudged="drop")
+    assert (dropped.names(), list(dropped.docid), dropped.judged) == (["rambo"], ["a"], None)
+    zero = read_ltr_log(both, some, missing="zero", unjudged="zero")
+    assert (zero.y.tolist(), zero.judged.tolist()) == ([3, 0, 0], [True, False, False])
+    with caplog.at_level(logging.WARNING, "rankwise"):
+        read_ltr_log({"rambo": RAMBO}, {"rambo": {"a": 3, "b": 1, "gone": 1}}, missing="zero")
+    assert "1 of 3 judged documents have no logged features, left out" in caplog.text
+    with pytest.raises(DataError, match="no document in common: the responses begin with query 'rambo', the judgem"):
+        read_ltr_log({"rambo": RAMBO}, {"Rambo": {"a": 3}})
+    with pytest.raises(RankwiseError, match=r"unjudged is .*: found 'ignore'"):
+        read_ltr_log({"rambo": RAMBO}, LABELS, unjudged="ignore")
+
+
+HIT = '{"_id": "a", "fields": {"_ltrlog": [{"main": %s}]}}'
+
+
+def hits(text):
+    return f'{{"q": {{"hits": {{"hits": [{text}]}}}}}}'
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("", "log.json is empty: expected JSON"),
+        (hits(HIT % "[]")[:-5], "line 1, column .*: expected JSON"),
+        (hits(HIT % '[{"name": "t", "value": NaN}]'), "expected numbers, found NaN"),
+        (hits(HIT % '[{"name": "t", "value": 1e999}]'), "document 'a': expected the value of 't', a number, found inf"),
+        (hits(HIT % '[{"name": "t", "value": "9"}]'), "expected the value of 't', a number, found '9'"),
+        (hits(HIT % '[{"name": "t", "value": null}]'), "expected the value of 't', a number, found None"),
+        (hits(HIT % '[{"name": "t"}, {"name": "t"}]'), "feature 't' is twice in the log entry, expected it once"),
+        (hits(HIT % '[{"value": 1}]'), "document 'a': expected an object with 'name', a text"),
+        (hits(HIT % "[3]"), "expected an object with 'name', a text; found 3"),
+        (hits(HIT % "3"), "expected an object with 'main', a list; 3"),
+        (hits('{"_id": "a", "_id": "b"}'), "the key '_id' is twice in one object"),
+        (hits('{"_id": "a"}'), "document 'a': expected an object with 'fields', an object; found an object of 1"),
+        (hits('{"_id": "a", "fields": {}}'), "expected an object with '_ltrlog', a list"),
+        (hits('{"_id": "a", "fields": {"_ltrlog": []}}'), "document 'a' has the log entries none: choose one by log="),
+        (hits('{"fields": {}}'), "expected the _id of a hit, a text, found None"),
+        (hits("7"), "expected a hit, an object, found 7"),
+        ('{"q": {"hits": []}}', "query 'q': expected an object with 'hits', an object"),
+        ('{"q": {"hits": {"hits": {}}}}', "query 'q', hits: expected an object with 'hits', a list"),
+        ('{"q": 3}', "query 'q': expected an object with 'hits', an object; found 3"),
+        ('{"q": {"error": {"type": "parsing_exception"}, "status": 400}}', "is an error of the engine.*parsing_excep"),
+        ('{"q": {"timed_out": true, "hits": {"hits": []}}}', "timed out in the engine"),
+        ('{"hits": {"hits": []}}', "does not say which query it answers: expected a member 'qid', or give qid="),
+        ("[1]", "expected responses by query id, an object, found 1"),
+        ('{"q": {"hits": {"hits": []}}}', "hold no document to learn from"),
+        ("null", "expected responses by query id, an object, found None"),
+    ],
+)
+def test_what_is_no_log_is_refused_in_a_sentence(tmp_path, content, sentence):
+    path = tmp_path / "log.json"
+    path.write_text(content)
+    with pytest.raises((FileFormatError, DataError), match=sentence) as caught:
+        read_ltr_log(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_query_ids_beside_responses_are_counted():
+    with pytest.raises(DataError, match="qid holds one query id per response: found 1 for 2"):
+        read_ltr_log([RAMBO, ROCKY], qid=["rambo"])
+    with pytest.raises(FileFormatError, match="expected a query id, a text, found None"):
+        read_ltr_log([RAMBO], qid=[None])
+    with pytest.raises(FileFormatError, match="query 'rambo': expected the label of document 'a', a number, found 'x'"):
+        read_ltr_log({"rambo": RAMBO}, {"rambo": {"a": "x"}})
+
+
+def test_a_log_is_inspected_converted_trained_on_and_evaluated_from_the_shell(tmp_path, run, monkeypatch):
+    rng = np.random.default_rng(1)
+    logged, qrels = {}, []
+    for query in range(12):
+        values = rng.normal(size=(6, 2))
+        logged[f"q{query}"] = response(**{f"d{d}": {"title": x, "body": y} for d, (x, y) in enumerate(values.tolist())})
+        qrels += [f"q{query} 0 d{d} {int(x > 0)}" for d, (x, _) in enumerate(values)]
+    (tmp_path / "log.json").write_text(json.dumps(logged))
+    (tmp_path / "qrels").write_text("\n".join(qrels))
+    monkeypatch.chdir(tmp_path)
+    judged = ("log.json", "--judgements", "qrels")
+    code, out, err = run("inspect", *judged)
+    assert (code, err) == (0, "")
+    assert "12 queries, 72 documents, 2 features" in out
+    assert run("convert", "log.json", "log.txt", "--judgements", "qrels")[0] == 0
+    assert (tmp_path / "log.txt").read_text().count("qid:") == 72
+    assert run("train", *judged, "--ranker", "RidgeRanker", "-o", "m.rankwise")[0] == 0
+    code, out, _ = run("evaluate", *judged, "--model", "m.rankwise", "-m", "Rprec", "--json")
+    assert code == 0
+    assert json.loads(out)["results"]["m.rankwise"]["measures"]["Rprec"]["mean"] > 0.9
+    code, _, err = run("train", "log.json", "-o", "n.rankwise")
+    assert code != 0
+    assert "labels" in err

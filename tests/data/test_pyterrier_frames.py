@@ -1,0 +1,70 @@
+"""PyTerrier's data frames: results with features to learn from, results and judgements to measure."""
+
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rankwise import evaluate, from_pyterrier, from_trec
+from rankwise._errors import DataError
+from tests.rankers.test_pyterrier import LTRTransformer, judgements, results
+
+
+def test_results_with_features_become_the_arrays_that_pyterrier_fits_on():
+    found = results(0, 9)
+    qrels = judgements(found)
+    queries = from_pyterrier(found, qrels, feature_names=list("abcd"))
+    X, y, _ = LTRTransformer._arrays(found, qrels)
+    theirs = sorted(map(tuple, np.column_stack([X, y]).tolist()))
+    assert sorted(map(tuple, np.column_stack([queries.X, queries.y]).tolist())) == theirs
+    assert queries.judged.sum() == len(qrels)
+    assert list(queries.docid) == list(found["docno"])
+    assert queries.feature_names == tuple("abcd")
+    assert from_pyterrier(found).y is None
+
+
+def test_judged_documents_that_were_not_retrieved_have_no_features_and_are_counted(caplog):
+    found = pd.DataFrame({"qid": ["1"], "docno": ["a"], "features": [np.array([1.0, 2.0])]})
+    qrels = pd.DataFrame({"qid": ["1", "1"], "docno": ["a", "b"], "label": [1, 2]})
+    with caplog.at_level(logging.WARNING, "rankwise"):
+        queries = from_pyterrier(found, qrels)
+    assert queries.y.tolist() == [1]
+    assert "1 of 2 judged documents were not retrieved, left out" in caplog.text
+
+
+def test_frames_are_measured_as_the_files_would_be(tmp_path):
+    run = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["a", "b", "c"], "score": [2.0, 3.0, 1.0], "rank": [1, 0, 0]})
+    qrels = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["a", "z", "c"], "label": [1, 2, 1], "iteration": "0"})
+    (tmp_path / "run").write_text("1 Q0 a 1 2 t\n1 Q0 b 0 3 t\n2 Q0 c 0 1 t\n")
+    (tmp_path / "qrels").write_text("1 0 a 1\n1 0 z 2\n2 0 c 1\n")
+    asked = ["AP", "Bpref", "Judged@2", "nDCG@10"]
+    ours = evaluate(*from_trec(qrels, run), asked, like=None)
+    assert ours.to_dict() == evaluate(tmp_path / "qrels", tmp_path / "run", asked).to_dict()
+    assert ours["Judged@2"].tolist() == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("frame", "sentence"),
+    [
+        ({"qid": ["1"], "docno": ["a"]}, "results lack the column 'features': found 'qid', 'docno'"),
+        ({"qid": ["1"], "features": [[1.0]]}, "results lack the column 'docno'"),
+        ({"qid": ["1", "1"], "docno": ["a", "b"], "features": [[1.0], [1.0, 2.0]]}, "rows of different lengths"),
+        ({"qid": ["1"], "docno": ["a"], "features": [3.0]}, "an array of as many numbers in every row"),
+        ({"qid": ["1"], "docno": ["a"], "features": [["x"]]}, "features holds arrays of numbers"),
+        ({"qid": ["1"], "docno": ["a"], "features": [[np.nan]]}, "missing="),
+    ],
+)
+def test_results_that_are_none_are_refused_in_a_sentence(frame, sentence):
+    with pytest.raises(DataError, match=sentence):
+        from_pyterrier(pd.DataFrame(frame))
+
+
+def test_judgements_without_labels_or_with_nan_are_refused():
+    run = pd.DataFrame({"qid": ["1"], "docid": ["a"], "score": [1.0]})
+    with pytest.raises(DataError, match="the table lacks the column 'label': found 'qid', 'docno'"):
+        from_trec(pd.DataFrame({"qid": ["1"], "docno": ["a"]}), run)
+    with pytest.raises(DataError, match="the column label holds numbers: found nan at row 0"):
+        from_trec(pd.DataFrame({"qid": ["1"], "docno": ["a"], "label": [np.nan]}), run)
+    with pytest.raises(DataError, match="the column label holds numbers: could not convert"):
+        from_trec(pd.DataFrame({"qid": ["1"], "docno": ["a"], "label": ["good"]}), run)
