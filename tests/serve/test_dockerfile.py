@@ -52,7 +52,7 @@ def command_lines():
         yield [*entry[1:], *(shlex.split(arguments) or usual)]
 
 
-@pytest.mark.parametrize("words", command_lines(), ids=" ".join)
+@pytest.mark.parametrize("words", list(command_lines()), ids=" ".join)
 def test_every_command_line_is_accepted(words):
     found = accepted(words)
     if words[0] == "warm":
