@@ -269,8 +269,9 @@ def test_a_full_disk_refuses_and_loses_nothing(service):
     pages = service.state.db.execute("PRAGMA page_count").fetchone()[0]
     service.log.call(lambda: service.state.db.execute(f"PRAGMA max_page_count={pages}")).result(10)
     done, refused = [], []
+    long = [f"{id}{'.' * 180}" for id in IDS]  # a page is full after a few of them
     for number, (X, y) in enumerate(lists(60, documents=6, seed=3)):
-        shown = ranked(service, X)
+        shown = service.rank(RankRequest(ids=long), X)
         event = Feedback(f"full {number}", shown.ranking, grades=y)
         try:
             done.append(service.feedback(event).result(10))
