@@ -1,17 +1,23 @@
 # The online ranking service: rankwise serve, without root, with every kernel compiled beforehand.
 #
 #   docker build -t rankwise .
-#   docker run -p 8000:8000 -v rankwise-state:/state -v ./tokens:/run/tokens:ro rankwise \
-#       /models/news.rankwise --state /state/state.db --host 0.0.0.0 --tokens /run/tokens
+#   docker run --rm --network host rankwise
+#   docker run --rm -v rankwise-state:/state rankwise --new-token shop:rank,feedback --tokens /state/tokens
+#   docker run -p 8000:8000 -v rankwise-state:/state -v ./models:/models:ro rankwise \
+#       /models/news.rankwise --state /state/state.db --host 0.0.0.0 --tokens /state/tokens
+#
+# The first run is the demonstration, which serves this machine alone. The others make a token and serve a model of yours.
 
 FROM python:3.12-slim AS build
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE requirements.lock ./
+COPY pyproject.toml README.md CHANGELOG.md LICENSE requirements.lock requirements-dev.lock ./
 COPY wheels ./wheels
 COPY src ./src
+# What the service adds is in the developers' lock, whose versions hold here as well.
 RUN python -m venv /venv \
  && /venv/bin/pip install --no-cache-dir --require-hashes -r requirements.lock \
- && /venv/bin/pip install --no-cache-dir ".[serve]"
+ && sed -n '/==/s/ \\$//p' requirements-dev.lock > versions.txt \
+ && /venv/bin/pip install --no-cache-dir --constraint versions.txt ".[serve]"
 
 FROM python:3.12-slim
 RUN useradd --create-home --uid 10001 rankwise && mkdir /state && chown rankwise /state

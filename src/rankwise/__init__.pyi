@@ -103,6 +103,7 @@ from rankwise.rankers.online.kernel_perceptron import KernelPerceptron as Kernel
 from rankwise.rankers.online.online_ranker import OnlineRanker as OnlineRanker
 from rankwise.rankers.online.perceptron import MaxPairPerceptron as MaxPairPerceptron
 from rankwise.rankers.online.perceptron import SLAMPerceptron as SLAMPerceptron
+from rankwise.rankers.online.rounds import OnlineRounds as OnlineRounds
 from rankwise.rankers.permutation.permurank import PermuRank as PermuRank
 from rankwise.rankers.permutation.two_stage import TwoStage as TwoStage
 from rankwise.rankers.scorer import Scorer as Scorer

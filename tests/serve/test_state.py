@@ -269,8 +269,9 @@ def test_a_full_disk_refuses_and_loses_nothing(service):
     pages = service.state.db.execute("PRAGMA page_count").fetchone()[0]
     service.log.call(lambda: service.state.db.execute(f"PRAGMA max_page_count={pages}")).result(10)
     done, refused = [], []
+    long = [f"{id}{'.' * 180}" for id in IDS]  # a page is full after a few of them
     for number, (X, y) in enumerate(lists(60, documents=6, seed=3)):
-        shown = ranked(service, X)
+        shown = service.rank(RankRequest(ids=long), X)
         event = Feedback(f"full {number}", shown.ranking, grades=y)
         try:
             done.append(service.feedback(event).result(10))
@@ -349,14 +350,45 @@ def test_what_is_no_state_is_named(tmp_path):
 
 
 def test_an_older_schema_is_brought_up_to_date(tmp_path):
+    service = Service(tmp_path / "state.db", saved(tmp_path))
+    told(service, 5)
+    waiting = ranked(service)
+    service.feedback(Feedback("click", waiting.ranking, clicks=["d1"])).result(10)
+    live = file_of(settled(service).models["news"].ranker)
+    service.close()
+    indexes = "SELECT name FROM sqlite_master WHERE type='index' AND sql IS NOT NULL ORDER BY name"
     db = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
-    db.executescript(f"{statefile.MIGRATIONS[0]} PRAGMA user_version=1;")
+    names = [name for (name,) in db.execute(indexes)]
+    for name in names:  # the second step of the schema adds these and nothing else
+        db.execute(f"DROP INDEX {name}")
+    db.execute("PRAGMA user_version=1")
     db.close()
+    service = Service(tmp_path / "state.db")
+    assert file_of(service.log.course.models["news"].ranker) == live
+    service.close_ranking(waiting.ranking).result(10)
+    assert told(service, 1, seed=1, first=100) == [(9, True)]
+    service.close()
+    db = open_to_read(tmp_path / "state.db")
+    assert db.execute("PRAGMA user_version").fetchone()[0] == len(statefile.MIGRATIONS) == 2
+    assert [name for (name,) in db.execute(indexes)] == names
+    assert len(names) == 4
+    db.close()
+    assert upkeep.check(tmp_path / "state.db")["events"] == 9
+
+
+def test_a_step_of_the_schema_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     service = Service(tmp_path / "state.db", saved(tmp_path))
     told(service, 3)
     service.close()
+    broken = (*statefile.MIGRATIONS, "CREATE TABLE more(x); CREATE TABLE event(x);")
+    with monkeypatch.context() as patch:
+        patch.setattr(statefile, "MIGRATIONS", broken)
+        with pytest.raises(StateDamaged, match="event already exists"):
+            Service(tmp_path / "state.db")
+    assert upkeep.check(tmp_path / "state.db")["events"] == 4
     db = open_to_read(tmp_path / "state.db")
-    assert db.execute("PRAGMA user_version").fetchone()[0] == len(statefile.MIGRATIONS)
+    assert db.execute("SELECT count(*) FROM sqlite_master WHERE name='more'").fetchone() == (0,)
+    db.close()
 
 
 def test_a_backup_of_a_running_service_opens(service, tmp_path):

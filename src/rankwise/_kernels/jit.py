@@ -18,6 +18,7 @@ from numba import types
 from numba.core import sigutils
 from numba.core.caching import NullCache
 from numba.core.ccallback import CFunc
+from numba.extending import typeof_impl
 
 from rankwise._kernels import origins, pack, waiting  # noqa: F401  # waiting listens to what is compiled
 from rankwise._kernels.cache import KernelCache, cache_folder
@@ -182,11 +183,28 @@ def compiled(function: Any, signature: Any) -> Any:
     return function
 
 
+class TypedCFunc(CFunc):  # type: ignore[misc]
+    """A C function that remembers its type, which numba makes anew for every call that a plain one is given to."""
+
+    @cached_property
+    def numba_type(self) -> Any:
+        """The type."""
+        return types.FunctionType(self._sig)
+
+    def __wrapper_address__(self) -> int:
+        return int(self.address)
+
+
+@typeof_impl.register(TypedCFunc)
+def _known_type(function: TypedCFunc, _: Any) -> Any:
+    return function.numba_type
+
+
 @cache
 def typed_function(function: Any, signature: Any) -> Any:
     """A kernel as an argument of another one that was :func:`compiled` to take functions of this signature.
 
-    The argument is a C function. The type of the kernel itself would have to be inferred at every call (90 us).
+    The argument is a C function. The type of the kernel itself would have to be inferred at every call.
 
     Parameters
     ----------
@@ -197,10 +215,10 @@ def typed_function(function: Any, signature: Any) -> Any:
 
     Returns
     -------
-    function : numba CFunc
+    function : TypedCFunc
         The C function.
     """
-    made: Any = CFunc(function.py_func, sigutils.normalize_signature(signature), locals={}, options=dict(_OPTIONS))
+    made: Any = TypedCFunc(function.py_func, sigutils.normalize_signature(signature), locals={}, options=dict(_OPTIONS))
     made._cache = KernelLoader(function.py_func, _OPTIONS, "C")  # numba.cfunc compiles before a cache can be put there
     optimise_for_the_level(made._compiler)
     made.compile()

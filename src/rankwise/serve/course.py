@@ -180,7 +180,7 @@ class Course:
                     raise StateDamaged(f"the ranking {ranking!r} of event {seq:,} is missing: the state is damaged")
                 X = stored_matrix(x, wide)
                 bodies = [body] if kind == "grades" else [one for (one,) in db.execute(_CLICKS, (ranking, seq))]
-                y = labels_of(map(read_stored, bodies), json.loads(ids))
+                y = labels_of(map(read_stored, bodies), ids, len(X))
                 where = np.frombuffer(place, np.int32)
                 waiting.append(Closed(seq, shown_by, X, y, where, experiment, teams))
                 documents += len(X)
@@ -327,13 +327,13 @@ def _mean(told: dict[str, Any]) -> RunningMean:
 # --------------------------------------------------------------------------------------------------- pieces
 
 
-def labels_of(told: Iterable[Any], ids: Sequence[str]) -> Matrix:
+def labels_of(told: Iterable[Any], ids: bytes, documents: int) -> Matrix:
     """One label per document, in the order of the request for the ranking; clicked documents have label 1."""
-    y = np.zeros(len(ids))
+    y = np.zeros(documents)
     for one in told:
         if isinstance(one.grades, list):
             return np.array(one.grades, dtype=np.float64)
-        place = {id: number for number, id in enumerate(ids)}
+        place = {id: number for number, id in enumerate(json.loads(ids))}
         for id, grade in (one.grades or dict.fromkeys(one.clicks or (), 1.0)).items():
             y[place[id]] = grade
     return y

@@ -33,7 +33,7 @@ _TOGETHER = 512  # entries of one transaction
 _WAITING = 20_000  # entries that may wait; more are refused
 _LINGER = 0.05  # seconds that rankings wait for company when no feedback waits
 _MOMENT, _MOMENTS = 0.0005, 6  # seconds, and how many of them events wait for company that is expected
-_LEARN = 0.03  # seconds between two calls of the learners while events come in: a call costs as much as many lists
+_LEARN = 0.1  # seconds between two calls of the learners while events come in: a call costs as much as many lists
 _IDLE = 1.0  # seconds between two looks at the windows when nothing comes in
 _BY_WINDOW = b'{"by":"window"}'
 

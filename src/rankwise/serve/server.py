@@ -127,15 +127,20 @@ def make_server(app: App, host: str, port: int, *, http: str = "h11") -> Any:
 
 
 async def serve(server: Any, app: App, on_start: Callable[[str], None] | None = None) -> None:
-    """Run a server until it is told to stop; SIGHUP reads the tokens again."""
-    task = asyncio.create_task(server.serve())
-    if hasattr(signal, "SIGHUP") and app.tokens is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, app)
-    while not server.started and not task.done():
-        await asyncio.sleep(0.01)
-    if server.started and on_start is not None:
-        on_start(address_of(server))
-    await task
+    """Run a server in the main thread until it is told to stop; SIGHUP reads the tokens again."""
+    # uvicorn sends itself SIGTERM again after its clean end, which would keep the caller from ending cleanly, too
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        task = asyncio.create_task(server.serve())
+        if hasattr(signal, "SIGHUP") and app.tokens is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, app)
+        while not server.started and not task.done():
+            await asyncio.sleep(0.01)
+        if server.started and on_start is not None:
+            on_start(address_of(server))
+        await task
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def address_of(server: Any) -> str:

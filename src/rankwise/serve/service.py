@@ -280,7 +280,7 @@ class Service:
         """
         used = self.model(request.model)
         ids, X = self._documents(request, X, used)
-        ranking = secrets.token_urlsafe(12)
+        ranking = _new_ranking()
         asked, experiment, teams = used.name, self.view.running.get(used.name), None
         if experiment is not None:
             other = self.view.models[experiment.request.challenger]
@@ -524,6 +524,11 @@ def answer_of(outcome: "tuple[int, bool] | BaseException", id: str) -> FeedbackA
     if isinstance(outcome, BaseException):
         raise outcome
     return FeedbackAnswer(outcome[0], outcome[1], id)
+
+
+def _new_ranking() -> str:
+    """An id that nobody can guess; later ones sort after earlier ones, so that the state grows at one end."""
+    return f"{int(time.time()):08x}{secrets.token_urlsafe(9)}"
 
 
 def _places(order: NDArray[np.int64]) -> NDArray[np.int32]:

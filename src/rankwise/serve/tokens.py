@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from rankwise._errors import FileFormatError, RankwiseError
@@ -96,6 +97,7 @@ def add_token(path: str | os.PathLike[str], name: str, scopes: list[str]) -> str
     return token
 
 
+@lru_cache(64)  # of every request without tokens
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
     try:

@@ -33,7 +33,7 @@ from rankwise.losses._base import Loss
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._fit_frame import refuse_unknown
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.solvers.online.config import MOST_TIMES, Averaging, Curve, OnlineConfig, State, Tally
+from rankwise.solvers.online.config import MOST_TIMES, Averaging, Curve, OnlineConfig, RoundLog, State, Tally
 from rankwise.solvers.online.ledger import Ledger
 from rankwise.solvers.online.loop import RoundRunner, run_rounds
 
@@ -173,15 +173,18 @@ class OnlineLearner(Ranker):
                 seen = getattr(self, "seen_", None)  # a run of an older version has no fingerprints
                 for part in _chunks(queries, np.arange(len(queries))):
                     state, played = self._run(config, state, queries, part, seen is not None)
-                    ledger = ledger.after(played, queries, state, first)
-                    if seen is not None:
-                        seen = seen.with_training(played.marks)
-                    if ledger.record is not None:
-                        weight = None if queries.weight is None else queries.weight[part]
-                        ledger = replace(ledger, record=ledger.record.added(played.marks, weight))
+                    ledger, seen = _recorded(ledger, seen, state, played, queries, first)
                 self._take(state, ledger, seen)
                 self._freeze(begins)
         return self
+
+    def _continue(self, state: Any, played: RoundLog, queries: Queries) -> None:
+        """Take over rounds that were run from the present state."""
+        with one_blas_thread(), self._all_or_nothing():
+            seen, first = getattr(self, "seen_", None), self.ledger_.tally.length
+            ledger, seen = _recorded(self.ledger_, seen, state, played, queries, first)
+            self._take(state, ledger, seen)
+            self._freeze(False)
 
     def _run(
         self, config: OnlineConfig, state: Any, queries: Queries, order: NDArray[np.int64], read: bool
@@ -291,6 +294,19 @@ class LinearOnlineLearner(OnlineLearner, LinearRanker):
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         config = self._resumed(self._step_of(facts))
         self._take(unpack_state(store, self.n_features_in_), unpack_ledger(facts, store, config), None)
+
+
+def _recorded(
+    ledger: Ledger, seen: Seen | None, state: Any, played: RoundLog, queries: Queries, first: int
+) -> tuple[Ledger, Seen | None]:
+    """Ledger and fingerprints after some more rounds of a stream; ``first`` is the place of ``queries[0]`` in it."""
+    ledger = ledger.after(played, queries, state, first)
+    if seen is not None:
+        seen = seen.with_training(played.marks)
+    if ledger.record is not None:
+        weight = None if queries.weight is None else queries.weight[played.order]
+        ledger = replace(ledger, record=ledger.record.added(played.marks, weight))
+    return ledger, seen
 
 
 def _chunks(queries: Queries, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

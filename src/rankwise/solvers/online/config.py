@@ -237,7 +237,9 @@ class Curve:
         while (before + len(rounds)) // stride > _MOST:
             stride *= 2
         kept = rounds % stride == 0
-        old = self.points[self.points[:, 0] % stride == 0]
+        old = self.points if stride == self.stride else self.points[self.points[:, 0] % stride == 0]
+        if not kept.any():
+            return Curve(stride, old)
         return Curve(stride, np.concatenate([old, np.column_stack([rounds, *totals])[kept]]))
 
     @property

@@ -411,19 +411,43 @@ class RoundRunner:
     def account(self, part: QueryBlock, shown: Shown) -> RoundLog:
         """After queries were shown: the log, with the measure under averaged and under pessimistic ties."""
         lists = ScoredLists(shown.scores, part.labels, part.start)
-        values = measure_lists_by_ties([self.config.measure], lists, ["expected", "pessimistic"], n_jobs=1)[:, 0]
-        weights = self._weights(part, shown.mistake)
-        return RoundLog(part.order, shown.mistake, shown.loss, values[0], values[1], weights, shown.marks)
+        weight = None if self.queries.weight is None else self.queries.weight[part.order]
+        return round_log(self.config, part.order, lists, part.prepared.value, weight, shown)
 
-    def _weights(self, part: QueryBlock, mistake: NDArray[np.bool_]) -> WeightFacts:
-        """Extremes of the weights v of the queries with a mistake, if the loss has such weights."""
-        if self.config.loss.perceptron_bound != "weights":
-            return WeightFacts()
-        query_weight = np.empty(0) if self.queries.weight is None else self.queries.weight[part.order]
+
+def round_log(
+    config: OnlineConfig, order: NDArray[np.int64], lists: ScoredLists, value: Vector, weight: Vector | None, shown: Shown
+) -> RoundLog:
+    """What happened to queries that were shown.
+
+    Parameters
+    ----------
+    config : OnlineConfig
+        How the run learns.
+    order : ndarray of int64
+        The queries, in the order in which they were shown.
+    lists : ScoredLists
+        Their scores and labels, in that order.
+    value : ndarray, shape (n_documents,)
+        What the loss prepared under this name.
+    weight : ndarray, shape (n_queries,), or None
+        The weights of the queries, in that order; None where all are 1.
+    shown : Shown
+        The outcome.
+
+    Returns
+    -------
+    RoundLog
+        The log.
+    """
+    values = measure_lists_by_ties([config.measure], lists, ["expected", "pessimistic"], n_jobs=1)[:, 0]
+    weights = WeightFacts()
+    if config.loss.perceptron_bound == "weights":  # the loss has weights v
         facts = np.array([0.0, np.inf, 1.0, 0.0, 0.0])
-        add_weight_facts(mistake, part.start, part.prepared.value, query_weight, facts)
+        add_weight_facts(shown.mistake, lists.start, value, np.empty(0) if weight is None else weight, facts)
         total, least, ratio, steepest, longest = facts.tolist()
-        return WeightFacts(V=total, smallest=least, v_max=ratio, longest=int(longest), steepest=steepest)
+        weights = WeightFacts(V=total, smallest=least, v_max=ratio, longest=int(longest), steepest=steepest)
+    return RoundLog(order, shown.mistake, shown.loss, values[0], values[1], weights, shown.marks)
 
 
 def _measured_alongside(stage: RoundRunner, parts: list[NDArray[np.int64]], threads: int) -> list[RoundLog]:
