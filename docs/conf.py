@@ -1,21 +1,42 @@
 """Sphinx's settings. Build with ``python3 run.py docs``; a warning is an error."""
 
-import re
-from itertools import pairwise
+import json
+import sys
+from pathlib import Path
 from typing import Any
 
 from rankwise import __version__
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from docs.site import reference  # noqa: E402  found from the folder above
 
 project = "rankwise"
 author = "rankwise contributors"
 copyright = "rankwise contributors"
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx_design",
+]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
-# Docstrings are numpydoc, and a parameter's line says what it means; the types of arrays, spelt out, would bury it.
+# Notebooks run at every build, in an empty folder; a cell that fails, or takes too long, fails the build.
+# `python3 run.py docs -D nb_execution_mode=off` leaves them out while other pages are written.
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+
+# Docstrings are numpydoc, with the types in words; those of signatures would say it twice, and longer.
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
@@ -23,27 +44,37 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_preserve_defaults = True
 autodoc_default_options = {"members": True}
+autosummary_generate = False
 maximum_signature_line_length = 100
 
 html_theme = "furo"
-html_title = f"rankwise {release}"
+html_title = "rankwise"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_js_files = [("versions.js", {"defer": "defer"})]
+html_extra_path = ["versions.json"]
+templates_path = ["_templates"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "version_switch.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 
 
-def meaning_below_name(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings here say ``name : meaning`` in one line, where numpydoc has ``name : type`` and the meaning below."""
-    section, rewritten = "", []
-    for line, below in pairwise([*lines, ""]):
-        if re.fullmatch("-{3,}", below):
-            section = line
-        entry = re.fullmatch(r"(\S.*?) : (.+)", line)
-        if entry and section in ("Parameters", "Attributes"):
-            # Two attributes that share a meaning get an entry each: Sphinx would take the first for the other's type.
-            names = entry[1].split(", ") if section == "Attributes" else [entry[1]]
-            for each in names:
-                rewritten += [each, f"    {entry[2]}"]
-        else:
-            rewritten.append(line)
-    lines[:] = rewritten
+def known_versions() -> list[dict[str, str]]:
+    """The versions of docs/versions.json, and this one if it is not among them."""
+    versions: list[dict[str, str]] = json.loads((HERE / "versions.json").read_text(encoding="utf-8"))
+    if release not in [one["version"] for one in versions]:
+        versions.insert(0, {"version": release, "folder": "."})
+    return versions
+
+
+html_context = {"versions": known_versions()}
 
 
 def without_routing(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
@@ -53,5 +84,5 @@ def without_routing(app: Any, what: str, name: str, obj: Any, skip: bool, option
 
 
 def setup(app: Any) -> None:
+    app.connect("builder-inited", lambda app: reference.write())
     app.connect("autodoc-skip-member", without_routing)
-    app.connect("autodoc-process-docstring", meaning_below_name, priority=400)  # before napoleon, at 500
