@@ -389,7 +389,7 @@ def draw(results: Results, path: Path = FIGURE) -> None:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} x")
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="y", visible=False)
-        axes.set_title("What the peer needs, in units of what rankwise needs; black marks: targets")
+        axes.set_xlabel("what the peer needs / what rankwise needs; black marks are targets, orange bars miss theirs")
     save_png(figure, path)
 
 

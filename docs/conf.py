@@ -1,6 +1,7 @@
 """Sphinx's settings. Build with ``python3 run.py docs``; a warning is an error."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ version = release = __version__
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx_design",
@@ -44,7 +44,6 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_preserve_defaults = True
 autodoc_default_options = {"members": True}
-autosummary_generate = False
 maximum_signature_line_length = 100
 
 html_theme = "furo"
@@ -77,6 +76,25 @@ def known_versions() -> list[dict[str, str]]:
 html_context = {"versions": known_versions()}
 
 
+def one_entry_per_attribute(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Attributes that share an entry, ``low, high : float``, get one each: Sphinx would take the first for a type."""
+    section, rewritten, waiting = "", [], list(lines)
+    while waiting:
+        line = waiting.pop(0)
+        if waiting and re.fullmatch("-{3,}", waiting[0]):
+            section = line
+        shared = re.fullmatch(r"(\w+(?:, \w+)+)( : .+)?", line)
+        if not (shared and section == "Attributes"):
+            rewritten.append(line)
+            continue
+        meaning = []
+        while waiting and (waiting[0].startswith(" ") or not waiting[0]):
+            meaning.append(waiting.pop(0))
+        for each in shared[1].split(", "):
+            rewritten += [f"{each}{shared[2] or ''}", *meaning]
+    lines[:] = rewritten
+
+
 def without_routing(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
     """scikit-learn gives every estimator methods for metadata routing, which rankers have no use for."""
     routing = name == "get_metadata_routing" or (name.startswith("set_") and name.endswith("_request"))
@@ -86,3 +104,4 @@ def without_routing(app: Any, what: str, name: str, obj: Any, skip: bool, option
 def setup(app: Any) -> None:
     app.connect("builder-inited", lambda app: reference.write())
     app.connect("autodoc-skip-member", without_routing)
+    app.connect("autodoc-process-docstring", one_entry_per_attribute, priority=400)  # before napoleon, at 500

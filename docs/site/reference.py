@@ -283,8 +283,9 @@ def _rank(name: Name, section: Section) -> tuple[int, str]:
 
 def _block(names: list[Name]) -> str:
     """A table of names with their first lines, and the whole of each below it."""
-    lines = ["```{eval-rst}", ".. autosummary::", "   :nosignatures:", ""]
-    lines += [f"   {name.path}" for name in names]
+    lines = ["```{eval-rst}", ".. list-table::", "   :class: names", ""]
+    for name in names:
+        lines += [f"   * - :py:obj:`~{name.path}`", f"     - {(inspect.getdoc(name.value) or '').partition(chr(10))[0]}"]
     for name in names:
         lines += ["", f".. {name.directive()}:: {name.path}"]
         lines += [f"   {option}" for option in OPTIONS.get(name.path, ())]
