@@ -136,8 +136,12 @@ def scale(out_of_core: dict[str, Any], growth: dict[str, Any]) -> str:
     ]
     size = f"{out_of_core['documents']:,} documents x {out_of_core['features']}, {out_of_core['bytes'] / 1e9:.1f} GB"
     grown = [
-        [f"{one['documents']:,} x {one['features']}", f"{one['bytes'] / 1e9:.2f}"]
-        + [f"{one['pass']:.2f} s", f"{one['anonymous'] / 1e6:,.0f} MB"]
+        [
+            f"{one['documents']:,} x {one['features']}",
+            f"{one['bytes'] / 1e9:.2f}",
+            f"{one['pass']:.2f} s",
+            f"{one['anonymous'] / 1e6:,.0f} MB",
+        ]
         for one in growth["documents"]
     ]
     return "\n\n".join(
@@ -236,8 +240,10 @@ def complete(stored: dict[str, Any]) -> str:
     marks = {True: "yes", False: "**no**", None: ""}
     for name, rows in stored["results"].items():
         cells = [
-            [row["work"], row["how"], row["peer"], amount(row, "peer"), amount(row, "rankwise")]
-            + [f"{row['ratio']:.2f} x", row["target"], marks[reached(row)]]
+            [
+                *(row["work"], row["how"], row["peer"], amount(row, "peer"), amount(row, "rankwise")),
+                *(f"{row['ratio']:.2f} x", row["target"], marks[reached(row)]),
+            ]
             for row in rows
         ]
         titles = ["task", "rankwise", "peer", "peer needs", "rankwise needs", "ratio", "target", "reached"]
@@ -250,8 +256,8 @@ PAGE_TEXT = """# Benchmarks
 How good, how fast, how much memory: one section each, with the command that measures it. `python3 run.py bench`
 measures speed, cold start and memory and writes this page; nothing on it is typed by hand. A ratio is what the peer
 needs divided by what rankwise needs: above 1, rankwise needs less. Peers are other tools, the same work without checks,
-or a limit that was set before. {reached} of {targets} targets are reached; [the others](#targets-that-are-missed) have a
-table of their own, and [every row](benchmarks_all.md) is there to read.
+or a limit that was set before. {reached} of {targets} targets are reached; [the others](#targets-that-are-missed) have
+a table of their own, and [every row](benchmarks_all.md) is there to read.
 
 The machine: {machine}. [Send yours](#send-yours).
 

@@ -1,6 +1,7 @@
 """Sphinx's settings. Build with ``python3 run.py docs``; a warning is an error."""
 
 import json
+import logging
 import re
 import sys
 from pathlib import Path
@@ -35,6 +36,7 @@ nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
+logging.getLogger("traitlets").setLevel(logging.WARNING)  # a line for each notebook is no news
 
 # Docstrings are numpydoc, with the types in words; those of signatures would say it twice, and longer.
 napoleon_google_docstring = False

@@ -78,7 +78,7 @@ def test_results_of_others_stand_beside_each_other():
 
 
 def test_every_benchmark_that_the_page_shows_exists():
-    assert {name for name, *_ in page.SPEED} | {"cold"} <= set(names()) == set(STORED["results"])
+    assert {name for name, *_ in page.SPEED} | {"cold"} <= set(STORED["results"]) <= set(names())
 
 
 # ------------------------------------------------------------------------------------------------- files of others
@@ -120,7 +120,7 @@ def altered(path, change):
 )
 def test_a_file_that_does_not_fit_together_is_refused_in_one_sentence(tmp_path, capsys, change, sentence):
     path = altered(tmp_path / "theirs.json", change)
-    with pytest.raises(FileFormatError, match="theirs.json: ") as refusal:
+    with pytest.raises(FileFormatError, match=r"theirs\.json: ") as refusal:
         Sent.read(path, set(names()))
     assert sentence in str(refusal.value)
     assert main(["--check", str(path)]) == 1

@@ -40,8 +40,8 @@ PAGES = (
     Page(
         "data",
         "Data",
-        "The container of judged queries, its files, and what is done before training. Readers return `Queries`, writers "
-        "take them ([judged queries](../data.md)).",
+        "The container of judged queries, its files, and what is done before training. Readers return `Queries`, "
+        "writers take them ([judged queries](../data.md)).",
         (
             Section("Judged queries", ("data", "_api.load"), first=("Queries", "Query", "load")),
             Section("LETOR text", ("data.letor",)),
@@ -62,7 +62,7 @@ PAGES = (
     Page(
         "measures",
         "Measures",
-        "Measures to report and to select by. `evaluate` also takes them as text, such as `\"nDCG@10\"` "
+        'Measures to report and to select by. `evaluate` also takes them as text, such as `"nDCG@10"` '
         "([measures](../measures.md)).",
         (Section("Measures", ("measures",)),),
     ),
@@ -87,8 +87,8 @@ PAGES = (
     Page(
         "rankers_batch",
         "Rankers: linear, smooth, permutations",
-        "`LossRanker` minimises any convex loss; `RankSVM`, `SLAMRanker`, `MaxPairRanker`, `SVMMap` and `StructuredNDCG` "
-        "are its presets.",
+        "`LossRanker` minimises any convex loss; `RankSVM`, `SLAMRanker`, `MaxPairRanker`, `SVMMap` and "
+        "`StructuredNDCG` are its presets.",
         (
             Section("Linear", ("rankers.linear",), "[Direct optimisation](../direct.md).", first=("LossRanker",)),
             Section("Smoothed measures", ("rankers.smooth",), "[SmoothRank](../smoothrank.md)."),
@@ -105,8 +105,8 @@ PAGES = (
     Page(
         "rankers_online",
         "Rankers: online",
-        "Rankers that learn one query at a time and keep a ledger ([online learning](../online.md)). `ListNet` also has "
-        "an online solver.",
+        "Rankers that learn one query at a time and keep a ledger ([online learning](../online.md)). `ListNet` also "
+        "has an online solver.",
         (Section("Online", ("rankers.online", "solvers.online"), first=("SLAMPerceptron", "MaxPairPerceptron")),),
     ),
     Page(
@@ -285,11 +285,19 @@ def _block(names: list[Name]) -> str:
     """A table of names with their first lines, and the whole of each below it."""
     lines = ["```{eval-rst}", ".. list-table::", "   :class: names", ""]
     for name in names:
-        lines += [f"   * - :py:obj:`~{name.path}`", f"     - {(inspect.getdoc(name.value) or '').partition(chr(10))[0]}"]
+        lines += [
+            f"   * - :py:obj:`~{name.path}`",
+            f"     - {_summary(name.value)}",
+        ]
     for name in names:
         lines += ["", f".. {name.directive()}:: {name.path}"]
         lines += [f"   {option}" for option in OPTIONS.get(name.path, ())]
     return "\n".join([*lines, "```"])
+
+
+def _summary(value: Any) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
 
 
 def write(folder: Path = FOLDER) -> None:

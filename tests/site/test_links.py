@@ -10,10 +10,13 @@ def site(tmp_path):
     (tmp_path / "api").mkdir()
     (tmp_path / "picture.png").write_bytes(b"")
     (tmp_path / "index.html").write_text(
-        '<h1 id="top">x</h1><a href="api/one.html#here">y</a><a href="#top">z</a><img src="picture.png" srcset="picture.png 2x">'
-        '<a href="https://example.org/gone">out</a><a href="mailto:a@example.org">m</a><img src="data:image/png;base64,x">'
+        '<h1 id="top">x</h1><a href="api/one.html#here">y</a><a href="#top">z</a>'
+        '<img src="picture.png" srcset="picture.png 2x"><img src="data:image/png;base64,x">'
+        '<a href="https://example.org/gone">out</a><a href="mailto:a@example.org">m</a>'
     )
-    (tmp_path / "api" / "one.html").write_text('<a name="here"></a><a href="../index.html?a=b#top">up</a><a href="./">?</a>')
+    (tmp_path / "api" / "one.html").write_text(
+        '<a name="here"></a><a href="../index.html?a=b#top">up</a><a href="./">?</a>'
+    )
     (tmp_path / "api" / "index.html").write_text("")
     return tmp_path
 

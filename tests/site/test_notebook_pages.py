@@ -53,7 +53,10 @@ def test_the_code_of_a_notebook_compiles_and_names_what_is_public(name):
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_notebook_imports_what_is_declared(name):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    asked = [*project["project"]["dependencies"], *(one for one in project["dependency-groups"]["dev"] if isinstance(one, str))]
+    asked = [
+        *project["project"]["dependencies"],
+        *(one for one in project["dependency-groups"]["dev"] if isinstance(one, str)),
+    ]
     declared = {re.match(r"[\w-]+", one)[0].replace("-", "_") for one in asked} | {"rankwise", "sklearn"}
     for node in ast.walk(ast.parse("\n".join(code_of(NOTEBOOKS[name])))):
         if isinstance(node, ast.Import):

@@ -33,7 +33,7 @@ def test_every_name_stands_in_a_table_above():
     for text in PAGES.values():
         listed = re.findall(r"^   \* - :py:obj:`~([\w.]+)`\n     - (.*)$", text, re.MULTILINE)
         assert [path for path, _ in listed] == re.findall(r"^\.\. auto\w+:: ([\w.]+)$", text, re.MULTILINE)
-        assert all(first.endswith((".", ":")) for _, first in listed), listed
+        assert [path for path, said in listed if not said.endswith(".")] == []
 
 
 def test_a_name_is_on_the_page_of_its_subpackage():

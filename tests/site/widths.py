@@ -17,12 +17,12 @@ WIDTH = 390
 BEYOND = """
 (() => {
   const own = (node) => ["auto", "scroll", "hidden"].includes(getComputedStyle(node).overflowX);
-  const held = (node) => node && node !== document.body && node !== document.documentElement && (own(node) || held(node.parentElement));
+  const held = (node) => node && node !== document.body && (own(node) || held(node.parentElement));
   const wide = [...document.querySelectorAll("article *")].filter((node) => {
     const box = node.getBoundingClientRect();
     return box.width > 0 && box.right > WIDTH + 1 && !held(node.parentElement);
   });
-  const shown = wide.slice(0, 3).map((node) => `${node.tagName.toLowerCase()}.${node.className}: ${node.textContent.slice(0, 60)}`);
+  const shown = wide.slice(0, 3).map((node) => `${node.tagName}.${node.className}: ${node.textContent.slice(0, 60)}`);
   return {width: document.documentElement.scrollWidth, shown};
 })()
 """.replace("WIDTH", str(WIDTH))
