@@ -395,7 +395,7 @@ def draw(results: Results, path: Path = FIGURE) -> None:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} x")
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="y", visible=False)
-        axes.set_xlabel("what the peer needs / what rankwise needs; black marks are targets, orange bars miss theirs")
+        axes.set_xlabel("peer / rankwise; black marks are targets, orange bars miss theirs")
     save_png(figure, path)
 
 

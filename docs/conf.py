@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from sphinx.addnodes import pending_xref
+
 from rankwise import __version__
 
 HERE = Path(__file__).parent
@@ -103,7 +105,15 @@ def without_routing(app: Any, what: str, name: str, obj: Any, skip: bool, option
     return True if routing else None
 
 
+def words_of_types(app: Any, doctree: Any) -> None:
+    """In ``array-like, shape (n_documents,)`` no word is a class: Sphinx would link them to attributes of that name."""
+    for link in list(doctree.findall(pending_xref)):
+        if link["reftype"] == "class" and link["reftarget"].rpartition(".")[2][:1].islower():
+            link.replace_self(link.children)
+
+
 def setup(app: Any) -> None:
     app.connect("builder-inited", lambda app: reference.write())
     app.connect("autodoc-skip-member", without_routing)
     app.connect("autodoc-process-docstring", one_entry_per_attribute, priority=400)  # before napoleon, at 500
+    app.connect("doctree-read", words_of_types)
