@@ -377,9 +377,10 @@ def lint(environment: Environment, arguments: list[str]) -> int:
 
 
 def docs(environment: Environment, arguments: list[str]) -> int:
-    """build the documentation into build/docs; a warning is an error"""
+    """build the documentation into build/docs and run its notebooks; a warning or a dead link is an error"""
     options = ["--fail-on-warning", "--keep-going", "--quiet", *arguments]
     code = environment.run("python", "-m", "sphinx", *options, "docs", "build/docs", cwd=ROOT)
+    code = code or environment.run("python", "-m", "docs.site.links", "build/docs", cwd=ROOT)
     if code == 0:
         print(ROOT / "build" / "docs" / "index.html")
     return code

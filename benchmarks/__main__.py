@@ -1,31 +1,36 @@
-"""Run the benchmarks, print their table, and save it: ``python3 run.py bench [name ...]``.
+"""Run the benchmarks, print their tables, and save them: ``python3 run.py bench [name ...]``.
 
-A full run writes docs/benchmarks.json and docs/benchmarks.md; a run of some benchmarks replaces their rows alone.
+A full run writes docs/benchmarks.json and the pages made of it; a run of some benchmarks replaces their rows alone.
+``--render`` writes the pages from the stored results and measures nothing. ``--save FILE`` measures for somebody else:
+it writes a file to send, and leaves docs/ alone; ``--check`` and ``--add`` are for those who get it.
 """
 
+import argparse
 import importlib
 import json
 import os
-import pkgutil
 import platform
 import sys
+from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import benchmarks
+from benchmarks import page
+from benchmarks.page import Results
+from benchmarks.sent import FOLDER, Sent
+from rankwise._atomic_write import writing
+from rankwise._errors import RankwiseError
 from rankwise._progress import track
 from rankwise._tables import Table
 
-DOCS = Path(__file__).parents[1] / "docs"
 QUALITY = "quality"  # not of speed: it has a page of its own, and takes half an hour
 PEERS = ("numpy", "numba", "scikit-learn", "xgboost-cpu", "pytrec-eval-terrier", "ir-measures")
 
 
 def names() -> list[str]:
     """Benchmarks are the modules of this folder that have a ``run``."""
-    found = (module.name for module in pkgutil.iter_modules(benchmarks.__path__))
-    return sorted(name for name in found if name not in ("__main__", "clock", QUALITY))
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if "\ndef run()" in path.read_text("utf-8"))
 
 
 def machine() -> dict[str, Any]:
@@ -36,64 +41,68 @@ def machine() -> dict[str, Any]:
         processor = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         pass
+    memory = {}
+    if hasattr(os, "sysconf"):  # Windows has none
+        memory["memory_gib"] = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
     return {
         "processor": processor,
         "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        **memory,
         "python": platform.python_version(),
         **{name: version(name) for name in ("rankwise", *PEERS)},
     }
 
 
-def as_markdown(results: dict[str, list[dict[str, Any]]], where: dict[str, Any]) -> str:
-    """The page of the documentation."""
-    lines = [
-        "# Benchmarks",
-        "",
-        "Each row compares rankwise with a peer on the same task, measured in one run on one machine. The ratio is "
-        "that of the peer to rankwise: above 1, rankwise needs less. `python3 run.py bench` repeats the measurements "
-        "and writes this page.",
-        "",
-        "Measured on: " + ", ".join(f"{name} {value}" for name, value in where.items()) + ".",
-        "",
-        "| task | rankwise | peer | peer needs | rankwise needs | ratio | target |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for rows in results.values():
-        for row in rows:
-            lines.append(
-                f"| {row['work']} | {row['how']} | {row['peer']} | {_amount(row, 'peer')} "
-                f"| {_amount(row, 'rankwise')} | {row['ratio']:.1f} x | {row['target']} |"
-            )
-    return "\n".join(lines) + "\n"
-
-
-def _amount(row: dict[str, Any], whose: str) -> str:
-    """Seconds or memory, in the unit that fits."""
-    if f"{whose}_mib" in row:
-        return f"{row[f'{whose}_mib']:.0f} MiB"
-    seconds = row[f"{whose}_seconds"]
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.0f} us"
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
-
-
-def main(wanted: list[str]) -> int:
-    if wanted[:1] == [QUALITY]:
-        return int(importlib.import_module("benchmarks.quality").main(wanted[1:]))
-    unknown = [name for name in wanted if name not in names()]
-    if unknown:
-        print(f"no benchmark is called {unknown[0]!r}; there are: {', '.join([*names(), QUALITY])}", file=sys.stderr)
-        return 2
-    stored = DOCS / "benchmarks.json"
-    results: dict[str, Any] = json.loads(stored.read_text())["results"] if stored.exists() and wanted else {}
-    for name in track(wanted or names(), "measuring"):
+def measured(wanted: list[str]) -> Results:
+    """Run benchmarks one after the other, and print the table of each."""
+    results: Results = {}
+    for name in track(wanted, "measuring"):
         results[name] = importlib.import_module(f"benchmarks.{name}").run()
         columns = ("work", "how", "peer", "ratio", "target")
         print(Table({column: [row[column] for row in results[name]] for column in columns}))
-    where = machine()
-    results = {name: results[name] for name in names() if name in results}
-    stored.write_text(json.dumps({"machine": where, "results": results}, indent=1) + "\n")
-    (DOCS / "benchmarks.md").write_text(as_markdown(results, where))
+    return results
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == [QUALITY]:
+        return int(importlib.import_module("benchmarks.quality").main(arguments[1:]))
+    options = argparse.ArgumentParser(prog="python3 run.py bench", description="Run the benchmarks.")
+    options.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(names())}, or {QUALITY} alone; else all")
+    what = options.add_mutually_exclusive_group()
+    what.add_argument("--render", action="store_true", help="write the pages and the figure from stored results")
+    what.add_argument("--save", type=Path, metavar="FILE", help="write the results into a file to send, and no page")
+    what.add_argument("--check", type=Path, metavar="FILE", help="check a file that was saved")
+    what.add_argument("--add", type=Path, metavar="FILE", help="check a saved file, and put it on the page")
+    given = options.parse_args(arguments)
+    unknown = [name for name in given.names if name not in names()]
+    if unknown:
+        there = ", ".join([*names(), QUALITY])
+        print(f"no benchmark is called {unknown[0]!r}; there are: {there}", file=sys.stderr)
+        return 2
+    try:
+        if given.check or given.add:
+            found = Sent.read(given.check or given.add, set(names()))
+            print(f"{sum(map(len, found.results.values()))} rows of {len(found.results)} benchmarks: complete")
+            if given.add:
+                FOLDER.mkdir(exist_ok=True)
+                found.write(FOLDER / found.name())
+                page.write()
+            return 0
+    except (RankwiseError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    if not given.render:
+        results = measured(given.names or names())
+        if given.save:
+            Sent(machine(), date.today().isoformat(), results).write(given.save)
+            return 0
+        known: Results = json.loads(page.STORED.read_text())["results"] if page.STORED.exists() and given.names else {}
+        known |= results
+        results = {name: known[name] for name in names() if name in known}
+        with writing(page.STORED) as part:
+            part.write_text(json.dumps({"machine": machine(), "results": results}, indent=1) + "\n", encoding="utf-8")
+    page.write()
     return 0
 
 

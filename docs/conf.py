@@ -1,21 +1,47 @@
 """Sphinx's settings. Build with ``python3 run.py docs``; a warning is an error."""
 
+import json
+import logging
 import re
-from itertools import pairwise
+import sys
+from pathlib import Path
 from typing import Any
 
+from docutils.nodes import reference as reference_node
+from sphinx.addnodes import pending_xref
+
 from rankwise import __version__
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from docs.site import reference  # noqa: E402  found from the folder above
 
 project = "rankwise"
 author = "rankwise contributors"
 copyright = "rankwise contributors"
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx_design",
+]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
-# Docstrings are numpydoc, and a parameter's line says what it means; the types of arrays, spelt out, would bury it.
+# Notebooks run at every build, in an empty folder; a cell that fails, or takes too long, fails the build.
+# `python3 run.py docs -D nb_execution_mode=off` leaves them out while other pages are written.
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+logging.getLogger("traitlets").setLevel(logging.WARNING)  # a line for each notebook is no news
+
+# Docstrings are numpydoc, with the types in words; those of signatures would say it twice, and longer.
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
@@ -26,23 +52,51 @@ autodoc_default_options = {"members": True}
 maximum_signature_line_length = 100
 
 html_theme = "furo"
-html_title = f"rankwise {release}"
+html_title = "rankwise"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_js_files = [("versions.js", {"defer": "defer"})]
+html_extra_path = ["versions.json"]
+templates_path = ["_templates"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "version_switch.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 
 
-def meaning_below_name(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings here say ``name : meaning`` in one line, where numpydoc has ``name : type`` and the meaning below."""
-    section, rewritten = "", []
-    for line, below in pairwise([*lines, ""]):
-        if re.fullmatch("-{3,}", below):
+def known_versions() -> list[dict[str, str]]:
+    """The versions of docs/versions.json, and this one if it is not among them."""
+    versions: list[dict[str, str]] = json.loads((HERE / "versions.json").read_text(encoding="utf-8"))
+    if release not in [one["version"] for one in versions]:
+        versions.insert(0, {"version": release, "folder": "."})
+    return versions
+
+
+html_context = {"versions": known_versions()}
+
+
+def one_entry_per_attribute(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Attributes that share an entry, ``low, high : float``, get one each: Sphinx would take the first for a type."""
+    section, rewritten, waiting = "", [], list(lines)
+    while waiting:
+        line = waiting.pop(0)
+        if waiting and re.fullmatch("-{3,}", waiting[0]):
             section = line
-        entry = re.fullmatch(r"(\S.*?) : (.+)", line)
-        if entry and section in ("Parameters", "Attributes"):
-            # Two attributes that share a meaning get an entry each: Sphinx would take the first for the other's type.
-            names = entry[1].split(", ") if section == "Attributes" else [entry[1]]
-            for each in names:
-                rewritten += [each, f"    {entry[2]}"]
-        else:
+        shared = re.fullmatch(r"(\w+(?:, \w+)+)( : .+)?", line)
+        if not (shared and section == "Attributes"):
             rewritten.append(line)
+            continue
+        meaning = []
+        while waiting and (waiting[0].startswith(" ") or not waiting[0]):
+            meaning.append(waiting.pop(0))
+        for each in shared[1].split(", "):
+            rewritten += [f"{each}{shared[2] or ''}", *meaning]
     lines[:] = rewritten
 
 
@@ -52,6 +106,29 @@ def without_routing(app: Any, what: str, name: str, obj: Any, skip: bool, option
     return True if routing else None
 
 
+def whole_sentence_of_property(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Napoleon takes what stands before a colon in the first line of a property for its type; here it is a sentence."""
+    if what in ("attribute", "property"):
+        lines.insert(0, "")
+
+
+def without_false_links(app: Any, doctree: Any) -> None:
+    """No links but those that are meant.
+
+    In ``array-like, shape (n_documents,)`` no word is a class, and Sphinx would link each to an attribute of that name;
+    docutils takes nDCG@10 for an address of mail, and the address of one's own machine for one to visit.
+    """
+    for link in list(doctree.findall(pending_xref)):
+        if link["reftype"] == "class" and link["reftarget"].rpartition(".")[2][:1].islower():
+            link.replace_self(link.children)
+    for link in list(doctree.findall(reference_node)):
+        if link.get("refuri", "").startswith(("mailto:", "http://127.0.0.1")):
+            link.replace_self(link.children)
+
+
 def setup(app: Any) -> None:
+    app.connect("builder-inited", lambda app: reference.write())
     app.connect("autodoc-skip-member", without_routing)
-    app.connect("autodoc-process-docstring", meaning_below_name, priority=400)  # before napoleon, at 500
+    app.connect("autodoc-process-docstring", one_entry_per_attribute, priority=400)  # before napoleon, at 500
+    app.connect("autodoc-process-docstring", whole_sentence_of_property, priority=400)
+    app.connect("doctree-read", without_false_links)

@@ -84,12 +84,13 @@ def test_every_name_of_rankwise_on_a_page_is_public(page):
 def test_the_front_page_leads_to_every_page():
     trees = re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / "index.md").read_text(), re.DOTALL)
     entries = [line for tree in trees for line in tree.splitlines() if line and not line.startswith(":")]
-    assert sorted(entries) == sorted(page.stem for page in DOCS.glob("*.md") if page.name != "index.md")
+    pages = [page.relative_to(DOCS) for page in (*DOCS.glob("*.md"), *DOCS.glob("notebooks/*.md"))]
+    assert sorted(entries) == sorted(page.with_suffix("").as_posix() for page in pages if page.name != "index.md")
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page):
-    linked = re.findall(r"\]\(([a-z_]+\.md)", page.read_text()) + re.findall(r"figures/\w+\.png", page.read_text())
+    linked = re.findall(r"\]\(([a-z_/]+\.md)", page.read_text()) + re.findall(r"figures/\w+\.png", page.read_text())
     assert [place for place in linked if not (DOCS / place).exists()] == []
 
 

@@ -11,8 +11,9 @@ from functools import cache
 
 import pytest
 
-from benchmarks.__main__ import as_markdown
+from benchmarks import page as benchmarks_page
 from benchmarks.quality.page import as_markdown as quality_page
+from benchmarks.sent import read_all
 from experiments import bounds_by_angle, clicks, committee, direct, exported, hybrid, kernels, neural, smoothrank, trees
 from rankwise.measures import registered
 from rankwise.measures.conventions import CONVENTIONS
@@ -28,6 +29,7 @@ ELSEWHERE = {
     "api.md": "docstrings",
     "architecture.md": "nothing measured",
     "benchmarks.md": "written whole by the benchmarks, see below",
+    "benchmarks_all.md": "written whole by the benchmarks, see below",
     "bounds_expectation.md": "theorems; examples in test_docs.py",
     "bounds_holdout.md": "theorems; tables in guarantees/test_holdout_widths.py",
     "bounds_online.md": "theorems; examples in test_docs.py",
@@ -151,8 +153,9 @@ def test_a_part_of_a_page_is_made_of_the_stored_numbers(page, part):
 
 
 def test_the_page_of_benchmarks_is_made_of_the_stored_numbers():
-    found = stored("benchmarks")
-    assert path_of("benchmarks.md").read_text() == as_markdown(found["results"], found["machine"])
+    found, others = stored("benchmarks"), benchmarks_page.other_results()
+    assert path_of("benchmarks.md").read_text() == benchmarks_page.as_markdown(found, others, read_all())
+    assert path_of("benchmarks_all.md").read_text() == benchmarks_page.complete(found)
 
 
 def test_the_page_of_quality_is_that_of_its_results():

@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 import numpy as np
 
+from experiments.promises import REPEATS, SIZES, broken
 from rankwise.cli.demo import _RANKERS as DEMO
 from rankwise.evaluation.compare.foreign import LambdaRank
 from rankwise.evaluation.compare.select import USUAL
@@ -87,6 +88,18 @@ def auto_ranker_against_its_peers() -> Iterator[str]:
     assert all(one["picked"] == "CatBoost YetiRank" and "interactions" in one["title"] for one in worse)
     yield "compares it with LightGBM, XGBoost and CatBoost on ten sets"
     yield "CatBoost's trees are ahead of ours in AP on three of the ten sets"
+
+
+@claims("index.md")
+def promises_of_the_front_page() -> Iterator[str]:
+    found = stored("promises")
+    over, every = broken(found)
+    assert over <= found["delta"] * every
+    sizes = list(map(int, found["promised"]))
+    assert [len(values) for values in found["promised"].values()] == [REPEATS] * len(SIZES)
+    yield f"from {sizes[0]} to {sizes[-1]}. Each dot is the value that one certificate promises at least, {REPEATS} for"
+    bound = re.search(r"<= ([\d.]+)", printed("index.md", "promise.summary()"))
+    yield f"So nDCG@10 of future queries is at least {1 - float(bound[1]):.3f}"
 
 
 @claims("index.md")

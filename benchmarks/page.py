@@ -1,0 +1,414 @@
+"""The page of benchmarks, docs/benchmarks.md, its complete table and its figure, made of stored results alone.
+
+``python3 run.py bench --render`` writes them again without measuring anything. Quality, the service and data sets in
+parts have results of their own; their tables are those of their own pages.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from benchmarks.quality import page as quality
+from benchmarks.sent import Sent, read_all
+from benchmarks.serve import as_table as service_table
+from experiments.pages import markdown_table
+from rankwise._atomic_write import writing
+from rankwise._figures import COLOURS, FAINT, INK, house_style, new_figure, save_png
+
+DOCS = Path(__file__).parents[1] / "docs"
+STORED = DOCS / "benchmarks.json"
+PAGE, COMPLETE, FIGURE = DOCS / "benchmarks.md", DOCS / "benchmarks_all.md", DOCS / "figures" / "benchmarks.png"
+
+Row = dict[str, Any]
+Results = dict[str, list[Row]]
+
+# What a reader asks first: benchmark, words of the task, of the way, of the peer, and the words of the table.
+SPEED = (
+    ("read_letor", "136 features", "2 threads", "XGBoost", "read 200 MB of LETOR text"),
+    ("read_letor", "136 features", "2 threads", "scikit-learn", "read 200 MB of LETOR text"),
+    ("measure_lists", "nDCG@10 and AP", "evaluate()", "pytrec_eval", "nDCG@10 and AP of 10,000 lists"),
+    ("measure_lists", "nDCG@10 and AP", "evaluate()", "ir-measures", "nDCG@10 and AP of 10,000 lists"),
+    ("boosted_large", "1,200,000 x 136 float32", "processor seconds", "LightGBM", "100 trees on 1,200,000 documents"),
+    ("ranksvm", "squared hinge", "", "LinearSVC", "RankSVM on 10,000 documents"),
+    ("adarank", "nDCG@10, 50 rounds, 33,000", "", "RankLib", "AdaRank, 50 rounds"),
+    ("boosting", "RankBoost, 300 rounds on an", "", "RankLib", "RankBoost, 300 rounds"),
+    ("listnet", "ListNet on a fold", "L-BFGS", "RankLib", "ListNet to its minimum"),
+    ("smooth_ndcg", "300 lists of 120", "1 thread", "plain NumPy", "smooth NDCG and its gradient"),
+    ("online", "float64, random labels, 1 thread", "SLAMPerceptron.fit", "X @ w", "2,400 online rounds"),
+    ("scorer", "float64, a linear ranker", "", "np.argsort", "rank one list of 200 documents"),
+)
+
+COLD = ("evaluate", "read_letor", "RidgeRanker.fit", "SmoothRank.fit", "BoostedRanker.fit", "AutoRanker.fit")
+COLD += ("rankwise train",)
+
+
+def pick(results: Results, name: str, work: str, how: str, peer: str) -> Row:
+    """The one row of a benchmark with these words in it; the first where several have them."""
+    rows = results.get(name, [])
+    found = [row for row in rows if work in row["work"] and how in row["how"] and peer in row["peer"]]
+    if not found:
+        raise LookupError(f"benchmark {name!r} has no row of {work!r}, {how!r} against {peer!r}")
+    return found[0]
+
+
+# ------------------------------------------------------------------------------------------------------------ targets
+
+
+def reached(row: Row) -> bool | None:
+    """Whether a row meets its target; None where it has none.
+
+    Targets are a ratio (``10 x``, ``at least 0.5 x``), a time (``at most 3 s``) or a slope of times in the length of a
+    list (``slope at most 1.25``, which stands in ``how``).
+    """
+    target = row["target"]
+    if target == "-":
+        return None
+    if found := re.fullmatch(r"(?:at least )?([\d.]+) x", target):
+        return bool(row["ratio"] >= float(found[1]))
+    if found := re.fullmatch(r"at most ([\d.]+) s", target):
+        return bool(row["rankwise_seconds"] <= float(found[1]))
+    if found := re.fullmatch(r"slope at most ([\d.]+)", target):
+        return float(re.fullmatch(r"slope ([\d.]+)", row["how"])[1]) <= float(found[1])  # type: ignore[index]
+    raise ValueError(f"target {target!r} of {row['work']!r} is neither a ratio, a time nor a slope")
+
+
+def amount(row: Row, whose: str) -> str:
+    """Seconds or memory, in the unit that fits."""
+    if f"{whose}_mib" in row:
+        return f"{row[f'{whose}_mib']:.0f} MiB"
+    seconds = row[f"{whose}_seconds"]
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} us"
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
+
+
+def times(ratio: float) -> str:
+    """A ratio as readers say it: whole above 10."""
+    return f"{ratio:.0f} x" if ratio >= 10 else f"{ratio:.1f} x" if ratio >= 0.95 else f"{ratio:.2f} x"
+
+
+# ----------------------------------------------------------------------------------------------------------- sections
+
+
+def speed(results: Results) -> str:
+    """What rankwise needs beside another tool for the same task."""
+    rows = []
+    for name, work, how, peer, title in SPEED:
+        row = pick(results, name, work, how, peer)
+        cells = [title, row["peer"], amount(row, "peer"), amount(row, "rankwise")]
+        rows.append([*cells, f"**{times(row['ratio'])}**", row["target"]])
+    return markdown_table(["task", "against", "needs", "rankwise needs", "ratio", "target"], rows)
+
+
+def cold_start(results: Results) -> str:
+    """Processor seconds of a first call: compiling, from a warm cache, and with the pack of a wheel."""
+    rows = []
+    for call in COLD:
+        warm, packed = (
+            pick(results, "cold", f"first {call} on", how, "the same, compiling") for how in ("warm cache", "pack,")
+        )
+        cells = [f"`{call}`", amount(packed, "peer"), amount(warm, "rankwise"), amount(packed, "rankwise")]
+        rows.append([*cells, packed["target"]])
+    titles = ["first call", "compiling", "warm cache", "with a pack", "target with a pack"]
+    return markdown_table(titles, rows)
+
+
+def memory(results: Results) -> str:
+    """Every row that counts bytes."""
+    rows = [
+        [row["work"], amount(row, "rankwise"), row["peer"], amount(row, "peer"), times(row["ratio"]), row["target"]]
+        for rows in results.values()
+        for row in rows
+        if "rankwise_mib" in row
+    ]
+    return markdown_table(["task", "rankwise needs", "against", "", "ratio", "target"], rows)
+
+
+def scale(out_of_core: dict[str, Any], growth: dict[str, Any]) -> str:
+    """Data sets in parts: what a fit and a pass take, and how a pass grows with the documents."""
+    fits = [
+        [name, f"{found['cpu']:.1f} s", f"{found['cpu'] / found['in memory']:.2f}", f"{found['peak'] / 1e6:.0f} MB"]
+        for name, found in (
+            ("a fit of `RidgeCommittee`", out_of_core["committee"]),
+            ("a pass of `SmoothRank`", out_of_core["pass"]),
+        )
+    ]
+    size = f"{out_of_core['documents']:,} documents x {out_of_core['features']}, {out_of_core['bytes'] / 1e9:.1f} GB"
+    grown = [
+        [
+            f"{one['documents']:,} x {one['features']}",
+            f"{one['bytes'] / 1e9:.2f}",
+            f"{one['pass']:.2f} s",
+            f"{one['anonymous'] / 1e6:,.0f} MB",
+        ]
+        for one in growth["documents"]
+    ]
+    return "\n\n".join(
+        [
+            markdown_table([size, "CPU", "times the CPU in memory", "peak of anonymous memory"], fits),
+            markdown_table(["documents x features", "GB", "CPU of a pass of `SmoothRank`", "anonymous memory"], grown),
+        ]
+    )
+
+
+def missed(results: Results) -> str:
+    """The rows that do not meet their target."""
+    rows = [
+        [row["work"], row["how"], row["peer"], times(row["ratio"]), amount(row, "rankwise"), row["target"]]
+        for rows in results.values()
+        for row in rows
+        if reached(row) is False
+    ]
+    return markdown_table(["task", "rankwise", "against", "ratio", "needs", "target"], rows)
+
+
+def described(where: dict[str, Any]) -> str:
+    """The machine and the versions, in a sentence."""
+    memory = f" and {where['memory_gib']:.0f} GiB of memory" if "memory_gib" in where else ""
+    system = f", {where['system']}" if "system" in where else ""
+    versions = [
+        f"{name} {value}"
+        for name, value in where.items()
+        if name not in ("processor", "cores", "memory_gib", "system", "python", "rankwise")
+    ]
+    return (
+        f"{where['processor']} with {where['cores']} cores{memory}{system}; rankwise {where['rankwise']}, "
+        f"Python {where['python']}, {', '.join(versions)}"
+    )
+
+
+def machines(sent: list[Sent]) -> str:
+    """The results that others sent, beside each other: the ratios of the first table."""
+    if not sent:
+        return "Nobody has sent theirs yet."
+    rows = []
+    for one in sent:
+        cells = []
+        for name, work, how, peer, _ in SPEED:
+            try:
+                cells.append(times(pick(one.results, name, work, how, peer)["ratio"]))
+            except LookupError:
+                cells.append("")
+        rows.append([f"{one.machine['processor']}, {one.machine['cores']} cores, {one.measured}", *cells])
+    titles = ["machine", *(f"{title}: {peer}" for _, _, _, peer, title in SPEED)]
+    return markdown_table(titles, rows)
+
+
+# --------------------------------------------------------------------------------------------------------------- page
+
+
+def as_markdown(stored: dict[str, Any], others: dict[str, Any], sent: list[Sent]) -> str:
+    """The page: what matters in six tables, and how to send results of another machine.
+
+    Parameters
+    ----------
+    stored : dict
+        docs/benchmarks.json.
+    others : dict
+        The results ``quality``, ``serve_results``, ``out_of_core`` and ``growth`` of docs/.
+    sent : list of Sent
+        Results of other machines.
+
+    Returns
+    -------
+    str
+        The text of docs/benchmarks.md.
+    """
+    results = stored["results"]
+    judged = [verdict for rows in results.values() for row in rows if (verdict := reached(row)) is not None]
+    return PAGE_TEXT.format(
+        machine=described(stored["machine"]),
+        reached=sum(judged),
+        targets=len(judged),
+        compared="\n".join(quality.compared(others["quality"])),
+        verdicts="\n".join(quality.verdicts(others["quality"])).strip(),
+        speed=speed(results),
+        alt=alternative(results),
+        cold=cold_start(results),
+        memory=memory(results),
+        service=service_table(others["serve_results"]).strip(),
+        scale=scale(others["out_of_core"], others["growth"]),
+        missed=missed(results),
+        machines=machines(sent),
+    )
+
+
+def complete(stored: dict[str, Any]) -> str:
+    """The complete table, one section per benchmark."""
+    parts = [COMPLETE_TEXT.format(machine=described(stored["machine"]))]
+    marks = {True: "yes", False: "**no**", None: ""}
+    for name, rows in stored["results"].items():
+        cells = [
+            [
+                *(row["work"], row["how"], row["peer"], amount(row, "peer"), amount(row, "rankwise")),
+                *(f"{row['ratio']:.2f} x", row["target"], marks[reached(row)]),
+            ]
+            for row in rows
+        ]
+        titles = ["task", "rankwise", "peer", "peer needs", "rankwise needs", "ratio", "target", "reached"]
+        parts.append(f"## {name}\n\n`python3 run.py bench {name}`\n\n{markdown_table(titles, cells)}\n")
+    return "\n".join(parts)
+
+
+PAGE_TEXT = """# Benchmarks
+
+How good, how fast, how much memory: one section each, with the command that measures it. `python3 run.py bench`
+measures speed, cold start and memory and writes this page; nothing on it is typed by hand. A ratio is what the peer
+needs divided by what rankwise needs: above 1, rankwise needs less. Peers are other tools, the same work without checks,
+or a limit that was set before. {reached} of {targets} targets are reached; [the others](#targets-that-are-missed) have
+a table of their own, and [every row](benchmarks_all.md) is there to read.
+
+The machine: {machine}. [Send yours](#send-yours).
+
+## Quality
+
+`AutoRanker` with its defaults against the peer that validation picks: differences on test queries, with intervals that
+hold for all sets together. [How good is it](quality.md) has every ranker, LightGBM, XGBoost and CatBoost.
+
+{compared}
+
+{verdicts}
+
+```console
+$ python3 run.py bench quality
+```
+
+## Speed
+
+```{{figure}} figures/benchmarks.png
+:alt: {alt}
+
+Ratios of the table below on a logarithmic axis, with a mark at each target; `python3 run.py bench --render` draws it.
+```
+
+{speed}
+
+Times of RankLib were recorded once, on the same data; everything else ran beside rankwise.
+
+```console
+$ python3 run.py bench                      # everything below the heading Quality, but service and scale
+$ python3 run.py bench read_letor scorer    # some of it
+```
+
+## Cold start
+
+Processor seconds until the first result on 200 queries, imports included: compiling everything, with kernels in the
+cache, and with the pack of compiled kernels that wheels carry. [The first call](cold_start.md) says how to get it.
+
+{cold}
+
+```console
+$ python3 run.py bench cold
+```
+
+## Memory
+
+The peak beside the data, or of the process where the task reads a file.
+
+{memory}
+
+```console
+$ python3 run.py bench linear_large boosted_large read_letor
+```
+
+## Service
+
+Requests to one process of [`rankwise serve`](serve.md).
+
+{service}
+
+```console
+$ python3 run.py python -m benchmarks.serve
+```
+
+## Scale
+
+Learning from [data sets in parts](scale.md), larger than memory.
+
+{scale}
+
+```console
+$ python3 run.py python -m benchmarks.out_of_core --rows 20000000 --folder lists
+$ python3 run.py python -m experiments.growth FOLDER
+```
+
+## Targets that are missed
+
+{missed}
+
+## Send yours
+
+Ratios depend on processors, memory and versions. Results of other machines are welcome, above all where a ratio is
+below 1 or a target is missed. In a checkout, on a machine that does nothing else:
+
+```console
+$ python3 run.py bench --save mine.json                    # all of it: most of an hour
+$ python3 run.py bench --save mine.json read_letor cold    # or some of it
+$ python3 run.py bench --check mine.json                   # whether a file is complete and consistent
+```
+
+The file holds the figures, the processor, the system, the memory and the versions, and nothing else about you or the
+machine. Send it with a pull request: `python3 run.py bench --add mine.json` checks it, puts it into `docs/sent/` and
+writes this page with it. Or attach it to an issue.
+
+{machines}
+"""
+
+COMPLETE_TEXT = """# All rows of the benchmarks
+
+Every row that `python3 run.py bench` measured, by benchmark. The [benchmarks](benchmarks.md) say what matters. The
+ratio is that of the peer to rankwise: above 1, rankwise needs less.
+
+The machine: {machine}.
+"""
+
+
+# ------------------------------------------------------------------------------------------------------------- figure
+
+
+def alternative(results: Results) -> str:
+    """The figure in words, for those who cannot see it."""
+    shown = [(title, pick(results, *words)) for *words, title in SPEED]
+    said = "; ".join(f"{title} against {row['peer']} {times(row['ratio'])}" for title, row in shown)
+    return f"Bars of how many times as much the peer needs, with a mark at each target. {said}."
+
+
+def draw(results: Results, path: Path = FIGURE) -> None:
+    """Draw the ratios of the table of speed as bars, with their targets."""
+    shown = [(title, pick(results, *words)) for *words, title in SPEED][::-1]
+    figure = new_figure(7.2, 0.32 * len(shown) + 0.9)
+    with house_style():
+        axes = figure.subplots()
+        places = range(len(shown))
+        colours = [COLOURS[1] if reached(row) is False else COLOURS[0] for _, row in shown]
+        ratios = [row["ratio"] for _, row in shown]
+        axes.barh(places, [ratio - 1 for ratio in ratios], left=1, height=0.6, color=colours)
+        for place, (_, row) in zip(places, shown, strict=True):
+            if found := re.fullmatch(r"(?:at least )?([\d.]+) x", row["target"]):
+                axes.plot([float(found[1])] * 2, [place - 0.42, place + 0.42], color=INK, linewidth=1.6)
+            right = max(row["ratio"], 1.0)
+            axes.annotate(times(row["ratio"]), (right, place), (4, 0), textcoords="offset points", va="center")
+        axes.axvline(1, color=FAINT, linewidth=1)
+        axes.set(xscale="log", xlim=(min(0.2, *ratios), 3 * max(ratios)), yticks=list(places))
+        axes.set_yticklabels([f"{title}\nagainst {row['peer']}" for title, row in shown], fontsize=6.5)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} x")
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="y", visible=False)
+        axes.set_xlabel("peer / rankwise; black marks are targets, orange bars miss theirs")
+    save_png(figure, path)
+
+
+def write() -> None:
+    """Write the page, the complete table and the figure from the stored results."""
+    stored, others = json.loads(STORED.read_text(encoding="utf-8")), other_results()
+    for path, text in ((PAGE, as_markdown(stored, others, read_all())), (COMPLETE, complete(stored))):
+        with writing(path) as part:
+            part.write_text(text, encoding="utf-8")
+    draw(stored["results"])
+
+
+def other_results() -> dict[str, Any]:
+    """The stored results of quality, service and scale."""
+    names = ("quality", "serve_results", "out_of_core", "growth")
+    return {name: json.loads((DOCS / f"{name}.json").read_text(encoding="utf-8")) for name in names}
