@@ -28,7 +28,7 @@ MEASURES = ("nDCG@10", "AP")
 SEEDS = 3
 LARGE = 1_000  # queries: beyond, only these rankers are run
 QUICK = ("AutoRanker", "BoostedRanker", "RidgeCommittee", "SmoothRank", "RidgeRanker", "ListNet", "SLAMPerceptron")
-CURVED = ("MappedRanker", "KernelPerceptron", "NeuralRanker")  # by other means than trees; those on maps are named below
+CURVED = ("MappedRanker", "KernelPerceptron", "NeuralRanker")  # by other means than trees, with their defaults
 LEFT_OUT = ("LinearModel", "HybridRanker", "Committee")  # no learning, another task, another's members
 
 

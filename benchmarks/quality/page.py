@@ -28,7 +28,7 @@ def collect() -> dict[str, Any]:
     """Means, seconds and paired intervals of all cells that are there, beside the stored ones of those that are not."""
     found: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for one in SETS:
-        names = [name for name in rankers() if file_of(one, name).exists()]
+        names = [name for name in {**rankers(), **KNOWN} if file_of(one, name).exists()]
         cells = {name: json.loads(file_of(one, name).read_text()) for name in names}
         if not cells:
             continue
