@@ -1,6 +1,7 @@
 """Losses, measures and batches for PyTorch: the numbers are those of the package, and mistakes get one sentence."""
 
 import math
+import re
 import warnings
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +16,7 @@ from rankwise.losses import Loss, StochasticNDCG, registered
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.rankers.neural.network import AdamW, Layers
 from rankwise.torch import QueryBatch, QueryDataset, _on_cpu, loader, metric, ranking_loss
+from tests.prose.pages import path_of
 
 torch = pytest.importorskip("torch", reason="needs PyTorch, which is the extra torch and not among the locked packages")
 
@@ -305,6 +307,23 @@ def test_a_network_of_ones_own_learns():
             loss(network(X).squeeze(-1), labels, offsets, weight).backward()
             optimiser.step()
     assert score() > before + 0.1
+
+
+def test_the_training_loop_of_the_page_runs_as_it_is_printed(capsys):
+    (loop,) = re.findall(r"```python\n(.*?)```", path_of("neural.md").read_text(), re.DOTALL)
+    torch.manual_seed(0)
+    train, validation = rw.split(rw.make_lists(40, documents=8, features=136, random_state=0), (0.7, 0.3))
+    made = {"train": train, "validation": validation}
+    exec(loop, made)
+    shown = [float(line.split()[3]) for line in capsys.readouterr().out.splitlines()]
+    best = int(np.argmax(shown))
+    assert 10 < len(shown) < 100
+    assert len(shown) == made["epoch"] + 1 <= best + 20, "it stops soon after the best epoch"
+    with torch.no_grad():
+        scores = made["network"](torch.tensor(validation.X).float()).squeeze(-1).double().numpy()
+    found = rw.evaluate(validation, scores, "nDCG@10").mean["nDCG@10"]
+    assert found == pytest.approx(made["best"])
+    assert round(found, 4) == max(shown)
 
 
 @pytest.mark.parametrize("widths", [(3, 4), (2, 5, 5), (4, 4, 4, 2)], ids=str)

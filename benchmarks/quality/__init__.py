@@ -28,6 +28,7 @@ MEASURES = ("nDCG@10", "AP")
 SEEDS = 3
 LARGE = 1_000  # queries: beyond, only these rankers are run
 QUICK = ("AutoRanker", "BoostedRanker", "RidgeCommittee", "SmoothRank", "RidgeRanker", "ListNet", "SLAMPerceptron")
+CURVED = ("MappedRanker", "KernelPerceptron", "NeuralRanker")  # by other means than trees, with their defaults
 LEFT_OUT = ("LinearModel", "HybridRanker", "Committee")  # no learning, another task, another's members
 
 
@@ -76,9 +77,10 @@ def rankers() -> dict[str, Fit]:
 
 def wanted(arguments: list[str]) -> Iterator[tuple[Set, str]]:
     """The cells that were asked for."""
+    large = {*PEERS, *INSTALLED, *QUICK, *CURVED, *on_maps()}
     for one in SETS:
         for name in rankers():
-            if one.queries > LARGE and name not in (*PEERS, *INSTALLED, *QUICK):
+            if one.queries > LARGE and name not in large:
                 continue
             if not arguments or {one.name, name, f"{one.name}/{name}"} & set(arguments):
                 yield one, name
@@ -91,8 +93,8 @@ def file_of(one: Set, name: str) -> Path:
 
 def cell(one: Set, name: str) -> dict[str, Any]:
     """Values of every test query, the mean on the validation parts, and CPU seconds per fit."""
-    # the seed of a booster moves its mean on a small set by up to .01: the mean over seeds is what to expect of it
-    seeds = SEEDS if name in PEERS and one.queries < LARGE else 1
+    # the seed of a peer moves its mean on a small set by up to .01: the mean over seeds is what to expect of it
+    seeds = SEEDS if name in (*PEERS, *INSTALLED) and one.queries < LARGE else 1
     values: dict[str, list[float]] = {measure: [] for measure in MEASURES}
     validated, seconds = [], []
     for fold in one.folds():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.quality import MEASURES, SEEDS, file_of, rankers
+from benchmarks.quality import CURVED, MEASURES, SEEDS, file_of, on_maps, rankers
 from benchmarks.quality.optional_peers import KNOWN
 from benchmarks.quality.peers import PATIENCE, PEERS, RATE, TREES
 from benchmarks.quality.sets import SETS
@@ -17,8 +17,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 RESULTS, PAGE = DOCS / "quality.json", DOCS / "quality.md"
 LEVEL = 0.95
 OURS = "AutoRanker"
-CURVED = ("MappedRanker", "KernelPerceptron", "KernelPerceptron, standardised, map=512, 10 epochs", "NeuralRanker")
-FIRST = (OURS, "RidgeCommittee", "BoostedRanker", "SmoothRank")  # rows of the first table, before the peers
+BASELINES = (OURS, "RidgeCommittee")  # what kernels, maps and networks are compared with
+FIRST = (*BASELINES, "BoostedRanker", "SmoothRank")  # rows of the first table, before the peers
 
 
 # ------------------------------------------------------------------------------------------------------------ results
@@ -28,7 +28,7 @@ def collect() -> dict[str, Any]:
     """Means, seconds and paired intervals of all cells that are there, beside the stored ones of those that are not."""
     found: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for one in SETS:
-        names = [name for name in rankers() if file_of(one, name).exists()]
+        names = [name for name in {**rankers(), **KNOWN} if file_of(one, name).exists()]
         cells = {name: json.loads(file_of(one, name).read_text()) for name in names}
         if not cells:
             continue
@@ -40,7 +40,7 @@ def collect() -> dict[str, Any]:
             }
             for name, cell in cells.items()
         }
-        stored = found.get(one.name, {})
+        stored, own = found.get(one.name, {}), against(cells)
         means = stored.get("rankers", {}) | means
         peers = [name for name in PEERS if name in means]
         picked = max(peers, key=lambda name: means[name]["validation"]) if peers else None
@@ -52,24 +52,68 @@ def collect() -> dict[str, Any]:
             "picked": picked,
             "rankers": means,
             "differences": differences(cells, picked) if paired else stored.get("differences", {}),
+            "against": {
+                other: stored.get("against", {}).get(other, {}) | own.get(other, {}) for other in BASELINES
+            },
         }
     return found
 
 
 def differences(cells: dict[str, Any], picked: str) -> dict[str, dict[str, float]]:
     """The paired difference to the picked peer by measure, with an interval that is corrected over the sets."""
-    from scipy.stats import t
-
     found = {}
     for measure in MEASURES:
-        one, other = (np.array(cells[name]["values"][measure]) for name in (OURS, picked))
-        difference = one - other
-        count = len(difference)
-        error = float(np.std(difference, ddof=1)) / math.sqrt(count)
-        reach = float(t.ppf(1 - (1 - LEVEL) / 2 / len(SETS), count - 1)) * error
-        mean = float(difference.mean())
-        found[measure] = {"difference": mean, "low": mean - reach, "high": mean + reach}
+        one = difference(cells[OURS], cells[picked], measure)
+        low, high = interval(one, len(cells[OURS]["values"][measure]), len(SETS))
+        found[measure] = {"difference": one["difference"], "low": low, "high": high}
     return found
+
+
+def against(cells: dict[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
+    """Differences in nDCG@10 of kernels, maps and networks to the baselines, by baseline and ranker.
+
+    Their intervals depend on how many are shown, so that errors are stored in place of ends.
+    """
+    curved = list(filter(is_curved, cells))
+    return {
+        other: {name: difference(cells[name], cells[other], "nDCG@10") for name in curved}
+        for other in BASELINES
+        if other in cells
+    }
+
+
+def difference(one: dict[str, Any], other: dict[str, Any], measure: str) -> dict[str, float]:
+    """The mean difference of two cells over the test queries, and its standard error."""
+    found = np.array(one["values"][measure]) - np.array(other["values"][measure])
+    error = float(np.std(found, ddof=1)) / math.sqrt(len(found))
+    return {"difference": float(found.mean()), "error": error}
+
+
+def interval(found: dict[str, float], queries: int, comparisons: int) -> tuple[float, float]:
+    """Student's interval of a difference over so many queries, corrected for so many comparisons (Bonferroni)."""
+    from scipy.stats import t
+
+    reach = float(t.ppf(1 - (1 - LEVEL) / 2 / comparisons, queries - 1)) * found["error"]
+    return found["difference"] - reach, found["difference"] + reach
+
+
+def is_curved(name: str) -> bool:
+    """Whether a row belongs to kernels, maps, networks, and packages that the developers' environment lacks."""
+    return name in CURVED or name in KNOWN or name in on_maps()
+
+
+def intervals(results: dict[str, Any]) -> dict[tuple[str, str, str], tuple[float, float, float]]:
+    """(set, ranker, baseline) -> the difference and its interval, corrected for all of them together."""
+    shown = {
+        (set_, name, other): found
+        for set_, one in results.items()
+        for other, own in one["against"].items()
+        for name, found in own.items()
+    }
+    return {
+        key: (found["difference"], *interval(found, results[key[0]]["test queries"], len(shown)))
+        for key, found in shown.items()
+    }
 
 
 # --------------------------------------------------------------------------------------------------------------- page
@@ -84,7 +128,7 @@ def means(results: dict[str, Any], names: list[str], measure: str, digits: int =
     """One row per ranker and one column per set; the best of a set is bold."""
     rows = []
     for name in names:
-        row = [f"`{name}`" if name.isidentifier() and name not in KNOWN else name]
+        row = [_shown(name)]
         for one in results.values():
             shown = [own for own in names if own in one["rankers"]]
             best = max((one["rankers"][own][measure] for own in shown), default=math.nan)
@@ -122,40 +166,78 @@ def verdicts(results: dict[str, Any]) -> list[str]:
     return ["", *lines]
 
 
+def against_baseline(results: dict[str, Any], names: list[str], other: str) -> list[str]:
+    """The differences of kernels, maps and networks to a baseline; bold where the interval excludes 0."""
+    found, rows = intervals(results), []
+    for name in names:
+        row = [_shown(name)]
+        for set_ in results:
+            one = found.get((set_, name, other))
+            text = "" if one is None else "{:+.4f} [{:+.4f}, {:+.4f}]".format(*one)
+            row.append(f"**{text}**" if one is not None and not one[1] <= 0 <= one[2] else text)
+        rows.append(row)
+    return table(["", *(one["title"] for one in results.values())], rows)
+
+
+def curved_verdicts(results: dict[str, Any], names: list[str]) -> list[str]:
+    """On which sets a kernel, a map or a network differs from the baselines, in a sentence per ranker."""
+    found, lines = intervals(results), []
+    for name in names:
+        said = []
+        for other in BASELINES:
+            own = {key[0]: one for key, one in found.items() if key[1:] == (name, other)}
+            better = [results[set_]["title"] for set_, one in own.items() if one[1] > 0]
+            worse = [results[set_]["title"] for set_, one in own.items() if one[2] < 0]
+            said.append(f"than `{other}` better on {_listed(better)} and worse on {_listed(worse)} of {len(own)}")
+        lines.append(f"- {_shown(name)}: {'; '.join(said)}.")
+    return lines
+
+
+def _shown(name: str) -> str:
+    return f"`{name}`" if name.isidentifier() and name not in KNOWN else name
+
+
 def _listed(titles: list[str]) -> str:
     return f"{len(titles)} ({'; '.join(titles)})" if titles else "none"
+
+
+def written(name: str, lines: list[str]) -> list[str]:
+    """A part of the page that is made of the results alone; the sentences around it are checked by tests/prose."""
+    return [f"<!-- {name}: written by benchmarks/quality -->", "", *lines, "", f"<!-- end of {name} -->", ""]
 
 
 def as_markdown(results: dict[str, Any]) -> str:
     """The page of the documentation."""
     known = {name for one in results.values() for name in one["rankers"]}
     first = [name for name in (*FIRST, *PEERS) if name in known]
-    curved = sorted(name for name in known - set(first) if name in KNOWN or name in CURVED or " on " in name)
+    curved = sorted(filter(is_curved, known))
     others = sorted(known - set(first) - set(curved))
     parts = [
         TOP,
-        *means(results, first, "nDCG@10"),
+        *written("means", means(results, first, "nDCG@10")),
         BETWEEN.format(trees=TREES, rate=RATE, patience=PATIENCE, seeds=SEEDS),
-        *compared(results),
-        *verdicts(results),
-        AFTER,
-        *means(results, first, "AP"),
+        *written("peers", [*compared(results), *verdicts(results)]),
+        "## AP",
         "",
+        *written("AP", means(results, first, "AP")),
         "## CPU seconds per fit",
         "",
-        *means(results, first, "seconds", 1),
-        "",
-        "## Every other ranker of the package, nDCG@10",
-        "",
-        "Empty cells were not run: more than 1,000 training queries, or a fit that took minutes.",
-        "",
-        *means(results, others, "nDCG@10"),
+        *written("seconds", means(results, first, "seconds", 1)),
+        OTHERS,
+        *written("others", means(results, others, "nDCG@10")),
         CURVES,
-        *means(results, curved, "nDCG@10"),
+        *written("curved", means(results, curved, "nDCG@10")),
+        AGAINST,
+    ]
+    for other in BASELINES:
+        parts += [f"Against `{other}`:", "", *written(f"against {other}", against_baseline(results, curved, other))]
+    parts += [
+        "In words:",
         "",
+        *written("in words", curved_verdicts(results, curved)),
         "CPU seconds per fit:",
         "",
-        *means(results, curved, "seconds", 1),
+        *written("curved seconds", means(results, curved, "seconds", 1)),
         BOTTOM,
     ]
     return "\n".join(parts)
@@ -175,8 +257,7 @@ and once without, with 1,000 test queries.
 ## nDCG@10
 """
 
-BETWEEN = """
-Bold: the best of a column, which is often a matter of luck on small sets. The rankers of rankwise have their defaults;
+BETWEEN = """Bold: the best of a column, which is often a matter of luck on small sets. The rankers of rankwise have their defaults;
 those that learn from validation queries by default do so. The peers have {trees:,} trees at most, a learning rate of
 {rate}, their defaults otherwise, and stop early by NDCG@10 on the validation part after {patience} trees without a
 gain. On sets of fewer than 1,000 queries their values are means over {seeds} seeds, because the seed alone moves some
@@ -189,28 +270,28 @@ which also stopped it. Intervals are paired over queries (Student's t) and hold 
 (Bonferroni).
 """
 
-AFTER = """
-## AP
+OTHERS = """## Every other ranker of the package, nDCG@10
+
+Empty cells were not run: more than 1,000 training queries, or a fit that took minutes.
 """
 
-CURVES = """
-## Kernels, maps and networks, nDCG@10
+CURVES = """## Kernels, maps and networks
 
-The same folds, for rankers that are curved by other means than trees, and for two packages that the developers'
+nDCG@10 on the same folds, for rankers that are curved by other means than trees, and for two packages that the developers'
 environment does not hold. Maps see standardised features and have scikit-learn's own settings; `MappedRanker` and
 `KernelPerceptron` are their defaults on the features as they come; nothing was tuned. FastRank is its coordinate ascent
 on linear weights; Rax is a network of `NeuralRanker`'s shape under Rax's softmax loss, trained by Adam in JAX; their
 values are means over one to three seeds. allRank was not compared: its last release asks for PyTorch 1.8 or older,
 which current versions of Python cannot install. Empty cells were not run.
 
-Where features interact, landmarks under `SmoothRank` and the network gain over linear rankers what boosted trees gain,
-and not more. On OHSUMED and TREC news some of them stand above `AutoRanker`, by differences that cannot be told from
-chance on 106 and 50 queries. Splines help where curves of single features do. Perceptrons with a kernel are for
-streams: in batch every other ranker is better. None of them is a candidate of `AutoRanker`.
+TO BE WRITTEN
 """
 
-BOTTOM = """
-## Where trees overtake
+AGAINST = """The same as paired differences in nDCG@10 over the test queries, with intervals that hold for all cells of
+both tables together with 95 per cent (Student's t, Bonferroni). Bold: the interval excludes 0.
+"""
+
+BOTTOM = """## Where trees overtake
 
 ```{figure} figures/quality_curves.png
 :alt: Two panels of nDCG@10 against the number of training queries, with interactions and without, one line per ranker.

@@ -213,6 +213,17 @@ def test_any_linear_ranker_may_stand_on_the_map(ranker):
     assert parity.inverted_beyond_float32 == 0
 
 
+def test_a_scaler_lifts_the_features_of_a_sketch_that_are_rounding_errors():
+    """Why the page of kernels says scale="none": they are small beside the other features, not beside themselves."""
+    scaled = fitted(MAPS["sketch"], rw.RidgeRanker(alpha=1.0))
+    features = scaled.mapped(train()).X
+    size, deviation = np.abs(features).max(axis=0), features.std(axis=0)
+    noise = (size > 0) & (size < 8 * np.finfo(float).eps * size.max())
+    assert noise.any()
+    assert (deviation[noise] > 1e-6 * size[noise]).all()
+    assert export(scaled, "python", sample=train()).parity.inverted_beyond_float32 > 0
+
+
 @pytest.mark.parametrize("target", ["c", "python"])
 @pytest.mark.parametrize("name", ["fourier", "rbf landmarks", "polynomials", "splines", "bins"])
 def test_missing_values_are_zero_where_the_ranker_has_it_so(name, target):

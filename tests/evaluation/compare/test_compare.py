@@ -65,6 +65,25 @@ def test_every_number_is_that_of_select_evaluate_and_significance(lists, folds):
         assert line["validation"] == pytest.approx(other["validation"], abs=0)
 
 
+POOLING = [one for kind in registered().values() for one in kind.examples() if one._learns_from_validation()]
+
+
+@pytest.mark.parametrize("ranker", POOLING, ids=lambda ranker: " ".join(repr(ranker).split()))
+def test_a_ranker_that_learns_from_its_validation_part_is_judged_before_it_does(ranker, folds):
+    fold = folds[0]
+    found, chosen = compare({"own": ranker}, [fold], "nDCG@5"), select({"own": ranker}, [fold])
+    final = clone(ranker).fit(fold.train, validation=fold.validation).predict(fold.test)
+    np.testing.assert_array_equal(found.scores["own"], final)
+    np.testing.assert_array_equal(chosen.scores["own"], final)
+    apart = clone(ranker)
+    if hasattr(ranker, "refit"):
+        apart.set_params(refit="train").fit(fold.train, validation=fold.validation)
+    else:
+        apart.fit(fold.train)
+    judged = apart.score(fold.validation)
+    assert found.chosen["validation"].tolist() == chosen.chosen["validation"].tolist() == [judged]
+
+
 def test_folds_that_were_made_before_are_taken_as_they_are(lists, folds):
     own, divided = compare(two(), folds, MEASURES), compare(two(), lists, MEASURES, folds=3)
     assert apart_from_cost(own) == apart_from_cost(divided)

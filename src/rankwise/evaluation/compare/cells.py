@@ -26,7 +26,7 @@ from rankwise.evaluation.compare.folds import FoldPart
 from rankwise.evaluation.compare.foreign import OnArrays
 from rankwise.evaluation.compare.keys import plain
 from rankwise.evaluation.compare.rankers import Fitted, Learner, takes_lists
-from rankwise.evaluation.compare.select import combinations
+from rankwise.evaluation.compare.select import combinations, fit_apart
 from rankwise.measures._base import Measure, Vector
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import mean_measure, mean_over_parts, parts_of
@@ -258,9 +258,7 @@ def _chosen(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, 
     kept: Choice | None = None
     for setting in settings:
         model = entry.fresh(setting, jobs)
-        if pools:  # only queries that it did not learn from can judge a setting
-            model.set_params(refit="train")
-        model = _fit(model, part.train, part.validation)
+        model = (fit_apart if pools else _fit)(model, part.train, part.validation)
         found = _measured(model, part.validation, measure, jobs)
         if kept is None or not found <= (-math.inf if kept[2] is None or math.isnan(kept[2]) else kept[2]):
             kept = (model, setting, found, len(settings))

@@ -236,10 +236,8 @@ def _best(ranker: Any, fold: Fold, grid: Grid, measure: str | Measure | None) ->
     """The ranker with the best settings on the validation part, the first of equals."""
     best, found, settings, tried = None, -np.inf, {}, 0
     pools = isinstance(ranker, Ranker) and ranker._learns_from_validation()
-    # only queries that it did not learn from can judge a setting
-    apart = {"refit": "train"} if pools else {}
     for setting in combinations(grid):
-        candidate = _fitted(ranker, {**setting, **apart}, fold)
+        candidate = _fitted(ranker, setting, fold, apart=pools)
         # strictly better wins, so the first of equal settings is kept
         worth = _measured(candidate, fold.validation, measure)
         tried += 1
@@ -255,11 +253,35 @@ def combinations(grid: Grid) -> Iterator[dict[str, Any]]:
     return (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
 
 
-def _fitted(ranker: Any, setting: Mapping[str, Any], fold: Fold) -> Any:
+def fit_apart(ranker: Ranker, train: Queries, validation: Queries) -> Ranker:
+    """Fit a ranker that learns from its validation set so that it does not: other queries alone can judge a setting.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        The ranker, not fitted; its parameter ``refit`` is changed if it has one.
+    train : Queries
+        The training queries.
+    validation : Queries
+        The validation queries: they select within the fit if the ranker has ``refit``, and are left out if not.
+
+    Returns
+    -------
+    Ranker
+        The ranker itself, fitted.
+    """
+    if "refit" in ranker.get_params(deep=False):
+        return ranker.set_params(refit="train").fit(train, validation=validation)
+    return ranker.fit(train)
+
+
+def _fitted(ranker: Any, setting: Mapping[str, Any], fold: Fold, apart: bool = False) -> Any:
     """A fitted clone with this setting."""
     from sklearn.base import clone
 
     candidate = clone(ranker).set_params(**setting)
+    if apart:
+        return fit_apart(candidate, fold.train, fold.validation)
     if getattr(candidate, "takes_validation", False):
         return candidate.fit(fold.train, validation=fold.validation)
     return candidate.fit(fold.train)
