@@ -8,6 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Several processes share the cores here. By default a thread of OpenMP (LightGBM, XGBoost, scikit-learn) that waits
+# for the others spins, on the core that they need: fits of LightGBM then take many times their processor time. How a
+# thread waits changes no bit, and how many there are stays as it is. The libraries read this when they are loaded, so
+# it stands before every import of them; children inherit it.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 # A normal run tries the same examples every time, so that a failure is the change's own. A thorough run looks for
 # new ones and prints how to see a failure again. Compilation makes first calls slow: no deadlines.
 SLOW_FIRST_CALL = [HealthCheck.too_slow]
