@@ -7,7 +7,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-import sklearn
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
 from sklearn.pipeline import make_pipeline
@@ -21,7 +20,6 @@ from sklearn.preprocessing import (
     SplineTransformer,
     StandardScaler,
 )
-from sklearn.utils.fixes import parse_version
 
 import rankwise as rw
 from rankwise._errors import RankwiseError
@@ -106,17 +104,8 @@ SCALERS = {
 }
 
 
-PERIODIC = pytest.param(
-    "splines, periodic",
-    marks=pytest.mark.skipif(
-        parse_version(sklearn.__version__) < parse_version("1.8"),
-        reason="scikit-learn before 1.8 divides by the period of a constant feature, which is 0",
-    ),
-)
-
-
 def over_maps(test):
-    return pytest.mark.parametrize("name", [PERIODIC if name in PERIODIC.values else name for name in MAPS])(test)
+    return pytest.mark.parametrize("name", MAPS)(test)
 
 
 @cache
@@ -169,7 +158,7 @@ def test_scalers_before_a_map_are_part_of_the_formula(name, scaler):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", ["fourier", "rbf landmarks", "polynomials", "splines", PERIODIC, "bins"])
+@pytest.mark.parametrize("name", ["fourier", "rbf landmarks", "polynomials", "splines", "splines, periodic", "bins"])
 @pytest.mark.parametrize("scaler", [rw.Scaler(), rw.Scaler("minmax")], ids=repr)
 def test_the_scaler_of_the_queries_is_part_of_the_formula(scaler, name, target):
     raw, other = raw_lists(), raw_lists(seed=1)
@@ -234,7 +223,7 @@ def test_missing_values_are_zero_where_the_ranker_has_it_so(name, target):
 
 
 @pytest.mark.parametrize(
-    "name", ["fourier", "rbf landmarks", "poly landmarks", "sketch", "splines, linear", PERIODIC, "bins"]
+    "name", ["fourier", "rbf landmarks", "poly landmarks", "sketch", "splines, linear", "splines, periodic", "bins"]
 )
 def test_the_function_in_c_is_compiled_and_has_the_scores(name, tmp_path):
     compiler = shutil.which("cc") or shutil.which("gcc")
