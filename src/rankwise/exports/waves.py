@@ -44,9 +44,11 @@ class FourierSum(MapSum):
         return cls(frequencies=raw, cosine=turned[0], sine=turned[1], **rest)
 
     def onnx(self, graph: ExactGraph) -> str:
-        """Cos and Sin of the angles X W', and then their products with the weights."""
+        """Cosines and sines of the angles X W', and then their products with the weights."""
         angle = graph.node("MatMul", graph.features(), graph.constant(self.frequencies.T))
-        waves = graph.node("Concat", graph.node("Cos", angle), graph.node("Sin", angle), axis=1)
+        # cos t = sin(t + pi / 2): ONNX Runtime has long had Sin in double precision, and Cos only lately
+        turned = graph.node("Add", angle, graph.constant(np.pi / 2))
+        waves = graph.node("Concat", graph.node("Sin", turned), graph.node("Sin", angle), axis=1)
         weights = np.concatenate([self.cosine, self.sine])[:, None]
         return graph.node("MatMul", waves, graph.constant(weights))
 

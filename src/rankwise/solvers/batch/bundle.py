@@ -13,8 +13,8 @@ lower bound on J, so that the gap between the lowest J seen and the highest boun
 
 :class:`Bundle` runs the method, :class:`Planes` stores the planes, and a penalty (:class:`SquaredNorm`, :class:`L1`)
 solves its own master problem, min over z of penalty(z) + max_i (b_i + a_i'z), and computes the lower bound that a
-single plane proves. The dual above is solved by piqp, or without it (:func:`maximise_on_simplex`); the master of an l1 norm is a
-linear programme, which SciPy's HiGHS solves.
+single plane proves. The dual above is solved by piqp, or without it (:func:`maximise_on_simplex`); the master of an l1
+norm is a linear programme, which SciPy's HiGHS solves.
 """
 
 from collections.abc import Callable, Mapping
