@@ -97,7 +97,7 @@ def samples_and_exact_tests() -> Iterator[str]:
 stated("report.md", "cut-offs that are drawn: tests/report", "nDCG@k and P@k for k = 1 to 20")
 stated("report.md", "rankwise demo, the size of rankwise-demo.html", "has 0.82 MB")
 stated("report.md", "names of standards", "RFC 4180", "on A4 or letter paper")
-stated("report.md", "DecompressionStream: Chrome 80, Firefox 113 and Safari 16.4, the last of them in 2023", "browser of 2023 or later")
+stated("report.md", "DecompressionStream: Chrome 80, Safari 16.4, Firefox 113 (May 2023)", "browser of 2023 or later")
 
 
 @claims("report.md")
