@@ -204,16 +204,3 @@ def test_what_core_dependencies_bring_along_is_listed_with_the_licence_that_it_d
         reached |= always
     assert reached - set(core) <= set(rows)
     assert [package for package in rows if not is_declared(rows[package], package)] == []
-
-
-@of_the_lock
-def test_the_report_s_script_carries_the_notices_that_the_page_lists():
-    from plotly.offline import get_plotlyjs
-
-    script = get_plotlyjs()
-    text = (DOCS / "licences.md").read_text()
-    assert re.search(r"plotly\.js v([\d.]+)", script)[1] == re.search(r"plotly\.js\s+([\d.]+)\s+\(MIT", text)[1]
-    bundled = re.findall(r"^([\w-]+)/\S+\.m?js:$", script[-5000:], re.MULTILINE)
-    listed = {name.strip() for row in table_of("licences.md", "bundled") for name in row[0].split(",")}
-    assert {"maplibre-gl" if name == "MapLibre GL JS" else name for name in listed} >= set(bundled) - {"assert"}
-    assert len(bundled) >= 5

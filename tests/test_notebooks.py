@@ -80,7 +80,7 @@ def clicked():
     """A log, position models, and what a ranking is worth by them."""
     log = rw.clicks.simulate(LISTS, LISTS.X[:, 0], 300)
     model = rw.clicks.given(1 / np.arange(1, log.depth + 1))
-    return log, model, rw.clicks.value(log, LISTS.X[:, 1], model, tau=0.1)
+    return log, model, rw.clicks.value(log, LISTS.X[:, 0], model, tau=0.1)
 
 
 SHOWN = {

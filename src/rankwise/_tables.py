@@ -287,11 +287,11 @@ _RULE = "1px solid color-mix(in srgb, currentColor 20%, transparent)"
 _STYLE = f"""<style>
 .rankwise table {{ border-collapse: collapse; margin: .3em 0; font-variant-numeric: tabular-nums; }}
 .rankwise th, .rankwise td {{ border: 0; border-bottom: {_RULE}; padding: .15em .7em .15em 0; color: inherit;
-  background: none; vertical-align: top; max-width: 40em; overflow-wrap: anywhere; }}
+  background: none; vertical-align: top; max-width: 40em; overflow-wrap: break-word; }}
 .rankwise p {{ margin: .2em 0; max-width: 60em; }} .rankwise summary {{ cursor: pointer; }}
 .rankwise details {{ margin: .1em 0; }} .rankwise details > * {{ margin-left: 1em; }}
 </style>"""
-_LONGEST_FACT = 200  # characters
+_LONGEST_FACT = 300  # characters
 _MOST_FACTS, _MOST_LINES = 24, 12
 
 
@@ -390,6 +390,10 @@ def _fact(value: Any) -> str:
         return f"array of shape {value.shape}, {value.dtype}"
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return _cut(", ".join(f"{name} = {_fact(each)}" for name, each in value.items()))
+    if type(value) in (list, tuple):
+        return _cut(", ".join(map(_fact, value)))
     return _cut(_text(value) if isinstance(value, float) else "" if value is None else str(value))
 
 

@@ -8,11 +8,13 @@ from PIL import Image
 
 import rankwise as rw
 from rankwise._api import compare
+from rankwise.report.page import write_report
 from tests.report.browser import Page, find_browser
 
 RANKERS = ("SmoothRank", "RidgeRanker", "RankSVM", "RankBoost", "lightgbm")
+WORDS = "query_words"  # a feature that is the same for all documents of a query
 OPEN_A_QUERY = "document.querySelector('[data-query]').click()"
-CHOOSE_A_DOCUMENT = "document.querySelector('#left-list [data-document=\"0\"]').click()"
+LEFT_IS_LINEAR = "byId('left').value = String(numbers.rankers.indexOf('RidgeRanker')); fillLists()"
 
 
 def main(folder: Path) -> None:
@@ -24,12 +26,21 @@ def main(folder: Path) -> None:
     bm25 = lists.X[:, (lists.feature_names or ()).index("bm25_body")]
     with TemporaryDirectory() as place:
         report = Path(place) / "report.html"
-        compare({"bm25": bm25, **{name: name for name in RANKERS}}, lists, ["nDCG@10", "AP"], report=report)
+        found = compare({"bm25": bm25, **{name: name for name in RANKERS}}, lists, ["nDCG@10", "AP"])
+        words = (lists.feature_names or ()).index(WORDS)
+        slices = {
+            "words of the query": lambda query: int(query.X[0, words]),
+            "has a perfect document": lambda query: bool((query.y == 4).any()),
+        }
+        write_report(found, report, slices=slices)
         with Page(browser, width=1280, height=900) as desk:
             desk.open(report)
             take(desk, "#league", folder / "report_league.png")
+            take(desk, "#slices", folder / "report_slices.png")
+        with Page(browser, width=1280, height=1260) as desk:
+            desk.open(report)
             desk.run(OPEN_A_QUERY)
-            desk.run(CHOOSE_A_DOCUMENT)
+            desk.run(LEFT_IS_LINEAR)
             take(desk, "#opened", folder / "report_query.png")
         with Page(browser, width=390, height=844) as phone:
             phone.open(report, scheme="dark")

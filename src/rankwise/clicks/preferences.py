@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
-from rankwise._tables import ShownAsFacts, Table
+from rankwise._tables import ShownAsFacts, facts_html, facts_of
 from rankwise.guarantees._bound import Precondition, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.holdout.interval import Interval
 from rankwise.guarantees.holdout.intervals import Plan
@@ -65,7 +65,7 @@ class Page(NamedTuple):
 
     def _repr_html_(self) -> str:
         """The HTML that notebooks show."""
-        return Table({"row": self.rows, "team": self.team})._repr_html_()
+        return facts_html(self, facts_of(self))
 
 
 def team_draft(a: ArrayLike, b: ArrayLike, k: int, random: np.random.Generator) -> Page:

@@ -12,7 +12,7 @@ import numpy as np
 from rankwise._errors import DataError
 from rankwise.features.table import RawTable, as_table
 
-_LONGEST = 300  # characters of a text in a report
+LONGEST_TEXT = 300  # characters of a text in a report
 _TEXT = "text"  # the column of a mapping from an id to one text
 _TITLE = "title"
 
@@ -182,4 +182,4 @@ def _shown(value: Any) -> str | None:
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return None
     text = f"{value:g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "\u2026"
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "\u2026"

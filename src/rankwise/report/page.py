@@ -88,7 +88,7 @@ def write_report(
     --------
     >>> import rankwise as rw
     >>> lists = rw.make_lists(40, documents=8, random_state=1)
-    >>> found = rw.compare({"bm25": lists.X[:, 0], "ridge": rw.RidgeRanker()}, lists, folds=2)
+    >>> found = rw.compare({"bm25": lists.X[:, 0], "ridge": rw.RidgeRanker()}, lists, folds=3)
     >>> titles = {"d1": "A page about ranking"}
     >>> rw.write_report(found, "r.html", documents=titles, slices={"long": lambda q: len(q) > 4})  # doctest: +SKIP
     """
