@@ -141,6 +141,7 @@ def hits(text):
         (hits('{"_id": "a"}'), "document 'a': expected an object with 'fields', an object; found an object of 1"),
         (hits('{"_id": "a", "fields": {}}'), "expected an object with '_ltrlog', a list"),
         (hits('{"_id": "a", "fields": {"_ltrlog": []}}'), "document 'a' has the log entries none: choose one by log="),
+        (hits('{"_id": "a", "fields": {"_ltrlog": [{"m": []}, {"m": []}]}}'), "a log entry is twice in _ltrlog"),
         (hits('{"fields": {}}'), "expected the _id of a hit, a text, found None"),
         (hits("7"), "expected a hit, an object, found 7"),
         ('{"q": {"hits": []}}', "query 'q': expected an object with 'hits', an object"),
