@@ -136,7 +136,7 @@ def hits(text):
         (hits(HIT % '[{"name": "t"}, {"name": "t"}]'), "feature 't' is twice in the log entry, expected it once"),
         (hits(HIT % '[{"value": 1}]'), "document 'a': expected an object with 'name', a text"),
         (hits(HIT % "[3]"), "expected an object with 'name', a text; found 3"),
-        (hits(HIT % "3"), "expected an object with 'main', a list; 3"),
+        (hits(HIT % "3"), "expected an object with 'main', a list; found 3"),
         (hits('{"_id": "a", "_id": "b"}'), "the key '_id' is twice in one object"),
         (hits('{"_id": "a"}'), "document 'a': expected an object with 'fields', an object; found an object of 1"),
         (hits('{"_id": "a", "fields": {}}'), "expected an object with '_ltrlog', a list"),

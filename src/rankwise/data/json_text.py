@@ -106,8 +106,8 @@ def member(value: Any, key: str, kind: type, where: str) -> Any:
         The entry.
     """
     if not isinstance(value, dict) or not isinstance(value.get(key), kind):
-        found = f"found {shown(value)}" if not isinstance(value, dict) or key not in value else shown(value[key])
-        raise FileFormatError(f"{where}: expected an object with {key!r}, {_KINDS[kind]}; {found}")
+        found = value[key] if isinstance(value, dict) and key in value else value
+        raise FileFormatError(f"{where}: expected an object with {key!r}, {_KINDS[kind]}; found {shown(found)}")
     return value[key]
 
 
