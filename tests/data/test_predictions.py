@@ -95,6 +95,18 @@ def test_predictions_are_measured_and_tested_as_trec_eval_measures_them(write):
     assert table["wins"][0] + table["losses"][0] + table["ties"][0] == 9
 
 
+def test_predictions_are_evaluated_and_compared_from_the_shell(write, run):
+    judged = write("test.tsv", "query-id\tcorpus-id\tscore\nq1\ta\t2\nq1\tb\t0\n7\tc\t1\n")
+    one = write("one_predictions.json", MTEB)
+    other = write("two.jsonl", LINES.replace("0.25", "0.75"))
+    code, out, err = run("evaluate", judged, one, other, "-m", "recip_rank", "-m", "Judged@3", "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    means = [found["results"][str(path)]["measures"]["RR"]["mean"] for path in (one, other)]
+    assert means == [0.75, 1.0]
+    assert [test["difference"] for test in found["tests"]] == [0.25, 0.0]
+
+
 def test_predictions_are_read_against_queries_with_document_ids(write):
     queries = Queries.from_arrays(
         np.zeros((4, 1)), [2, 0, 1, 0], qid=["q1", "q1", "7", "7"], docid=["a", "z", "c", "d"]
@@ -145,7 +157,7 @@ def test_a_file_of_means_is_no_scores_and_nothing_can_be_tested(write, content, 
         ("[1, 2]", "expected predictions, an object, found a list of 2"),
         ('{"q1": {"a": ' + "9" * 5000 + "}}", "expected JSON of usual numbers and depth"),
         ('{"q1":' * 100_000, "expected JSON of usual numbers and depth"),
-        ('{"query_id": "q", "results": 3}', "expected an object with 'results', a list; 3"),
+        ('{"query_id": "q", "results": 3}', "expected an object with 'results', a list; found 3"),
         ('{"query_id": "q"}', "expected an object with 'results', a list; found an object of 1"),
         ('{"query_id": null, "results": []}', "expected query_id, a text, found None"),
         ('{"query_id": "q", "results": [3]}', "expected a result, an object, found 3"),

@@ -28,7 +28,7 @@ def test_requests_make_the_store_the_set_and_the_model_in_this_order(model, engi
     done = rw.export(model, engine, called="shop v1", featureset="set/1")
     assert [(one.method, one.path, one.file) for one in done.requests] == [
         ("PUT", "/_ltr", None),
-        ("POST", "/_ltr/_featureset/set%2F1", "featureset.json"),
+        ("PUT", "/_ltr/_featureset/set%2F1", "featureset.json"),
         ("POST", "/_ltr/_featureset/set%2F1/_createmodel", "model.json"),
     ]
     assert json.loads(done.files["model.json"])["model"]["name"] == "shop v1"

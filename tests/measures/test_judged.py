@@ -171,6 +171,20 @@ def test_no_ranker_is_trained_for_a_measure_that_labels_do_not_decide():
     assert RidgeRanker(measure="Bpref", alpha=1.0).fit(queries).score(queries) == 1.0
 
 
+def test_the_score_of_a_ranker_and_its_certificate_leave_unjudged_documents_out_as_evaluate_does():
+    rng = np.random.default_rng(2)
+    labels = np.tile([0.0, 0.0, 0.0, 1.0], 12)
+    train, held = (
+        Queries.from_arrays(rng.normal(size=(48, 2)) + labels[:, None], labels, group=[4] * 12) for _ in range(2)
+    )
+    partly = held.with_judged(np.tile([False, True, False, True], 12))
+    model = RidgeRanker(measure="Bpref", alpha=1.0).fit(train)
+    measured = evaluate(partly, model, ["Bpref"]).mean["Bpref"]
+    assert model.score(partly) == measured
+    assert model.score(held) == evaluate(held, model, ["Bpref"]).mean["Bpref"] < measured
+    assert f"({1 - measured:.3f} on the 12" in model.certificate(holdout=partly).summary()
+
+
 # ------------------------------------------------------------------------------------------- the fact travels
 
 

@@ -19,11 +19,11 @@ from rankwise.cli.tables import read_for
 def evaluate(
     judged: Annotated[
         Path,
-        typer.Argument(help="Judged queries, a folder of parts, or TREC qrels when the scores are a TREC run."),
+        typer.Argument(help="Judged queries, a folder of parts, or qrels (TREC, BEIR) when the scores are a run."),
     ],
     scores: Annotated[
         list[Path] | None,
-        typer.Argument(help="Files: a saved ranker, one score per line, RankLib's -score file, or a TREC run."),
+        typer.Argument(help="Files: a saved ranker, one score per line, RankLib's -score file, a TREC run, or predictions (MTEB)."),
     ] = None,
     model: Annotated[list[Path] | None, typer.Option("--model", help="A saved ranker; may be repeated.")] = None,
     measure: reading.MeasuresOption = ["nDCG@10", "AP", "RR"],  # noqa: B006

@@ -7,6 +7,7 @@ readers see plain values and know where each came from.
 import json
 import math
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any, NoReturn
 
 from rankwise._errors import FileFormatError
@@ -105,8 +106,8 @@ def member(value: Any, key: str, kind: type, where: str) -> Any:
         The entry.
     """
     if not isinstance(value, dict) or not isinstance(value.get(key), kind):
-        found = f"found {shown(value)}" if not isinstance(value, dict) or key not in value else shown(value[key])
-        raise FileFormatError(f"{where}: expected an object with {key!r}, {_KINDS[kind]}; {found}")
+        found = value[key] if isinstance(value, dict) and key in value else value
+        raise FileFormatError(f"{where}: expected an object with {key!r}, {_KINDS[kind]}; found {shown(found)}")
     return value[key]
 
 
@@ -121,7 +122,7 @@ def text_of(value: Any, what: str, where: str) -> str:
 
 def number_of(value: Any, what: str, where: str) -> float:
     """A finite number."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _LARGEST:
+    if isinstance(value, Real) and not isinstance(value, bool) and abs(value) <= _LARGEST:
         return float(value)
     raise FileFormatError(f"{where}: expected {what}, a number, found {shown(value)}")
 
@@ -138,5 +139,5 @@ def shown(value: Any) -> str:
     return f"{value!r:.60}" if not isinstance(value, (dict, list)) else f"{_KINDS[type(value)]} of {len(value):,}"
 
 
-_KINDS = {dict: "an object", list: "a list", str: "a text"}
+_KINDS: dict[Any, str] = {dict: "an object", list: "a list", str: "a text"}
 _LARGEST = math.nextafter(math.inf, 0)

@@ -155,11 +155,12 @@ def _hits(response: Any, log: str | None, where: str) -> Iterator[Document]:
         place = f"{where}, document {docid!r:.60}"
         entries = member(member(hit, "fields", dict, place), "_ltrlog", list, f"{place}, fields")
         # one object per log entry, or all of them in one object
-        logs = {name: entry for one in entries for name, entry in items_of(one, "_ltrlog", place)}
+        logged = [pair for one in entries for pair in items_of(one, "_ltrlog", place)]
+        logs = dict(logged)
+        if len(logs) < len(logged):
+            raise FileFormatError(f"{place}: a log entry is twice in _ltrlog, expected it once")
         if log is None and len(logs) != 1:
-            raise DataError(
-                f"{place} has the log entries {', '.join(map(repr, logs)) or 'none'}: choose one by log="
-            )
+            raise DataError(f"{place} has the log entries {', '.join(map(repr, logs)) or 'none'}: choose one by log=")
         name = next(iter(logs)) if log is None else log
         yield docid, _values(member(logs, name, list, f"{place}, _ltrlog"), place)
 

@@ -49,9 +49,7 @@ def read_predictions(path: Source, *, subset: str | None = None, split: str | No
     refuse_means(name_of(path), means_in_json([value for _, value in values]))
     if all(isinstance(value, dict) and "query_id" in value for _, value in values):
         if subset is not None or split is not None:
-            raise DataError(
-                f"{name_of(path)} has lines of queries and no subsets: leave out subset= and split="
-            )
+            raise DataError(f"{name_of(path)} has lines of queries and no subsets: leave out subset= and split=")
         return _run(_of_lines(values))
     if len(values) != 1:
         raise FileFormatError(f"{values[0][0]}: expected an object with 'query_id' and 'results' on every line")

@@ -264,8 +264,8 @@ def _requests(featureset: str) -> tuple[UploadRequest, ...]:
     path = f"/_ltr/_featureset/{quote(featureset, safe='')}"
     return (
         UploadRequest("PUT", "/_ltr", may_exist=True),
-        # POST makes a set and never replaces one: the file is a draft
-        UploadRequest("POST", path, "featureset.json", may_exist=True),
+        # PUT makes a set, and POST would replace one that is there by this draft
+        UploadRequest("PUT", path, "featureset.json", may_exist=True),
         UploadRequest("POST", f"{path}/_createmodel", "model.json"),
     )
 

@@ -82,7 +82,7 @@ def values_of(
 
 def mean_measure(queries: Queries, scores: Vector, measure: Measure, n_jobs: int | None = None) -> float:
     """The weighted mean over the queries that the measure is defined for, ties averaged."""
-    lists = ScoredLists(scores, queries.labels(), queries.start, queries.scattered_rows)
+    lists = ScoredLists(scores, queries.labels(), queries.start, queries.scattered_rows, queries.judged)
     values = measure_lists([measure], lists, n_jobs=n_jobs)[0]
     return weighted_mean(values, queries.query_weight)
 

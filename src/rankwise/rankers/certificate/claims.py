@@ -123,7 +123,8 @@ class ScoredSample:
         if self.values_in_parts is not None:
             values = self.values_in_parts(measure, ties)
             return np.where(self.queries.query_weight > 0, values, math.nan)
-        lists = ScoredLists(self.scores, self.queries.labels(), self.queries.start, self.queries.scattered_rows)
+        own = self.queries
+        lists = ScoredLists(self.scores, own.labels(), own.start, own.scattered_rows, own.judged)
         values = measure_lists([measure], lists, ties=ties, n_jobs=self.n_jobs)[0]
         return np.where(self.queries.query_weight > 0, values, math.nan)
 
