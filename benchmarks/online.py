@@ -4,7 +4,8 @@ A round scores a list, compares, and learns on mistakes; ``fit`` also prepares l
 keeps the account and takes fingerprints. Labels by chance make every round a mistake, labels that follow a hidden
 ranker make few. The product is NumPy's: on one thread beside a ``fit`` on one, and on all threads beside a ``fit`` that
 has them. Rounds follow one another, so that threads help the product more: all else goes beside the rounds. Memory is
-the peak of ``rankwise train --online`` in a process of its own, compiled code loaded from the cache.
+the peak of ``rankwise train --online`` in a process of its own, compiled code loaded from the cache. Single lists are
+learned by ``partial_fit``, by prepared rounds and as a stream; their figures are CPU time, as those of the service are.
 """
 
 import subprocess
@@ -21,17 +22,55 @@ from benchmarks.clock import row
 
 LISTS, DOCUMENTS, FEATURES = 2_400, 120, 136
 ROUNDS, SHORT, LENGTH, WIDTH = 1_000_000, 100_000, 5, 10
+SINGLE, SIDE = 1_000, 20
 
 
-def interleaved(times: int, works: list[Callable[[], Any]]) -> list[float]:
+def interleaved(
+    times: int, works: list[Callable[[], Any]], clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
     """Seconds of the fastest run of each work, all of them in turn, so that a busy moment hits all alike."""
     fastest = [float("inf")] * len(works)
     for _ in range(times):
         for number, work in enumerate(works):
-            begin = time.perf_counter()
+            begin = clock()
             work()
-            fastest[number] = min(fastest[number], time.perf_counter() - begin)
+            fastest[number] = min(fastest[number], clock() - begin)
     return fastest
+
+
+def single_lists() -> list[dict[str, Any]]:
+    """A prepared round beside a call of ``partial_fit``, and beside a list of a stream, in CPU time."""
+    from rankwise import OnlineRounds, SLAMPerceptron
+
+    rng = np.random.default_rng(0)
+    X, hidden = rng.normal(size=(SINGLE, SIDE, SIDE)), rng.normal(size=SIDE)
+    y = np.clip(np.rint(X @ hidden / 2 + rng.normal(size=(SINGLE, SIDE))), 0, 4)
+    found: list[Any] = []
+
+    def called() -> None:
+        model = SLAMPerceptron()
+        for one in zip(X, y, strict=True):
+            model.partial_fit(*one)
+        found.append(model)
+
+    def prepared() -> None:
+        model = SLAMPerceptron()
+        with OnlineRounds(model) as rounds:
+            for one in zip(X, y, strict=True):
+                rounds.learn(*one)
+        found.append(model)
+
+    def streamed() -> None:
+        found.append(SLAMPerceptron().partial_fit(zip(X, y, strict=True)))
+
+    called_for, prepared_for, streamed_for = interleaved(5, [called, prepared, streamed], time.process_time)
+    assert len({model.frozen_.digest for model in found}) == 1  # the same bits
+    work = f"learn from one list of {SIDE} x {SIDE}, CPU"
+    how = f"a prepared round (OnlineRounds), {1e6 * prepared_for / SINGLE:.0f} us"
+    return [
+        row(work, "a call of partial_fit", called_for / SINGLE, prepared_for / SINGLE, how, "5 x"),
+        row(work, "a list of a stream", streamed_for / SINGLE, prepared_for / SINGLE, how, "-"),
+    ]
 
 
 def rounds(dtype: str, labels: str, threads: int | None) -> list[dict[str, Any]]:
@@ -130,7 +169,8 @@ def memory() -> dict[str, Any]:
 
 def run() -> list[dict[str, Any]]:
     cases = [(dtype, labels) for dtype in ("float64", "float32") for labels in ("random", "separable")]
-    return [line for case in cases for threads in (1, None) for line in rounds(*case, threads)] + [memory()]
+    learned = [line for case in cases for threads in (1, None) for line in rounds(*case, threads)]
+    return [*learned, *single_lists(), memory()]
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import numpy as np
 
 from benchmarks.pipelined import Pipeline, pipelined
 from benchmarks.serve import cpu, models, request, server
+from rankwise.serve.statefile import open_to_read
 
 SLICES = 50
 ALLOWED = 0.10  # of growth after the first tenth, and between the log and its prediction
@@ -33,8 +34,11 @@ def memory(pid: int) -> int:
 
 
 def size(folder: Path) -> int:
-    """Bytes of the state on the disk, without the part that SQLite reuses."""
-    return (folder / "state.db").stat().st_size
+    """Bytes of the state, with what has been committed and waits in the write-ahead log."""
+    db = open_to_read(folder / "state.db")
+    pages, page = (db.execute(f"PRAGMA {what}").fetchone()[0] for what in ("page_count", "page_size"))
+    db.close()
+    return int(pages * page)
 
 
 class Load:

@@ -1,6 +1,7 @@
 """The commands around a service: a demo that learns, tokens, replay, checks, copies, compaction."""
 
 import json
+import socket
 
 import pytest
 
@@ -73,6 +74,17 @@ def test_what_cannot_be_served_is_a_sentence(run, tmp_path, words, sentence):
     assert code == 2
     assert sentence in said
     assert not (tmp_path / "x.rankwise").exists()
+
+
+def test_a_port_that_is_taken_is_a_sentence(run, tmp_path, caplog):
+    saved(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, out, said = run("serve", "news.rankwise", "--port", port)
+    assert (code, out) == (2, "")
+    assert said == f"rankwise: cannot serve at 127.0.0.1:{port}: address already in use\n"
+    assert caplog.text == ""
+    assert run("serve", "--seconds", "0.1", "--port", "0")[0] == 0  # the state was closed, and opens again
 
 
 def test_a_token_is_printed_once_and_kept_as_a_hash(run, tmp_path):

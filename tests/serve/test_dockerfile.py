@@ -1,4 +1,4 @@
-"""The Dockerfile, as far as no engine is needed: what it copies is there, what it runs is accepted, root runs nothing."""
+"""The Dockerfile, as far as no engine is needed: what it copies is there, what it runs is accepted, and not by root."""
 
 import json
 import re

@@ -183,16 +183,18 @@ def compiled(function: Any, signature: Any) -> Any:
     return function
 
 
-class TypedCFunc(CFunc):  # type: ignore[misc]
+class TypedCFunc(CFunc):
     """A C function that remembers its type, which numba makes anew for every call that a plain one is given to."""
+
+    _sig: Any
 
     @cached_property
     def numba_type(self) -> Any:
         """The type."""
         return types.FunctionType(self._sig)
 
-    def __wrapper_address__(self) -> int:
-        return int(self.address)
+    def __wrapper_address__(self) -> Any:
+        return self.address
 
 
 @typeof_impl.register(TypedCFunc)

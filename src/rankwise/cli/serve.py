@@ -156,8 +156,6 @@ def _run(
             asyncio.run(run())
         except KeyboardInterrupt:  # uvicorn has shut down by then
             pass
-        except SystemExit as stop:  # the port is taken: uvicorn has said so
-            raise RankwiseError(f"cannot serve at {host}:{port}: see the line before") from stop
         finally:
             for crowd in crowds:
                 crowd.stop()

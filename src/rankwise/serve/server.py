@@ -3,7 +3,9 @@
 import asyncio
 import json
 import logging
+import os
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -128,10 +130,11 @@ def make_server(app: App, host: str, port: int, *, http: str = "h11") -> Any:
 
 async def serve(server: Any, app: App, on_start: Callable[[str], None] | None = None) -> None:
     """Run a server in the main thread until it is told to stop; SIGHUP reads the tokens again."""
+    listening = _listening(server.config.host, server.config.port)
     # uvicorn sends itself SIGTERM again after its clean end, which would keep the caller from ending cleanly, too
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     try:
-        task = asyncio.create_task(server.serve())
+        task = asyncio.create_task(server.serve([listening]))
         if hasattr(signal, "SIGHUP") and app.tokens is not None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, app)
         while not server.started and not task.done():
@@ -140,7 +143,19 @@ async def serve(server: Any, app: App, on_start: Callable[[str], None] | None = 
             on_start(address_of(server))
         await task
     finally:
+        listening.close()
         signal.signal(signal.SIGTERM, before)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens; uvicorn's own way to say that a port is taken is a traceback."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        # the reason alone: what Python adds to it names the address again
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+        raise RankwiseError(f"cannot serve at {host}:{port}: {why.lower()}") from error
 
 
 def address_of(server: Any) -> str:

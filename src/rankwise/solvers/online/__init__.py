@@ -1,4 +1,5 @@
-"""Online learning: the rounds (``loop``), their configuration and state (``config``), and the ledger (``ledger``).
+"""Online learning: the rounds, their configuration and state (``config``), and the ledger (``ledger``).
 
-``comparator`` finds the best fixed ranker in hindsight, against which the ledger states its bounds.
+``loop`` runs blocks of rounds, ``single`` rounds of one list each. ``ledger`` also finds the best fixed ranker in
+hindsight, against which it states its bounds.
 """

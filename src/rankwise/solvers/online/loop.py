@@ -416,7 +416,12 @@ class RoundRunner:
 
 
 def round_log(
-    config: OnlineConfig, order: NDArray[np.int64], lists: ScoredLists, value: Vector, weight: Vector | None, shown: Shown
+    config: OnlineConfig,
+    order: NDArray[np.int64],
+    lists: ScoredLists,
+    value: Vector,
+    weight: Vector | None,
+    shown: Shown,
 ) -> RoundLog:
     """What happened to queries that were shown.
 

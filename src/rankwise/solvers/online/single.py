@@ -32,8 +32,9 @@ class _FlatState:
         self.floats = np.concatenate([getattr(state, name).ravel() for name in _FLOATS])
         self.counts = state.counts.copy()
         ends = np.cumsum([getattr(state, name).size for name in _FLOATS])[:-1]
-        parts = zip(_FLOATS, np.split(self.floats, ends), strict=True)
-        self.state = State(counts=self.counts, **{name: part.reshape(getattr(state, name).shape) for name, part in parts})
+        parts = dict(zip(_FLOATS, np.split(self.floats, ends), strict=True))
+        shaped = {name: part.reshape(getattr(state, name).shape) for name, part in parts.items()}
+        self.state = State(counts=self.counts, **shaped)
 
     def become(self, other: "_FlatState") -> None:
         """Take the numbers of another state."""
