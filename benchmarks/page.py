@@ -20,6 +20,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 STORED = DOCS / "benchmarks.json"
 PAGE, COMPLETE, FIGURE = DOCS / "benchmarks.md", DOCS / "benchmarks_all.md", DOCS / "figures" / "benchmarks.png"
 
+GAP = "\N{NO-BREAK SPACE}"  # between a number and its unit, which a narrow cell would divide
+
 Row = dict[str, Any]
 Results = dict[str, list[Row]]
 
@@ -76,16 +78,16 @@ def reached(row: Row) -> bool | None:
 def amount(row: Row, whose: str) -> str:
     """Seconds or memory, in the unit that fits."""
     if f"{whose}_mib" in row:
-        return f"{row[f'{whose}_mib']:.0f} MiB"
+        return f"{row[f'{whose}_mib']:.0f}{GAP}MiB"
     seconds = row[f"{whose}_seconds"]
     if seconds < 1e-3:
-        return f"{seconds * 1e6:.0f} us"
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
+        return f"{seconds * 1e6:.0f}{GAP}us"
+    return f"{seconds:.2f}{GAP}s" if seconds >= 1 else f"{seconds * 1e3:.0f}{GAP}ms"
 
 
 def times(ratio: float) -> str:
     """A ratio as readers say it: whole above 10."""
-    return f"{ratio:.0f} x" if ratio >= 10 else f"{ratio:.1f} x" if ratio >= 0.95 else f"{ratio:.2f} x"
+    return f"{ratio:.0f}{GAP}x" if ratio >= 10 else f"{ratio:.1f}{GAP}x" if ratio >= 0.95 else f"{ratio:.2f}{GAP}x"
 
 
 # ----------------------------------------------------------------------------------------------------------- sections
@@ -242,7 +244,7 @@ def complete(stored: dict[str, Any]) -> str:
         cells = [
             [
                 *(row["work"], row["how"], row["peer"], amount(row, "peer"), amount(row, "rankwise")),
-                *(f"{row['ratio']:.2f} x", row["target"], marks[reached(row)]),
+                *(f"{row['ratio']:.2f}{GAP}x", row["target"], marks[reached(row)]),
             ]
             for row in rows
         ]
@@ -284,17 +286,17 @@ Ratios of the table below on a logarithmic axis, with a mark at each target; `py
 
 {speed}
 
-Times of RankLib were recorded once, on the same data; everything else ran beside rankwise.
+Times of RankLib were recorded before; everything else ran beside rankwise.
 
 ```console
-$ python3 run.py bench                      # everything below the heading Quality, but service and scale
+$ python3 run.py bench                      # speed, cold start and memory
 $ python3 run.py bench read_letor scorer    # some of it
 ```
 
 ## Cold start
 
-Processor seconds until the first result on 200 queries, imports included: compiling everything, with kernels in the
-cache, and with the pack of compiled kernels that wheels carry. [The first call](cold_start.md) says how to get it.
+Processor seconds of the first call in a fresh process, less those of a second one: imports, loading, and compiling
+unless kernels are in the cache or in the pack that a wheel carries ([the first call](cold_start.md)). On 200 queries.
 
 {cold}
 
@@ -343,7 +345,7 @@ Ratios depend on processors, memory and versions. Results of other machines are 
 below 1 or a target is missed. In a checkout, on a machine that does nothing else:
 
 ```console
-$ python3 run.py bench --save mine.json                    # all of it: most of an hour
+$ python3 run.py bench --save mine.json                    # all of it
 $ python3 run.py bench --save mine.json read_letor cold    # or some of it
 $ python3 run.py bench --check mine.json                   # whether a file is complete and consistent
 ```
