@@ -308,7 +308,7 @@ leaf by leaf, by less than .01 in nDCG@10 and by about .01 in AP. CatBoost is a 
   values was known; the loss of `NeuralRanker` had been chosen on the test parts of OHSUMED and MQ2008. Every cell was
   computed once, except that those on OHSUMED, TREC news, 200 queries with interactions and in part LightGBM's example
   were computed again for the paired differences, which need the values of every query. So were `AutoRanker` and
-  `RidgeCommittee`. All came out as before but for Rax with 200 queries: other versions of its packages.
+  `RidgeCommittee`. All means were the same to the last bit, but for those of Rax, which moved by less than .006.
 - Not measured here: RankLib, and allRank, which does not install. Recorded elsewhere on the same folds of OHSUMED and
   MQ2008, by nDCG@10: FastRank's coordinate ascent .4482 and .5045, RankLib's AdaRank .4478 and .4952.
 """
