@@ -18,7 +18,7 @@ from tests.costs import expected_seconds
 SILENCE = 9.0
 # Seconds at the expected pace that the estimate begins with: the first tests alone say little about the others.
 BELIEVED = 60.0
-_OUT = os.fdopen(os.dup(2), "w")
+_OUT = os.dup(2)
 
 
 class Heartbeat:
@@ -46,7 +46,8 @@ class Heartbeat:
             return f"collecting tests for {_minutes(now - self.began)}"
         line = f"{self.done:,} of {self.total:,} tests done in {_minutes(now - self.began)}"
         line += f", about {_minutes(self.seconds_left())} left"
-        return line + (f"; running {', '.join(one.partition('[')[0] for one in self.running)}" if self.running else "")
+        running = dict.fromkeys(one.partition("[")[0] for one in self.running)
+        return line + (f"; running {', '.join(running)}" if running else "")
 
     def seconds_left(self) -> float:
         """The seconds that the other tests are expected to take, at the pace of those that have ended."""
@@ -109,6 +110,6 @@ def pytest_configure(config: pytest.Config) -> None:
     def speak() -> None:
         while not ended.wait(1):
             if heartbeat.is_due():
-                print(f"\nrun.py: {heartbeat.status()}", file=_OUT, flush=True)
+                os.write(_OUT, f"\nrun.py: {heartbeat.status()}\n".encode())
 
     threading.Thread(target=speak, name="heartbeat", daemon=True).start()
