@@ -307,6 +307,8 @@ UNCHECKED_TESTS += [
 ]
 
 
+# The tests start many interpreters. Without bytecode on disk each of them compiles the package, and pytest all tests.
+KEEP_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
 # File by file, in the order that tests/conftest.py gives them.
 ON_EVERY_CORE = ["--numprocesses=auto", "--dist=loadfile", "--no-loadscope-reorder"]
 
@@ -318,11 +320,11 @@ def test(environment: Environment, arguments: list[str]) -> int:
     options = ["-m", "thorough or not thorough", "--hypothesis-profile=thorough"] if thorough else []
     options += ["-p", "tests.heartbeat"]  # says what is being done where pytest is silent
     if not rest:  # all of them: on every core, file by file
-        say("running every test; on two cores this takes about fifteen minutes")
+        say("running every test; on two cores this takes less than ten minutes, the first time longer")
         options = [*ON_EVERY_CORE, *options]
     if checked:
         return test_with_bounds_checks(environment, [*options, *rest])
-    code = environment.run("python", "-m", "pytest", *options, *rest, cwd=ROOT)
+    code = environment.run("python", "-m", "pytest", *options, *rest, settings=KEEP_BYTECODE, cwd=ROOT)
     if thorough and not rest and code != INTERRUPTED:
         say("the kernels' tests again, with bounds checks")
         code = test_with_bounds_checks(environment, ON_EVERY_CORE) or code
@@ -337,7 +339,7 @@ def test_with_bounds_checks(environment: Environment, arguments: list[str]) -> i
     files: list[Any] = []
     if not named:
         files = [tests / folder for folder in CHECKED_TESTS] + [f"--ignore={tests / name}" for name in UNCHECKED_TESTS]
-    settings = {"NUMBA_BOUNDSCHECK": "1"}
+    settings = {**KEEP_BYTECODE, "NUMBA_BOUNDSCHECK": "1"}
     return environment.run("python", "-m", "pytest", *CHECKED_OPTIONS, *arguments, *files, settings=settings, cwd=ROOT)
 
 

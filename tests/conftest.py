@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.costs import SECONDS, file_of
+
 # Several processes share the cores here. By default a thread of OpenMP (LightGBM, XGBoost, scikit-learn) that waits
 # for the others spins, on the core that they need: fits of LightGBM then take many times their processor time. How a
 # thread waits changes no bit, and how many there are stays as it is. The libraries read this when they are loaded, so
@@ -23,27 +25,14 @@ settings.register_profile(
 )
 settings.load_profile("default")
 
-# Files that take minutes for few tests. They are begun first, so that no core waits for one of them at the end.
-LONGEST = (
-    "rankers/test_threads.py",
-    "test_workloads.py",
-    "kernels/test_pack.py",
-    "cli/test_warm.py",
-    "rankers/test_parts_on_dask.py",
-    "rankers/test_checkpoints.py",
-    "test_first_time.py",
-    "serve/test_killed.py",
-    "rankers/auto/test_auto_ranker.py",
-)
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first, then those with the most tests; the order within a file stays."""
-    tests, sizes = Path(__file__).parent, Counter(item.path for item in items)
+    sizes, longest = Counter(file_of(item.nodeid) for item in items), list(SECONDS)
 
     def place(item: pytest.Item) -> tuple[int, int]:
-        name = os.path.relpath(item.path, tests).replace(os.sep, "/")
-        return LONGEST.index(name) if name in LONGEST else len(LONGEST), -sizes[item.path]
+        name = file_of(item.nodeid)
+        return longest.index(name) if name in SECONDS else len(longest), -sizes[name]
 
     items.sort(key=place)
 

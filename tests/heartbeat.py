@@ -13,8 +13,12 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.costs import expected_seconds
+
 SILENCE = 9.0
-_OUT = os.fdopen(os.dup(2), "w")
+# Seconds at the expected pace that the estimate begins with: the first tests alone say little about the others.
+BELIEVED = 60.0
+_OUT = os.dup(2)
 
 
 class Heartbeat:
@@ -30,7 +34,9 @@ class Heartbeat:
         self.clock = clock
         self.began = self.heard = clock()
         self.first: float | None = None  # when the first test was begun
-        self.total = self.done = 0
+        self.total = self.done = self.processes = 0
+        self.expected = 0.0  # seconds of one core for all tests
+        self.left: dict[str, float] = {}  # those of the tests that have not ended
         self.running: dict[str, None] = {}
 
     def status(self) -> str:
@@ -39,9 +45,20 @@ class Heartbeat:
         if not self.total:
             return f"collecting tests for {_minutes(now - self.began)}"
         line = f"{self.done:,} of {self.total:,} tests done in {_minutes(now - self.began)}"
-        if self.done and self.first is not None:
-            line += f", about {_minutes((now - self.first) / self.done * (self.total - self.done))} left"
-        return line + (f"; running {', '.join(one.partition('[')[0] for one in self.running)}" if self.running else "")
+        line += f", about {_minutes(self.seconds_left())} left"
+        running = dict.fromkeys(one.partition("[")[0] for one in self.running)
+        return line + (f"; running {', '.join(running)}" if running else "")
+
+    def seconds_left(self) -> float:
+        """The seconds that the other tests are expected to take, at the pace of those that have ended."""
+        processes, left = max(self.processes, 1), sum(self.left.values())
+        passed = 0.0 if self.first is None else self.clock() - self.first
+        return left / processes * (passed + BELIEVED) / ((self.expected - left) / processes + BELIEVED)
+
+    def know(self, tests: list[str]) -> None:
+        """Take these for all tests."""
+        self.total, self.left = len(tests), expected_seconds(tests)
+        self.expected = sum(self.left.values())
 
     def is_due(self) -> bool:
         """Whether nothing was heard for long; counts as heard from then on."""
@@ -54,12 +71,14 @@ class Heartbeat:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """All tests are known."""
-        self.total = self.total or len(session.items)
+        if not self.total:
+            self.know([item.nodeid for item in session.items])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         """All tests are known to one process."""
-        self.total = len(ids)
+        self.processes += 1
+        self.know(ids)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """A test begins."""
@@ -69,6 +88,7 @@ class Heartbeat:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """A test has ended: pytest prints a letter."""
         self.running.pop(nodeid, None)
+        self.left.pop(nodeid, None)
         self.done += 1
         self.heard = self.clock()
 
@@ -90,6 +110,6 @@ def pytest_configure(config: pytest.Config) -> None:
     def speak() -> None:
         while not ended.wait(1):
             if heartbeat.is_due():
-                print(f"\nrun.py: {heartbeat.status()}", file=_OUT, flush=True)
+                os.write(_OUT, f"\nrun.py: {heartbeat.status()}\n".encode())
 
     threading.Thread(target=speak, name="heartbeat", daemon=True).start()

@@ -172,16 +172,25 @@ def test_the_file_has_every_call_and_workload():
     }, WRITE
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that hold modules and no compiled code")
-@pytest.mark.parametrize("name", ["evaluate", "read_letor", "RidgeRanker", "demo"])
-def test_the_file_is_up_to_date(name):
-    # in a new process, because earlier tests have loaded kernels into this one
+NAMED = ["evaluate", "read_letor", "RidgeRanker", "demo"]
+
+
+@pytest.fixture(scope="module")
+def counted():
+    """The kernels of some first calls, in a new process, because earlier tests have loaded kernels into this one."""
     done = run(f"""
         import json
         from tests.kernels.make_counts import first_calls, kernels_of
-        print(json.dumps(kernels_of(first_calls()[{name!r}])))
+        calls = first_calls()
+        print(json.dumps({{name: kernels_of(calls[name]) for name in {NAMED!r}}}))
     """)
-    assert json.loads(done.stdout) == stored()["first calls"][name], WRITE
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that hold modules and no compiled code")
+@pytest.mark.parametrize("name", NAMED)
+def test_the_file_is_up_to_date(name, counted):
+    assert counted[name] == stored()["first calls"][name], WRITE
 
 
 @pytest.mark.thorough

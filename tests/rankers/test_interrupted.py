@@ -1,6 +1,7 @@
 """Ctrl-C in the middle of a fit: it reaches the caller, and leaves a usable ranker or the one that was there before."""
 
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -48,14 +49,14 @@ class AtLine:
 @over_all_rankers
 def test_ctrl_c_at_any_line_leaves_a_usable_ranker_or_the_one_before(ranker, tmp_path):
     queries, ranker = lists(8), clone(ranker).set_params(n_jobs=1)
-    before = learned(clone(ranker).fit(lists(6, seed=3)))
-    model = clone(ranker).fit(lists(6, seed=3))
+    fitted = clone(ranker).fit(lists(6, seed=3))
+    before, model = learned(fitted), deepcopy(fitted)
     with AtLine() as whole:
         model.fit(queries)
     assert whole.count > 5
     rounds, usable = len(getattr(model, "history_", ())), 0
     for line in np.unique(np.linspace(1, whole.count, 17).astype(int)):
-        model = clone(ranker).fit(lists(6, seed=3))
+        model = deepcopy(fitted)
         with pytest.raises(KeyboardInterrupt) as stopped, AtLine(line):
             model.fit(queries)
         if not isinstance(stopped.value, Interrupted):

@@ -81,13 +81,20 @@ def bits_of(model, train, held):
     return found
 
 
+def shorter(given, kind):
+    """Settings for fewer rounds, whose programmes take most of the time; the bits of a short search are no others."""
+    found = {"max_calls": 40 if kind == "long" else 10} if "max_calls" in given else {}
+    if kind == "wide" and isinstance(given.get("alpha"), tuple):
+        found["alpha"] = (1.0, 10.0)
+    return found
+
+
 def bits_of_all(kind, n_jobs):
     train, other, held = (lists(kind, seed) for seed in range(3))
     found = {}
     for ranker in rankers(kind):
         name, ranker = " ".join(repr(ranker).split()), clone(ranker).set_params(n_jobs=n_jobs)
-        if "max_calls" in ranker.get_params():  # the bits of a search that is cut short are no others
-            ranker.set_params(max_calls=40)
+        ranker.set_params(**shorter(ranker.get_params(), kind))
         found[name] = bits_of(ranker.fit(train), train, held)
         if ranker.takes_validation and kind == "long":
             model = clone(ranker).fit(train, validation=other)
