@@ -80,6 +80,9 @@ def main(arguments: list[str]) -> int:
         there = ", ".join([*names(), QUALITY])
         print(f"no benchmark is called {unknown[0]!r}; there are: {there}", file=sys.stderr)
         return 2
+    if given.save and not given.save.resolve().parent.is_dir():  # said before an hour of measuring
+        print(f"{given.save}: there is no folder {given.save.resolve().parent}", file=sys.stderr)
+        return 1
     try:
         if given.check or given.add:
             found = Sent.read(given.check or given.add, set(names()))
@@ -95,7 +98,8 @@ def main(arguments: list[str]) -> int:
     if not given.render:
         results = measured(given.names or names())
         if given.save:
-            Sent(machine(), date.today().isoformat(), results).write(given.save)
+            some = {name: rows for name, rows in results.items() if rows}  # without its data a benchmark has none
+            Sent(machine(), date.today().isoformat(), some).write(given.save)
             return 0
         known: Results = json.loads(page.STORED.read_text())["results"] if page.STORED.exists() and given.names else {}
         known |= results

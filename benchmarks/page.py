@@ -350,9 +350,10 @@ $ python3 run.py bench --save mine.json read_letor cold    # or some of it
 $ python3 run.py bench --check mine.json                   # whether a file is complete and consistent
 ```
 
-The file holds the figures, the processor, the system, the memory and the versions, and nothing else about you or the
-machine. Send it with a pull request: `python3 run.py bench --add mine.json` checks it, puts it into `docs/sent/` and
-writes this page with it. Or attach it to an issue.
+Rows on OHSUMED and MQ2008 need these sets in the folder that `RANKWISE_DATA` names; without it they are left out, or a
+generated set of the same size stands in. The file holds the figures, the processor, the system, the memory and the
+versions, and nothing else about you or the machine. Send it with a pull request: `python3 run.py bench --add mine.json`
+checks it, puts it into `docs/sent/` and writes this page with it. Or attach it to an issue.
 
 {machines}
 """

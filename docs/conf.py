@@ -74,7 +74,7 @@ def known_versions() -> list[dict[str, str]]:
     """The versions of docs/versions.json, and this one if it is not among them."""
     versions: list[dict[str, str]] = json.loads((HERE / "versions.json").read_text(encoding="utf-8"))
     if release not in [one["version"] for one in versions]:
-        versions.insert(0, {"version": release, "folder": "."})
+        versions.insert(0, {"version": release, "folder": release})
     return versions
 
 

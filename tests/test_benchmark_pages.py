@@ -134,16 +134,24 @@ def test_no_json_and_no_file_are_refused(tmp_path):
 
 
 def test_measuring_for_others_leaves_the_documentation_alone(tmp_path, monkeypatch):
+    import benchmarks.ridge_committee
     import benchmarks.scorer
 
     monkeypatch.setattr(benchmarks.scorer, "run", lambda: [dict(ROW)])
+    monkeypatch.setattr(benchmarks.ridge_committee, "run", list)  # as without its data
     monkeypatch.setattr(page, "write", lambda: pytest.fail("the page was written"))
     before = page.STORED.read_bytes()
-    assert main(["--save", str(tmp_path / "mine.json"), "scorer"]) == 0
+    assert main(["--save", str(tmp_path / "mine.json"), "scorer", "ridge_committee"]) == 0
     found = Sent.read(tmp_path / "mine.json", set(names()))
     assert found.results == {"scorer": [ROW]}
     assert found.measured <= date.today().isoformat()
     assert page.STORED.read_bytes() == before
+
+
+def test_a_folder_that_is_not_there_is_named_before_anything_is_measured(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("benchmarks.__main__.measured", lambda wanted: pytest.fail("measured"))
+    assert main(["--save", str(tmp_path / "missing" / "mine.json")]) == 1
+    assert "there is no folder" in capsys.readouterr().err
 
 
 def test_an_unknown_benchmark_is_named(capsys):
