@@ -80,7 +80,7 @@ class Page:
 
     def print(self) -> bytes:
         """The page as PDF."""
-        return b64decode(self.call("Page.printToPDF", printBackground=True)["data"])
+        return b64decode(self.call("Page.printToPDF", printBackground=True, preferCSSPageSize=True)["data"])
 
     def call(self, method: str, **parameters: Any) -> Any:
         self._number += 1
