@@ -421,8 +421,7 @@ def lock(environment: Environment, arguments: list[str]) -> int:
 
 
 TASKS = {
-    task.__name__.replace("_", "-"): task
-    for task in (demo, test, bench, pack, lint, docs, release_check, python, lock)
+    task.__name__.replace("_", "-"): task for task in (demo, test, bench, pack, lint, docs, release_check, python, lock)
 }
 CONTENT_WITH_CORE = ("demo", "lock")
 

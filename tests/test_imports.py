@@ -15,7 +15,8 @@ COMMAND = {"typer", "rich"}
 WATCHED = {"joblib", "llvmlite", "lightgbm", "matplotlib", "narwhals", "numba", "numpy", "pandas", "piqp", "plotly"}
 WATCHED |= {"jinja2", "polars", "pyarrow", "rich", "safetensors", "scipy", "sklearn", "threadpoolctl", "typer"}
 # SciPy's own foundations come with any part of it.
-FOUNDATIONS = {"scipy.__config__", "scipy._cyutility", "scipy._distributor_init", "scipy._lib", "scipy.version"}
+FOUNDATIONS = {"scipy.__config__", "scipy._cyutility", "scipy._distributor_init", "scipy._external", "scipy._lib"}
+FOUNDATIONS |= {"scipy.version"}
 
 TEXT = "".join(f"{row * 7 % 3} qid:{row // 5} 1:{row % 7} 2:{row % 4}\n" for row in range(50))
 

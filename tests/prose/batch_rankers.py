@@ -1,5 +1,6 @@
 """Direct optimisation, SmoothRank, and what is said of batch rankers elsewhere."""
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,7 +10,7 @@ from experiments.bounds_by_angle import SHOWN, VARIANCES, title_of
 from experiments.direct import PUBLISHED
 from experiments.smoothrank import PAPER
 from tests.prose.claims import claims, stated
-from tests.prose.pages import stored
+from tests.prose.pages import ROOT, stored
 
 
 def direct(data: str) -> dict[str, dict]:
@@ -244,7 +245,14 @@ def the_committee_against_one_regression() -> Iterator[str]:
 
 # ------------------------------------------------------------------------------------------- limits
 
-stated("limitations.md", "versions, and a proof that nobody has", "Python 3.11", "Version 0.1.", "about a better one")
+stated("limitations.md", "versions, and a proof that nobody has", "Version 0.1.", "about a better one")
+
+
+@claims("limitations.md")
+def declared_pythons() -> Iterator[str]:
+    declared = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', (ROOT / "pyproject.toml").read_text())
+    first, *others, last = declared
+    yield f"Python {first}, and tried with {', '.join(others)} and {last}"
 
 
 @claims("limitations.md")

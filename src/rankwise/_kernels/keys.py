@@ -25,7 +25,7 @@ from numba.core.extending import _Intrinsic
 
 # What these hold depends on their versions alone; those that matter to machine code are part of every other key.
 _FOREIGN = {"llvmlite", "numba", "numpy", "scipy", *sys.stdlib_module_names}
-_HAS_DOCSTRING = 0x4000000  # the flag of Python 3.13
+_HAS_DOCSTRING = 0x4000000  # the flag of Python 3.14
 _READS_CONSTANT = frozenset(dis.hasconst)
 
 
@@ -170,7 +170,7 @@ def _has_docstring(code: CodeType) -> bool:
     """Whether the first constant is a docstring, and nothing else."""
     if not code.co_flags & inspect.CO_OPTIMIZED or code.co_name.startswith("<"):
         return False
-    if sys.version_info >= (3, 13) and not code.co_flags & _HAS_DOCSTRING:
+    if sys.version_info >= (3, 14) and not code.co_flags & _HAS_DOCSTRING:
         return False
     if not code.co_consts or not isinstance(code.co_consts[0], str):
         return False

@@ -67,6 +67,7 @@ from rankwise.clicks.click_value import ClickValue
 from rankwise.clicks.log import ClickLog, blocks_of
 from rankwise.clicks.propensities import Propensities
 from rankwise.clicks.rankings import ranks_of, scores_of
+from rankwise.data.fingerprints import is_among
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.holdout.betting import lower_end
 
@@ -299,7 +300,7 @@ def _refuse_sessions(name: str, block: ClickLog, ranker: Any, over: Any, propens
         if sessions is None or not len(sessions):
             continue
         own = block.hashes() if own is None else own
-        shared = int(np.isin(own, sessions).sum())
+        shared = int(is_among(own, sessions).sum())
         if shared:
             raise RankwiseError(
                 f"{name}: the {what} learned from {shared:,} of these {len(block):,} sessions, so that no bound "

@@ -264,6 +264,11 @@ NOT_SEEN = (
 )
 
 
+def is_among(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Whether each hash is among the known ones."""
+    return np.isin(hashes, known, kind="sort")  # NumPy 2.0 chooses a table where it overflows on unsigned integers
+
+
 def seen_before(queries: Queries, seen: Fingerprints, *, n_jobs: int | None = None) -> NDArray[np.bool_]:
     """Whether each query is one of those that were seen.
 
@@ -289,7 +294,7 @@ def seen_before(queries: Queries, seen: Fingerprints, *, n_jobs: int | None = No
     if not seen.length:
         return np.zeros(len(queries), bool)
     marks, known = fingerprints(queries, n_jobs=n_jobs), seen.marks
-    exact = np.isin(marks["hash"], known["hash"]) & telling(marks)
+    exact = is_among(marks["hash"], known["hash"]) & telling(marks)
     sketches, owner = _telling_sketches(known["documents"])
     if not len(sketches):
         return exact

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError, warn
-from rankwise.data.fingerprints import Seen, fingerprints, telling
+from rankwise.data.fingerprints import Seen, fingerprints, is_among, telling
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss
@@ -102,7 +102,7 @@ def warn_of_shared_queries(ranker: str, seen: Seen, validation: Queries, n_jobs:
     The training queries of rankers that this one starts from count; their validation queries do not.
     """
     chosen_by = fingerprints(validation, n_jobs=n_jobs)
-    shared = int((np.isin(chosen_by["hash"], seen.training.marks["hash"]) & telling(chosen_by)).sum())
+    shared = int((is_among(chosen_by["hash"], seen.training.marks["hash"]) & telling(chosen_by)).sum())
     if shared:
         warn(
             f"{ranker}: {shared:,} of {len(chosen_by):,} validation queries are among the training queries, so that "

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
-from rankwise.data.fingerprints import NOT_SEEN, Seen, TrainingRecord, fingerprints, seen_before
+from rankwise.data.fingerprints import NOT_SEEN, Seen, TrainingRecord, fingerprints, is_among, seen_before
 from rankwise.data.parts.parts import Parts
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
@@ -207,7 +207,7 @@ class _Collected:
         left, changed = np.ones(len(queries), bool), np.zeros(len(queries), bool)
         found = {}
         for as_what, part in {"training": seen.training, "validation": seen.validation}.items():
-            known, copies = seen_before(queries, part, n_jobs=n_jobs), np.isin(hashes, part.marks["hash"])
+            known, copies = seen_before(queries, part, n_jobs=n_jobs), is_among(hashes, part.marks["hash"])
             changed |= known & ~copies
             # queries of equal documents coincide by chance, but in a file that holds others of these they are copies
             found[as_what] = known | copies if known.any() else known
