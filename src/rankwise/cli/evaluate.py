@@ -23,7 +23,9 @@ def evaluate(
     ],
     scores: Annotated[
         list[Path] | None,
-        typer.Argument(help="Files: a saved ranker, one score per line, RankLib's -score file, a TREC run, or predictions (MTEB)."),
+        typer.Argument(
+            help="Files: a saved ranker, one score per line, RankLib's -score file, a TREC run, or predictions (MTEB)."
+        ),
     ] = None,
     model: Annotated[list[Path] | None, typer.Option("--model", help="A saved ranker; may be repeated.")] = None,
     measure: reading.MeasuresOption = ["nDCG@10", "AP", "RR"],  # noqa: B006

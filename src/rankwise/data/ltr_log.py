@@ -104,8 +104,7 @@ def read_ltr_log(
     if labels is None:
         return queries
     y = np.array([-1.0 if label is None else label for _, _, _, label in rows], dtype=np.float64)
-    judged = queries.with_labels(np.maximum(y, 0.0))
-    return judged if (y >= 0).all() else judged.with_judged(y >= 0)
+    return queries.with_labels(np.maximum(y, 0.0)).with_judged(y >= 0)
 
 
 # ------------------------------------------------------------------------------------------- responses

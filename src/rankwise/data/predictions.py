@@ -1,8 +1,8 @@
 """Scores of documents in the files of embedding tools: MTEB's predictions and those of sentence-transformers.
 
 :func:`read_predictions` reads them into the same :class:`~rankwise.data.trec.Run` as a TREC run, so that
-:func:`~rankwise.data.trec.from_trec` joins them with judgements. :func:`means_in` recognises the files of both tools
-that hold means alone, from which nothing can be measured again or tested.
+:func:`~rankwise.data.trec.from_trec` joins them with judgements. :func:`means_in_line` and :func:`means_in_json`
+recognise the files of both tools that hold means alone, from which nothing can be measured again or tested.
 """
 
 import os
@@ -121,28 +121,21 @@ def _run(scores: dict[str, dict[str, float]]) -> Run:
 # ------------------------------------------------------------------------------------------- means alone
 
 
-def means_in(path: str | os.PathLike[str]) -> str | None:
-    """Which tool's means a file holds.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    tool : str or None
-        What wrote the file, or None if it is not known to hold means.
-    """
+def first_line(path: str | os.PathLike[str]) -> str:
+    """The first line of a file, plain or gzipped, that is not blank; bytes that are not UTF-8 survive as surrogates."""
     with open_stream(path) as stream:
-        head = stream.head.removeprefix(MARK).lstrip()
-    if re.match(rb'"?epoch"?,"?steps"?,', head):
-        return "a CSV of sentence-transformers' evaluator, one line per evaluation"
-    return means_in_json([value for _, value in read_json(path)]) if head[:1] == b"{" else None
+        lines = stream.head.removeprefix(MARK).splitlines()
+    return next((line for line in lines if line.strip()), b"").decode("utf-8", "surrogateescape")
+
+
+def means_in_line(line: str) -> str | None:
+    """Which tool's means the file of this first line holds, or None if it is not known to hold means."""
+    header = re.match(r'"?epoch"?,"?steps"?,', line)
+    return None if header is None else "a CSV of sentence-transformers' evaluator, one line per evaluation"
 
 
 def means_in_json(values: list[Any]) -> str | None:
-    """As :func:`means_in`, of the values of a JSON file."""
+    """The same of the values of a JSON file."""
     first = values[0]
     if len(values) == 1 and isinstance(first, dict) and _META not in first:
         if isinstance(first.get("scores"), dict) and "task_name" in first:
@@ -160,7 +153,7 @@ def refuse_means(name: str, tool: str | None) -> None:
     name : str
         The name of the file.
     tool : str or None
-        What :func:`means_in` returned.
+        What :func:`means_in_line` or :func:`means_in_json` returned.
 
     Raises
     ------

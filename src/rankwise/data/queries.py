@@ -543,7 +543,8 @@ class Queries:
         queries : Queries
             A copy that shares ``X``.
         """
-        return self._replace(judged=None if judged is None else checks.as_judged(judged, self.labels()))
+        given = None if judged is None else checks.as_judged(judged, self.labels())
+        return self._replace(judged=None if given is None or given.all() else given)
 
     def map_features(
         self, function: Callable[[Floats], ArrayLike], *, feature_names: Sequence[str] | None = None

@@ -8,7 +8,6 @@ qrels or against queries with document ids.
 import os
 import re
 from collections.abc import Iterable
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from rankwise._errors import FileFormatError, in_one_line
 from rankwise.data.anyfile import kind_of, read_any
 from rankwise.data.parts.parts import Parts
-from rankwise.data.predictions import means_in, read_predictions, refuse_means
+from rankwise.data.predictions import first_line, means_in_line, read_predictions, refuse_means
 from rankwise.data.queries import Queries
 from rankwise.data.sources import MARK, name_of, open_stream, plain_number, read_text, without_mark
 from rankwise.data.trec import BEIR, Run, from_trec, read_qrels, read_run
@@ -24,7 +23,6 @@ from rankwise.measures._base import Vector
 
 Path = str | os.PathLike[str]
 
-_NOWHERE = repeat("")  # JSON has no lines to name
 # -inf is the score of a document that was not retrieved
 _INFINITE = {sign + word: float(sign + word) for sign in ("", "-") for word in ("inf", "infinity")}
 
@@ -64,9 +62,11 @@ def open_pair(
 
 def _read_run(path: Path) -> Run:
     """A TREC run or predictions."""
+    if kind_of(path) == "json":
+        return read_predictions(path)
     if os.fspath(path) != "-" and os.path.isfile(path):
-        refuse_means(name_of(path), means_in(path))
-    return read_predictions(path) if kind_of(path) == "json" else read_run(path)
+        refuse_means(name_of(path), means_in_line(first_line(path)))
+    return read_run(path)
 
 
 def open_judged(judged: Path, scores: Any) -> tuple[Queries, Any]:
@@ -102,7 +102,8 @@ def read_scores(path: Path, queries: Queries) -> Vector:
     """
     if kind_of(path) == "json":
         run = read_predictions(path)
-        return _by_docid(path, zip(_NOWHERE, run.qid, run.docid, run.score.tolist(), strict=False), queries)
+        found = zip(run.qid, run.docid, run.score.tolist(), strict=True)
+        return _by_docid(path, (("", *row) for row in found), queries)  # JSON has no lines to name
     text = without_mark(read_text(path).data.tobytes(), name_of(path))
     # cut as bytes: str also ends lines at \x1e and U+2028, and words at blanks of other scripts
     lines = [
@@ -114,8 +115,8 @@ def read_scores(path: Path, queries: Queries) -> Vector:
         raise FileFormatError(f"{path} is empty, expected {queries.n_documents:,} scores")
     # the number of columns tells the three formats apart
     width = len(lines[0][1])
-    if width == 1 and lines[0][1][0].startswith("epoch,"):
-        refuse_means(name_of(path), means_in(path))
+    if width == 1:
+        refuse_means(name_of(path), means_in_line(lines[0][1][0]))
     for number, fields in lines:
         if len(fields) != width:
             raise FileFormatError(
@@ -253,10 +254,7 @@ def is_qrels(path: Path) -> bool:
     """
     if os.fspath(path) == "-" or not os.path.isfile(path):
         return False
-    with open_stream(path) as stream:
-        head = stream.read().removeprefix(MARK)
-    first = next((line for line in head.splitlines() if line.strip()), b"")
-    fields = first.split(b"#")[0].split()
+    fields = first_line(path).encode("utf-8", "surrogateescape").split(b"#")[0].split()
     if tuple(fields) == BEIR:
         return True
     return len(fields) == 4 and kind_of(path) == "text" and not any(b":" in field for field in fields[1:])

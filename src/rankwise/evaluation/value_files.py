@@ -6,8 +6,8 @@ from typing import Any
 
 from rankwise._errors import FileFormatError
 from rankwise.data.json_text import items_of, member, number_of, read_json
-from rankwise.data.predictions import means_in, refuse_means
-from rankwise.data.sources import decoded, name_of, open_stream, plain_number, read_text, without_mark
+from rankwise.data.predictions import first_line, means_in_json, means_in_line, refuse_means
+from rankwise.data.sources import decoded, name_of, plain_number, read_text, without_mark
 
 # lines of trec_eval that are no measures
 _NO_MEASURE = re.compile(r"num_.*|runid|relstring.*")
@@ -32,10 +32,9 @@ def read_values(path: str | os.PathLike[str]) -> dict[str, list[Any]]:
     FileFormatError
         If the file holds something else, means alone among them, or lacks the value of a query.
     """
-    refuse_means(name_of(path), means_in(path))
-    with open_stream(path) as stream:
-        is_json = stream.head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{"
-    values = _from_json(path) if is_json else _from_lines(path)
+    line = first_line(path)
+    refuse_means(name_of(path), means_in_line(line))
+    values = _from_json(path) if line.lstrip()[:1] == "{" else _from_lines(path)
     names = {measure: None for own in values.values() for measure in own}
     if not names:
         raise FileFormatError(f"{name_of(path)} holds no value of a query: expected a measure, a query and a value")
@@ -51,12 +50,15 @@ def _from_json(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
     """query -> measure -> value."""
     values = read_json(path)
     where, content = values[0]
+    refuse_means(where, means_in_json([content]))
     if len(values) > 1:
         raise FileFormatError(f"{values[1][0]}: expected one object of query to values")
     if isinstance(content, dict) and "per_query" in content:
         columns = dict(items_of(content["per_query"], "'per_query'", where))
         qid = [str(name) for name in member(columns, "qid", list, where)]
         found: dict[str, dict[str, float]] = {name: {} for name in qid}
+        if len(found) < len(qid):
+            raise FileFormatError(f"{where}: two queries have the same id, expected every one once")
         for measure in columns:
             column = member(columns, measure, list, where)
             if len(column) != len(qid):
