@@ -71,7 +71,7 @@ def main() -> int:
         faults = sum(count for status, count in found.items() if status.startswith("5") and status != "503")
         print("\n".join(problems[:1]))
         print(f"{sum(found.values()):,} requests, {faults} faults, alive: {alive}, secret in the logs: {secret}")
-        return int(bool(faults or not alive or secret or sum(found.values()) < WANTED))
+        return int(bool(problems or faults or not alive or secret or sum(found.values()) < WANTED))
 
 
 if __name__ == "__main__":

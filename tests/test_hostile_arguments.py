@@ -105,6 +105,7 @@ CALLS = {
     "RidgeRanker": (ridge, ["folds", "random_state", "n_jobs"]),
     "RankSVM": (ranked, ["tolerance", "max_calls", "per_pair", "folds", "random_state", "n_jobs"]),
     "Scorer": (rw.Scorer, ["model"]),
+    "OnlineRounds": (rw.OnlineRounds, ["model"]),
 }
 
 

@@ -15,6 +15,7 @@ import rankwise as rw
 from rankwise.serve import statefile, upkeep
 from rankwise.serve.course import Course, file_of
 from rankwise.serve.log import Refused
+from rankwise.serve.service import _new_ranking
 from rankwise.serve.statefile import StateDamaged, StateFile, StateLocked, open_to_read
 from rankwise.serve.structs import ExperimentRequest, Feedback, RankRequest
 from tests.serve.running import IDS, Service, learner, lists, saved
@@ -195,6 +196,16 @@ def test_live_restart_and_replay_from_nothing_are_the_same_bits(tmp_path_factory
         assert (served.pinned is None) == (live.pinned is None)
         if live.pinned is not None:
             assert file_of(served.pinned[1]) == file_of(live.pinned[1])
+
+
+def test_ids_of_rankings_are_distinct_and_follow_time(monkeypatch):
+    ids = []
+    for at in (1e9, 1.7e9, 1.7e9 + 1, 4e9):
+        with monkeypatch.context() as patch:
+            patch.setattr("rankwise.serve.service.time.time", lambda at=at: at)
+            ids.append(_new_ranking())
+    assert sorted(ids) == ids
+    assert _new_ranking() != _new_ranking()
 
 
 def test_the_model_is_that_of_partial_fit_on_the_same_lists(service):
