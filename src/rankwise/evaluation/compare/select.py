@@ -271,7 +271,8 @@ def fit_apart(ranker: Ranker, train: Queries, validation: Queries) -> Ranker:
         The ranker itself, fitted.
     """
     if "refit" in ranker.get_params(deep=False):
-        return ranker.set_params(refit="train").fit(train, validation=validation)
+        ranker.set_params(refit="train")
+        return ranker.fit(train, validation=validation)
     return ranker.fit(train)
 
 
