@@ -83,8 +83,8 @@ def bits_of(model, train, held):
 
 def shorter(given, kind):
     """Settings for fewer rounds, whose programmes take most of the time; the bits of a short search are no others."""
-    found = {"max_calls": 40 if kind == "long" else 10} if "max_calls" in given else {}
-    if kind == "wide" and isinstance(given.get("alpha"), tuple):
+    found = {"max_calls": 40 if kind == "long" else 5} if "max_calls" in given else {}
+    if isinstance(given.get("alpha"), tuple):
         found["alpha"] = (1.0, 10.0)
     return found
 
