@@ -14,8 +14,8 @@ from rankwise.evaluation.compare.select import USUAL
 from rankwise.evaluation.statistics.intervals import interval
 from rankwise.evaluation.statistics.paired import _EXACT_UP_TO
 from rankwise.exports import targets
-from rankwise.report.curves import _MOST_QUERIES
 from rankwise.report.descriptions import LONGEST_TEXT
+from rankwise.report.figures import _MOST_QUERIES
 from rankwise.report.page import LARGEST, TEMPLATES
 from rankwise.report.query_lists import Limits
 from tests.prose.choosing import EIGHT, NINE, benchmark, megabytes_a_second

@@ -1,4 +1,4 @@
-"""Precision, recall, R-precision and success: how many relevant documents are among the first k.
+"""Precision, recall, R-precision and success: how many relevant (or judged) documents are among the first k.
 
 The kernels share :func:`relevant_within`, the expected number of relevant documents above the cut-off, and
 :func:`first_relevant_block`, which :class:`~rankwise.measures.RR` uses, too.
@@ -7,10 +7,11 @@ The kernels share :func:`relevant_within`, the expected number of relevant docum
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise._errors import MeasureError
 from rankwise._kernels.jit import kernel
-from rankwise.measures._base import BinaryMeasure
+from rankwise.measures._base import BinaryMeasure, Measure, Vector
 
 
 @kernel
@@ -186,6 +187,56 @@ class Success(BinaryMeasure):
     name = "Success"
     needs_cutoff = True
     kernel = success_formula
+
+
+# ---------------------------------------------------------------------------------------------------- judged documents
+
+
+@kernel
+def judged_formula(value, end, retrieved, best, table, params):
+    """Judged@k; ``value`` is 1 for judged documents."""
+    if len(value) == 0:
+        return np.nan
+    if retrieved == 0:
+        return 0.0
+    return relevant_within(value, end, retrieved, params[0]) / min(params[0], float(retrieved))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Judged(Measure):
+    """Judged@k = (judged documents in 1..k) / k, or divided by the number of retrieved documents if that is smaller.
+
+    It measures the judgements and not the ranking: where it is far below 1, the other measures take much for
+    non-relevant that nobody looked at. ir-measures has the same definition.
+
+    Parameters
+    ----------
+    cutoff : int
+        The cut-off k; required.
+
+    Notes
+    -----
+    The measure is 0/0 if a query has no documents, and 0 if none was retrieved. A query without a relevant document
+    counts, other than in all other measures.
+
+    Examples
+    --------
+    >>> (Judged() @ 2)([0.9, 0.5, 0.1], [1, 0, 0], judged=[True, False, True])
+    0.5
+    """
+
+    name = "Judged"
+    needs_cutoff = True
+    depends_on_labels = False
+    kernel = judged_formula
+
+    def row_values(self, labels: Vector) -> Vector:
+        """1 for every document."""
+        return np.ones(len(labels))
+
+    def row_values_judged(self, labels: Vector, judged: NDArray[np.bool_]) -> Vector:
+        """1 for judged documents, 0 for others."""
+        return judged.astype(np.float64)
 
 
 # ---------------------------------------------------------------------------------------------------- reciprocal rank

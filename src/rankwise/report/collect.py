@@ -27,8 +27,8 @@ from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.certificate import COMPARED, Certificate, certify, holdout_claims, repeats_note
 from rankwise.rankers._base import Ranker
 from rankwise.report.compact import finite, numbers
-from rankwise.report.curves import cutoffs, histories, importance, weights
 from rankwise.report.descriptions import Descriptions
+from rankwise.report.figures import cutoffs, histories, importance, weights
 from rankwise.report.query_lists import Limits, changes, query_lists
 from rankwise.report.slices import VERDICTS, Slices, sliced
 

@@ -7,6 +7,7 @@ page's own script draws it.
 import base64
 import hashlib
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -22,7 +23,6 @@ from rankwise.report.descriptions import Descriptions
 from rankwise.report.figures import figures
 from rankwise.report.query_lists import Limits, query_lists
 from rankwise.report.slices import Slices
-from rankwise.report.tables import tables
 
 LARGEST = 12_000_000  # bytes of a report
 TEMPLATES = Path(__file__).parent / "templates"
@@ -198,3 +198,58 @@ def _short(value: Any, missing: str = "\u2013") -> str:
     if value is None:
         return missing
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+# ------------------------------------------------------------------------------------------------- tables as CSV files
+
+# The names of tables are those of the attribute ``data-table`` in the templates. Tables that the reader makes in the
+# page (queries, documents, contributions of features, numbers of figures) are put together there.
+_LEAGUE = (
+    "ranker", "mean", "low", "high", "verdict", "difference", "p", "p_corrected", "wins", "losses", "ties", "seconds",
+    "memory",
+)  # fmt: skip
+_SLICE = (
+    "group", "measure", "ranker", "queries", "mean", "low", "high", "verdict", "difference", "difference_low",
+    "difference_high", "p", "p_corrected",
+)  # fmt: skip
+_BOUND = ("kind", "what", "sign", "value", "compared", "name", "vacuous", "applies", "status", "statement")
+
+
+def tables(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Put together every table of the templates.
+
+    Parameters
+    ----------
+    found : dict
+        What :func:`rankwise.report.collect.collect` returned.
+
+    Returns
+    -------
+    dict of str to dict
+        For each table its columns and rows.
+    """
+    diagnosis, made = found["diagnosis"], found["provenance"]
+    slices = found["slices"]["slices"] if found["slices"] else []
+    every = {f"league {one['measure']}": _table(_LEAGUE, one["rows"]) for one in found["league"]}
+    every |= {f"slice {one['name']}": _table(_SLICE, one["rows"]) for one in slices}
+    every |= {f"certificate {one['ranker']}": _table(_BOUND, one["rows"]) for one in found["certificates"]}
+    every["findings"] = _table(("severity", "what", "where", "advice"), diagnosis["findings"])
+    every["features"] = _table(tuple(diagnosis["features"][0]) if diagnosis["features"] else (), diagnosis["features"])
+    every["settings"] = _table(("ranker", "fold", "settings", "tried"), made["chosen"])
+    every["folds"] = _table(("fold", "part", "queries", "fingerprint"), _folds(made["folds"]))
+    return every
+
+
+def _table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The columns of rows that may have more."""
+    return {"columns": list(columns), "rows": [[row[name] for name in columns] for row in rows]}
+
+
+def _folds(folds: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
+    """One row per fold and part."""
+    for number, fold in enumerate(folds, start=1):
+        for part in ("train", "validation", "test"):
+            if fold[part]:
+                yield {
+                    "fold": number, "part": part, "queries": fold[part], "fingerprint": fold["fingerprints"][part],
+                }  # fmt: skip

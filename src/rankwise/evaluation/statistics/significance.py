@@ -168,7 +168,7 @@ class _Judged:
     def of(cls, evaluation: Any) -> "_Judged":
         """Read an evaluation, a dict of columns, or a file."""
         if isinstance(evaluation, (str, os.PathLike)):
-            from rankwise.evaluation.value_files import read_values
+            from rankwise.evaluation.files import read_values
 
             evaluation = read_values(evaluation)
         if isinstance(evaluation, Mapping):

@@ -22,8 +22,8 @@ from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.checks import Floats, Missing
 from rankwise.data.queries import Queries
+from rankwise.losses import StochasticNDCG
 from rankwise.losses._base import Loss
-from rankwise.losses.stochastic_ndcg import StochasticNDCG
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
 from rankwise.rankers._base import Ranker

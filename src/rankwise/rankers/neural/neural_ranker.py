@@ -18,8 +18,8 @@ from rankwise._store import Store
 from rankwise.data import checks
 from rankwise.data.checks import Floats
 from rankwise.data.queries import Queries
+from rankwise.losses import PairLogistic
 from rankwise.losses._base import Loss, smoothed
-from rankwise.losses.pair_logistic import PairLogistic
 from rankwise.losses.smooth_ndcg import SmoothNDCG
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._history import History, history_arrays, read_history

@@ -1,7 +1,7 @@
-"""Measures that tell documents which nobody judged from those that were judged not to be relevant.
+"""Bpref, which does not count the documents that nobody judged.
 
-All other measures take an unjudged document for one of label 0. Where every document was judged, as in LETOR data,
-:class:`Judged` is 1 and :class:`Bpref` is defined as usual.
+All other measures of relevance take an unjudged document for one of label 0. Where every document was judged, as in
+LETOR data, :class:`Bpref` is defined as usual.
 """
 
 from dataclasses import dataclass
@@ -10,55 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels.jit import kernel
-from rankwise.measures._base import BinaryMeasure, Measure, Vector
-from rankwise.measures.precision import relevant_within
-
-
-@kernel
-def judged_formula(value, end, retrieved, best, table, params):
-    """Judged@k; ``value`` is 1 for judged documents."""
-    if len(value) == 0:
-        return np.nan
-    if retrieved == 0:
-        return 0.0
-    return relevant_within(value, end, retrieved, params[0]) / min(params[0], float(retrieved))
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Judged(Measure):
-    """Judged@k = (judged documents in 1..k) / k, or divided by the number of retrieved documents if that is smaller.
-
-    It measures the judgements and not the ranking: where it is far below 1, the other measures take much for
-    non-relevant that nobody looked at. ir-measures has the same definition.
-
-    Parameters
-    ----------
-    cutoff : int
-        The cut-off k; required.
-
-    Notes
-    -----
-    The measure is 0/0 if a query has no documents, and 0 if none was retrieved. A query without a relevant document
-    counts, other than in all other measures.
-
-    Examples
-    --------
-    >>> (Judged() @ 2)([0.9, 0.5, 0.1], [1, 0, 0], judged=[True, False, True])
-    0.5
-    """
-
-    name = "Judged"
-    needs_cutoff = True
-    depends_on_labels = False
-    kernel = judged_formula
-
-    def row_values(self, labels: Vector) -> Vector:
-        """1 for every document."""
-        return np.ones(len(labels))
-
-    def row_values_judged(self, labels: Vector, judged: NDArray[np.bool_]) -> Vector:
-        """1 for judged documents, 0 for others."""
-        return judged.astype(np.float64)
+from rankwise.measures._base import BinaryMeasure, Vector
 
 
 @kernel
