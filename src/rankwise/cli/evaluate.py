@@ -24,7 +24,7 @@ def evaluate(
     scores: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Files: a saved ranker, one score per line, RankLib's -score file, a TREC run, or predictions (MTEB)."
+            help="Files: a saved ranker, one score per line, RankLib's -score file, a TREC run, predictions (MTEB)."
         ),
     ] = None,
     model: Annotated[list[Path] | None, typer.Option("--model", help="A saved ranker; may be repeated.")] = None,

@@ -7,10 +7,10 @@ readers see plain values and know where each came from.
 import json
 import math
 from collections.abc import Iterator
-from numbers import Real
 from typing import Any, NoReturn
 
 from rankwise._errors import FileFormatError
+from rankwise.data.checks import is_number
 from rankwise.data.sources import decoded, name_of, read_text, without_mark
 
 
@@ -122,7 +122,7 @@ def text_of(value: Any, what: str, where: str) -> str:
 
 def number_of(value: Any, what: str, where: str) -> float:
     """A finite number."""
-    if isinstance(value, Real) and not isinstance(value, bool) and abs(value) <= _LARGEST:
+    if is_number(value) and abs(value) <= _LARGEST:
         return float(value)
     raise FileFormatError(f"{where}: expected {what}, a number, found {shown(value)}")
 
