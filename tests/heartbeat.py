@@ -46,12 +46,12 @@ class Heartbeat:
             return f"collecting tests for {_minutes(now - self.began)}"
         line = f"{self.done:,} of {self.total:,} tests done in {_minutes(now - self.began)}"
         line += f", about {_minutes(self.seconds_left())} left"
-        running = dict.fromkeys(one.partition("[")[0] for one in self.running)
+        running = dict.fromkeys(one.partition("[")[0] for one in list(self.running))  # tests end meanwhile
         return line + (f"; running {', '.join(running)}" if running else "")
 
     def seconds_left(self) -> float:
         """The seconds that the other tests are expected to take, at the pace of those that have ended."""
-        processes, left = max(self.processes, 1), sum(self.left.values())
+        processes, left = max(self.processes, 1), sum(list(self.left.values()))
         passed = 0.0 if self.first is None else self.clock() - self.first
         return left / processes * (passed + BELIEVED) / ((self.expected - left) / processes + BELIEVED)
 
