@@ -184,22 +184,14 @@ def compiled(function: Any, signature: Any) -> Any:
 
 
 class TypedCFunc(CFunc):
-    """A C function that remembers its type, which numba makes anew for every call that a plain one is given to."""
+    """A C function whose type is looked up; numba would make it anew for every call that a plain one is given to."""
 
-    _sig: Any
-
-    @cached_property
-    def numba_type(self) -> Any:
-        """The type."""
-        return types.FunctionType(self._sig)
-
-    def __wrapper_address__(self) -> Any:
-        return self.address
+    __wrapper_address__: Callable[[], int]
 
 
-@typeof_impl.register(TypedCFunc)
-def _known_type(function: TypedCFunc, _: Any) -> Any:
-    return function.numba_type
+# numba asks with the function and a purpose, for which the default of dict.get stands in: every function is there.
+_TYPES: dict[Any, Any] = {}
+typeof_impl.register(TypedCFunc, _TYPES.get)
 
 
 @cache
@@ -224,4 +216,6 @@ def typed_function(function: Any, signature: Any) -> Any:
     made._cache = KernelLoader(function.py_func, _OPTIONS, "C")  # numba.cfunc compiles before a cache can be put there
     optimise_for_the_level(made._compiler)
     made.compile()
+    made.__wrapper_address__ = int(made.address).__int__
+    _TYPES[made] = types.FunctionType(made._sig)
     return made
