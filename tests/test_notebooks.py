@@ -98,6 +98,7 @@ SHOWN = {
     "Bound": lambda: fitted().certificate(NAMED).rows[0],
     "Precondition": lambda: fitted().certificate(NAMED).rows[0].preconditions[0],
     "Interval": lambda: rw.guarantees.mean_interval(np.linspace(0, 1, 50)),
+    "OnlineRounds": lambda: rw.OnlineRounds(rw.SLAMPerceptron().fit(NAMED)),
     "Ledger": lambda: rw.SLAMPerceptron().fit(NAMED).ledger_,
     "history": lambda: rw.AdaRank(rounds=3).fit(NAMED).history_,
     "Diagnosis": lambda: rw.diagnose(NAMED),

@@ -97,7 +97,7 @@ class Recorded:
 
     def run(self, program, *arguments, settings=None, **options):
         assert (program, *arguments[:2]) == ("python", "-m", "pytest")
-        self.calls.append((bool(settings and settings["NUMBA_BOUNDSCHECK"] == "1"), list(map(str, arguments[2:]))))
+        self.calls.append((bool(settings and settings.get("NUMBA_BOUNDSCHECK") == "1"), list(map(str, arguments[2:]))))
         return self.code
 
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels.jit import typed_function
+from rankwise._tables import facts_html
 from rankwise.data.fingerprints import SKETCHED, column_keys, packed, projection_signs
 from rankwise.data.queries import Queries
 from rankwise.data.selection import Query
@@ -164,6 +165,10 @@ class OnlineRounds:
 
     def __repr__(self) -> str:
         return f"OnlineRounds({self._model.name}, {0 if self._one is None else self._one.rounds:,} lists to settle)"
+
+    def _repr_html_(self) -> str:
+        """The HTML that notebooks show."""
+        return facts_html(self, {"model": self._model.name, "lists to settle": self._one.rounds if self._one else 0})
 
 
 # ------------------------------------------------------------------------------------------ rounds without an account
