@@ -8,6 +8,7 @@ import pytest
 import rankwise as rw
 from rankwise.cli import main
 from rankwise.serve.course import Course, file_of
+from rankwise.serve.server import _listening
 from rankwise.serve.service import Service
 from rankwise.serve.statefile import open_to_read
 from rankwise.serve.structs import Feedback, RankRequest
@@ -74,6 +75,13 @@ def test_what_cannot_be_served_is_a_sentence(run, tmp_path, words, sentence):
     assert code == 2
     assert sentence in said
     assert not (tmp_path / "x.rankwise").exists()
+
+
+def test_answers_in_two_parts_do_not_wait_for_an_acknowledgement():
+    with _listening("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
 
 
 def test_a_port_that_is_taken_is_a_sentence(run, tmp_path, caplog):

@@ -151,11 +151,15 @@ def _listening(host: str, port: int) -> socket.socket:
     """A socket that listens; uvicorn's own way to say that a port is taken is a traceback."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=2048)
+        listening = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         # the reason alone: what Python adds to it names the address again
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
         raise RankwiseError(f"cannot serve at {host}:{port}: {why.lower()}") from error
+    # Connections inherit it. An answer is written in two parts, and the second would wait 40 ms for the first to be
+    # acknowledged; asyncio sets it by itself for sockets that it makes, and not for others.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
 
 
 def address_of(server: Any) -> str:
