@@ -46,7 +46,7 @@ class RankRequest(Request):
     explain: bool = False
 
 
-class RankedItem(Struct, omit_defaults=True):
+class RankedItem(Struct, omit_defaults=True, gc=False):
     """One document of a ranking, the best first."""
 
     id: str
