@@ -188,6 +188,8 @@ def test_a_log_is_inspected_converted_trained_on_and_evaluated_from_the_shell(tm
     assert "12 queries, 72 documents, 2 features" in out
     assert run("convert", "log.json", "log.txt", "--judgements", "qrels")[0] == 0
     assert (tmp_path / "log.txt").read_text().count("qid:") == 72
+    code, _, err = run("inspect", "log.txt", "--judgements", "qrels")
+    assert (code, err) == (2, "rankwise: --judgements belongs to a JSON log of features: log.txt is none\n")
     assert run("train", *judged, "--ranker", "RidgeRanker", "-o", "m.rankwise")[0] == 0
     code, out, _ = run("evaluate", *judged, "--model", "m.rankwise", "-m", "Rprec", "--json")
     assert code == 0

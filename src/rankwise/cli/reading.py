@@ -242,13 +242,16 @@ def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
     of_tables = {name: value for name, value in reads.items() if name in (*OF_TABLES, "missing", "unjudged")}
     of_texts = of_letor(reads)
     refuse_folders(path)
+    is_log = path.is_file() and kind_of(path) == "json"
+    if "judgements" in reads and not is_log and (os.fspath(path) == "-" or path.exists()):
+        raise DataError(f"--judgements belongs to a JSON log of features: {path} is none")
     # standard input, pipes and devices can be read only once
     if os.fspath(path) == "-" or (path.exists() and not path.is_file()) or looks_like_csv(path):
         with peeked(path) as source:
             return read_table(source, **of_tables) if source.kind == "csv" else read_letor(source, **of_texts)
     if is_table(path):
         return read_table(path, **of_tables)
-    if kind_of(path) == "json":
+    if is_log:
         return read_any(path, **of_texts, **{name: reads[name] for name in ("judgements", "features") if name in reads})
     return read_any(path, **of_texts)
 
