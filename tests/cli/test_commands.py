@@ -120,6 +120,29 @@ def test_bad_input_is_one_sentence_and_exit_code_two(run, judged, tmp_path, monk
     assert not list(tmp_path.glob("x.*"))
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["inspect", "judged.txt", "--ignore", "bm25"],
+        ["train", "judged.txt", "--ranker", "RidgeRanker", "-o", "model.rankwise", "--ignore", "bm25"],
+        ["train", "judged.txt", "--online", "-o", "model.rankwise", "--ignore", "bm25"],
+        ["convert", "judged.txt", "judged.rankwise", "--ignore", "bm25"],
+        ["evaluate", "judged.txt", "some.scores", "--ignore", "bm25"],
+        ["split", "judged.txt", "-o", "divided", "--ignore", "bm25"],
+    ],
+)
+def test_options_that_name_columns_are_refused_beside_a_file_without_columns(
+    run, judged, lists, tmp_path, monkeypatch, arguments
+):
+    monkeypatch.chdir(tmp_path)
+    write_scores(tmp_path / "some.scores", np.zeros(lists.n_documents))
+    before = sorted(path.name for path in tmp_path.iterdir())
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err == "rankwise: --ignore: only tables (parquet, Arrow, CSV) have columns to name, and judged.txt is none\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
 @pytest.mark.parametrize("arguments", [["frobnicate"], ["evaluate"], ["inspect", "--missing", "perhaps", "x"]])
 def test_wrong_usage_is_exit_code_two(run, arguments):
     code, _, err = run(*arguments)

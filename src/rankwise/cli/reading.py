@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _TABLES = "Columns of a table (parquet, Arrow, CSV)"
 _VALUES = "Values in the data"
 OF_TABLES = ("qid", "label", "docid", "ignore", "grades", "features", "kinds", "columns")
+_NAME_COLUMNS = {"columns": "--columns", "qid": "--qid", "label": "--label", "docid": "--docid", "ignore": "--ignore"}
+_NAME_COLUMNS |= {"grades": "--labels"}
 
 Unjudged = Literal["error", "drop", "zero"]
 FirstId = Literal["auto", "0", "1"]
@@ -238,22 +240,23 @@ def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
     from rankwise.data.sources import peeked
     from rankwise.data.tabular.frames import is_table, read_table
 
-    reads = with_defaults(reads)
-    of_tables = {name: value for name, value in reads.items() if name in (*OF_TABLES, "missing", "unjudged")}
-    of_texts = of_letor(reads)
     refuse_folders(path)
+    of_tables = {
+        name: value for name, value in with_defaults(reads).items() if name in (*OF_TABLES, "missing", "unjudged")
+    }
     is_log = path.is_file() and kind_of(path) == "json"
     if "judgements" in reads and not is_log and (os.fspath(path) == "-" or path.exists()):
         raise DataError(f"--judgements belongs to a JSON log of features: {path} is none")
     # standard input, pipes and devices can be read only once
     if os.fspath(path) == "-" or (path.exists() and not path.is_file()) or looks_like_csv(path):
         with peeked(path) as source:
-            return read_table(source, **of_tables) if source.kind == "csv" else read_letor(source, **of_texts)
+            if source.kind == "csv":
+                return read_table(source, **of_tables)
+            return read_letor(source, **of_letor(path, reads))
     if is_table(path):
         return read_table(path, **of_tables)
-    if is_log:
-        return read_any(path, **of_texts, **{name: reads[name] for name in ("judgements", "features") if name in reads})
-    return read_any(path, **of_texts)
+    of_log = {name: reads[name] for name in ("judgements", "features") if name in reads and is_log}
+    return read_any(path, **of_letor(path, reads), **of_log)
 
 
 def is_parts(path: Path) -> bool:
@@ -271,8 +274,11 @@ def read_queries_or_parts(path: Path, reads: dict[str, Any]) -> "Queries | Parts
     return opened
 
 
-def of_letor(reads: dict[str, Any]) -> dict[str, Any]:
-    """Select the options that apply to LETOR text."""
+def of_letor(path: Path, reads: dict[str, Any]) -> dict[str, Any]:
+    """Select the options that apply to LETOR text; those that the user gave to name columns raise a clear error."""
+    named = [option for name, option in _NAME_COLUMNS.items() if name in reads]
+    if named and (os.fspath(path) == "-" or path.exists()):
+        raise DataError(f"{', '.join(named)}: only tables (parquet, Arrow, CSV) have columns to name, and {path} is none")
     return {name: value for name, value in reads.items() if name not in (*OF_TABLES, "judgements")}
 
 
@@ -306,7 +312,7 @@ def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[
         opened["queries"] = read_queries(judged, reads)
     if "queries" in opened:
         return opened["queries"], read_scores(scores, opened["queries"])
-    return open_pair(judged, scores, opened, **of_letor(reads))
+    return open_pair(judged, scores, opened, **of_letor(judged, reads))
 
 
 def refuse_folders(path: Path) -> None:

@@ -64,7 +64,7 @@ def split(
         raise RankwiseError("--parts and --folds are two ways to divide a file: give one of them")
     shares = as_shares(parts or _PARTS)
     target = _folder(data, out)
-    opened = _open(data, to, reading.with_defaults(reads))
+    opened = _open(data, to, reads)
     written: dict[str, Any] = {}
     with _new_folder(target) as folder:
         for name, numbers in _divided(len(opened.queries), shares, folds, seed).items():
@@ -126,20 +126,20 @@ def _open(data: Path, to: str | None, reads: dict[str, Any]) -> _Opened:
     if reading.is_parts(data):
         return _as_parts(data, to)
     reading.refuse_folders(data)
-    own = suffix_of(data)
+    own, qid = suffix_of(data), reading.with_defaults(reads)["qid"]
     kept = None
     if own in ARROW_ENDINGS and to in (None, own[1:]):
-        kept = keep_rows(data, reads["qid"])
+        kept = keep_rows(data, qid)
     elif to in (None, "csv") and (own not in ARROW_ENDINGS):
         from_stream = str(data) == "-" or (data.exists() and not data.is_file())
         if from_stream or is_table(data) or reading.looks_like_csv(data):
             with peeked(data) as source:
                 if source.kind == "csv":
-                    kept = keep_rows(source, reads["qid"])
+                    kept = keep_rows(source, qid)
                 elif from_stream:
                     from rankwise.data.letor.read import read_letor
 
-                    return _as_queries(read_letor(source, **reading.of_letor(reads)), f".{to or 'txt'}")
+                    return _as_queries(read_letor(source, **reading.of_letor(data, reads)), f".{to or 'txt'}")
     if kept is not None:
         packed = ".gz" if data.name.lower().endswith(".gz") else ""
         ending = f"{own or '.csv'}{packed}" if str(data) != "-" else ".csv"

@@ -120,7 +120,7 @@ def _once(data: Path, n_features: int | None, reads: dict[str, Any], on_read: On
 
     reading.refuse_folders(data)
     if kind_of(data) == "text" and not is_table(data) and not reading.looks_like_csv(data):
-        how = reading.of_letor(reads)
+        how = reading.of_letor(data, reads)
         yield from iter_letor(data, rows=_ROWS, n_features=n_features, returning="new", on_read=on_read, **how)
         return
     queries = reading.read_queries(data, reads)
