@@ -353,6 +353,17 @@ def pack(environment: Environment, arguments: list[str]) -> int:
     return environment.run("python", "-m", "wheels.pack", *arguments, cwd=ROOT)
 
 
+# Files that services read, by the schema that they have to follow.
+FORMS = {
+    "github-workflows": sorted(map(str, (ROOT / ".github" / "workflows").glob("*.yml"))),
+    "dependabot": [".github/dependabot.yml"],
+    "github-issue-forms": [".github/ISSUE_TEMPLATE/bug.yml", ".github/ISSUE_TEMPLATE/feature.yml"],
+    "github-issue-config": [".github/ISSUE_TEMPLATE/config.yml"],
+    "readthedocs": [".readthedocs.yaml"],
+    "citation-file-format": ["CITATION.cff"],
+}
+
+
 def lint(environment: Environment, arguments: list[str]) -> int:
     """check format, style, types, layers and workflows; --fix first mends what can be mended"""
     if arguments not in ([], ["--fix"]):
@@ -369,6 +380,7 @@ def lint(environment: Environment, arguments: list[str]) -> int:
         ["lint-imports", "--no-logo"],
         ["numpydoc", "lint", *sources],
         ["zizmor", "--offline", "--quiet", "--pedantic", ".github"],
+        *(["check-jsonschema", "--builtin-schema", f"vendor.{schema}", *files] for schema, files in FORMS.items()),
     ]
     for program, *options in checks:
         code = environment.run(program, *options, cwd=ROOT)

@@ -65,6 +65,8 @@ class Sent:
         """
         try:
             told = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise FileFormatError(f"{path}: there is no such file") from None
         except ValueError as error:
             raise FileFormatError(f"{path}: expected JSON of bench --save: {error}") from None
         if not isinstance(told, dict) or told.get("format") != FORMAT:

@@ -255,6 +255,14 @@ class Fresh:
         """Run the environment's interpreter."""
         return run([self.python, *arguments], cwd=cwd or self.work, env=self.variables)
 
+    def tests(self, *arguments: Any) -> None:
+        """Run the tests of the checkout on what is installed; they take long, and show what they do."""
+        options = ["-q", "-p", "tests.heartbeat", "--numprocesses=auto", "--dist=loadfile", "--no-loadscope-reorder"]
+        words = [str(word) for word in (self.python, "-m", "pytest", *options, *arguments)]
+        variables = {**self.variables, "PYTHONDONTWRITEBYTECODE": ""}  # they start many interpreters
+        if subprocess.run(words, cwd=ROOT, env=variables, check=False).returncode:
+            raise CheckFailed("the tests failed, as is printed above")
+
     def rankwise(self, *arguments: Any) -> str:
         """Run the installed command."""
         return run([self.scripts / "rankwise", *arguments], cwd=self.work, env=self.variables)
@@ -351,8 +359,7 @@ def check_python(interpreter: str, folder: Path, given: argparse.Namespace) -> N
         if given.tests is not None:
             with step(f"{called}: the tests run on the wheel"):
                 place.install(f"{wheel}{every}", "--group", ROOT / "pyproject.toml:dev", *limits)
-                every_core = ["--numprocesses=auto", "--dist=loadfile", "--no-loadscope-reorder"]
-                place.call("-m", "pytest", "-q", *every_core, *given.tests, cwd=ROOT)
+                place.tests(*given.tests)
     with fresh(interpreter) as place, step(f"{called}: the source distribution installs and runs the tour"):
         place.install(sdist_in(folder), *_limits(place, given))
         place.check()
