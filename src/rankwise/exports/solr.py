@@ -73,8 +73,8 @@ class Solr(Target):
         notes = (
             "Solr computes features and scores in float32; a feature without a value is 0 unless its defaultValue says "
             "otherwise",
-            "documents beyond reRankDocs keep their first score, and those re-ranked below 0 sink under them: re-rank "
-            "as many as you show",
+            "documents beyond reRankDocs keep their first score, and where shards are merged by score, those re-ranked "
+            "below 0 may sink under them: re-rank as many as you show",
             "features.json takes every feature from a stored field of its name: say there how you really compute each",
             *part.notes,
         )

@@ -142,7 +142,9 @@ def _expressed(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormul
         )
     if isinstance(formula, NetworkSum) and FusionFormula not in target.takes:
         able = sorted(name for name, kind in targets().items() if NetworkSum in kind.takes)
-        raise RankwiseError(f"{target.title} has no networks such as {ranker.name}: export to {', '.join(able)}")
+        raise RankwiseError(
+            f"networks such as {ranker.name} are not written for {target.title}: export to {', '.join(able)}"
+        )
     if isinstance(formula, MapSum) and FusionFormula not in target.takes:
         able = sorted(name for name, kind in targets().items() if MapSum in kind.takes)
         raise RankwiseError(
