@@ -202,13 +202,16 @@ PRINTED_BY_MTEB = {
 # sentence-transformers 6.2.0, InformationRetrievalEvaluator(..., write_predictions=True): *_predictions_cosine.jsonl
 WRITTEN_BY_ST = """
 {"query_id": "q1", "query": "oil on a bicycle", "results": [\
-{"corpus_id": "b1", "score": 0.784955620765686}, {"corpus_id": "b3", "score": 0.784955620765686}, {"corpus_id": "c2", "score": 0.33825820684432983}, \
+{"corpus_id": "b1", "score": 0.784955620765686}, {"corpus_id": "b3", "score": 0.784955620765686}, \
+{"corpus_id": "c2", "score": 0.33825820684432983}, \
 {"corpus_id": "b2", "score": 0.2235666811466217}, {"corpus_id": "c1", "score": 0.07455411553382874}]}
 {"query_id": "q2", "query": "making coffee", "results": [\
-{"corpus_id": "c1", "score": 0.6698557734489441}, {"corpus_id": "c2", "score": 0.5012894868850708}, {"corpus_id": "b1", "score": 0.0574607253074646}, \
+{"corpus_id": "c1", "score": 0.6698557734489441}, {"corpus_id": "c2", "score": 0.5012894868850708}, \
+{"corpus_id": "b1", "score": 0.0574607253074646}, \
 {"corpus_id": "b3", "score": 0.0574607253074646}, {"corpus_id": "b2", "score": 0.0005870237946510315}]}
 {"query_id": "b2", "query": "bent wheel", "results": [\
-{"corpus_id": "b2", "score": 0.8490011692047119}, {"corpus_id": "b1", "score": 0.22333338856697083}, {"corpus_id": "b3", "score": 0.22333338856697083}, \
+{"corpus_id": "b2", "score": 0.8490011692047119}, {"corpus_id": "b1", "score": 0.22333338856697083}, \
+{"corpus_id": "b3", "score": 0.22333338856697083}, \
 {"corpus_id": "c1", "score": -0.023401107639074326}, {"corpus_id": "c2", "score": -0.0365280956029892}]}
 """
 PRINTED_BY_ST = {
@@ -252,7 +255,7 @@ def test_what_sentence_transformers_wrote_measures_as_it_printed(write):
 def test_rankings_of_texts_are_refused_by_name(write):
     # sentence-transformers 6.2.0, ReciprocalRankFusionEvaluator(..., write_predictions=True)
     line = {"query_id": "q1", "query": "oil", "positive": ["Oil it."], "documents": ["Oil it.", "Prune."]}
-    with pytest.raises(FileFormatError, match="a ranking of .* ReciprocalRankFusionEvaluator, which holds texts"):
+    with pytest.raises(FileFormatError, match=r"a ranking of .* ReciprocalRankFusionEvaluator, which holds texts"):
         read_predictions(write("ReciprocalRankFusion_evaluation_predictions.jsonl", line))
 
 

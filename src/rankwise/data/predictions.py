@@ -71,8 +71,8 @@ def _of_lines(values: list[tuple[str, Any]]) -> dict[str, dict[str, float]]:
             raise FileFormatError(f"{where}: query {qid!r:.60} is on an earlier line too")
         if "documents" in value and "results" not in value:
             raise FileFormatError(
-                f"{where}: found a ranking of sentence-transformers' ReciprocalRankFusionEvaluator, which holds texts of "
-                "documents without ids and scores: give the predictions of an InformationRetrievalEvaluator"
+                f"{where}: found a ranking of sentence-transformers' ReciprocalRankFusionEvaluator, which holds texts "
+                "of documents without ids and scores: give the predictions of an InformationRetrievalEvaluator"
             )
         own = scores[qid] = {}
         for result in member(value, "results", list, where):
