@@ -72,6 +72,18 @@ def test_pages_of_one_query_are_put_together():
         read_ltr_log([RAMBO, RAMBO], qid=["all", "all"])
 
 
+def test_what_scripts_log_besides_is_no_feature():
+    """The plugins append it to the entry: a name, and an object in place of a number."""
+    more = [{"name": "extra_logging", "value": {"dup_feature": 3.5}}]
+    logged = {"main": [*entry(title=9.5, body=1), *more]}
+    answer = {"hits": {"hits": [{"_id": "a", "fields": {"_ltrlog": [logged], "year": [1982]}}]}}
+    queries = read_ltr_log({"rambo": answer})
+    assert queries.feature_names == ("title", "body")
+    assert queries.X.tolist() == [[9.5, 1.0]]
+    own = response(a={"extra_logging": 2.0})  # a feature may have this name
+    assert read_ltr_log({"rambo": own}).X.tolist() == [[2.0]]
+
+
 def test_features_without_a_value_follow_the_policy():
     with pytest.raises(DataError, match=r"NaN.*title|title.*NaN|missing="):
         read_ltr_log({"rambo": RAMBO})

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from rankwise import evaluate, read_predictions, significance
+from rankwise import evaluate, from_trec, read_predictions, significance
 from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise.data.queries import Queries
 
@@ -176,6 +176,87 @@ def test_a_document_twice_in_a_line_is_named(write):
     results = [{"corpus_id": "a", "score": 1}, {"corpus_id": "a", "score": 2}]
     with pytest.raises(FileFormatError, match="document 'a' is twice in query 'q'"):
         read_predictions(write("p", {"query_id": "q", "results": results}))
+
+
+# ------------------------------------------------------------------------------------------- what the tools wrote
+
+# Five documents, three queries and one embedding model. b1 and b3 have the same text, so that their scores are equal.
+JUDGED = {"q1": {"b1": 2, "b3": 0, "c2": 1}, "q2": {"c1": 1, "c2": 1, "b2": 0}, "b2": {"b1": 1, "b2": 1}}
+
+# mteb 2.26.24, mteb.evaluate(model, task, prediction_folder=...): TASK_predictions.json, with line breaks
+WRITTEN_BY_MTEB = """
+{"mteb_model_meta": {"model_name": "no_model_name/available", "revision": "no_revision_available"}, "default": {"test":
+{"q1": {"c1": 0.07455411553382874, "b2": 0.2235666811466217, "b1": 0.784955620765686, "b3": 0.784955620765686,
+ "c2": 0.33825820684432983},
+"q2": {"b2": 0.0005870237946510315, "b1": 0.0574607253074646, "c2": 0.5012894868850708, "c1": 0.6698557734489441,
+ "b3": 0.0574607253074646},
+"b2": {"c2": -0.0365280956029892, "c1": -0.023401107639074326, "b3": 0.22333338856697083, "b2": 0.8490011692047119,
+ "b1": 0.22333338856697083}}}}
+"""
+# what it printed for a task with ignore_identical_ids = False, and for one with True, whose file is the same
+PRINTED_BY_MTEB = {
+    False: {"nDCG@3": 0.86313, "nDCG@10": 0.86313, "AP@10": 0.80556, "RR@10": 0.83333, "P@1": 0.66667, "R@3": 1.0},
+    True: {"nDCG@3": 0.68551, "nDCG@10": 0.68551, "AP@10": 0.61111, "RR@10": 0.66667, "P@1": 0.33333, "R@3": 0.83333},
+}
+
+# sentence-transformers 6.2.0, InformationRetrievalEvaluator(..., write_predictions=True): *_predictions_cosine.jsonl
+WRITTEN_BY_ST = """
+{"query_id": "q1", "query": "oil on a bicycle", "results": [\
+{"corpus_id": "b1", "score": 0.784955620765686}, {"corpus_id": "b3", "score": 0.784955620765686}, \
+{"corpus_id": "c2", "score": 0.33825820684432983}, \
+{"corpus_id": "b2", "score": 0.2235666811466217}, {"corpus_id": "c1", "score": 0.07455411553382874}]}
+{"query_id": "q2", "query": "making coffee", "results": [\
+{"corpus_id": "c1", "score": 0.6698557734489441}, {"corpus_id": "c2", "score": 0.5012894868850708}, \
+{"corpus_id": "b1", "score": 0.0574607253074646}, \
+{"corpus_id": "b3", "score": 0.0574607253074646}, {"corpus_id": "b2", "score": 0.0005870237946510315}]}
+{"query_id": "b2", "query": "bent wheel", "results": [\
+{"corpus_id": "b2", "score": 0.8490011692047119}, {"corpus_id": "b1", "score": 0.22333338856697083}, \
+{"corpus_id": "b3", "score": 0.22333338856697083}, \
+{"corpus_id": "c1", "score": -0.023401107639074326}, {"corpus_id": "c2", "score": -0.0365280956029892}]}
+"""
+PRINTED_BY_ST = {
+    "Success@1": 1.0,
+    "P@3": 0.6666666666666666,
+    "R@1": 0.5,
+    "nDCG(dcg='log2')@3": 0.9732402630493958,
+    "RR@10": 1.0,
+    "AP(norm='cutoff')@1": 1.0,
+    "AP(norm='cutoff')@100": 0.9444444444444443,
+}
+
+
+def beir(labels):
+    """Judgements as BEIR writes them."""
+    rows = (f"{q}\t{d}\t{y}\n" for q, own in labels.items() for d, y in own.items())
+    return "query-id\tcorpus-id\tscore\n" + "".join(rows)
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_what_mteb_wrote_measures_as_mteb_printed(write, ignored):
+    qrels, path = write("test.tsv", beir(JUDGED)), write("Tiny_predictions.json", WRITTEN_BY_MTEB)
+    printed = PRINTED_BY_MTEB[ignored]
+    run = read_predictions(path, ignore_identical_ids=ignored)
+    assert len(run) == (14 if ignored else 15)
+    found = evaluate(*from_trec(qrels, run), list(printed), like="trec_eval")
+    assert {title: round(value, 5) for title, value in found.mean.items()} == printed
+    # MTEB 1 wrote the queries alone
+    flat = write("Tiny_default_predictions.json", json.loads(WRITTEN_BY_MTEB)["default"]["test"])
+    assert rows(read_predictions(flat, ignore_identical_ids=ignored)) == rows(run)
+
+
+def test_what_sentence_transformers_wrote_measures_as_it_printed(write):
+    # its measures are binary, and equal scores stay in the order of the file
+    binary = {qid: {docid: min(y, 1) for docid, y in own.items()} for qid, own in JUDGED.items()}
+    path = write("Information-Retrieval_evaluation_t_predictions_cosine.jsonl", WRITTEN_BY_ST)
+    found = evaluate(write("test.tsv", beir(binary)), path, list(PRINTED_BY_ST), ties="stable")
+    assert found.mean == pytest.approx(PRINTED_BY_ST, abs=1e-12)
+
+
+def test_rankings_of_texts_are_refused_by_name(write):
+    # sentence-transformers 6.2.0, ReciprocalRankFusionEvaluator(..., write_predictions=True)
+    line = {"query_id": "q1", "query": "oil", "positive": ["Oil it."], "documents": ["Oil it.", "Prune."]}
+    with pytest.raises(FileFormatError, match=r"a ranking of .* ReciprocalRankFusionEvaluator, which holds texts"):
+        read_predictions(write("ReciprocalRankFusion_evaluation_predictions.jsonl", line))
 
 
 # ------------------------------------------------------------------------------------------- values per query

@@ -8,6 +8,7 @@ import pytest
 
 from rankwise import evaluate, from_pyterrier, from_trec
 from rankwise._errors import DataError
+from rankwise.rankers.linear.ridge import RidgeRanker
 from tests.rankers.test_pyterrier import LTRTransformer, judgements, results
 
 
@@ -68,3 +69,30 @@ def test_judgements_without_labels_or_with_nan_are_refused():
         from_trec(pd.DataFrame({"qid": ["1"], "docno": ["a"], "label": [np.nan]}), run)
     with pytest.raises(DataError, match="the column label holds numbers: could not convert"):
         from_trec(pd.DataFrame({"qid": ["1"], "docno": ["a"], "label": ["good"]}), run)
+
+
+# ------------------------------------------------------------------------------------------- PyTerrier itself
+
+
+def test_a_pipeline_of_pyterrier_is_fitted_and_its_experiment_is_measured_alike():
+    pt = pytest.importorskip("pyterrier")  # pipelines over data frames need no Java
+    measures = pytest.importorskip("pyterrier.measures")
+    found = results(0, 30).assign(score=0.0)
+    qrels = judgements(found)
+    topics = pd.DataFrame({"qid": found["qid"].unique()}).assign(query="words")
+    train, valid, test = topics[:15], topics[15:22], topics[22:]
+    retrieve = pt.Transformer.from_df(found.merge(topics, on="qid"))
+    pipeline = retrieve >> pt.ltr.apply_learned_model(RidgeRanker(measure="nDCG@10"), form="ltr")
+    pipeline.fit(train, qrels, valid, qrels)
+    ranked = pipeline(test)
+    asked = ["nDCG(dcg='log2')@10", "AP", "RR", "P@5", "R@5", "Rprec", "Bpref"]
+    theirs = [
+        measures.nDCG @ 10, measures.AP, measures.RR, measures.P @ 5, measures.R @ 5, measures.Rprec, measures.Bpref
+    ]  # fmt: skip
+    shown = pt.Experiment([retrieve, pipeline], test, qrels[qrels["qid"].isin(test["qid"])], theirs)
+    for row, returned in enumerate((retrieve(test), ranked)):
+        ours = evaluate(*from_trec(qrels, returned), asked, like="trec_eval")
+        values = [shown[str(measure)][row] for measure in theirs]  # in the order in which they were asked for
+        assert list(ours.mean.values()) == pytest.approx(values, abs=1e-12)
+    queries = from_pyterrier(ranked, qrels)
+    assert queries.X.tolist() == np.stack(ranked["features"].to_numpy()).tolist()

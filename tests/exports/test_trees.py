@@ -281,6 +281,7 @@ def test_elasticsearch_writes_a_dump_of_xgboost_by_names():
     assert first["children"][1]["missing"] == first["children"][1]["no"]
     assert [one["nodeid"] for one in first["children"]] == [1, 2]
     assert second == {"nodeid": 0, "leaf": 0.5}
+    assert any("form='ranklib', where it is 0" in note for note in done.notes)
     assert json.loads(export(model, "opensearch", form="ranklib").text)["model"]["model"]["type"] == "model/ranklib"
     for form in ("linear", "other"):
         with pytest.raises(RankwiseError, match="'xgboost' for steps and trees"):
@@ -289,6 +290,30 @@ def test_elasticsearch_writes_a_dump_of_xgboost_by_names():
         export(model, "ranklib", form="rankboost")
     with pytest.raises(RankwiseError, match="sums is 'float64' or 'float32'"):
         export(model, "onnx", sums="double")
+
+
+def accepted(node, features):
+    """Check a node as the plugins' XGBoostJsonParser does; returns its number."""
+    if "leaf" in node:
+        assert set(node) == {"nodeid", "leaf"}
+        return node["nodeid"]
+    # without one of these: "This split does not have all the required fields"
+    assert set(node) == {"nodeid", "depth", "split", "split_condition", "yes", "no", "missing", "children"}
+    assert all(type(node[name]) is int for name in ("nodeid", "depth", "yes", "no", "missing"))
+    assert node["split"] in features
+    assert [accepted(child, features) for child in node["children"]] == [node["yes"], node["no"]]
+    assert all(child.get("depth", node["depth"] + 1) == node["depth"] + 1 for child in node["children"])
+    assert node["missing"] in (node["yes"], node["no"])
+    return node["nodeid"]
+
+
+@pytest.mark.parametrize("engine", ["elasticsearch", "opensearch"])
+def test_the_plugins_accept_every_split(engine):
+    nest = [(0, 1.0, (1, 2.0, 0.0, (2, -3.0, 1.0, 2.0)), (2, -0.5, 2.0, 3.0)), 0.5]
+    done = export(ranker(made(nest)), engine)
+    features = [one["name"] for one in json.loads(done.files["featureset.json"])["featureset"]["features"]]
+    for tree in json.loads(json.loads(done.text)["model"]["model"]["definition"]):
+        assert accepted(tree, features) == tree.get("depth", 0) == 0
 
 
 def test_solr_keeps_zero_on_its_side_of_a_threshold_next_to_zero():

@@ -45,15 +45,19 @@ def columns(kind, by_query):
     return kind(qid, docid, np.array(values))
 
 
-def random_judgements(rng, queries=6, pool=16):
-    """Runs with ties in every other query; judged documents that no run has, and the other way round."""
+def random_judgements(rng, queries=6, pool=16, unjudged=False):
+    """Runs with ties in every other query; judged documents that no run has, and the other way round.
+
+    ``unjudged`` allows queries whose labels are all negative.
+    """
     qrels, run = {}, {}
     for number in range(queries):
         judged = rng.choice(pool, rng.integers(1, pool), replace=False)
         retrieved = rng.choice(pool, rng.integers(1, pool), replace=False)
         highest, lowest = rng.integers(0, 4), rng.integers(-2, 1)  # nothing relevant, or nothing else, in some
         labels = rng.integers(min(lowest, highest), highest + 1, len(judged))
-        labels[0] = max(highest, 1)  # trec_eval crashes where no label reaches the level below the relevant one
+        if not unjudged:
+            labels[0] = max(labels[0], 0)  # trec_eval crashes where every label of a query is negative
         qrels[f"q{number}"] = {f"d{d}": int(label) for d, label in zip(judged, labels, strict=True)}
         scores = rng.integers(0, 5, len(retrieved)) if number % 2 else rng.normal(size=len(retrieved))
         run[f"q{number}"] = {f"d{d}": float(score) for d, score in zip(retrieved, scores, strict=True)}
@@ -100,6 +104,81 @@ def test_a_query_without_a_relevant_or_without_another_judged_document_is_that_o
         assert ours[title].tolist() == [theirs[qid][name] for qid in ours.qid]
     assert ours["Bpref"].tolist() == [0.0, 2 / 3, 0.0]
     assert ours.given == {"Rprec": 1, "Bpref": 1}
+
+
+def binary_preference(labels, scores, rel):
+    """bpref as trec_eval 9 defines it in m_bpref.c, document by document; negative labels mean not judged."""
+    relevant = sum(label >= rel for label in labels.values())
+    other = sum(0 <= label < rel for label in labels.values())
+    # higher scores first, compared in single precision, and of equal ones the document whose id comes last
+    ranking = sorted(scores, key=lambda docid: (np.float32(scores[docid]), docid.encode()), reverse=True)
+    total, above = 0.0, 0
+    for docid in ranking:
+        label = labels.get(docid, -1)
+        if 0 <= label < rel:
+            above += 1
+        elif label >= rel:
+            total += 1.0 - min(above, relevant) / min(other, relevant) if above else 1.0
+    return total / relevant if relevant else total
+
+
+def rare_cases():
+    """Judgements and runs on which pytrec_eval crashes or that are rare; by name."""
+    run = {"b": 3.0, "u": 2.0, "a": 1.0, "c": 1.0}
+    return {
+        "all relevant": ({"a": 1, "b": 2, "c": 1}, run),
+        "none relevant": ({"a": 0, "b": 0}, run),
+        "none judged": ({"a": -1, "b": -2}, run),  # trec_eval and pytrec_eval crash
+        "one document, not judged": ({"a": -1}, run),  # both crash
+        "relevant or not judged": ({"a": 1, "b": -1, "c": 2}, run),
+        "no judged document retrieved": ({"y": 1, "z": 0}, run),
+        "more relevant than others": ({"a": 1, "b": 0, "c": 1, "u": 1, "x": 2}, run),
+        "more others than relevant": ({"a": 1, "b": 0, "c": 0, "u": 0, "x": 0}, run),
+        "equal in single precision": ({"a": 1, "b": 0}, {"a": 1.0 + 1e-9, "b": 1.0}),
+    }
+
+
+@pytest.mark.parametrize("rel", [1, 2])
+@pytest.mark.parametrize("case", rare_cases())
+def test_bpref_follows_the_definition_where_pytrec_eval_crashes_too(case, rel):
+    labels, scores = rare_cases()[case]
+    queries, found = from_trec(columns(Qrels, {"q": labels}), columns(Run, {"q": scores}))
+    ours = evaluate(queries, found, ["bpref", "map", "Rprec", "recip_rank"], like="trec_eval", rel=rel)
+    assert ours["bpref"].tolist() == [binary_preference(labels, scores, rel)]
+    if not any(label >= rel for label in labels.values()):
+        assert set(ours.mean.values()) == {0.0}
+
+
+@pytest.mark.parametrize("rel", [1, 2, 3])
+def test_bpref_of_random_judgements_follows_the_definition(rel):
+    rng = np.random.default_rng(10 + rel)
+    for _ in range(60):
+        qrels, run = random_judgements(rng, unjudged=True)
+        ours = evaluate(*from_trec(columns(Qrels, qrels), columns(Run, run)), ["bpref"], like="trec_eval", rel=rel)
+        expected = [binary_preference(qrels[qid], run[qid], rel) for qid in ours.qid]
+        assert ours["bpref"].tolist() == pytest.approx(expected, abs=1e-15)
+
+
+def test_values_that_trec_eval_9_0_4_printed():
+    """Its own output, -q with nine decimals: ties, unjudged and negative documents, a query of labels 0."""
+    qrels = {"1": {"a": 2, "b": 0, "c": 1, "d": -1, "e": 1}, "2": {"a": 0, "b": 0}, "3": {"a": 1, "b": 1}}
+    run = {
+        "1": {"b": 1.0, "c": 1.0, "d": 3.0, "e": 0.5, "u": 2.0},
+        "2": {"a": 1.0},
+        "3": {"u": 1.0, "b": 1.0 + 1e-9, "a": 0.5},
+    }
+    printed = {
+        "map": [0.244444444, 0.0, 0.583333333],
+        "Rprec": [0.333333333, 0.0, 0.5],
+        "bpref": [0.333333333, 0.0, 1.0],
+        "recip_rank": [0.333333333, 0.0, 0.5],
+        "P_5": [0.4, 0.0, 0.4],
+        "recall_5": [0.666666667, 0.0, 1.0],
+        "ndcg_cut_10": [0.283255415, 0.0, 0.693426404],
+        "success_1": [0.0, 0.0, 0.0],
+    }
+    ours = evaluate(*from_trec(columns(Qrels, qrels), columns(Run, run)), list(printed), like="trec_eval")
+    assert {name: ours[name].round(9).tolist() for name in printed} == printed
 
 
 def test_judged_and_objects_of_ir_measures_equal_it():

@@ -20,7 +20,13 @@ stated("direct.md", "the protocol of experiments/direct.py", "each ranker with i
 stated("direct.md", "how a default came about", "This default, and FRank's step, follow the validation parts")
 stated("online.md", "refers to the weights above", "and not the default ones")
 stated("measures.md", "the title of a column", "used by default in")
-stated("production.md", "defaults of engines", "so give such features a default", "give fields a default")
+stated(
+    "production.md",
+    "defaults of engines",
+    "so give such features a default",
+    "give fields a default",
+    "form=ranklib` or a default with those",
+)
 
 
 def ties_and_empty_queries() -> None:

@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 Document = tuple[str, dict[str, float]]
 
+_EXTRA = "extra_logging"  # what scripts of features log besides; its value is an object
+
 
 def read_ltr_log(
     responses: Any,
@@ -169,6 +171,8 @@ def _values(entry: list[Any], where: str) -> dict[str, float]:
     values: dict[str, float] = {}
     for one in entry:
         name = member(one, "name", str, where)
+        if name == _EXTRA and isinstance(one.get("value"), dict):
+            continue
         if name in values:
             raise FileFormatError(f"{where}: feature {name!r:.60} is twice in the log entry, expected it once")
         values[name] = number_of(one["value"], f"the value of {name!r:.60}", where) if "value" in one else np.nan

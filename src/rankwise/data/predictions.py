@@ -21,17 +21,23 @@ _META = "mteb_model_meta"
 _MEANS = "only means over queries, by which nothing can be measured or tested again"
 
 
-def read_predictions(path: Source, *, subset: str | None = None, split: str | None = None) -> Run:
+def read_predictions(
+    path: Source, *, subset: str | None = None, split: str | None = None, ignore_identical_ids: bool = False
+) -> Run:
     """Read the scores that an embedding model or a reranker gave to documents.
 
     Parameters
     ----------
     path : path, ``-`` or binary file object
         MTEB's ``TASK_predictions.json``, {subset: {split: {query: {document: score}}}}; the same without subsets and
-        splits; or the ``*_predictions_*.jsonl`` that sentence-transformers' evaluators write with
-        ``write_predictions=True``. Plain or gzipped.
+        splits, as MTEB 1 wrote them to ``TASK_SUBSET_predictions.json``; or the ``*_predictions_*.jsonl`` that
+        sentence-transformers' ``InformationRetrievalEvaluator`` writes with ``write_predictions=True``. Plain or
+        gzipped.
     subset, split : str, default=None
         Which of MTEB's subsets and splits; None takes the only one.
+    ignore_identical_ids : bool, default=False
+        Whether documents that have the id of their query are left out. MTEB keeps them in the file and leaves them out
+        of its measures in tasks with ``ignore_identical_ids = True``, such as ArguAna and Quora.
 
     Returns
     -------
@@ -50,10 +56,10 @@ def read_predictions(path: Source, *, subset: str | None = None, split: str | No
     if all(isinstance(value, dict) and "query_id" in value for _, value in values):
         if subset is not None or split is not None:
             raise DataError(f"{name_of(path)} has lines of queries and no subsets: leave out subset= and split=")
-        return _run(_of_lines(values))
+        return _run(_of_lines(values), ignore_identical_ids)
     if len(values) != 1:
         raise FileFormatError(f"{values[0][0]}: expected an object with 'query_id' and 'results' on every line")
-    return _run(_of_object(*values[0], subset, split))
+    return _run(_of_object(*values[0], subset, split), ignore_identical_ids)
 
 
 def _of_lines(values: list[tuple[str, Any]]) -> dict[str, dict[str, float]]:
@@ -63,6 +69,11 @@ def _of_lines(values: list[tuple[str, Any]]) -> dict[str, dict[str, float]]:
         qid = text_of(value["query_id"], "query_id", where)
         if qid in scores:
             raise FileFormatError(f"{where}: query {qid!r:.60} is on an earlier line too")
+        if "documents" in value and "results" not in value:
+            raise FileFormatError(
+                f"{where}: found a ranking of sentence-transformers' ReciprocalRankFusionEvaluator, which holds texts "
+                "of documents without ids and scores: give the predictions of an InformationRetrievalEvaluator"
+            )
         own = scores[qid] = {}
         for result in member(value, "results", list, where):
             found = dict(items_of(result, "a result", where))
@@ -108,9 +119,14 @@ def _chosen(parts: dict[str, Any], name: str | None, what: str, where: str) -> A
     return parts[name]
 
 
-def _run(scores: dict[str, dict[str, float]]) -> Run:
+def _run(scores: dict[str, dict[str, float]], ignore_identical_ids: bool) -> Run:
     """The columns of a run."""
-    rows = [(qid, docid, score) for qid, documents in scores.items() for docid, score in documents.items()]
+    rows = [
+        (qid, docid, score)
+        for qid, documents in scores.items()
+        for docid, score in documents.items()
+        if not (ignore_identical_ids and docid == qid)
+    ]
     return Run(
         StringColumn.of(qid for qid, _, _ in rows),
         StringColumn.of(docid for _, docid, _ in rows),

@@ -202,7 +202,8 @@ class Elasticsearch(Target):
                 f"form is 'linear' for weights, 'xgboost' for steps and trees, or 'ranklib': found {self.form!r:.40}"
             )
         notes = [
-            "the plugin computes features and scores in float32; a feature that did not match a document is 0",
+            "the plugin computes features and scores in float32"
+            + ("" if form == "xgboost" else "; a feature that did not match a document is 0"),
             "Lucene takes no score below 0: export with shift='sample' (or a number) to lift scores above it",
         ]
         if isinstance(formula, WeightedSum) and form == "linear":
@@ -210,7 +211,7 @@ class Elasticsearch(Target):
             arithmetic = self.arithmetic
             more.append("form='ranklib' adds in float64, and so keeps apart scores that float32 sums may turn round")
         elif not isinstance(formula, WeightedSum) and form == "xgboost":
-            model, more, dropped = _xgboost(formula), [], 0.0
+            model, more, dropped = _xgboost(formula), [_UNMATCHED], 0.0
             arithmetic = "float32, tree after tree (the plugin's)"
         else:
             written = RankLib(form=None if isinstance(formula, WeightedSum) else "trees").write(formula, called)
@@ -255,6 +256,13 @@ class OpenSearch(Elasticsearch):
 
     name = "opensearch"
     title = "OpenSearch LTR plugin"
+
+
+# issue 378 of OpenSearch's plugin describes the third kind
+_UNMATCHED = (
+    "a feature that did not match a document goes where 0 goes if the plugin fills in 0 or obeys 'missing', and to "
+    "'no' in plugins from 2024 on that do neither: give such features a default, or use form='ranklib', where it is 0"
+)
 
 
 def _requests(featureset: str) -> tuple[UploadRequest, ...]:
@@ -325,11 +333,11 @@ def _linear(formula: WeightedSum) -> tuple[dict[str, Any], list[str], float]:
 
 def _xgboost(formula: StepSum | TreeSum) -> dict[str, Any]:
     """Trees as a dump of XGBoost, in which a value goes on at ``yes`` if it is below the condition."""
-    dump = [_dumped(tree, formula.names, [0]) for tree in single_trees(formula, "the plugin")]
+    dump = [_dumped(tree, formula.names, [0], 0) for tree in single_trees(formula, "the plugin")]
     return {"type": "model/xgboost+json", "definition": json.dumps(dump, ensure_ascii=False, separators=(",", ":"))}
 
 
-def _dumped(node: Node, names: tuple[str, ...], count: list[int]) -> dict[str, Any]:
+def _dumped(node: Node, names: tuple[str, ...], count: list[int], depth: int) -> dict[str, Any]:
     """A node as JSON; ``count`` holds the next free number."""
     number = count[0]
     count[0] += 1
@@ -338,10 +346,11 @@ def _dumped(node: Node, names: tuple[str, ...], count: list[int]) -> dict[str, A
     # x <= t is x < t' with the next float32 after t
     most = np.finfo(np.float32).max
     condition = float(np.nextafter(np.float32(node.threshold), most))
-    left, right = _dumped(node.left, names, count), _dumped(node.right, names, count)
+    left, right = (_dumped(child, names, count, depth + 1) for child in (node.left, node.right))
     yes, no = left["nodeid"], right["nodeid"]
     return {
         "nodeid": number,
+        "depth": depth,  # the plugins do not use it, and refuse a split without it
         "split": names[node.feature],
         "split_condition": condition,
         "yes": yes,
