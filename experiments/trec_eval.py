@@ -16,10 +16,10 @@ import numpy as np
 
 import rankwise as rw
 
-ASKED = "map Rprec bpref recip_rank P.1,5,10 recall.5,1000 ndcg ndcg_cut.5,10 success.1,5 map_cut.5,10".split()
-NAMES = [
-    f"{name}_{k}" if k else name for name, _, cuts in (one.partition(".") for one in ASKED) for k in cuts.split(",")
-]
+ASKED = ["map", "Rprec", "bpref", "recip_rank", "ndcg"]
+ASKED += ["P.1,5,10", "recall.5,1000", "ndcg_cut.5,10", "success.1,5", "map_cut.5,10"]
+_PARTS = (one.partition(".") for one in ASKED)
+NAMES = [f"{name}_{cut}" if cut else name for name, _, cuts in _PARTS for cut in cuts.split(",")]
 
 Lists = dict[str, dict[str, float]]
 

@@ -227,8 +227,9 @@ stated(
 )
 stated(
     "measures.md",
-    "the tool was run once; a part of its output is in tests/measures/test_judged.py",
-    "trec_eval 9.0.4 itself was compared: 188,000 values of random small runs",
+    "`experiments.trec_eval` was run once; a part of its output is in tests/measures/test_judged.py",
+    "trec_eval 9.0.4 itself was compared",
+    "195,000 values of random small runs",
 )
 stated(
     "migrate.md",
