@@ -29,6 +29,8 @@ DIST = ROOT / "dist"
 WINDOWS = os.name == "nt"
 # PyTorch weighs gigabytes; the tests that need it are skipped without it.
 LEFT_OUT = {"torch"}
+# Tools of the tests that the oldest versions cannot know: ColumnTransformer of scikit-learn 1.8 takes no newer polars.
+OF_THAT_TIME = ["polars<2"]
 # Variables that would lead a fresh environment back to the checkout or to another environment.
 FOREIGN = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX"}
 
@@ -286,6 +288,8 @@ def lowest(interpreter: str, folder: Path) -> Path:
         *("pip", "compile", "--quiet", "--no-header", "--no-annotate", "--resolution", "lowest-direct"),
         *("--python", interpreter, "--no-python-downloads", *chosen, ROOT / "pyproject.toml", "--output-file", path),
     )
+    with open(path, "a", encoding="utf-8") as file:
+        file.writelines(f"{limit}\n" for limit in OF_THAT_TIME)
     return path
 
 
