@@ -36,9 +36,9 @@ class Committee(Ranker):
     .. math:: s(x) = \sum_k c_k \, s_k(x) / \sigma_k,
 
     with :math:`\sigma_k` the standard deviation of the scores of member k within queries: its square is the mean over
-    documents of (s_k(x) - mean of s_k in the query of x)^2. The deviations are constants of the model, so that the score of a document depends on its row alone: ``predict``
-    needs no groups. Members that make different mistakes, such as a linear ranker and boosted trees, often rank better
-    together than alone.
+    documents of (s_k(x) - mean of s_k in the query of x)^2. The deviations are constants of the model, so that the
+    score of a document depends on its row alone: ``predict`` needs no groups. Members that make different mistakes,
+    such as a linear ranker and boosted trees, often rank better together than alone.
 
     Parameters
     ----------
