@@ -56,6 +56,7 @@ html_theme = "furo"
 pygments_dark_style = "a11y-high-contrast-dark"
 html_title = "rankwise"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_js_files = [("versions.js", {"defer": "defer"})]
 html_extra_path = ["versions.json"]

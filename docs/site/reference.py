@@ -264,7 +264,7 @@ def pages() -> dict[str, str]:
         placed.setdefault((page.name, section.title), []).append(name)
     texts = {}
     for page in PAGES:
-        parts = [f"# {page.title}", page.text]
+        parts = [f"# API: {page.title}", page.text]  # apart from the guide's page of the same name, also in a search
         for section in page.sections:
             names = placed.get((page.name, section.title), [])
             if not names:
