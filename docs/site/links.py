@@ -2,7 +2,8 @@
 
 Every ``href`` and ``src`` of every page that does not leave the site has to name a file that is there, and a fragment
 has to name an element of that file. The site is read without a network: scripts, styles, fonts, pictures and frames
-have to be files of the site, and only what a reader clicks may leave it. ``python3 run.py docs`` runs it after the build.
+have to be files of the site, and only what a reader clicks may leave it. ``python3 run.py docs`` runs it after the
+build.
 """
 
 import re

@@ -357,7 +357,8 @@ class ClickLog(ShownAsFacts):
         places = np.arange(1, min(self.depth, _SHOWN_POSITIONS) + 1)
         shown = np.bincount(self.position, minlength=len(places) + 1)[places]
         clicks = np.bincount(self.position, weights=self.click, minlength=len(places) + 1)[places].astype(int)
-        table = Table({"position": places, "shown": shown, "clicks": clicks, "click rate": clicks / np.maximum(shown, 1)})
+        rate = clicks / np.maximum(shown, 1)
+        table = Table({"position": places, "shown": shown, "clicks": clicks, "click rate": rate})
         return notebook_html(paragraph(repr(self)), table.html())
 
     # ------------------------------------------------------------------------------------------- making another
