@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from docutils.nodes import Text, literal_block
 from docutils.nodes import reference as reference_node
 from sphinx.addnodes import pending_xref
 
@@ -25,9 +26,9 @@ version = release = __version__
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx_design",
+    "docs.site.formulas",
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -52,8 +53,10 @@ autodoc_default_options = {"members": True}
 maximum_signature_line_length = 100
 
 html_theme = "furo"
+pygments_dark_style = "a11y-high-contrast-dark"
 html_title = "rankwise"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_js_files = [("versions.js", {"defer": "defer"})]
 html_extra_path = ["versions.json"]
@@ -126,9 +129,17 @@ def without_false_links(app: Any, doctree: Any) -> None:
             link.replace_self(link.children)
 
 
+def without_last_empty_line(app: Any, doctree: Any) -> None:
+    """Examples end with an empty line, which doctest needs and readers do not."""
+    for block in doctree.findall(literal_block):
+        block.rawsource = block.rawsource.rstrip()
+        block[:] = [Text(block.astext().rstrip())]
+
+
 def setup(app: Any) -> None:
     app.connect("builder-inited", lambda app: reference.write())
     app.connect("autodoc-skip-member", without_routing)
     app.connect("autodoc-process-docstring", one_entry_per_attribute, priority=400)  # before napoleon, at 500
     app.connect("autodoc-process-docstring", whole_sentence_of_property, priority=400)
     app.connect("doctree-read", without_false_links)
+    app.connect("doctree-read", without_last_empty_line)

@@ -58,15 +58,15 @@ def draw(found: dict[str, Any]) -> "Figure":
             colours = [COLOURS[1] if value > found["truth"] else COLOURS[0] for value in values]
             axes.scatter(places, values, s=5, c=colours, linewidths=0)
         axes.axhline(found["truth"], color=INK, linewidth=1.2)
-        label = f"what came true: {found['truth']:.3f}, the mean of {found['future']:,} future queries"
+        label = f"the mean of {found['future']:,} future queries: {found['truth']:.3f}"
         axes.annotate(label, (0.02, found["truth"]), (0, 4), ("axes fraction", "data"), textcoords="offset points")
         sizes = [int(size) for size in found["promised"]]
-        axes.set(xscale="log", xlabel="judged queries that were held out", ylabel=found["measure"])
+        axes.set(xscale="log", xlabel="judged queries held out for the certificate", ylabel=found["measure"])
         axes.set_ylim(None, found["truth"] + 0.06)
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
         axes.minorticks_off()
         over, every = broken(found)
-        axes.set_title(f"{every} certificates: \u201cat least ...\u201d; {over} promised too much")
+        axes.set_title(f"{every} certificates: {every - over} lower bounds hold, {over} too high")
     return figure
 
 

@@ -1,7 +1,9 @@
 """A table keeps what was put into it and shows it so that people can read it."""
 
 import math
+import re
 import sys
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise._errors import DataError, MissingExtraError
-from rankwise._tables import Table
+from rankwise._tables import ShownAsFacts, Table
 
 cells = st.one_of(st.none(), st.text(max_size=5), st.tuples(st.integers(), st.text(max_size=2)))
 columns = st.integers(0, 30).flatmap(
@@ -138,3 +140,35 @@ def test_without_pandas_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match="pandas is needed here"):
         Table({"a": [1]}).to_frame()
+
+
+def html_cells(table):
+    return re.findall(r"<td[^>]*>([^<]*)</td>", table._repr_html_())
+
+
+def test_notebooks_show_counts_without_decimals_and_large_numbers_with_few():
+    assert html_cells(Table({"grade": [2.0, 0.0, float("nan")]})) == ["2", "0", "nan"]
+    assert html_cells(Table({"value": [5000.0, 1239.6719, 0.05, 2e8]})) == ["5,000", "1,239.7", "0.0500", "2.000e+08"]
+    assert html_cells(Table({"mean": [1.0, 0.25]})) == ["1.0000", "0.2500"]
+    assert html_cells(Table({"p": [1.0, 1.0]})) == ["1.0000", "1.0000"]
+    assert "5000.0000" in repr(Table({"value": [5000.0, 0.5]}))
+
+
+def test_a_long_table_in_a_notebook_has_dots_in_its_middle():
+    cells = html_cells(Table({"n": np.arange(30.0)}))
+    assert cells == [*map(str, range(10)), "...", *map(str, range(20, 30))]
+
+
+def test_facts_that_say_nothing_are_left_out():
+    @dataclass
+    class Kept(ShownAsFacts):
+        name: str = "x"
+        source: str = ""
+        parts: tuple = ()
+        limit: float = float("inf")
+        weight: np.ndarray | None = None
+        rounds: float = 5000.0
+        path: Table = field(default_factory=lambda: Table({"a": [1, 2], "b": [3, 4]}))
+
+    cells = html_cells(Kept())
+    assert cells == ["name", "x", "rounds", "5,000", "path", "2 rows of a, b"]

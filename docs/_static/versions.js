@@ -9,6 +9,7 @@
   const site = new URL("../", root);
 
   const show = (versions) => {
+    choice.disabled = versions.length < 2; // one version is a fact, not a choice
     choice.replaceChildren(
       ...versions.map(({ version, folder }) => {
         const option = document.createElement("option");

@@ -86,7 +86,7 @@ PAGES = (
     ),
     Page(
         "rankers_batch",
-        "Rankers: linear, smooth, permutations",
+        "Rankers (linear, smooth, permutations)",
         "`LossRanker` minimises any convex loss; `RankSVM`, `SLAMRanker`, `MaxPairRanker`, `SVMMap` and "
         "`StructuredNDCG` are its presets.",
         (
@@ -97,21 +97,21 @@ PAGES = (
     ),
     Page(
         "rankers_boosting",
-        "Rankers: boosting",
+        "Rankers (boosting)",
         "Boosted trees, thresholds and features, and objectives for LightGBM and XGBoost "
         "([boosted trees](../boosting.md)).",
         (Section("Boosting", ("rankers.boosting",), first=("BoostedRanker",)),),
     ),
     Page(
         "rankers_online",
-        "Rankers: online",
+        "Rankers (online)",
         "Rankers that learn one query at a time and keep a ledger ([online learning](../online.md)). `ListNet` also "
         "has an online solver.",
         (Section("Online", ("rankers.online", "solvers.online"), first=("SLAMPerceptron", "MaxPairPerceptron")),),
     ),
     Page(
         "rankers_others",
-        "Rankers: hybrid search, maps, networks",
+        "Rankers (hybrid search, maps, networks)",
         "Weights of sub-queries ([hybrid search](../hybrid.md)), any ranker on mapped features "
         "([kernels](../kernels.md)), and a small network ([networks](../neural.md)).",
         (
@@ -264,7 +264,7 @@ def pages() -> dict[str, str]:
         placed.setdefault((page.name, section.title), []).append(name)
     texts = {}
     for page in PAGES:
-        parts = [f"# {page.title}", page.text]
+        parts = [f"# API: {page.title}", page.text]  # apart from the guide's page of the same name, also in a search
         for section in page.sections:
             names = placed.get((page.name, section.title), [])
             if not names:

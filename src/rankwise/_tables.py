@@ -8,7 +8,7 @@ Whatever else notebooks show is put together here, too: :func:`notebook_html` gi
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ class Table:
 
     ``table["name"]`` is a column as an array, ``len(table)`` the number of rows, and iteration yields the rows as dicts
     of plain Python values. Numbers are shown to 4 decimals; those that 4 decimals would hide (tiny p-values, huge
-    feature values) are shown to 4 significant digits.
+    feature values) are shown to 4 significant digits. In notebooks, counts and large numbers have fewer decimals.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class Table:
         if not self._columns:
             return "Table without columns"
         shown = []
-        for name, cells in self._cells().items():
+        for name, cells in self._cells(_texts).items():
             width = max(map(len, [name, *cells]))
             right = self._is_number(name)
             shown.append([text.rjust(width) if right else text.ljust(width) for text in [name, *cells]])
@@ -189,7 +189,7 @@ class Table:
             )
             return f"<tr>{''.join(boxes)}</tr>"
 
-        body = "\n".join(row("td", cells) for cells in zip(*self._cells().values(), strict=True))
+        body = "\n".join(row("td", cells) for cells in zip(*self._cells(_read).values(), strict=True))
         note = f"\n<p>{len(self):,} rows</p>" if self._is_cut else ""
         return f"<table>\n<thead>{row('th', self.columns)}</thead>\n<tbody>\n{body}\n</tbody>\n</table>{note}"
 
@@ -216,7 +216,7 @@ class Table:
                 drawn.add_column(escape_markup(name), justify="right", no_wrap=True)
             else:
                 drawn.add_column(escape_markup(name), overflow="fold")  # a long text may take a second line
-        for cells in zip(*self._cells(every=True).values(), strict=True):
+        for cells in zip(*self._cells(_texts, every=True).values(), strict=True):
             drawn.add_row(*map(escape_markup, cells))
         return drawn
 
@@ -225,15 +225,14 @@ class Table:
         """Whether the text form leaves out rows of the middle."""
         return len(self) > 2 * _SHOWN_AT_EITHER_END + 1  # cutting a single row out would save nothing
 
-    def _cells(self, every: bool = False) -> dict[str, list[str]]:
+    def _cells(self, written: Callable[[list[Any]], list[str]], every: bool = False) -> dict[str, list[str]]:
         """The texts of each column; the middle of a long column is one cell with dots."""
+        columns = {name: values.tolist() for name, values in self._columns.items()}
         if every or not self._is_cut:
-            return {name: list(map(_text, values.tolist())) for name, values in self._columns.items()}
+            return {name: written(values) for name, values in columns.items()}
         end = _SHOWN_AT_EITHER_END
-        return {
-            name: [*map(_text, values[:end].tolist()), _CUT, *map(_text, values[-end:].tolist())]
-            for name, values in self._columns.items()
-        }
+        shown = {name: written([*values[:end], *values[-end:]]) for name, values in columns.items()}
+        return {name: [*cells[:end], _CUT, *cells[end:]] for name, cells in shown.items()}
 
     def _is_number(self, name: str) -> bool:
         """Whether a column holds numbers, which are aligned to the right."""
@@ -278,6 +277,31 @@ def _text(value: Any) -> str:
     # 0.0000 would hide a small p-value, and 4 decimals of a huge number are noise
     hidden = 0 < abs(value) < 5e-5 or abs(value) >= 1e7
     return f"{value:.3e}" if hidden else f"{value:.4f}"
+
+
+def _texts(values: list[Any]) -> list[str]:
+    """A column as text."""
+    return list(map(_text, values))
+
+
+def _read(values: list[Any]) -> list[str]:
+    """A column for the eye: counts without decimals, and large numbers with few.
+
+    Columns of other numbers, such as means, keep 4 decimals in every row.
+    """
+    numbers = [value for value in values if isinstance(value, float) and math.isfinite(value)]
+    largest = max(map(abs, numbers), default=0.0)
+    counts = largest > 1 and all(value.is_integer() for value in numbers)  # a mean may be 0 or 1 in every row
+    return list(map(_short, values)) if counts or largest >= 1000 else _texts(values)
+
+
+def _short(value: Any) -> str:
+    """A value by itself: 5,000, 1,239.7, 0.0500."""
+    if not isinstance(value, float) or not math.isfinite(value) or abs(value) >= 1e7:
+        return _text(value)
+    if value.is_integer():
+        return f"{value:,.0f}"
+    return f"{value:,.1f}" if abs(value) >= 100 else _text(value)
 
 
 # ---------------------------------------------------------------------------------------------------------- notebooks
@@ -377,15 +401,25 @@ def facts_html(shown: Any, facts: Mapping[str, Any]) -> str:
     """
     name, text = type(shown).__name__, repr(shown)
     # a repr that only lists the fields would say everything twice
-    lists_fields = facts and text.startswith(f"{name}(")
+    lists_fields = facts and text.startswith(f"{name}({next(iter(facts))}=")
+    facts = {name: value for name, value in facts.items() if not _is_nothing(value)}
     lines = [name] if lists_fields or text.startswith("<") else text.splitlines()[:_MOST_LINES]
     kept = list(facts.items())[:_MOST_FACTS]
     table = Table({name: [one for one, _ in kept], "": [_fact(value) for _, value in kept]}).html() if kept else ""
     return notebook_html(paragraph(*(_cut(line) for line in lines)) if not lists_fields else "", table)
 
 
+def _is_nothing(value: Any) -> bool:
+    """Whether a fact is not worth a line: not given, empty, or no limit."""
+    if isinstance(value, float):
+        return math.isinf(value)
+    return value is None or (isinstance(value, (str, list, tuple, Mapping)) and not value)
+
+
 def _fact(value: Any) -> str:
     """A value in one short line."""
+    if isinstance(value, Table):
+        return f"{len(value):,} rows of {', '.join(value.columns)}"
     if isinstance(value, np.ndarray) and value.size > 6:
         return f"array of shape {value.shape}, {value.dtype}"
     if isinstance(value, (bool, np.bool_)):
@@ -394,7 +428,7 @@ def _fact(value: Any) -> str:
         return _cut(", ".join(f"{name} = {_fact(each)}" for name, each in value.items()))
     if type(value) in (list, tuple):
         return _cut(", ".join(map(_fact, value)))
-    return _cut(_text(value) if isinstance(value, float) else "" if value is None else str(value))
+    return _cut(_short(value) if isinstance(value, float) else "" if value is None else str(value))
 
 
 def _cut(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -233,3 +234,14 @@ def test_a_second_page_of_one_query_id_is_refused_or_left_out(tmp_path):
     with pytest.raises(rw.FileFormatError, match="occurs twice"):
         ClickLog.from_ubi(*paths)
     assert ClickLog.from_ubi(*paths, repeated="first").docid.tolist() == ["a"]
+
+
+def test_a_notebook_shows_the_clicks_by_position():
+    html = ClickLog.from_rows(**ROWS)._repr_html_()
+    assert "2 sessions, 5 shown, 3 clicks" in html
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", html)
+    assert [cells[place : place + 4] for place in range(0, len(cells), 4)] == [
+        ["1", "2", "0", "0.0000"],
+        ["2", "2", "2", "1.0000"],
+        ["3", "1", "1", "1.0000"],
+    ]

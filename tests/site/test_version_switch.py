@@ -79,6 +79,7 @@ def test_an_old_page_learns_of_newer_versions_from_the_site(browser, address):
     browser.open(f"{address}/1.0/api/data.html")
     assert becomes(browser, OPTIONS, ["2.0", "1.0"])
     assert browser.run("document.getElementById('version-switch').value") == "1.0"
+    assert not browser.run("document.getElementById('version-switch').disabled")
 
 
 @pytest.mark.parametrize(("page", "place"), [("api/data", "/2.0/api/data.html"), ("old", "/2.0/index.html")])
@@ -93,6 +94,7 @@ def test_a_version_without_a_list_shows_what_it_knows(browser, address, site):
     browser.open(f"{address}/alone/1.0/index.html")
     time.sleep(0.2)
     assert browser.run(OPTIONS) == ["1.0"]
+    assert browser.run("document.getElementById('version-switch').disabled")  # nothing to choose
     before = list(browser.errors)
     browser.open(site / "1.0" / "index.html")  # from the disk
     time.sleep(0.2)

@@ -1,7 +1,8 @@
 """Every page of the built documentation on a phone: ``python3 run.py python -m tests.site.widths [FOLDER]``.
 
 Names the pages that are wider than the screen, with the elements that make them so, and what the browser said to the
-console; exits with 1 if there is any. With a folder, it takes a picture of every page there, light and dark.
+console or asked a network for; exits with 1 if there is any. With a folder, it takes a picture of every page there,
+light and dark.
 """
 
 import sys
@@ -59,7 +60,7 @@ def main(arguments: list[str]) -> int:
         found = too_wide(phone, paths)
         for name, measured in found.items():
             print(f"{name}: {measured['width']} px, {measured['shown']}")
-        said = [message for message in phone.errors if "net::ERR" not in message]  # mathematics comes from the network
+        said = [*phone.errors, *(address for address in phone.requests if not address.startswith(("file:", "data:")))]
         print(*said, sep="\n")
         for folder in map(Path, arguments):
             folder.mkdir(parents=True, exist_ok=True)

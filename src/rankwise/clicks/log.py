@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError
-from rankwise._tables import ShownAsFacts
+from rankwise._tables import ShownAsFacts, Table, notebook_html, paragraph
 from rankwise.data.queries import Queries, as_queries
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ Floats = NDArray[np.float64]
 
 # columns with one value per session, and those with one value per shown document
 _PER_SESSION = ("session", "qid", "version", "swap", "swapped", "exploration", "pool")
+_SHOWN_POSITIONS = 10  # of a log in a notebook
 _PER_ROW = ("docid", "position", "click", "logged_rank", "row")
 
 
@@ -350,6 +351,15 @@ class ClickLog(ShownAsFacts):
             f"ClickLog({len(self):,} sessions, {self.n_shown:,} shown, {int(self.click.sum()):,} clicks, "
             f"{queries:,} {'query' if queries == 1 else 'queries'}, positions 1 to {self.depth}{versions}{joined})"
         )
+
+    def _repr_html_(self) -> str:
+        """What it prints, and the clicks on each of the first positions, for notebooks."""
+        places = np.arange(1, min(self.depth, _SHOWN_POSITIONS) + 1)
+        shown = np.bincount(self.position, minlength=len(places) + 1)[places]
+        clicks = np.bincount(self.position, weights=self.click, minlength=len(places) + 1)[places].astype(int)
+        rate = clicks / np.maximum(shown, 1)
+        table = Table({"position": places, "shown": shown, "clicks": clicks, "click rate": rate})
+        return notebook_html(paragraph(repr(self)), table.html())
 
     # ------------------------------------------------------------------------------------------- making another
 

@@ -33,12 +33,12 @@ _SMALLEST = float(np.finfo(np.float64).tiny)  # deviations that scores can be di
 class Committee(Ranker):
     r"""The weighted mean of the scores of several rankers, each divided by the deviation of its own scores.
 
-    .. math:: s(x) = \sum_k c_k \, s_k(x) / \sigma_k, \quad
-        \sigma_k^2 = \text{mean over documents of } (s_k(x) - \text{mean of } s_k \text{ in the query of } x)^2.
+    .. math:: s(x) = \sum_k c_k \, s_k(x) / \sigma_k,
 
-    The deviations are constants of the model, so that the score of a document depends on its row alone: ``predict``
-    needs no groups. Members that make different mistakes, such as a linear ranker and boosted trees, often rank better
-    together than alone.
+    with :math:`\sigma_k` the standard deviation of the scores of member k within queries: its square is the mean over
+    documents of (s_k(x) - mean of s_k in the query of x)^2. The deviations are constants of the model, so that the
+    score of a document depends on its row alone: ``predict`` needs no groups. Members that make different mistakes,
+    such as a linear ranker and boosted trees, often rank better together than alone.
 
     Parameters
     ----------

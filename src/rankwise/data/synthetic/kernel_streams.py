@@ -31,7 +31,7 @@ _GUARD = 1e-9
 class KernelStream(ShownAsFacts):
     r"""A stream of judged queries with a comparator of norm 1 in the space of the rbf kernel.
 
-    .. math:: u_t(x) = \sum_a b_a(t)\, e^{-\gamma \lVert x - p_a \rVert^2}, \qquad b(t)' K b(t) = 1,
+    .. math:: u_t(x) = \sum_a b_a(t)\, e^{-\gamma \lVert x - p_a \rVert^2}, \qquad b(t)^\top K b(t) = 1,
 
     with hidden anchors p. Documents are uniform in [-1, 1]^features; the grade of a document is the number of
     thresholds below u_t(x), and documents within margin / 2 of a threshold are drawn again. So documents of different

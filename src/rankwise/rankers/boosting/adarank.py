@@ -46,7 +46,9 @@ _EQUAL = 1e-12
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AdaRank(LinearRanker):
-    r"""f = sum_t alpha_t h_t, where h_t is the feature that best ranks the queries that f ranks badly so far.
+    r"""A weighted sum of single features, boosted for any measure.
+
+    f = sum_t alpha_t h_t, where h_t is the feature that best ranks the queries that f ranks badly so far.
 
     With E(q, f) the measure of query q when it is ranked by f, round t takes
 

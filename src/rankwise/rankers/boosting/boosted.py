@@ -55,7 +55,9 @@ _HISTORY: dict[str, type[np.generic]] = {"trees": np.int64, "validation": np.flo
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BoostedRanker(Ranker):
-    r"""s(x) = mean over seeds of the sum of trees, each a Newton step on the loss, their number chosen by the measure.
+    r"""Boosted trees for a ranking loss; the measure chooses their number.
+
+    s(x) = mean over seeds of the sum of trees, each a Newton step on the loss.
 
     Tree t fits the step -g_i / h_i, g and h the first and second derivatives of the loss with respect to the scores of
     the t - 1 trees before it, on a random part of the documents and features.

@@ -28,7 +28,9 @@ _FAINT = 1e-13
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FRank(ThresholdRanker):
-    r"""s(x) = sum_t alpha_t 1[x_f > theta], whose steps lower sum_q c_q mean over pairs of phi(s_i - s_j).
+    r"""A weighted sum of thresholds of features, boosted for the fidelity loss.
+
+    s(x) = sum_t alpha_t 1[x_f > theta], whose steps lower sum_q c_q mean over pairs of phi(s_i - s_j).
 
     phi(d) = 1 - sqrt(sigmoid(d)) is the fidelity loss of a pair of documents of the same query with label_i above
     label_j. It lies between 0 and 1, so that a pair that cannot be ordered rightly costs 1 at most. c_q are the weights

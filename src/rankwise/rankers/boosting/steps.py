@@ -347,7 +347,9 @@ PERFECT = 1.0 - 1e-9
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RankBoost(ThresholdRanker):
-    r"""s(x) = sum_t alpha_t 1[x_f > theta], each step with the largest abs(r) = abs(sum_ij D(i,j) (h_i - h_j)).
+    r"""A weighted sum of thresholds of features, boosted for the exponential loss of pairs.
+
+    s(x) = sum_t alpha_t 1[x_f > theta], each step with the largest abs(r) = abs(sum_ij D(i,j) (h_i - h_j)).
 
     D(i,j) is proportional to c_q exp(s_j - s_i), over pairs of the same query whose label_i is above label_j, with any
     number of levels; alpha = 0.5 ln((1 + r) / (1 - r)). The exponential loss sum_ij D_1(i,j) exp(s_j - s_i), and with

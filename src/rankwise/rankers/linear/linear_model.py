@@ -20,7 +20,9 @@ Vector = NDArray[np.float64]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearModel(LinearRanker):
-    """s(x) = intercept + sum_j coef_j x_j, with weights that are given and not learned.
+    """A linear ranker whose weights are given and not learned.
+
+    s(x) = intercept + sum_j coef_j x_j.
 
     :func:`rankwise.exports.read_model` reads what another tool has learned as such a model. It then predicts, and can
     be saved, evaluated, compared, certified and exported. Without weights every feature counts the same, which is the

@@ -318,7 +318,9 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LossRanker(RegularisedRanker):
-    r"""min over w of (alpha/2) norm(w - w0)^2 + mean over queries of loss(X_q w, labels_q), for any convex loss.
+    r"""A linear ranker for any convex loss.
+
+    min over w of (alpha/2) norm(w - w0)^2 + mean over queries of loss(X_q w, labels_q).
 
     The batch counterpart of :class:`~rankwise.OnlineRanker`. It takes any convex loss of :mod:`rankwise.losses`, also
     one of your own in a single file, and gives a certain duality gap and a certificate.

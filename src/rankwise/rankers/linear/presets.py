@@ -30,7 +30,9 @@ from rankwise.solvers.batch.risk import mean_share
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RankSVM(RegularisedRanker):
-    r"""min over w of (alpha/2) norm(w - w0)^2 + mean over queries of mean over label_i > label_j of [1 + s_j - s_i]_+.
+    r"""The linear RankSVM: a hinge over the pairs of documents with different labels.
+
+    min over w of (alpha/2) norm(w - w0)^2 + mean over queries of mean over label_i > label_j of [1 + s_j - s_i]_+.
 
     Parameters
     ----------
@@ -127,7 +129,9 @@ def pairs_of_queries(queries: Queries) -> NDArray[np.float64]:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SLAMRanker(RegularisedRanker):
-    r"""min over w of (alpha/2) norm(w - w0)^2 + mean over queries of sum_i v_i [margin + max_j s_j - s_i]_+.
+    r"""A linear ranker for the SLAM loss, which bounds 1 - NDCG or 1 - AP.
+
+    min over w of (alpha/2) norm(w - w0)^2 + mean over queries of sum_i v_i [margin + max_j s_j - s_i]_+.
 
     The maximum is over documents j of a lower label; v are weights made from the labels for NDCG, NDCG@k or AP, see
     :class:`~rankwise.losses.SLAM`.
@@ -184,7 +188,9 @@ class SLAMRanker(RegularisedRanker):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MaxPairRanker(RegularisedRanker):
-    r"""min over w of (alpha/2) norm(w - w0)^2 + mean over queries of [1 + max over label_i > label_j of (s_j - s_i)]_+.
+    r"""A linear ranker for the hinge of the worst pair of each query.
+
+    min over w of (alpha/2) norm(w - w0)^2 + mean over queries of [1 + max over label_i > label_j of (s_j - s_i)]_+.
 
     Parameters
     ----------
@@ -220,7 +226,9 @@ class MaxPairRanker(RegularisedRanker):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SVMMap(RegularisedRanker):
-    r"""min over w of (alpha/2) norm(w - w0)^2 + mean over queries of max over rankings of [1 - AP + Psi - Psi*].
+    r"""A linear ranker for the structured hinge above 1 - AP, known as SVMmap.
+
+    min over w of (alpha/2) norm(w - w0)^2 + mean over queries of max over rankings of [1 - AP + Psi - Psi*].
 
     Psi of a ranking is the mean over pairs of a relevant and another document of their difference in score, with the
     sign of the order in which the ranking puts them; see :class:`~rankwise.losses.SVMMapHinge`.
@@ -261,7 +269,9 @@ class SVMMap(RegularisedRanker):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class StructuredNDCG(RegularisedRanker):
-    r"""min over w of (alpha/2) norm(w - w0)^2 + mean over queries of max over rankings of [1 - NDCG@k + s'(a - a*)].
+    r"""A linear ranker for the structured hinge above 1 - NDCG.
+
+    min over w of (alpha/2) norm(w - w0)^2 + mean over queries of max over rankings of [1 - NDCG@k + s'(a - a*)].
 
     a_i decreases with the position that a ranking gives document i, a* belongs to perfect rankings; see
     :class:`~rankwise.losses.NDCGHinge`.

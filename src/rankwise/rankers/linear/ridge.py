@@ -48,7 +48,9 @@ RELATIVE_ALPHAS = tuple(10.0 ** (power / 2) for power in range(-10, 5))
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RidgeRanker(SelectionParameters, LinearRanker):
-    r"""min over w, b of sum_i c_i (w . x_i + b_q(i) - G(label_i))^2 + alpha norm(w)^2, scores w . x.
+    r"""Ridge regression of the gains of labels, within queries.
+
+    min over w, b of sum_i c_i (w . x_i + b_q(i) - G(label_i))^2 + alpha norm(w)^2, scores w . x.
 
     Every query has an intercept b_q of its own, which no ranking sees: the regression explains differences within
     queries alone. c_i is the weight of the query times the weight of the document, and the balance of ``balanced``.

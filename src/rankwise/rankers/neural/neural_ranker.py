@@ -35,7 +35,9 @@ _WIDEST = 1 << 16
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NeuralRanker(Ranker):
-    r"""s(x) = v . h_L + u . z,  h_l = max(W_l h_{l-1} + b_l, 0) (+ h_{l-1} where both are equally wide),  h_0 = z.
+    r"""A small neural network.
+
+    s(x) = v . h_L + u . z,  h_l = max(W_l h_{l-1} + b_l, 0) (+ h_{l-1} where both are equally wide),  h_0 = z.
 
     z = (x - center) / scale has mean 0 and deviation 1 on the training documents. W, b, v and u minimise the mean loss
     of the training queries, by steps of AdamW on batches of whole queries; the epoch that is best by the measure on

@@ -16,7 +16,9 @@ Vector = NDArray[np.float64]
 
 
 class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    r"""On a mistake, y (w . x) <= 0, w <- w + y x, for labels y of -1 and +1.
+    r"""The perceptron for labels of -1 and +1, which learns from one document at a time.
+
+    On a mistake, y (w . x) <= 0, w <- w + y x, for labels y of -1 and +1.
 
     This is a classifier and no ranker. It has no parameters, because the size of a step would change no prediction.
 

@@ -33,7 +33,9 @@ _MOST_STORED = 10_000_000
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelPerceptron(OnlineLearner):
-    r"""On a mistake, f <- f + eta sum_i c_i k(x_i, .), with the coefficients of the SLAM or the max-pair perceptron.
+    r"""The SLAM or the max-pair perceptron with a kernel, in constant memory.
+
+    On a mistake, f <- f + eta sum_i c_i k(x_i, .), with the coefficients of the SLAM or the max-pair perceptron.
 
     There are two ways to keep f in constant memory. ``map=D`` takes D random Fourier features z(x) of the rbf kernel:
     f(x) = w . z(x), and the run is that of a linear perceptron on z. ``budget=B`` stores documents with their

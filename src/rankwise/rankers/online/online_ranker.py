@@ -17,7 +17,9 @@ from rankwise.solvers.online.config import Averaging, Ball, OnlineConfig, Step, 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class OnlineRanker(LinearOnlineLearner):
-    r"""w <- projection of (w - eta_t X' g), where g is the (sub)gradient of any loss on the query of the round.
+    r"""Online gradient descent on any loss, one query at a time.
+
+    w <- projection of (w - eta_t X' g), where g is the (sub)gradient of any loss on the query of the round.
 
     The online counterpart of :class:`~rankwise.LossRanker`. It takes any loss of :mod:`rankwise.losses`, also one of
     your own in a single file.

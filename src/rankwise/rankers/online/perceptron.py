@@ -19,7 +19,9 @@ from rankwise.solvers.online.config import OnlineConfig
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SLAMPerceptron(LinearOnlineLearner):
-    r"""On a mistake, w <- w + eta sum_i v_i (x_i - x_K(i)) over the documents that a less relevant one outscores.
+    r"""The perceptron of the SLAM loss, which learns from one query at a time.
+
+    On a mistake, w <- w + eta sum_i v_i (x_i - x_K(i)) over the documents that a less relevant one outscores.
 
     v are the weights of the :class:`~rankwise.losses.SLAM` loss, made for NDCG, NDCG@k or AP, and K(i) is the
     highest-scored document of a lower label. A mistake is a query whose first k positions, ties in the worst order, are

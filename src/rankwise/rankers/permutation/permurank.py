@@ -56,7 +56,9 @@ _MOST_CALLS = 2000
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PermuRank(SelectionParameters, LinearRanker):
-    r"""min over w of (alpha/2) norm(w)^2 + mean over queries of a hinge between perfect and imperfect orders.
+    r"""A linear ranker for a hinge between perfect and imperfect orders.
+
+    min over w of (alpha/2) norm(w)^2 + mean over queries of a hinge between perfect and imperfect orders.
 
     .. math:: \frac1{\lvert B\rvert} \sum_{b \in B,\, c \in C} (E^* - E(c))\, [1 - w \cdot (\Phi_b - \Phi_c)]_+
 

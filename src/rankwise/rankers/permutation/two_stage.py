@@ -56,7 +56,9 @@ _OCTAVES, _HALVINGS = 20, 20
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TwoStage(SelectionParameters, LinearRanker):
-    r"""min over w of (alpha/2) norm(w - t w0)^2 + mean over queries of phi(X w), w0 from a first ranker, phi a bound.
+    r"""A linear ranker in two stages: a bound, minimised near the weights of a first ranker.
+
+    min over w of (alpha/2) norm(w - t w0)^2 + mean over queries of phi(X w), w0 from a first ranker, phi a bound.
 
     The first ranker minimises a bound that is a function of the measure (type one: AdaRank's exp(-E)), which is easy to
     lower and not convex. phi bounds 1 - E by comparing rankings (type two); it is convex, and tighter where the ranker

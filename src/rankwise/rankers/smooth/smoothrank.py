@@ -71,7 +71,9 @@ RIDGE_ALPHAS = tuple(10.0**power for power in range(-2, 6))
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SmoothRank(SelectionParameters, LinearRanker):
-    r"""min over w of alpha norm(w - w0)^2 - mean_q A_q(X_q w; sigma), sigma from large to small, A a smoothed measure.
+    r"""A linear ranker that maximises a smoothed measure.
+
+    min over w of alpha norm(w - w0)^2 - mean_q A_q(X_q w; sigma), sigma from large to small, A a smoothed measure.
 
     Parameters
     ----------
