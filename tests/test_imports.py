@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 # numba checks SciPy's version when it is imported, and looks for a BLAS in scipy.linalg before its first compilation or
-# loading. Nothing below can avoid that, and nothing else of SciPy may come with it but what scipy.linalg itself imports.
+# loading. Nothing below can avoid that, and nothing else of SciPy may come with it but what scipy.linalg imports.
 NUMBA = {"numba", "llvmlite", "scipy"}
 KERNEL = NUMBA | {"scipy.linalg"}
 COMMAND = {"typer", "rich"}

@@ -92,7 +92,8 @@ def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict
     from_stream = str(source) == "-"
     table_or_log = is_table(source) or kind_of(source) == "json" or reading.looks_like_csv(source)
     if not (table_or_log or from_stream) or (from_stream and target.suffix in (".rankwise", ".safetensors")):
-        return convert_any(source, target, dtype=dtype, sparse=sparse, **reading.of_letor(source, reads))  # in bounded memory
+        # from file to file, in bounded memory
+        return convert_any(source, target, dtype=dtype, sparse=sparse, **reading.of_letor(source, reads))
     queries = reading.read_queries(source, reads)
     # tables are read in their own precision
     if str(queries.X.dtype) != dtype:

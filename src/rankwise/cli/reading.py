@@ -278,7 +278,8 @@ def of_letor(path: Path, reads: dict[str, Any]) -> dict[str, Any]:
     """Select the options that apply to LETOR text; those that the user gave to name columns raise a clear error."""
     named = [option for name, option in _NAME_COLUMNS.items() if name in reads]
     if named and (os.fspath(path) == "-" or path.exists()):
-        raise DataError(f"{', '.join(named)}: only tables (parquet, Arrow, CSV) have columns to name, and {path} is none")
+        given = ", ".join(named)
+        raise DataError(f"{given}: only tables (parquet, Arrow, CSV) have columns to name, and {path} is none")
     return {name: value for name, value in reads.items() if name not in (*OF_TABLES, "judgements")}
 
 
