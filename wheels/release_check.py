@@ -354,12 +354,13 @@ def check_python(interpreter: str, folder: Path, given: argparse.Namespace) -> N
             place.check()
         with step(f"{called}: the wheel alone runs the tour of the README"):
             tour(place)
-        with step(f"{called}: the wheel with its extras installs, and pip check finds nothing"):
-            place.install(f"{wheel}{every}", *limits)
-            place.check()
-        with step(f"{called}: with its extras it runs the tour, the demonstration, the report and the service"):
-            tour(place)
-            demonstration(place)
+        if not given.without_extras:
+            with step(f"{called}: the wheel with its extras installs, and pip check finds nothing"):
+                place.install(f"{wheel}{every}", *limits)
+                place.check()
+            with step(f"{called}: with its extras it runs the tour, the demonstration, the report and the service"):
+                tour(place)
+                demonstration(place)
         if given.tests is not None:
             with step(f"{called}: the tests run on the wheel"):
                 place.install(f"{wheel}{every}", "--group", ROOT / "pyproject.toml:dev", *limits)
@@ -392,7 +393,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--tests", nargs="*", help="also run the tests, or those that are named, on the installed wheel"
     )
+    parser.add_argument(
+        "--without-extras", action="store_true", help="try the wheel alone, on a Python that extras have no wheels for"
+    )
     given = parser.parse_args(arguments)
+    if given.without_extras and given.tests is not None:
+        parser.error("--tests need the extras")
     if given.notes and not given.tag:
         parser.error("--notes needs --tag")
     if given.lowest and given.prerelease:
