@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import rankwise
+from tests.locks import are_locked, locked
 from wheels import examples
 
 ROOT = Path(__file__).parents[1]
@@ -157,13 +158,10 @@ def project():
     return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def locked(package):
-    """The versions of a package in the lock, one for each range of interpreters."""
-    return re.findall(rf"^{package}==([^\s;]+)", (ROOT / "requirements-dev.lock").read_text(), re.MULTILINE)
-
-
-IS_LOCKED = all(version(package) in locked(package) for package in ("numba", "numpy", "plotly", "scikit-learn"))
-of_the_lock = pytest.mark.skipif(not IS_LOCKED, reason="the page is about the locked versions; others are installed")
+of_the_lock = pytest.mark.skipif(
+    not are_locked(*required(project()["dependencies"])),
+    reason="the page is about the locked versions; others are installed",
+)
 
 
 @of_the_lock

@@ -23,7 +23,7 @@ def _other_loggers() -> Iterator[None]:
 
 
 def test_imports_point_downwards(capsys: pytest.CaptureFixture[str]) -> None:
-    broken = lint_imports(config_filename=str(PYPROJECT), no_cache=True, no_logo=True)
+    broken = lint_imports(config_filename=str(PYPROJECT), no_cache=True)
     assert not broken, capsys.readouterr().out
 
 
@@ -43,5 +43,5 @@ def test_an_upward_import_breaks_the_contract(
         f"[importlinter:contract:layers]\nname = layers\ntype = layers\ncontainers = sample\nlayers =\n    {layers}\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert lint_imports(config_filename=str(tmp_path / ".importlinter"), no_cache=True, no_logo=True)
+    assert lint_imports(config_filename=str(tmp_path / ".importlinter"), no_cache=True)
     assert "sample.data -> sample.cli" in capsys.readouterr().out

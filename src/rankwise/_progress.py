@@ -33,7 +33,8 @@ _PICTURE_AFTER, _PICTURE_EVERY = 1.0, 0.5
 
 def on_terminal() -> bool:
     """Tell whether standard error is a terminal that can redraw a line."""
-    stream = sys.stderr
+    # inside of a bar rich stands before standard error, and its older versions say that they are no terminal
+    stream = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
     try:
         return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
     except ValueError:  # a closed stream

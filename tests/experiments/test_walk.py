@@ -1,5 +1,7 @@
 """One call passes through few files, and the package keeps its shape: figures that may fall, and may not rise."""
 
+import sys
+
 import pytest
 
 from experiments.structure import shape
@@ -37,8 +39,12 @@ def test_one_loss_and_one_measure_are_computed_a_few_calls_below_the_public_one(
     assert {call: found[call].depth for call in DEEPEST if found[call].depth > DEEPEST[call]} == {}
 
 
-def test_a_walk_counts_the_files_of_the_loss_itself_and_of_compiled_code(found):
+def test_a_walk_counts_the_files_of_the_loss_itself(found):
     assert {"losses/_base.py", "losses/slam.py"} <= set(found["a loss of one query"].files)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="from Python 3.12 on numba shows profilers no compiled code")
+def test_a_walk_counts_compiled_code(found):
     assert ("measures/compute.py", "_measure_chunk") in found["a measure of one query"].functions
 
 

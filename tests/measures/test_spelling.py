@@ -105,9 +105,18 @@ IR_MEASURES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def ir_measures():
+    found = pytest.importorskip("ir_measures")
+    try:
+        found.parse_measure("AP@5")
+    except AttributeError as error:  # 0.4.3 uses what Python 3.14 has no more
+        pytest.skip(f"this ir-measures does not parse on this Python: {error}")
+    return found
+
+
 @pytest.mark.parametrize("spelling", IR_MEASURES)
-def test_an_ir_measures_object_means_what_ir_measures_means(spelling):
-    ir_measures = pytest.importorskip("ir_measures")
+def test_an_ir_measures_object_means_what_ir_measures_means(spelling, ir_measures):
     theirs = ir_measures.parse_measure(spelling)
     rng = np.random.default_rng(3)
     rows = [(q, f"d{place:03d}", int(rng.choice([0, 0, 1, 2, 3]))) for q in "123456" for place in range(12)]
@@ -135,7 +144,6 @@ def test_what_ir_measures_has_and_rankwise_has_not_is_refused():
     assert parse(ir_measures.RBP(rel=1)) == RBP()
 
 
-def test_the_printed_form_means_the_same_in_ir_measures():
-    ir_measures = pytest.importorskip("ir_measures")
+def test_the_printed_form_means_the_same_in_ir_measures(ir_measures):
     for measure in (NDCG() @ 10, NDCG(gain="linear"), AP(rel=2) @ 5, RR() @ 10, P() @ 5, RBP(), ERR() @ 20):
         assert parse(ir_measures.parse_measure(repr(measure))) == measure

@@ -5,7 +5,6 @@ import math
 import re
 from ast import literal_eval
 from collections.abc import Iterator
-from importlib.metadata import version
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from rankwise.evaluation.compare.foreign import LambdaRank
 from rankwise.evaluation.compare.select import USUAL
 from rankwise.measures import registered
 from rankwise.measures.conventions import CONVENTIONS
+from tests.locks import locked
 from tests.prose.claims import claims, stated
 from tests.prose.pages import path_of, printed, stored, written_part
 
@@ -232,7 +232,7 @@ def trees_on_small_sets() -> Iterator[str]:
     yield "it is the other way round (OHSUMED), or no difference can be shown (MQ2008)"
     default = LambdaRank()
     yield (
-        f"LightGBM {'.'.join(version('lightgbm').split('.')[:2])} lambdarank with at most {default.trees:,} trees of "
+        f"LightGBM {'.'.join(locked('lightgbm')[0].split('.')[:2])} lambdarank with at most {default.trees:,} trees of "
         f"{default.leaves} leaves, step {default.rate}"
     )
 

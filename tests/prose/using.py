@@ -219,6 +219,7 @@ def exported_ridge_models() -> Iterator[str]:
 
 # ------------------------------------------------------------------------------------------- other tools
 
+stated("sklearn.md", "tests/test_sklearn_pipelines.py is skipped before it", "since scikit-learn 1.9")
 stated(
     "measures.md",
     "labels that the tools take: tests/evaluation/test_conventions.py",

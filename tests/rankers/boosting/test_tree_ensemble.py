@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from functools import reduce
+from operator import add
 
 import numpy as np
 import pytest
@@ -133,7 +135,7 @@ def test_scores_follow_the_definition(trees, seed, offset, linear):
     X = rng.choice([-2.0, -1.5, -0.25, -0.1, 0.0, 0.5, 0.7, 2.0, 3.0], size=(70, 3))
     coef = rng.normal(size=3) if linear else None
     found = made(trees, offset=offset, coef=coef).predict(X)
-    expected = [sum((value_of(tree, x) for tree in trees), 0.0) for x in X]
+    expected = [reduce(add, (value_of(tree, x) for tree in trees), 0.0) for x in X]  # sum() corrects its rounding
     if linear:
         expected = np.array(expected) + (X @ coef + offset)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9)
