@@ -69,6 +69,24 @@ def test_other_addresses_may_be_published():
     release_check.check_address("https://forge.invalid/counterexample/rankwise")
 
 
+def test_links_of_the_notes_lead_into_the_repository(tmp_path, monkeypatch):
+    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG.replace("A thing.", "A [thing](docs/thing.md#part)."))
+    for name, found in (("version_of_sources", "1.2.0"), ("repository", "https://forge.invalid/a/")):
+        monkeypatch.setattr(release_check, name, lambda found=found: found)
+    for name in ("build", "check_contents", "check_metadata"):
+        monkeypatch.setattr(release_check, name, lambda folder: None)
+    monkeypatch.setattr(release_check, "ROOT", tmp_path)
+    assert release_check.main(["--tag", "v1.2.0", "--notes", str(tmp_path / "notes.md"), "--only-build"]) == 0
+    link = "[thing](https://forge.invalid/a/blob/v1.2.0/docs/thing.md#part)"
+    assert (tmp_path / "notes.md").read_text() == f"### Added\n\n- A {link}.\n"
+
+
+def test_tests_are_not_run_without_extras(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        release_check.main(["--without-extras", "--tests"])
+    assert "--tests need the extras" in capsys.readouterr().err
+
+
 def test_a_failed_step_ends_the_check_with_its_output(capsys):
     with pytest.raises(CheckFailed, match=r"(?s)no such thing.*exit code 3"), release_check.step("a thing is there"):
         release_check.run([release_check.sys.executable, "-c", "print('no such thing'); raise SystemExit(3)"])

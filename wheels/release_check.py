@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from wheels.metadata_hook import absolute_links
+
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 WINDOWS = os.name == "nt"
@@ -425,8 +427,9 @@ def check(given: argparse.Namespace) -> None:
             check_tag(given.tag, version)
             notes = release_notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version)
             check_address(repository())
-        if given.notes:
-            given.notes.write_text(f"{notes}\n", encoding="utf-8")
+        if given.notes:  # a page of their own, beside which there are no files
+            linked = absolute_links(notes, repository().rstrip("/"), given.tag)
+            given.notes.write_text(f"{linked}\n", encoding="utf-8")
     folder = given.dist.resolve() if given.dist else DIST
     if not given.dist:
         with step("the source distribution is built from the checkout, the wheel from the source distribution"):
