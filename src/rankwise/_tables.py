@@ -227,11 +227,11 @@ class Table:
 
     def _cells(self, written: Callable[[list[Any]], list[str]], every: bool = False) -> dict[str, list[str]]:
         """The texts of each column; the middle of a long column is one cell with dots."""
-        columns = {name: values.tolist() for name, values in self._columns.items()}
         if every or not self._is_cut:
-            return {name: written(values) for name, values in columns.items()}
+            return {name: written(values.tolist()) for name, values in self._columns.items()}
         end = _SHOWN_AT_EITHER_END
-        shown = {name: written([*values[:end], *values[-end:]]) for name, values in columns.items()}
+        ends = {name: [*values[:end].tolist(), *values[-end:].tolist()] for name, values in self._columns.items()}
+        shown = {name: written(values) for name, values in ends.items()}
         return {name: [*cells[:end], _CUT, *cells[end:]] for name, cells in shown.items()}
 
     def _is_number(self, name: str) -> bool:
