@@ -1,5 +1,6 @@
 """What a first call imports: nothing heavy that it does not need. Lists of modules, never a clock."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+import rankwise
 
 # numba checks SciPy's version when it is imported, and looks for a BLAS in scipy.linalg before its first compilation or
 # loading. Nothing below can avoid that, and nothing else of SciPy may come with it but what scipy.linalg imports.
@@ -96,3 +99,58 @@ def test_an_estimator_is_one_of_scikit_learn(tmp_path):
     """The list above can fail: an estimator needs scikit-learn, which brings most of SciPy."""
     found = loaded_after(f"{LISTS}rw.RidgeRanker(alpha=1.0).fit(lists)", tmp_path)
     assert {"sklearn", "scipy.stats", "scipy.optimize"} <= found
+
+
+# ------------------------------------------------------------------------------------------------- imports in threads
+
+FIRST_IMPORT = """
+    import sys, threading, traceback
+    import numpy
+    sys.setswitchinterval(1e-5)
+    errors = []
+
+    def imported(name, after):
+        while after and after not in sys.modules:
+            pass
+        try:
+            __import__(name)
+        except ImportError:
+            errors.append(traceback.format_exc())
+
+    threads = [threading.Thread(target=imported, args=one) for one in (("numba", ""), ({module!r}, "numba.core"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors[0]
+    assert "core" in vars(sys.modules["numba"])
+"""
+
+
+def modules_that_import_numba():
+    package = Path(rankwise.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = [
+            name
+            for node in ast.iter_child_nodes(tree)
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            for name in ([one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""])
+            if name.partition(".")[0] == "numba"
+        ]
+        if names:
+            yield ".".join(("rankwise", *path.relative_to(package).with_suffix("").parts)), names[0]
+
+
+NUMBA_FIRST = dict(modules_that_import_numba())
+
+
+def test_modules_import_the_whole_of_numba_before_its_parts():
+    """A thread that begins with a part does not wait for another one that imports the whole: both imports break."""
+    assert len(NUMBA_FIRST) > 10
+    assert {module: name for module, name in NUMBA_FIRST.items() if name != "numba"} == {}
+
+
+@pytest.mark.parametrize("module", ["rankwise._kernels.bits", "rankwise._kernels.text.words"])
+def test_a_module_may_be_imported_while_another_thread_imports_numba(module, tmp_path):
+    assert "numba" in loaded_after(FIRST_IMPORT.format(module=module), tmp_path)

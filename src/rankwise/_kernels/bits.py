@@ -8,6 +8,7 @@ doi:10.1145/2660193.2660195
 
 from typing import Any
 
+import numba  # the whole first: threads that import its parts side by side break each other's import
 import numba.extending
 import numpy as np
 from llvmlite import ir

@@ -7,6 +7,7 @@ trailing zero bits. None of these functions checks a bound: the caller keeps ``p
 import sys
 from typing import Any
 
+import numba  # the whole first: threads that import its parts side by side break each other's import
 import numba.extending
 import numpy as np
 from llvmlite import ir
