@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 
 import pytest
@@ -114,6 +115,21 @@ def test_an_unknown_workload_is_refused(run):
     code, out, err = run("warm", "RigdeRanker")
     assert (code, out) == (2, "")
     assert err.startswith("rankwise: warm knows no 'RigdeRanker': choose among evaluate, ")
+
+
+def test_ctrl_c_while_processes_are_started_is_no_other_error(monkeypatch):
+    started, start = [], threading.Thread.start
+
+    def start_one(thread):
+        if started:
+            raise KeyboardInterrupt
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    with pytest.raises(KeyboardInterrupt):
+        compile_in_processes([Call(name, "math:sqrt", (2,)) for name in "ab"], jobs=2)
+    started[0].join()
 
 
 def test_ctrl_c_ends_every_process(tmp_path):

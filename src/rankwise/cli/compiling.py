@@ -295,7 +295,8 @@ class _Crew:
         for process in self._processes:
             process.kill()
         for thread in self._threads:
-            thread.join()
+            with suppress(RuntimeError):  # not started yet when Ctrl-C came; it will find that all is over
+                thread.join()
         for process in self._processes:
             with suppress(OSError), process:  # waits, and closes the pipes; one may hold what nobody will read
                 pass
