@@ -81,6 +81,17 @@ def test_links_of_the_notes_lead_into_the_repository(tmp_path, monkeypatch):
     assert (tmp_path / "notes.md").read_text() == f"### Added\n\n- A {link}.\n"
 
 
+@pytest.mark.skipif(release_check.sys.platform != "linux", reason="compiled kernels are for Linux")
+def test_the_wheel_with_kernels_is_that_of_the_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(release_check.platform, "machine", lambda: "aarch64")
+    for machine in ("none-any", "none-manylinux_2_28_x86_64"):
+        (tmp_path / f"rankwise-1.2.0-py3-{machine}.whl").touch()
+    assert release_check.packed_wheel_in(tmp_path) is None
+    own = tmp_path / "rankwise-1.2.0-py3-none-manylinux_2_28_aarch64.whl"
+    own.touch()
+    assert release_check.packed_wheel_in(tmp_path) == own
+
+
 def test_tests_are_not_run_without_extras(capsys):
     with pytest.raises(SystemExit, match="2"):
         release_check.main(["--without-extras", "--tests"])

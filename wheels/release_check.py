@@ -7,6 +7,7 @@ put through the tour of the README there. Every step is one line; the first that
 
 import argparse
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -182,6 +183,13 @@ def sdist_in(folder: Path) -> Path:
 def wheel_in(folder: Path) -> Path:
     """The one pure wheel of a folder."""
     return _only(folder, "rankwise-*-py3-none-any.whl")
+
+
+def packed_wheel_in(folder: Path) -> Path | None:
+    """The wheel with compiled kernels for this machine, which installers prefer; None if the folder has none."""
+    if sys.platform != "linux":
+        return None
+    return next(iter(sorted(folder.glob(f"rankwise-*-manylinux*_{platform.machine()}.whl"))), None)
 
 
 def _only(folder: Path, pattern: str) -> Path:
@@ -367,6 +375,14 @@ def check_python(interpreter: str, folder: Path, given: argparse.Namespace) -> N
             with step(f"{called}: the tests run on the wheel"):
                 place.install(f"{wheel}{every}", "--group", ROOT / "pyproject.toml:dev", *limits)
                 place.tests(*given.tests)
+    packed = packed_wheel_in(folder) if given.dist else None  # what is built here has no kernels
+    if packed and not (given.lowest or given.prerelease):  # kernels are for the locked numba
+        with fresh(interpreter) as place, step(f"{called}: the wheel with kernels compiles nothing, and runs the tour"):
+            place.variables["RANKWISE_CACHE_DIR"] = str(place.folder / "cache")
+            place.install(packed)
+            place.check()
+            place.rankwise("warm", "--check")
+            tour(place)
     with fresh(interpreter) as place, step(f"{called}: the source distribution installs and runs the tour"):
         place.install(sdist_in(folder), *_limits(place, given))
         place.check()
