@@ -6,7 +6,7 @@ import pytest
 from rankwise._errors import DataError, MeasureError
 from rankwise.data.queries import Queries
 from rankwise.evaluation.evaluate import evaluate
-from rankwise.measures import NDCG
+from rankwise.measures import NDCG, parse
 from tests.oracles import tools
 
 
@@ -121,9 +121,21 @@ def test_ranklib_orders_equal_scores_as_the_file_does(labels, value):
 
 
 def test_ranklib_divides_precision_by_a_short_list_and_counts_empty_queries_as_zero():
-    found = evaluate([1, 0, 0, 0], [2, 1, 2, 1], ["P@10", "RR", "ERR@10"], group=[2, 2], like="ranklib")
-    assert found.mean == {"P@10": 0.25, "RR": 0.5, "ERR@10": 1 / 32}
-    assert found.given == {"P@10": 1, "RR": 1, "ERR@10": 1}
+    found = evaluate([1, 0, 0, 0], [2, 1, 2, 1], ["P@10", "RR@10", "ERR@10"], group=[2, 2], like="ranklib")
+    assert found.mean == {"P@10": 0.25, "RR@10": 0.5, "ERR@10": 1 / 32}
+    assert found.given == {"P@10": 1, "RR@10": 1, "ERR@10": 1}
+
+
+@pytest.mark.parametrize("spelling", [str, parse])
+def test_ranklib_has_ap_of_whole_lists_only_and_rr_with_a_cut_off_only(spelling):
+    labels, scores = [0, 1, 1], [3, 2, 1]
+    for measure, value in (("AP", (1 / 2 + 2 / 3) / 2), ("RR@2", 0.5), ("nDCG", None), ("nDCG@2", None)):
+        found = evaluate(labels, scores, [spelling(measure)], group=[3], like="ranklib")
+        assert value is None or found.mean == pytest.approx({measure: value})
+    with pytest.raises(MeasureError, match=r"^ranklib has AP of whole lists only: found AP@2$"):
+        evaluate(labels, scores, [spelling("AP@2")], group=[3], like="ranklib")
+    with pytest.raises(MeasureError, match=r"^ranklib has RR with a cut-off only: found RR$"):
+        evaluate(labels, scores, [spelling("RR")], group=[3], like="ranklib")
 
 
 def test_trec_eval_orders_equal_scores_by_descending_document_id():

@@ -35,6 +35,8 @@ class Convention:
         (measure, labels) -> the problem with labels that the tool rejects or would silently change, or None.
     unweighted_empty : bool
         Whether a query weight is ignored where an empty query adds its value (LightGBM).
+    cut : mapping of str to bool
+        The measures that the tool has only with a cut-off (True) or only on whole lists (False).
     """
 
     name: str
@@ -44,6 +46,7 @@ class Convention:
     single: bool = False
     labels: Callable[[Measure, Vector], str | None] = lambda measure, labels: None
     unweighted_empty: bool = False
+    cut: Mapping[str, bool] = field(default_factory=dict)
 
     def parse(self, spelling: Any, rel: float | None) -> Measure:
         """Read a measure as this tool means it.
@@ -63,8 +66,15 @@ class Convention:
         Raises
         ------
         MeasureError
-            If the tool does not have the measure.
+            If the tool does not have the measure, or not with or without a cut-off.
         """
+        measure = self._read(spelling, rel)
+        if self.cut.get(measure.name, measure.cutoff is not None) != (measure.cutoff is not None):
+            form = "with a cut-off only" if self.cut[measure.name] else "of whole lists only"
+            raise MeasureError(f"{self.name} has {measure.name} {form}: found {spelling}")
+        return measure
+
+    def _read(self, spelling: Any, rel: float | None) -> Measure:
         if isinstance(spelling, str):
             measure = parse(spelling, defaults=self.measures, rel=rel)
         else:
@@ -85,7 +95,7 @@ class Convention:
 
     def title(self, measure: Measure) -> str:
         """The shortest spelling that this convention parses as ``measure``."""
-        usual = replace(self.parse(measure.name, None), cutoff=measure.cutoff)
+        usual = replace(self._read(measure.name, None), cutoff=measure.cutoff)
         return measure._print({}) if measure == usual else repr(measure)
 
     def empty_value(self, measure: Measure) -> Empty:
@@ -163,6 +173,8 @@ CONVENTIONS: Mapping[str, Convention] = {
             "ranklib",
             {"nDCG": _EXP, "DCG": _EXP, "AP": {}, "P": {"short": "list"}, "RR": {}, "ERR": {"max_grade": 4}},
             labels=_whole,
+            # "MAP" ignores its cut-off; "RR" without one is 0 in some releases
+            cut={"AP": False, "RR": True},
         ),
         Convention(
             "ranx",
