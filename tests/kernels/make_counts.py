@@ -54,7 +54,7 @@ def kernels_of(call: Callable[[], object], again: bool = True) -> Counter[str]:
             origins.record.clear()
             call()
             with os.fdopen(writer, "w") as pipe:
-                json.dump([(origin.kernel, origin.source) for origin in origins.record], pipe)
+                json.dump([(origin.kernel, origin.signature, origin.source) for origin in origins.record], pipe)
             code = 0
         finally:
             os._exit(code)
@@ -63,9 +63,10 @@ def kernels_of(call: Callable[[], object], again: bool = True) -> Counter[str]:
         told = pipe.read()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     found = json.loads(told)
-    if again and any(source == "compiler" for _, source in found):
+    if again and any(source == "compiler" for *_, source in found):
         return kernels_of(call, again=False)
-    return Counter(kernel for kernel, _ in found)
+    # two threads that need the same form at the same moment both load it
+    return Counter(kernel for kernel, _ in {(kernel, signature) for kernel, signature, _ in found})
 
 
 def parts() -> dict[str, Calls]:

@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from rankwise._kernels import drive, origins, waiting
-from tests.kernels.make_counts import kernels_of, parts
+from tests.kernels.make_counts import parts
 from tests.test_progress import LINE_ERASED, on_a_terminal
 
 # What compiling a kernel for longer than the user's patience looks like from inside; numba's lock is held meanwhile.
@@ -173,31 +173,32 @@ def test_the_file_has_every_call_and_workload():
 
 
 NAMED = ["evaluate", "read_letor", "RidgeRanker", "demo"]
+FORKING = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that hold modules and no compiled code")
 
 
-@pytest.fixture(scope="module")
-def counted():
-    """The kernels of some first calls, in a new process, because earlier tests have loaded kernels into this one."""
+def counted(part, names):
+    """The kernels of each of these, in a new process, because earlier tests have loaded kernels into this one."""
     done = run(f"""
         import json
-        from tests.kernels.make_counts import first_calls, kernels_of
-        calls = first_calls()
-        print(json.dumps({{name: kernels_of(calls[name]) for name in {NAMED!r}}}))
+        from tests.kernels.make_counts import kernels_of, parts
+        calls = parts()[{part!r}]
+        print(json.dumps({{name: kernels_of(calls[name]) for name in {names!r}}}))
     """)
     return json.loads(done.stdout)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that hold modules and no compiled code")
-@pytest.mark.parametrize("name", NAMED)
-def test_the_file_is_up_to_date(name, counted):
-    assert counted[name] == stored()["first calls"][name], WRITE
+@FORKING
+def test_the_file_is_up_to_date():
+    calls = stored()["first calls"]
+    assert counted("first calls", NAMED) == {name: calls[name] for name in NAMED}, WRITE
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that hold modules and no compiled code")
-@pytest.mark.parametrize(("part", "name"), [(part, name) for part, calls in stored().items() for name in calls])
-def test_every_list_of_the_file_is_up_to_date(part, name):
-    assert dict(kernels_of(parts()[part][name])) == stored()[part][name], WRITE
+@FORKING
+@pytest.mark.parametrize("part", stored())
+def test_every_list_of_the_file_is_up_to_date(part):
+    calls = stored()[part]
+    assert counted(part, list(calls)) == calls, WRITE
 
 
 def test_public_calls_say_what_they_are(monkeypatch):
