@@ -51,6 +51,8 @@ def files(tmp_path_factory):
     (folder / "new.csv").write_text(
         "\n".join(["query,a,b,c,d", *(",".join(np.array(row.split(","))[[0, 3, 4, 5, 6]]) for row in rows)]) + "\n"
     )
+    table_with_texts(folder, lists)
+    rw.write_parts(lists, folder / "lists")
     test = parts["test"]
     for name, column in (("bm25", 0), ("model", 1), ("lightgbm", 2)):
         (folder / f"{name}.scores").write_text("".join(f"{score!r}\n" for score in test.X[:, column].tolist()))
@@ -59,6 +61,20 @@ def files(tmp_path_factory):
     rw.RidgeRanker().fit(lists._replace(feature_names=("a", "b", "c", "d"))).save(folder / "m.rankwise")
     service_state(folder)
     return folder
+
+
+def table_with_texts(folder, lists):
+    """A table with the names of columns that need no options, and tables about its documents and queries."""
+    names = lists.names()
+    rows = {"judged.csv": ["qid,docid,label,a,b,c,d"], "titles.csv": ["docid,title"], "texts.csv": ["qid,text,country"]}
+    for row, x in enumerate(lists.X.tolist()):
+        query = names[lists.query_of_row[row]]
+        rows["judged.csv"].append(f"{query},u{row},{lists.y[row]:.0f},{','.join(map(repr, x))}")
+        rows["titles.csv"].append(f"u{row},Page {row}")
+    for place, query in enumerate(names):
+        rows["texts.csv"].append(f"{query},words of {query},{('north', 'south')[place % 2]}")
+    for name, lines in rows.items():
+        (folder / name).write_text("\n".join(lines) + "\n")
 
 
 def service_state(folder):
@@ -129,8 +145,11 @@ def run_example(example, files, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", shlex.split(command))
     code = main()
     said = capsys.readouterr().err
-    assert code == 0
-    assert "rankwise:" not in said if command.startswith(IN_LINES) else said == ""
+    assert code == 0, said
+    if command.startswith("rankwise train lists/"):  # says how long it will take
+        assert re.fullmatch(r"rankwise: about [\d,]+ passes .*\n", said)
+    else:
+        assert "rankwise:" not in said if command.startswith(IN_LINES) else said == ""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

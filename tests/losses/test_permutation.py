@@ -156,9 +156,9 @@ def test_a_perfect_ranking_still_costs_type_one_losses():
 # ------------------------------------------------------------------------------------------------ type two
 
 
-def relaxed(form, missed, margin):
+def relaxed(form, missed, margin, tie):
     if form == "indicator":
-        return missed * (margin <= 1e-12)
+        return missed * (margin <= tie)
     if form == "additive":
         return max(missed - margin, 0)
     phi = {"exp": np.exp(-margin), "logistic": np.log2(1 + np.exp(-margin)), "hinge": max(1 - margin, 0)}
@@ -172,8 +172,8 @@ def brute_force(loss, s, y):
     relevant = loss.measure.row_values(y) > 0
     score = pair_score(every, s) if loss.map == "pairs" else relevant_score(every, s, relevant)
     perfect = missed < 1e-9
-    worst = score[perfect].min()
-    return max((relaxed(loss.form, missed[pi], worst - score[pi]) for pi in np.flatnonzero(~perfect)), default=0.0)
+    worst, tie = score[perfect].min(), 1e-12 * np.ptp(s)
+    return max((relaxed(loss.form, missed[pi], worst - score[pi], tie) for pi in np.flatnonzero(~perfect)), default=0.0)
 
 
 @pytest.mark.parametrize("mapped", ["pairs", "relevant"])
