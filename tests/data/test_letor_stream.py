@@ -231,6 +231,20 @@ def test_dropped_rows_do_not_count():
     assert sum(part.n_documents for part in parts) == 80
 
 
+@pytest.mark.parametrize("drip", [1, 7, 1 << 16])
+@pytest.mark.parametrize("rows", [1, 3, 100])
+def test_dropped_rows_between_those_of_a_query_do_not_end_it(rows, drip):
+    text = b"0 qid:a 1:1\n-1 qid:b 1:2\n-0 qid:a 1:3\n-0 qid:c 1:4\n-1 qid:a 1:5\n1 qid:c 1:6\n2 qid:b 1:7\n"
+    parts = blocks(text, rows=rows, drip=drip, unjudged="drop")
+    assert [(name, x) for part in parts for name, one in zip(part.names(), part, strict=True) for x in one.X[:, 0]] == [
+        ("a", 1),
+        ("a", 3),
+        ("c", 4),
+        ("c", 6),
+        ("b", 7),
+    ]
+
+
 def test_a_file_is_closed_when_nobody_wants_more(tmp_path):
     path = tmp_path / "train.txt"
     path.write_bytes(text_of([5] * 1_000))

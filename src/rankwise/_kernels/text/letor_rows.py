@@ -64,23 +64,24 @@ def find_last_run(text, end, skip_negative, state):
     begins.
 
     ``state`` is (place, rows, rows before the last run, first byte of the last run's first line, place of its qid,
-    length of its qid). Rows whose label begins with a minus are not counted if ``skip_negative``. A row without a qid
-    begins a run of its own, so that a malformed file is not gathered as a whole.
+    length of its qid). Rows with a negative label count as absent if ``skip_negative``. A row without a qid begins a run
+    of its own, so that a malformed file is not gathered as a whole.
     """
     place, rows, rows_before, line, known_at, known_length = state
     while place < end:
         begin = place
         place = code.skip_blanks(text, place, end)
         if place < end and byte(text, place) != code.NEWLINE and byte(text, place) != code.HASH:
-            counts = not (skip_negative and byte(text, place) == code.MINUS)
+            absent = skip_negative and byte(text, place) == code.MINUS and read_decimal(text, place, end)[0] < 0
             at = code.skip_blanks(text, code.skip_token(text, place, end), end)
             length = code.NO_TOKEN
             if code.has_qid(text, at, end):
                 at += 4
                 length = code.skip_token(text, at, end) - at
-            if length == code.NO_TOKEN or length != known_length or not code.same_bytes(text, at, known_at, length):
+            known = length != code.NO_TOKEN and length == known_length and code.same_bytes(text, at, known_at, length)
+            if not absent and not known:
                 rows_before, line, known_at, known_length = rows, begin, at, length
-            rows += counts
+            rows += not absent
         place = after_newline(text, place, end)
     return place, rows, rows_before, line, known_at, known_length
 

@@ -118,8 +118,8 @@ def _iterate(
 def iter_blocks(stream: ByteStream, rows: int, skip_negative: bool) -> Iterator[tuple[Text, int]]:
     """Blocks with at least ``rows`` rows, except for the last one, and the number of each block's first line.
 
-    Rows whose label begins with a minus are not counted if ``skip_negative``. The bytes of a block are overwritten by
-    the next one.
+    Rows with a negative label count as absent if ``skip_negative``. The bytes of a block are overwritten by the next
+    one.
     """
     held = _Held(stream.name)
     first_line = 1
