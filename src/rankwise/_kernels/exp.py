@@ -1,4 +1,4 @@
-"""exp, sigmoid and log(1 + exp x) that a loop can vectorise, to two units in the last place.
+"""exp, sigmoid and log(1 + exp x) that a loop can vectorise, to two, three and four units in the last place.
 
 numba has no vectorised ``exp``, and a call into the C library for every value costs five times as much. Here x = k ln 2
 + r with k an integer and abs(r) <= ln(2)/2 (Cody and Waite, 1980); exp(r) is a polynomial and 2^k is assembled from its
@@ -66,7 +66,7 @@ _FADED = 1021.0
 
 @kernel(fastmath={"contract"})
 def decay(y):
-    """2^-y for y >= 0, to three units in the last place; 0 where that is below 2^-1021.
+    """2^-y for y >= 0, to four units in the last place; 0 where that is below 2^-1021.
 
     It takes half the work of :func:`exp`: there is nothing to clamp, no product with ln 2, and 2^k is added to the
     exponent at once.
