@@ -4,7 +4,7 @@ import itertools
 import sqlite3
 import time
 from concurrent.futures import Future
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 
 import numpy as np
 import pytest
@@ -52,6 +52,12 @@ def settled(service):
     assert service.log.course.seq == service.log.committed
     service.log.call(lambda: None).result(10)  # the place in the log is known before its last lists are learned
     return service.log.course
+
+
+def course_of(service, *to, **how):
+    """What the events of a service say. Its own connection belongs to the thread that writes and learns."""
+    with closing(open_to_read(service.state.path)) as db:
+        return Course.at(db, *to, **how)
 
 
 def refusal(done):
@@ -220,17 +226,16 @@ def test_the_model_is_that_of_partial_fit_on_the_same_lists(service):
 def test_every_event_is_a_version(service):
     told(service, 30)
     settled(service)
-    db = service.state.db
     for to in (1, 7, 31):
-        whole, quick = Course.at(db, to, from_nothing=True), Course.at(db, to)
+        whole, quick = course_of(service, to, from_nothing=True), course_of(service, to)
         assert file_of(whole.models["news"].ranker) == file_of(quick.models["news"].ranker)
     with pytest.raises(rw.RankwiseError, match="events 1 to 31: found 32"):
-        Course.at(db, 32)
+        course_of(service, 32)
 
 
 def test_a_rollback_publishes_an_old_version_and_stops_learning(service):
     told(service, 10)
-    before = file_of(Course.at(service.state.db, 5, from_nothing=True).models["news"].ranker)
+    before = file_of(course_of(service, 5, from_nothing=True).models["news"].ranker)
     service.change("rollback", "news", {"version": 5}).result(10)
     assert file_of(settled(service).models["news"].ranker) == before
     told(service, 3, seed=1, first=100)
@@ -246,7 +251,7 @@ def test_a_promoted_version_is_shown_while_the_newest_goes_on_learning(service):
     told(service, 10, seed=1, first=100)
     assert settled(service).models["news"].lists == 20
     assert service.view.models["news"].version == 3
-    expected = Course.at(service.state.db, 3).models["news"].ranker.coef_
+    expected = course_of(service, 3).models["news"].ranker.coef_
     np.testing.assert_array_equal(service.view.models["news"].ranker.coef_, expected)
     service.change("promote", "news", {"version": None}).result(10)
     settled(service)
@@ -278,7 +283,7 @@ def test_a_second_process_on_the_same_state_is_refused(service, tmp_path):
 
 def test_a_full_disk_refuses_and_loses_nothing(service):
     told(service, 5)
-    pages = service.state.db.execute("PRAGMA page_count").fetchone()[0]
+    pages = service.log.call(lambda: service.state.db.execute("PRAGMA page_count").fetchone()[0]).result(10)
     service.log.call(lambda: service.state.db.execute(f"PRAGMA max_page_count={pages}")).result(10)
     done, refused = [], []
     long = [f"{id}{'.' * 180}" for id in IDS]  # a page is full after a few of them
@@ -299,7 +304,7 @@ def test_a_full_disk_refuses_and_loses_nothing(service):
     assert told(service, 1, seed=9, first=1000) == [(acknowledged + 1, True)]
     assert not service.log.full
     live = file_of(settled(service).models["news"].ranker)
-    assert file_of(Course.at(service.state.db, from_nothing=True).models["news"].ranker) == live
+    assert file_of(course_of(service, from_nothing=True).models["news"].ranker) == live
 
 
 def test_a_lost_tail_is_found_and_named(tmp_path):
@@ -432,11 +437,11 @@ def test_compaction_keeps_models_ids_and_open_rankings(tmp_path):
     _, y = next(lists(1))
     assert refusal(service.feedback(Feedback("event 0", "other", grades=y))).status == 409
     with pytest.raises(rw.RankwiseError, match=r"before event 52 was compacted"):
-        Course.at(service.state.db, 20)
+        course_of(service, 20)
     service.close_ranking(waiting.ranking).result(10)
     told(service, 5, seed=5, first=500)
     live = file_of(settled(service).models["news"].ranker)
-    assert file_of(Course.at(service.state.db, from_nothing=True).models["news"].ranker) == live
+    assert file_of(course_of(service, from_nothing=True).models["news"].ranker) == live
     service.close()
 
 
@@ -447,7 +452,7 @@ def test_rankings_without_feedback_are_forgotten(service):
     service.log.call(lambda: None).result(10)
     assert service.log.call(lambda: upkeep.expire(service.state, 3600)).result(10) == 0
     assert service.log.call(lambda: upkeep.expire(service.state, -1)).result(10) == 3
-    assert Course.at(service.state.db, from_nothing=True).seq == 3
+    assert course_of(service, from_nothing=True).seq == 3
 
 
 def test_another_model_under_a_known_name_is_refused(tmp_path):
@@ -488,9 +493,9 @@ def test_experiments_are_read_out_and_replayed(service, tmp_path, kind):
     (found,) = service.experiments() if settled(service) else ()
     assert found.difference.n >= 30
     assert found.difference.low <= found.difference.mean <= found.difference.high
-    again = Course.at(service.state.db, from_nothing=True).experiments["test"].answer()
+    again = course_of(service, from_nothing=True).experiments["test"].answer()
     assert again == found
-    assert file_of(Course.at(service.state.db, from_nothing=True).models["news"].ranker) == file_of(
+    assert file_of(course_of(service, from_nothing=True).models["news"].ranker) == file_of(
         service.log.course.models["news"].ranker
     )
     service.change("stop", "", {"name": "test"}).result(10)
