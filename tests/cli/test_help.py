@@ -52,7 +52,6 @@ def files(tmp_path_factory):
         "\n".join(["query,a,b,c,d", *(",".join(np.array(row.split(","))[[0, 3, 4, 5, 6]]) for row in rows)]) + "\n"
     )
     table_with_texts(folder, lists)
-    rw.write_parts(lists, folder / "lists")
     test = parts["test"]
     for name, column in (("bm25", 0), ("model", 1), ("lightgbm", 2)):
         (folder / f"{name}.scores").write_text("".join(f"{score!r}\n" for score in test.X[:, column].tolist()))
@@ -138,6 +137,8 @@ def run_example(example, files, tmp_path, monkeypatch, capsys):
         (folder / "model.rankwise").unlink()
     if "bm25=bm25.scores" in command:  # scores of the lists that are compared on
         (folder / "all.scores").rename(folder / "bm25.scores")
+    if command.startswith("rankwise train lists/"):
+        rw.write_parts(folder / "judged.txt", folder / "lists")
     if "svm_rank.model" in command:
         pytest.importorskip("rankwise.exports")
         lines = ("SVM-light Version V6.20", "0 # kernel type", "0 # threshold b", "1 1:0.5 2:-1.5 3:0.25 4:1 #")
