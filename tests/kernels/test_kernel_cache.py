@@ -46,6 +46,42 @@ def run(folder, script, before=""):
     return hits == "1", done.stderr
 
 
+INTERRUPTED = """
+import signal, sys
+from numba.core.codegen import JITCodeLibrary
+
+def linked(cls, *arguments):
+    if interrupting:
+        signal.raise_signal(signal.SIGINT)
+    return link(*arguments)
+
+link, interrupting = JITCodeLibrary._object_getbuffer_hook, False
+JITCodeLibrary._object_getbuffer_hook = classmethod(linked)  # before the first engine is made
+
+from rankwise._kernels.jit import kernel
+
+@kernel
+def doubled(x):
+    return 2.0 * x
+
+interrupting = len(sys.argv) > 1
+try:
+    print(doubled(21.0))
+except KeyboardInterrupt:
+    interrupting = False
+    print(doubled(21.0), "after", signal.getsignal(signal.SIGINT).__name__)
+"""
+
+
+def test_ctrl_c_while_loaded_code_is_linked_comes_afterwards(tmp_path):
+    script, environment = tmp_path / "script.py", {**os.environ, "RANKWISE_CACHE_DIR": str(tmp_path / "cache")}
+    script.write_text(INTERRUPTED)
+    for arguments, printed in ([], "42.0\n"), (["interrupt"], "42.0 after default_int_handler\n"):
+        command = [sys.executable, script, *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
+
+
 def kept(folder):
     return sorted(path for path in Path(folder).rglob("*") if path.is_file())
 

@@ -7,9 +7,12 @@ cache in all of them. It looks into the pack (:mod:`rankwise._kernels.pack`), th
 something has to be compiled.
 """
 
+import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, cached_property
+from types import FrameType
 from typing import Any
 
 import numba
@@ -40,6 +43,27 @@ def features_in(dtype: "np.dtype[Any]") -> Any:
 _OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 
 
+@contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """Hold Ctrl-C back until a block has ended.
+
+    LLVM calls Python back while it links loaded code. An exception that is raised there is lost, and the code is broken:
+    the process would go on as if nothing had been said, or crash.
+    """
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda *received: came.append(received))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        if came:
+            usual(*came[0])
+
+
 class KernelLoader(NullCache):
     """The compiled forms of one function, as numba's dispatchers request them.
 
@@ -64,6 +88,7 @@ class KernelLoader(NullCache):
         """The folder of the user's cache."""
         return cache_folder()
 
+    @interrupts_wait()
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled for this signature, or None where it has to be compiled."""
         target_context.refresh()

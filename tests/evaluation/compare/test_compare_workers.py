@@ -59,6 +59,30 @@ def test_ctrl_c_in_the_middle_stops_all():
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("rankwise-cell")]
 
 
+def test_who_compiles_is_stopped_afterwards():
+    begun, left, names = threading.Event(), [], {"__name__": "numba.core.compiler"}
+    exec("def compile(steps):\n for step in steps: pass", names)
+
+    def steps():
+        begun.set()
+        for _ in range(300):
+            time.sleep(0.001)
+            yield
+        left.append("compiled")
+
+    def task():
+        names["compile"](steps())
+        forever(begun, left)()
+
+    def fail():
+        begun.wait()
+        raise KeyError("here")
+
+    with pytest.raises(KeyError):
+        side_by_side([task, fail], 2)
+    assert left == ["compiled", True]
+
+
 def test_cores_are_shared_out():
     assert shared_out(2, 10, 1_000) == (2, 1)
     assert shared_out(8, 3, 1_000) == (3, 2)

@@ -11,6 +11,7 @@ bits are the same however many cells run in parallel.
 import ctypes
 import math
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -376,18 +377,29 @@ class _Crew(Generic[Result]):
                 self._answers.put((place, None, error))
 
     def _stop(self) -> None:
-        """Raise SystemExit in every thread at its next step; a long call into compiled code ends first."""
+        """Raise SystemExit in every thread at its next step; a long call into compiled code, or a compiler, ends first."""
         self._stopping = True
-        began, asked = time.monotonic(), -math.inf
+        began = time.monotonic()
+        asked = dict.fromkeys(self._threads, -math.inf)
         while alive := [thread for thread in self._threads if thread.is_alive()]:
             now = time.monotonic()
             if now - began > _PATIENCE:
                 return  # they end with the process
-            if now - asked > _AGAIN:
-                asked = now
-                for thread in alive:
+            for thread in alive:
+                if now - asked[thread] > _AGAIN and not _is_compiling(thread):
+                    asked[thread] = now
                     _raise_in(thread)
             alive[0].join(_GLANCE)
+
+
+def _is_compiling(thread: threading.Thread) -> bool:
+    """Whether a thread compiles or loads a kernel: an exception in the middle of that can end the process by a crash."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] in ("numba", "llvmlite"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _raise_in(thread: threading.Thread) -> None:
