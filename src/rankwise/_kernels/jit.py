@@ -47,8 +47,8 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 def interrupts_wait() -> Iterator[None]:
     """Hold Ctrl-C back until a block has ended.
 
-    LLVM calls Python back while it links loaded code. An exception that is raised there is lost, and the code is broken:
-    the process would go on as if nothing had been said, or crash.
+    LLVM calls Python back while it links loaded code. An exception that is raised there is lost, and the code may be
+    broken: the process would go on as if nothing had been said, or crash.
     """
     usual = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(usual):

@@ -64,8 +64,8 @@ def find_last_run(text, end, skip_negative, state):
     begins.
 
     ``state`` is (place, rows, rows before the last run, first byte of the last run's first line, place of its qid,
-    length of its qid). Rows with a negative label count as absent if ``skip_negative``. A row without a qid begins a run
-    of its own, so that a malformed file is not gathered as a whole.
+    length of its qid). Rows with a negative label count as absent if ``skip_negative``. A row without a qid begins a
+    run of its own, so that a malformed file is not gathered as a whole.
     """
     place, rows, rows_before, line, known_at, known_length = state
     while place < end:

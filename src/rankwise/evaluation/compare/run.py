@@ -377,7 +377,7 @@ class _Crew(Generic[Result]):
                 self._answers.put((place, None, error))
 
     def _stop(self) -> None:
-        """Raise SystemExit in every thread at its next step; a long call into compiled code, or a compiler, ends first."""
+        """Raise SystemExit in every thread at its next step; calls into compiled code and compilers end first."""
         self._stopping = True
         began = time.monotonic()
         asked = dict.fromkeys(self._threads, -math.inf)
@@ -393,7 +393,7 @@ class _Crew(Generic[Result]):
 
 
 def _is_compiling(thread: threading.Thread) -> bool:
-    """Whether a thread compiles or loads a kernel: an exception in the middle of that can end the process by a crash."""
+    """Whether a thread compiles or loads a kernel: an exception in the middle of that can crash the process."""
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] in ("numba", "llvmlite"):
