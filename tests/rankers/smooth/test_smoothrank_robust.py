@@ -1,7 +1,9 @@
 """SmoothRank by the paper: features of any size, any number of threads, interrupted, saved, drawn, asked too much."""
 
 import io
+import itertools
 import threading
+import time
 import tracemalloc
 
 import numpy as np
@@ -121,12 +123,15 @@ def test_ctrl_c_leaves_the_model_as_it_was_and_no_thread_behind(n_jobs, monkeypa
     queries = lists(28)
     model = SmoothRank(alpha=(0.1, 1.0), n_jobs=n_jobs, **QUICK).fit(queries, validation=queries)
     before, threads = clone(model).fit(queries, validation=queries), threading.active_count()
-    evaluate, calls = LossOverLists.__call__, []
+    evaluate, numbers, calls = LossOverLists.__call__, itertools.count(1), []
 
     def interrupted(self, w, *, n_jobs=None):
-        calls.append(1)
-        if len(calls) == 3:  # whichever thread runs first, no plan has finished a stage by then
+        number = next(numbers)
+        calls.append(number)
+        if number == 3:  # whichever thread runs first, no plan has finished a stage by then
             raise KeyboardInterrupt
+        if number > 3:  # nor finishes one before the interrupted thread has told the others
+            time.sleep(0.3)
         return evaluate(self, w, n_jobs=n_jobs)
 
     monkeypatch.setattr(LossOverLists, "__call__", interrupted)
