@@ -1,17 +1,16 @@
-"""Fingerprints of judged queries: which queries a ranker has seen, in 24 bytes per query.
+"""Fingerprints of judged queries: what is remembered of the queries that a ranker has seen, in 24 bytes per query.
 
 A fingerprint has two parts. The *hash* is computed from all labels and all features of a query. It does not depend on
 the id of the query, on the order of its rows, or on whether a value is stored as float32 or float64; any other change
 makes another query of it. Two different queries have the same hash with probability 2^-32 at most (the NH hash of
-UMAC). The *sketches* are those of up to four documents. A sketch stays the same, or moves to a neighbouring cell, where
-features are rounded to about five digits or decimals, and it does not depend on labels. Sketches recognise a query
-after rounding, after a change of precision, and without some of its documents.
+UMAC). The *sketches* are those of up to four documents, the ones whose features have the smallest hashes. A sketch
+stays the same, or moves to a neighboring cell, where features are rounded, and it does not depend on labels.
 
-Queries whose documents are all equal, such as those of one document, do not identify anything.
+Documents without features are identified by their ids and by the id of their query, where there are any.
 
 :func:`fingerprints` computes fingerprints. :class:`Fingerprints` and :class:`TrainingRecord` store those that a ranker
-has seen, together as :class:`Seen`. :func:`seen_before` finds hold-out queries among them, and :func:`same_content`
-finds queries that repeat each other. Both compare content, not ids. What is compiled stands at the end.
+has seen, together as :class:`Seen`. :mod:`rankwise.data.overlap` decides from them which queries are the same. What is
+compiled stands at the end.
 
 References
 ----------
@@ -21,6 +20,7 @@ J. Black, S. Halevi, H. Krawczyk, T. Krovetz and P. Rogaway (1999). UMAC: fast a
 
 import hashlib
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, Self
@@ -32,7 +32,6 @@ from rankwise._kernels import drive
 from rankwise._kernels.bits import mix, mixed, to_bits, word_of
 from rankwise._kernels.jit import kernel
 from rankwise.data.checks import differing_weights
-from rankwise.data.chunks import Job
 from rankwise.data.passes.chunked import ChunkedQueries, RecordedOfChunk
 from rankwise.data.queries import Queries
 
@@ -71,11 +70,11 @@ def fingerprints(queries: Queries, *, n_jobs: int | None = None) -> Marks:
 
     if isinstance(queries, ChunkedQueries):
         return queries.survey.marks
-    X = np.asarray(queries.X)
+    X = content(queries)
     hashes, sketches = np.zeros(len(queries), np.uint64), np.zeros((len(queries), SKETCHED), np.uint32)
     labels = np.empty(0) if queries.y is None else queries.y
     rows = np.empty(0, np.int64) if queries.is_grouped else queries.rows
-    keys, signs = column_keys(queries.n_features + 1), projection_signs(queries.n_features)
+    keys, signs = column_keys(X.shape[1] + 1), projection_signs(X.shape[1])
     drive.run(
         lambda first, last: fingerprint_queries(
             first, last, queries.start, rows, X, labels, keys, signs, hashes, sketches
@@ -86,6 +85,36 @@ def fingerprints(queries: Queries, *, n_jobs: int | None = None) -> Marks:
     return packed(hashes, sketches)
 
 
+def content(queries: Queries) -> NDArray[Any]:
+    """The numbers that identify documents: their features or, without features, hashes of their ids.
+
+    Parameters
+    ----------
+    queries : Queries
+        In memory.
+
+    Returns
+    -------
+    ndarray, shape (n_documents, n_columns)
+        The features; without features four columns for document ids and four for query ids, as far as there are any.
+    """
+    if queries.n_features:
+        return np.asarray(queries.X)
+    columns = []
+    if queries.docid is not None:
+        columns.append(_hashed(queries.docid))
+    if queries.qid is not None:
+        columns.append(_hashed(queries.qid)[queries.query_of_row])
+    return np.column_stack([np.empty((queries.n_documents, 0)), *columns])
+
+
+def _hashed(ids: Iterable[Any]) -> NDArray[np.float64]:
+    """Each id as four integers of 16 bits, shape (n, 4)."""
+    texts = (str(one).encode("utf-8", "surrogateescape") for one in ids)
+    words = (hashlib.blake2b(text, digest_size=8).digest() for text in texts)
+    return np.frombuffer(b"".join(words), dtype=np.uint16).reshape(-1, 4).astype(np.float64)
+
+
 def packed(hashes: NDArray[np.uint64], sketches: NDArray[np.uint32]) -> Marks:
     """Hashes and sketches as an array of fingerprints."""
     found = np.zeros(len(hashes), FINGERPRINT)
@@ -93,9 +122,9 @@ def packed(hashes: NDArray[np.uint64], sketches: NDArray[np.uint32]) -> Marks:
     return found
 
 
-def telling(marks: Marks) -> NDArray[np.bool_]:
-    """Whether the documents of each fingerprint's query differ, so that it identifies the query."""
-    return np.asarray(marks["hash"] & np.uint64(1) != 0)
+def is_among(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Whether each hash is among the known ones."""
+    return np.isin(hashes, known, kind="sort")  # NumPy 2.0 chooses a table where it overflows on unsigned integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,189 +281,15 @@ def _both(one: Fingerprints, two: Fingerprints) -> Fingerprints:
     return Fingerprints(whole.length, whole.forgotten + two.forgotten, whole.buffer, whole.filled)
 
 
-# ------------------------------------------------------------------------------------ queries that were used before
-
-# The width of cells for means, for one feature.
-_NARROW = 2.0**-26
-
-# What a certificate may state about queries that :func:`seen_before` does not name.
-NOT_SEEN = (
-    "no hold-out query has the content of a query that fit saw, or half of its sampled documents with features equal "
-    "to about five digits"
-)
-
-
-def is_among(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Whether each hash is among the known ones."""
-    return np.isin(hashes, known, kind="sort")  # NumPy 2.0 chooses a table where it overflows on unsigned integers
-
-
-def seen_before(queries: Queries, seen: Fingerprints, *, n_jobs: int | None = None) -> NDArray[np.bool_]:
-    """Whether each query is one of those that were seen.
-
-    A query was seen if its hash is known; or if at least two of the sketched documents of one query that was seen, and
-    at least half of them, are among its documents. Documents that occur in several queries do not count, because they
-    do not identify a query. Rounding, another precision, another order of rows and a missing document do not hide a
-    query.
-
-    Parameters
-    ----------
-    queries : Queries
-        The queries to look up.
-    seen : Fingerprints
-        The fingerprints of what was seen.
-    n_jobs : int, default=None
-        The number of threads; None uses every core.
-
-    Returns
-    -------
-    seen : ndarray of bool, shape (n_queries,)
-        One answer per query.
-    """
-    if not seen.length:
-        return np.zeros(len(queries), bool)
-    marks, known = fingerprints(queries, n_jobs=n_jobs), seen.marks
-    exact = is_among(marks["hash"], known["hash"]) & telling(marks)
-    sketches, owner = _telling_sketches(known["documents"])
-    if not len(sketches):
-        return exact
-    pairs = _sketched(queries, sketches, n_jobs)
-    group = same_content(queries, n_jobs=n_jobs)
-    groups_of_sketch = np.bincount(np.unique(np.stack([group[pairs[0]], pairs[1]]), axis=1)[1], minlength=len(sketches))
-    pairs = pairs[:, groups_of_sketch[pairs[1]] == 1]
-    (asked, of), count = np.unique(np.stack([pairs[0], owner[pairs[1]]]), axis=1, return_counts=True)
-    needed = np.maximum(2, (np.bincount(owner)[of] + 1) // 2)
-    exact[asked[count >= needed]] = True
-    return exact
-
-
-def same_content(queries: Queries, *, n_jobs: int | None = None) -> NDArray[np.int64]:
-    """Find the queries that repeat each other.
-
-    Queries repeat each other if they have the same hash, or if they have equally many documents whose features and
-    labels have the same mean to about nine digits. Queries whose documents are all equal repeat nothing.
-
-    Parameters
-    ----------
-    queries : Queries
-        With or without labels.
-    n_jobs : int, default=None
-        The number of threads; None uses every core.
-
-    Returns
-    -------
-    group : ndarray of int64, shape (n_queries,)
-        The number of each query's group, from 0 on, in the order of first appearance.
-    """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    count = len(queries)
-    marks = fingerprints(queries, n_jobs=n_jobs)
-    tells = np.flatnonzero(telling(marks))
-    means = _means(queries, n_jobs)[tells]
-    keys = [marks["hash"][tells]]
-    for shift in (0.0, 0.5):  # two grids: what lies at the edge of a cell of one lies inside a cell of the other
-        cells = np.column_stack([queries.sizes[tells], np.floor(means + shift)])
-        keys.append(np.unique(cells, axis=0, return_inverse=True)[1].reshape(-1).astype(np.uint64))
-    one, two = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for key in keys:  # each query is tied to the next one with the same key
-        order = np.argsort(key, kind="stable")
-        tied = key[order[1:]] == key[order[:-1]]
-        one.append(tells[order[:-1][tied]])
-        two.append(tells[order[1:][tied]])
-    first, second = np.concatenate(one), np.concatenate(two)
-    ties = coo_array((np.ones(len(first), bool), (first, second)), shape=(count, count))
-    _, group = connected_components(ties, directed=False)
-    _, appeared, number = np.unique(group, return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(appeared))[number.reshape(-1)], dtype=np.int64)
-
-
-def _telling_sketches(documents: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """(sorted sketches, the query of each) without those of no document and those of several queries."""
-    flat, owner = documents.reshape(-1), np.repeat(np.arange(len(documents)), documents.shape[1])
-    values, place, count = np.unique(flat, return_index=True, return_counts=True)
-    kept = (count == 1) & (values != 0)
-    return values[kept], owner[place[kept]]
-
-
-def _sketched(queries: Queries, sketches: NDArray[np.uint32], n_jobs: int | None) -> NDArray[np.int64]:
-    """(query, place of a sketch) for every sketch that a document of the query has, each once; shape (2, n_pairs)."""
-    if isinstance(queries, ChunkedQueries):
-        nothing = np.zeros((2, 0), np.int64)
-        return np.concatenate([nothing, *queries.map(SketchesOfChunk(sketches), n_jobs=n_jobs)], axis=1)
-    place = _found(queries, sketches, n_jobs)
-    found = place >= 0
-    return np.unique(np.stack([queries.query_of_row[found], place[found]]), axis=1)
-
-
-@dataclass(frozen=True)
-class SketchesOfChunk(Job):
-    """The sketches that are found in a chunk."""
-
-    sketches: NDArray[np.uint32]
-
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> NDArray[np.int64]:
-        return np.asarray(_sketched(block, self.sketches, 1) + np.array([[first], [0]]))
-
-
-@dataclass(frozen=True)
-class MeansOfChunk(Job):
-    """The means by which queries of a chunk repeat others."""
-
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> NDArray[np.float64]:
-        return _means(block, 1)
-
-
-def _found(queries: Queries, sketches: NDArray[np.uint32], n_jobs: int | None) -> NDArray[np.int64]:
-    """The place of each document's sketch among ``sketches``, or -1."""
-
-    X, signs = np.asarray(queries.X), projection_signs(queries.n_features)
-    place = np.full(queries.n_documents, -1, np.int64)
-    chunks = [
-        (first, min(first + drive.CHUNK, queries.n_documents)) for first in range(0, queries.n_documents, drive.CHUNK)
-    ]
-    drive.run(lambda first, last: find_sketches(first, last, X, signs, sketches, place), chunks, n_jobs)
-    return place
-
-
-def _means(queries: Queries, n_jobs: int | None) -> NDArray[np.float64]:
-    """The mean projection of each query's documents, in narrow cells, and four times the sum of their labels.
-
-    A cell is wider than the change that another order of the rows or another last digit makes to a mean, and so narrow
-    that queries which differ in a single feature rarely share one.
-    """
-    if isinstance(queries, ChunkedQueries):
-        return np.concatenate([np.zeros((0, PROJECTIONS + 1)), *queries.map(MeansOfChunk(), n_jobs=n_jobs)])
-    X, signs = np.asarray(queries.X), projection_signs(queries.n_features)
-    rows = np.empty(0, np.int64) if queries.is_grouped else queries.rows
-    means = np.zeros((len(queries), PROJECTIONS + 1))
-    drive.run(
-        lambda first, last: mean_projections(first, last, queries.start, rows, X, signs, means),
-        list(drive.query_chunks(queries.start)),
-        n_jobs,
-    )
-    if queries.y is not None and len(queries):
-        filled = queries.sizes > 0
-        labels = queries.in_query_order(queries.y)
-        total = np.concatenate([[0.0], np.cumsum(labels)])
-        sums = total[queries.start[1:]] - total[queries.start[:-1]]
-        means[filled, PROJECTIONS] = 4 * sums[filled]
-    means[:, :PROJECTIONS] *= cell_width(queries.n_features) / (_NARROW * math.sqrt(max(1, queries.n_features)))
-    return means
-
-
 # ---------------------------------------------------------------------------------------------- compiled: exact hashes
 
 # The exact hash of a row is the sum over its values of (low half + key) (high half + key'), with keys of the column,
 # which the processor computes four at a time. Rows are then mixed and added up to the query; a sum does not depend on
 # the order of its terms, so neither does the hash.
 
-# The lowest bit of a query's hash: whether its documents differ. Queries whose documents are all equal, such as those
-# of one document, coincide by chance.
-TELLS = np.uint64(1)
-# Projections that a sketch is made of, and documents of a query that are sketched.
-PROJECTIONS, SKETCHED = 6, 4
+# Projections that a sketch is made of, documents of a query that are sketched, and documents that are tried for it:
+# those whose features are all negligible have no sketch.
+PROJECTIONS, SKETCHED, TRIED = 6, 4, 8
 # Values far below this enter by their size, values far above by their logarithm.
 SMALL = 2.0**-7
 
@@ -466,22 +321,6 @@ def column_keys(count: int) -> NDArray[np.uint64]:
     return keys
 
 
-@kernel(inline="always")
-def query_hash(own, X, label, keys):
-    """The exact hash of the query with the rows ``own``; an empty ``label`` means without labels."""
-    total, first, alike = np.uint64(len(own)), np.uint64(0), True
-    for i in range(len(own)):
-        word = row_word(X[own[i]], keys)
-        if len(label):
-            word += mix(word_of(label[i]) + keys[X.shape[1]])
-        if i == 0:
-            first = word
-        alike = alike and word == first
-        total += mix(word)
-    hashed = mix(total) | TELLS
-    return hashed ^ TELLS if alike else hashed
-
-
 # -------------------------------------------------------------------------------------------------- compiled: sketches
 
 # The sketch of a document is a hash of a few random projections of its features, each rounded to a cell: values that
@@ -506,7 +345,7 @@ def cell_width(features):
     """
     if features < 4:
         return (2.0**-20, 2.0**-20, 2.0**-16, 2.0**-15)[features]
-    return (2.0**-14 if features < 16 else 2.0**-10) * math.sqrt(features)
+    return (2.0**-12 if features < 6 else 2.0**-8 if features < 16 else 2.0**-6) * math.sqrt(features)
 
 
 @kernel
@@ -543,13 +382,53 @@ def cell_hash(places):
 
 
 @kernel(inline="always")
-def sketch_query(own, X, signs, spot, places, out):
-    """Sketches of some documents of a query, no two the same, into ``out``, which holds zeros."""
-    step, found = max(1, len(own) // (2 * SKETCHED)), 0
-    for i in range(0, len(own), step):
+def fingerprint_query(own, X, label, keys, signs, words, spot, places, out):
+    """The exact hash of the query with the rows ``own``; sketches of its documents into ``out``, which holds zeros.
+
+    Documents are sketched in the order of the hashes of their features. That order depends neither on their places, so
+    no part of a list goes without, nor on labels, so copies of a query have the same sketches.
+
+    Parameters
+    ----------
+    own : ndarray of int64
+        The rows.
+    X : ndarray, shape (n_documents, n_features)
+        The features.
+    label : ndarray of float64
+        The labels of these rows; empty means without labels.
+    keys, signs : ndarray
+        From :func:`column_keys` and :func:`projection_signs`.
+    words : ndarray of uint64
+        Room for a number per row.
+    spot, places : ndarray, shape (PROJECTIONS,)
+        Room for a document.
+    out : ndarray of uint32, shape (SKETCHED,)
+        Receives the sketches, no two the same.
+
+    Returns
+    -------
+    uint64
+        The hash.
+    """
+    total = np.uint64(len(own))
+    for i in range(len(own)):
+        word = row_word(X[own[i]], keys)
+        words[i] = mix(word)
+        if len(label):
+            word += mix(word_of(label[i]) + keys[X.shape[1]])
+        total += mix(word)
+    found, last = 0, np.uint64(0)
+    for trial in range(TRIED):
         if found == SKETCHED:
             break
-        if not projections(X[own[i]], signs, spot):
+        next_one = -1
+        for i in range(len(own)):
+            if (trial == 0 or words[i] > last) and (next_one < 0 or words[i] < words[next_one]):
+                next_one = i
+        if next_one < 0:
+            break
+        last = words[next_one]
+        if not projections(X[own[next_one]], signs, spot):
             continue
         for k in range(PROJECTIONS):
             places[k] = math.floor(spot[k])
@@ -559,6 +438,7 @@ def sketch_query(own, X, signs, spot, places, out):
         if new:
             out[found] = hashed
             found += 1
+    return mix(total)
 
 
 @kernel
@@ -588,7 +468,7 @@ def fingerprint_queries(first, last, start, rows, X, y, keys, signs, hashes, ske
     for q in range(first, last):
         longest = max(longest, start[q + 1] - start[q])
     places_buffer, label_buffer = np.empty(longest, np.int64), np.empty(longest)
-    spot, places = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64)
+    spot, places, words = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64), np.empty(longest, np.uint64)
     for q in range(first, last):
         size = start[q + 1] - start[q]
         own, label = places_buffer[:size], label_buffer[: size if len(y) else 0]
@@ -596,8 +476,7 @@ def fingerprint_queries(first, last, start, rows, X, y, keys, signs, hashes, ske
             own[p] = rows[start[q] + p] if len(rows) else start[q] + p
         for p in range(len(label)):
             label[p] = y[own[p]]
-        hashes[q] = query_hash(own, X, label, keys)
-        sketch_query(own, X, signs, spot, places, sketches[q])
+        hashes[q] = fingerprint_query(own, X, label, keys, signs, words, spot, places, sketches[q])
 
 
 @kernel
@@ -632,18 +511,6 @@ def find_sketches(first, last, X, signs, known, out):
             if place < len(known) and known[place] == hashed:
                 out[row] = place
                 break
-
-
-@kernel
-def mean_projections(first, last, start, rows, X, signs, out):
-    """The mean projection of the documents of queries first..last-1, in cells."""
-    spot = np.empty(PROJECTIONS)
-    for q in range(first, last):
-        size = start[q + 1] - start[q]
-        for place in range(start[q], start[q + 1]):
-            projections(X[rows[place] if len(rows) else place], signs, spot)
-            for k in range(PROJECTIONS):
-                out[q, k] += spot[k] / size
 
 
 @kernel

@@ -55,7 +55,7 @@ _HOMES = {
         "smooth_ball",
         "smooth_erm",
     ],
-    "certificate": ["Certificate", "Claim", "certify", "holdout_claims"],
+    "certificate": ["Certificate", "Claim", "certificate_of", "holdout_claims"],
     "holdout.interval": ["Interval"],
     "holdout.intervals": ["Plan", "difference_interval", "mean_interval", "paired_power", "queries_needed"],
     "holdout.sequences": ["ConfidenceSequence", "confidence_sequence"],

@@ -40,7 +40,7 @@ from rankwise.guarantees.bounds.uniform import smooth_ball as smooth_ball
 from rankwise.guarantees.bounds.uniform import smooth_erm as smooth_erm
 from rankwise.guarantees.certificate import Certificate as Certificate
 from rankwise.guarantees.certificate import Claim as Claim
-from rankwise.guarantees.certificate import certify as certify
+from rankwise.guarantees.certificate import certificate_of as certificate_of
 from rankwise.guarantees.certificate import holdout_claims as holdout_claims
 from rankwise.guarantees.holdout.interval import Interval as Interval
 from rankwise.guarantees.holdout.intervals import Plan as Plan

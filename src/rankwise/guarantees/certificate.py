@@ -1,11 +1,12 @@
 """A certificate: every bound that was found to apply, the strongest first, and one headline that pays for the choice.
 
-Each row is a :class:`~rankwise.guarantees.Bound` that holds alone, with probability 1 - delta if it is probabilistic.
+Each row is a :class:`~rankwise.guarantees.Bound` that holds individually, with probability 1 - delta if it is
+probabilistic.
 The headline is the smallest of the rows about future queries, each computed again at delta divided by the number of
 compared rows, so that it holds with probability 1 - delta as well. The value of a compared row at that smaller delta is
 shown beside it.
 
-:func:`certify` turns :class:`Claim` values, bounds that depend on delta, into a :class:`Certificate`;
+:func:`certificate_of` turns :class:`Claim` values, bounds that depend on delta, into a :class:`Certificate`;
 :func:`holdout_claims` makes the claims of a hold-out. Numbers in, numbers out: no model is known here.
 """
 
@@ -20,10 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._tables import ShownAsFacts, Table, notebook_html, paragraph
-from rankwise.data import checks
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless_chance
 from rankwise.guarantees.bounds.uniform import smallest
-from rankwise.guarantees.holdout.intervals import Method, mean_interval
+from rankwise.guarantees.holdout.intervals import NAMES, SOURCES, STATEMENTS, Method, mean_interval
+from rankwise.guarantees.holdout.readings import Readings
 
 LAYOUT = 1
 
@@ -78,13 +79,15 @@ class Certificate:
         the headline.
     notes : tuple of str
         What is not among the rows, and why.
+    missing : str
+        Why there is no headline, and what to do; empty if there is one.
 
     Examples
     --------
     >>> unseen = Precondition("the ranker did not learn from these queries", True)
     >>> claims = holdout_claims([0.2, 0.4, 0.1, 0.3] * 25, of="mean loss", unseen=unseen)
-    >>> print(certify(claims, about="a ranker", delta=0.05))
-    a ranker; each row holds alone, where chance comes in with probability 0.95
+    >>> print(certificate_of(claims, about="a ranker", delta=0.05))
+    a ranker; each bound holds individually with 95% confidence
     mean loss <= 0.294 with probability 0.95 (0.250 on the 100 that were held out): Betting, smallest of 3,
     each at delta = 0.0167
     kind      what       at most  compared  by                   holds    status
@@ -98,6 +101,7 @@ class Certificate:
     rows: tuple[Bound, ...]
     headline: Bound | None = None
     notes: tuple[str, ...] = ()
+    missing: str = ""
 
     def table(self, *, vacuous: bool = True) -> Table:
         """One line per row: kind, what is bounded, the number, by which bound, whether it holds, its status.
@@ -141,10 +145,7 @@ class Certificate:
         """The headline as a sentence."""
         best = self.headline
         if best is None:
-            return (
-                "no headline: no bound on future queries rests on constants that were all known beforehand; queries "
-                "that no ranker learned from give one"
-            )
+            return f"nothing certified: {self.missing or NO_HOLDOUT}"
         sign = "<=" if best.side == "at most" else ">="
         empty = ", which is vacuous" if best.vacuous else ""
         held_out = best.kind == "hold-out" and "mean" in best.terms
@@ -163,7 +164,7 @@ class Certificate:
 
     def __repr__(self) -> str:
         lines = [
-            f"{self.about}; each row holds alone, where chance comes in with probability {1 - self.delta:g}",
+            f"{self.about}; each bound holds individually with {100 * (1 - self.delta):g}% confidence",
             self.summary(),
         ]
         table = self.table(vacuous=False)
@@ -190,6 +191,7 @@ class Certificate:
             "summary": self.summary(),
             "rows": [_written(row) for row in self.rows],
             "notes": list(self.notes),
+            "missing": self.missing,
         }
 
     def to_json(self, indent: int | None = None) -> str:
@@ -208,9 +210,10 @@ class Certificate:
                 rows=tuple(_read(row) for row in document["rows"]),
                 headline=None if document["headline"] is None else _read(document["headline"]),
                 notes=tuple(map(str, document["notes"])),
+                missing=str(document.get("missing", "")),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RankwiseError(f"this is no certificate: {type(error).__name__}: {error!s:.80}") from error
+            raise RankwiseError(f"this is not a certificate: {type(error).__name__}: {error!s:.80}") from error
 
     @classmethod
     def from_json(cls, text: str) -> "Certificate":
@@ -218,12 +221,18 @@ class Certificate:
         try:
             document = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise RankwiseError(f"this is no certificate, for it is no JSON: {error!s:.80}") from error
+            raise RankwiseError(f"this is not a certificate, because it is not JSON: {error!s:.80}") from error
         return cls.from_dict(document)
 
 
-def certify(
-    claims: Iterable[Claim], *, about: str, delta: float = 0.05, unverified: bool = False, notes: Sequence[str] = ()
+def certificate_of(
+    claims: Iterable[Claim],
+    *,
+    about: str,
+    delta: float = 0.05,
+    unverified: bool = False,
+    notes: Sequence[str] = (),
+    missing: str = "",
 ) -> Certificate:
     """All claims at delta, the strongest first, and the smallest of those that may be the headline.
 
@@ -239,13 +248,15 @@ def certify(
         Whether the headline may rest on unchecked constants.
     notes : sequence of str, default=()
         What is not among the claims, and why.
+    missing : str, default=""
+        Why there is no headline, if there is none.
 
     Returns
     -------
     Certificate
         The certificate.
     """
-    refuse_unless_chance("certify", delta=delta)
+    refuse_unless_chance("certificate_of", delta=delta)
     every = list(claims)
     offered = [claim for claim in every if claim.headline and (unverified or claim.make(delta).status == "proved here")]
     headline = _best([claim.make for claim in offered], delta, unverified)
@@ -256,7 +267,12 @@ def certify(
             row = replace(row, terms={**row.terms, COMPARED: claim.make(delta / len(offered)).value})
         rows.append(row)
     return Certificate(
-        about=about, delta=delta, rows=tuple(sorted(rows, key=_weakness)), headline=headline, notes=tuple(notes)
+        about=about,
+        delta=delta,
+        rows=tuple(sorted(rows, key=_weakness)),
+        headline=headline,
+        notes=tuple(notes),
+        missing=missing if headline is None else "",
     )
 
 
@@ -267,9 +283,10 @@ def holdout_claims(
     unseen: Precondition,
     weight: ArrayLike | None = None,
     group: NDArray[np.int64] | None = None,
-    random_state: int | np.random.Generator = 0,
+    seen: NDArray[np.bool_] | None = None,
+    headline: bool = True,
 ) -> list[Claim]:
-    """The upper ends of the hold-out intervals for a mean loss, one per method, all of them for the headline.
+    """The upper ends of the hold-out intervals for a mean loss, one per method.
 
     Parameters
     ----------
@@ -282,89 +299,51 @@ def holdout_claims(
     weight : array-like, shape (n_queries,), default=None
         Weights of the queries; weights that differ raise an error.
     group : ndarray of int64, shape (n_queries,), default=None
-        Numbers of :func:`rankwise.data.fingerprints.same_content`: queries of one group repeat each other.
-    random_state : int or Generator, default=0
-        Seed of the order in which the betting interval takes the queries, the same at every delta.
+        Numbers of :func:`rankwise.data.overlap.same_content`: queries of one group have the same content.
+    seen : ndarray of bool, shape (n_queries,), default=None
+        Whether the content of each query was seen in training.
+    headline : bool, default=True
+        Whether the claims may be the headline.
 
     Returns
     -------
     list of Claim
-        One claim per method.
+        One claim per method; none if the content of all queries was seen in training.
 
     Notes
     -----
-    Queries that repeat each other are either copies, and then the groups are the independent draws, or draws of a
-    distribution that gives the same query more than once, and then all of them are. The data cannot tell which. So if
-    there are repetitions, each bound is computed twice, from one query per group (that with the largest loss) and from
-    all of them, and the larger one is taken: under either reading it is at least a bound that holds with probability
-    1 - delta.
+    If queries have the same content as others, or as training queries, bounds are the largest over all readings of the
+    data, see :mod:`rankwise.guarantees.holdout.readings`. The empirical Bernstein bound does not grow with every loss,
+    so it is not given then; it still takes its share of delta, because data decide whether it is given.
     """
-    samples: list[tuple[ArrayLike, ArrayLike | None]] = [(losses, weight)]
-    repeated: tuple[Precondition, ...] = ()
-    counts: dict[str, float] = {}
-    if group is not None:
-        distinct = largest_of_groups(losses, group, weight)
-        if len(distinct) < len(largest_of_groups(losses, np.arange(len(group)), weight)):
-            samples.append((np.asarray(losses, dtype=np.float64)[distinct], None))
-            repeated = (Precondition(REPEATED, True),)
-            counts = {"distinct": float(len(distinct))}
-    random = checks.as_random(random_state)
-    seed = int(random_state) if isinstance(random_state, (int, np.integer)) else int(random.integers(2**32))
+    known: dict[str, Any] = {"ends": "high", "weight": weight, "of": of}
+    mean_interval(losses, 0.5, method="hoeffding", **known)  # raises errors here, not when the certificate is printed
+    counts = np.ones(len(np.asarray(losses)), bool) if weight is None else np.asarray(weight) != 0
+    readings = Readings.of(np.where(counts, np.asarray(losses, dtype=np.float64), math.nan), group, seen)
+    if not len(readings.sure):
+        return []
 
     def claim(method: Method) -> Claim:
         def make(delta: float) -> Bound:
-            ends = [
-                mean_interval(values, delta, method=method, ends="high", weight=weights, random_state=seed, of=of)
-                for values, weights in samples
-            ]
-            (bound,) = max(ends, key=lambda one: one.high).bounds()
-            known = (unseen, *repeated, *bound.preconditions)
-            return replace(bound, preconditions=known, terms={**bound.terms, **counts})
+            if not len(readings.optional):
+                (bound,) = mean_interval(losses, delta, method=method, **known).bounds()
+                return replace(bound, preconditions=(unseen, *bound.preconditions))
+            (bound,) = mean_interval(losses, delta, method="hoeffding", **known).bounds()
+            kept = {name: bound.terms[name] for name in ("mean", "n", "delta")}
+            values = {"hoeffding": readings.hoeffding, "betting": readings.betting}
+            return replace(
+                bound,
+                name=NAMES[method],
+                source=SOURCES[method],
+                value=values[method](delta) if method in values else bound.ceiling,
+                statement=f"largest over all readings: {STATEMENTS[method]}",
+                terms={**kept, "sure": len(readings.sure), "optional": len(readings.optional)},
+                preconditions=(unseen, Precondition(READINGS, method in values), *bound.preconditions),
+            )
 
-        make(0.5)  # raises errors here, and not when the certificate is printed
-        return Claim(make, headline=True)
+        return Claim(make, headline=headline)
 
     return [claim(method) for method in get_args(Method)]
-
-
-def repeats_note(queries: int, distinct: int) -> str:
-    """The note of a certificate on a hold-out with repetitions."""
-    return (
-        f"{queries - distinct:,} of the {queries:,} hold-out queries repeat others: hold-out bounds count the "
-        f"{distinct:,} distinct ones, or all of them where that gives the larger bound"
-    )
-
-
-def largest_of_groups(
-    losses: ArrayLike, group: NDArray[np.int64], weight: ArrayLike | None = None
-) -> NDArray[np.int64]:
-    """One query per group: the first of those with the largest loss, of queries that count and have a loss.
-
-    Parameters
-    ----------
-    losses : array-like, shape (n_queries,)
-        Losses; NaN where the measure is undefined.
-    group : ndarray of int64, shape (n_queries,)
-        The group of every query.
-    weight : array-like, shape (n_queries,), default=None
-        Weights of the queries; those of weight 0 are left out.
-
-    Returns
-    -------
-    ndarray of int64
-        The chosen queries, in ascending order.
-
-    Examples
-    --------
-    >>> largest_of_groups([0.1, 0.4, 0.2, float("nan")], np.array([0, 0, 1, 2])).tolist()
-    [1, 2]
-    """
-    values = np.asarray(losses, dtype=np.float64)
-    counted = ~np.isnan(values) & (np.ones(len(values), bool) if weight is None else np.asarray(weight) != 0)
-    places = np.flatnonzero(counted)
-    order = places[np.lexsort((places, -values[places], group[places]))]
-    first = np.unique(group[order], return_index=True)[1]
-    return np.sort(order[first])
 
 
 def _best(makers: Sequence[Callable[[float], Bound]], delta: float, unverified: bool) -> Bound | None:
@@ -374,7 +353,8 @@ def _best(makers: Sequence[Callable[[float], Bound]], delta: float, unverified: 
     return smallest(*makers, delta=delta, unverified=unverified)
 
 
-REPEATED = "queries that repeat each other count as one, or each for itself, whichever bound is larger"
+READINGS = "the bound is the largest over all readings of which queries with equal content are independent draws"
+NO_HOLDOUT = "pass judged queries that were not used in training as holdout="
 _HOLDS = {True: "yes", None: "assumed", False: "not met"}
 
 

@@ -417,7 +417,6 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         longest: int | None = None,
         first_ball: float | None = None,
         unverified: bool = False,
-        random_state: int | np.random.Generator = 0,
     ) -> "Certificate":
         """Certify the ranker: every bound that applies to it, with its formula and its constants.
 
@@ -426,8 +425,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         train : Queries, default=None
             The queries that ``fit`` learned from; without them only bounds that need none are given.
         holdout : Queries or Parts, default=None
-            Judged queries. Those that ``fit`` saw, for training or for model selection, are named in a note and left
-            out: bounds use the others alone.
+            Judged queries that ``fit`` has not seen. Queries with the content of queries that it saw, for training or
+            for model selection, are named in a note. They are copies, or further draws of the same queries; bounds
+            hold in either case, and are tighter without them.
         delta : float, default=0.05
             The probability with which each bound may fail, and the headline, which is the smallest of several.
         row_radius : float, default=None
@@ -441,15 +441,13 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             1 / row_radius.
         unverified : bool, default=False
             Whether the headline may rest on constants that were not verified.
-        random_state : int or numpy.random.Generator, default=0
-            The order in which the betting interval visits the hold-out queries.
 
         Returns
         -------
         certificate : Certificate
             A table of bounds, the strongest first, and a headline; ``to_json()`` serves programs.
         """
-        from rankwise.rankers.certificate.collect import Declared, certificate_of
+        from rankwise.rankers.certificate.collect import Declared, certify_ranker
 
         self._check_fitted()
         declared = Declared(row_radius=row_radius, longest=longest, first_ball=first_ball)
@@ -458,7 +456,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             for part in (train, holdout)
         )
         with one_blas_thread():
-            return certificate_of(self, train, holdout, delta, declared, unverified, random_state)
+            return certify_ranker(self, train, holdout, delta, declared, unverified)
 
     def _freeze(self, begins: bool = True) -> None:
         """Freeze what a certificate rests on; a continued run keeps the parameters that it began with."""

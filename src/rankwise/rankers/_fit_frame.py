@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError, warn
-from rankwise.data.fingerprints import Seen, fingerprints, is_among, telling
+from rankwise.data.fingerprints import Seen
+from rankwise.data.overlap import overlap
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss
@@ -97,16 +98,15 @@ def warn_if_all_orders_are_alike(ranker: str, queries: Queries) -> None:
 
 
 def warn_of_shared_queries(ranker: str, seen: Seen, validation: Queries, n_jobs: int | None) -> None:
-    """Warn if validation queries, by their fingerprints, are among the training queries.
+    """Warn if validation queries, by their content, are among the training queries.
 
     The training queries of rankers that this one starts from count; their validation queries do not.
     """
-    chosen_by = fingerprints(validation, n_jobs=n_jobs)
-    shared = int((is_among(chosen_by["hash"], seen.training.marks["hash"]) & telling(chosen_by)).sum())
+    shared = int(overlap(validation, seen.training, n_jobs=n_jobs).identified.sum())
     if shared:
         warn(
-            f"{ranker}: {shared:,} of {len(chosen_by):,} validation queries are among the training queries, so that "
-            "model selection favours overfitting: give queries that are not used for training"
+            f"{ranker}: {shared:,} of {len(validation):,} validation queries are among the training queries, so model "
+            "selection favors overfitting: pass queries that are not used for training"
         )
 
 

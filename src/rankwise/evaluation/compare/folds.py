@@ -18,7 +18,8 @@ from rankwise._errors import DataError
 from rankwise.data import checks
 from rankwise.data.anyfile import read_any
 from rankwise.data.checks import is_whole
-from rankwise.data.fingerprints import Seen, seen_before
+from rankwise.data.fingerprints import Seen
+from rankwise.data.overlap import overlap
 from rankwise.data.folds import kfold, read_folds, split
 from rankwise.data.queries import Queries
 from rankwise.evaluation.files import read_scores
@@ -104,7 +105,9 @@ class FoldParts:
             return
         tested = self.tested
         # a model remembers fingerprints of the queries of its fit, not the queries
-        known = np.flatnonzero(seen_before(tested, seen.training) | seen_before(tested, seen.validation))
+        known = np.flatnonzero(
+            overlap(tested, seen.training).identified | overlap(tested, seen.validation).identified
+        )
         if len(known):
             raise DataError(
                 f"{name!r} learned from {len(known):,} of the {len(tested):,} test queries, such as query "

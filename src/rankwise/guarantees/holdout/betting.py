@@ -5,9 +5,17 @@ A gambler bets, value after value, that values x in [0, 1] are above m on averag
 .. math:: K_t(m) = \prod_{i \le t} \big(1 + \min(\lambda_i, c/m) \, (x_i - m)\big).
 
 Each bet is made before its value is seen, and no bet can lose more than the share c of the capital. If the mean is m or
-less, the game is fair or worse: by Ville's inequality K ever reaches 1/alpha with probability at most alpha. So every m
-with a K_t(m) >= 1/alpha is refuted. Each factor falls as m grows, so these m are an interval from 0 on, whose end is a
-lower bound on the mean; the upper bound is one minus that of 1 - x.
+less, the game is fair or worse, so the expected capital is at most 1. Each factor falls as m grows, so the refuted m
+are an interval from 0 on, whose end is a lower bound on the mean; the upper bound is one minus that of 1 - x.
+
+For n values, half of the capital is given to 40 gamblers, each with an order of the values of its own that is fixed
+beforehand, and half to five gamblers whose bets have fixed sizes, so that no order matters to them. The sum of their
+final capitals has an expectation of at most 1, so by Markov's inequality it reaches 1/alpha with probability at most
+alpha. No seed can be chosen, and the result depends little on the order of the input (:func:`lower_end`). If it is not
+known which of the values are draws, the five gamblers bet alone (:func:`lower_end_of_readings`).
+
+For values that arrive one after the other (:class:`LowerGrid`) one gambler bets, and by Ville's inequality the capital
+*ever* reaches 1/alpha with probability at most alpha.
 
 The size of a bet estimates, from the earlier values, what makes the capital grow fastest:
 
@@ -24,6 +32,9 @@ Statistical Society B 86(1), 1-27. doi:10.1093/jrsssb/qkad009.
 """
 
 import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,37 +107,126 @@ def bets(x: Floats, alpha: float) -> Floats:
     return np.asarray(np.sqrt(2 * math.log(1 / alpha) / (n * variances)))
 
 
-def log_wealth(x: Floats, sizes: Floats, m: Floats) -> Floats:
-    """The logarithm of the largest capital over time, for each row of values and its own mean m."""
-    with np.errstate(divide="ignore"):
-        most = SHARE / m[..., None]  # anything may be bet against m = 0
-    growth = np.log1p(np.minimum(sizes, most) * (x - m[..., None]))
-    return np.asarray(np.add.accumulate(growth, axis=-1).max(axis=-1))
+def log_capital(x: Floats, sizes: Floats, m: float) -> Floats:
+    """The logarithm of the final capital of each row of values against the mean m."""
+    most = SHARE / m if m > 0 else math.inf  # anything may be bet against m = 0
+    factors = np.minimum(sizes, most) * (x - m)
+    factors += 1
+    odd = np.zeros(factors.shape[:-1])
+    for _ in range(3):  # the logarithm of a product of eight costs as much as that of one factor
+        half = factors.shape[-1] // 2
+        odd += np.log(factors[..., 2 * half :]).sum(axis=-1)
+        factors = factors[..., :half] * factors[..., half : 2 * half]
+    return np.asarray(np.log(factors).sum(axis=-1) + odd)
 
 
-def lower_end(x: Floats, alpha: float) -> Floats:
-    """The largest refuted mean of each row of values in [0, 1], by bisection; 0 if none is refuted.
-
-    The result is too small by at most ``ACCURACY`` and never too large.
+def lower_end(x: Floats, alpha: float) -> float:
+    """The largest mean that bets on n values in [0, 1] refute; 0 if none is refuted.
 
     Parameters
     ----------
-    x : ndarray, shape (..., n)
-        Values; the last axis is the order of the bets.
+    x : ndarray, shape (n,)
+        Values.
     alpha : float
         The level.
 
     Returns
     -------
-    ndarray, shape (...)
-        A lower bound on the mean of each row.
+    float
+        A lower bound on the mean of independent draws, with probability 1 - alpha. It is too small by at most
+        ``ACCURACY``.
     """
-    sizes, wanted = bets(x, alpha), math.log(1 / alpha)
-    refuted, kept = np.zeros(x.shape[:-1]), np.ones(x.shape[:-1])
-    for _ in range(math.ceil(math.log2(1 / ACCURACY))):
+    values = np.asarray(x, dtype=np.float64)
+    ordered = values[fixed_orders(len(values))]
+    sizes, orders, steady = bets(ordered, alpha), len(ordered), fixed_sizes(len(values), alpha)[:, None]
+
+    def capital(m: float) -> float:
+        adaptive = np.logaddexp.reduce(log_capital(ordered, sizes, m)) - math.log(orders)
+        fixed = np.logaddexp.reduce(log_capital(values, steady, m)) - math.log(len(steady))
+        return float(np.logaddexp(adaptive, fixed)) - math.log(2)
+
+    return _largest_refuted(capital, alpha)
+
+
+@lru_cache(maxsize=2)
+def fixed_orders(n: int) -> NDArray[np.int64]:
+    """Orders of n values, the same in every call: 40, and fewer of more than 50,000 values; shape (n_orders, n)."""
+    random = np.random.default_rng(0)
+    orders = np.stack([random.permutation(n) for _ in range(min(40, max(4, 2_000_000 // max(1, n))))])
+    orders.setflags(write=False)
+    return orders
+
+
+def fixed_sizes(n: int, alpha: float) -> Floats:
+    """Five sizes of bets for n values, n rounded up to a power of 2: the best for five variances from 1/4 down."""
+    power = 1 << (n - 1).bit_length()
+    return np.asarray(np.sqrt(2 * math.log(1 / alpha) / (power * np.geomspace(0.25, max(1 / power, 1e-3), 5))))
+
+
+def lower_end_of_readings(sure: Floats, optional: Floats, alpha: float) -> float:
+    r"""The largest mean that is refuted whichever of the optional values are draws; 0 if none is.
+
+    The sample holds the values ``sure`` and any number of those in ``optional``. With N values, and sizes of bets that
+    depend on N alone,
+
+    .. math:: K_N(m) = \frac{1}{10} \sum_{k=1}^{5} \prod_{i \le N} \big(1 + \min(\lambda_k, c/m)(x_i - m)\big)
+
+    is the final capital of the five gamblers of :func:`lower_end` who bet fixed sizes, less than its total capital.
+
+    Parameters
+    ----------
+    sure : ndarray, shape (n_sure,)
+        Values in [0, 1] that are draws; at least one.
+    optional : ndarray, shape (n_optional,)
+        Values in [0, 1] of which any may be draws, or none.
+    alpha : float
+        The level.
+
+    Returns
+    -------
+    float
+        A lower bound on the mean of the draws, with probability 1 - alpha.
+
+    Notes
+    -----
+    *Proof.* Take the reading that is true, with N draws. If the mean is m or less, the total capital of
+    :func:`lower_end` reaches 1/alpha with probability at most alpha, and so does K_N, which is a part of it. K_N grows
+    with each of its values, so among the readings with N values it is smallest for the one that adds the N - n_sure
+    smallest optional values. A mean is refuted here only if all of these smallest capitals, one for each N, reach
+    1/alpha; so, only if that of the true reading does. Hence both functions together fail with probability alpha, and
+    whether data leave readings open may depend on the data.
+    """
+    values, rest = np.asarray(sure, dtype=np.float64), np.sort(np.asarray(optional, dtype=np.float64))
+    lengths = [(len(values) + more - 1).bit_length() for more in range(len(rest) + 1)]
+    games = []  # one for each power of 2 that the number of values is rounded up to
+    for length in sorted(set(lengths)):
+        first, last = bisect_left(lengths, length), bisect_right(lengths, length)
+        games.append((fixed_sizes(len(values) + first, alpha), first, last))
+
+    def capital(m: float) -> float:
+        most, lowest = SHARE / m if m > 0 else math.inf, math.inf
+        for bet, first, last in games:
+            size = np.minimum(bet, most)[:, None]
+            with_sure = log_capital(values, bet[:, None], m)[:, None]
+            more = np.cumsum(np.log1p(size * (rest[: last - 1] - m)), axis=1)
+            logs = np.concatenate([with_sure, with_sure + more], axis=1)[:, first:]
+            lowest = min(lowest, float(np.logaddexp.reduce(logs, axis=0).min()) - math.log(2 * len(bet)))
+        return lowest
+
+    return _largest_refuted(capital, alpha)
+
+
+def _largest_refuted(log_capital_against: Callable[[float], float], alpha: float) -> float:
+    """The largest m with a capital of 1/alpha or more, too small by at most ``ACCURACY``; capital falls along m."""
+    wanted, refuted, kept = math.log(1 / alpha), 0.0, 1.0
+    if log_capital_against(0.0) < wanted:
+        return 0.0
+    while kept - refuted > ACCURACY:
         middle = (refuted + kept) / 2
-        wealthy = log_wealth(x, sizes, middle) >= wanted
-        refuted, kept = np.where(wealthy, middle, refuted), np.where(wealthy, kept, middle)
+        if log_capital_against(middle) >= wanted:
+            refuted = middle
+        else:
+            kept = middle
     return refuted
 
 

@@ -11,7 +11,7 @@ that a loss declares decide preconditions (:func:`with_known_preconditions`); th
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rankwise._errors import RankwiseError
 from rankwise._kernels.rows import largest_radius
-from rankwise.data.fingerprints import same_content
+from rankwise.data.overlap import same_content
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
 from rankwise.guarantees.bounds.batch import CONVEX, ONE_PASS, ogd_average
@@ -36,11 +36,13 @@ from rankwise.guarantees.bounds.uniform import (
     linf_ball,
     smooth_ball,
 )
-from rankwise.guarantees.certificate import REPEATED, Claim, largest_of_groups
+from rankwise.guarantees.certificate import READINGS, Claim
+from rankwise.guarantees.holdout.readings import Readings
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures._base import Measure, Ties
 from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.rankers.certificate.holdout import Population, population_of
 from rankwise.solvers.online.ledger import Ledger
 
 Vector = NDArray[np.float64]
@@ -89,12 +91,15 @@ class ScoredSample:
         Number of threads.
     values_in_parts : callable or None
         The measure of every query by a pass, where the queries are in parts and there are no scores.
+    kept : dict
+        The values that were asked for before.
     """
 
     queries: Queries
     scores: Vector
     n_jobs: int | None
     values_in_parts: Callable[[Measure, Ties], Vector] | None = None
+    kept: dict[tuple[Measure, Ties], Vector] = field(default_factory=dict, repr=False)
 
     @cached_property
     def group(self) -> NDArray[np.int64]:
@@ -120,13 +125,20 @@ class ScoredSample:
 
     def measured(self, measure: Measure, ties: Ties) -> Vector:
         """The measure of every query; NaN where it is undefined or the query has weight 0."""
-        if self.values_in_parts is not None:
-            values = self.values_in_parts(measure, ties)
-            return np.where(self.queries.query_weight > 0, values, math.nan)
-        own = self.queries
-        lists = ScoredLists(self.scores, own.labels(), own.start, own.scattered_rows, own.judged)
-        values = measure_lists([measure], lists, ties=ties, n_jobs=self.n_jobs)[0]
-        return np.where(self.queries.query_weight > 0, values, math.nan)
+        if (measure, ties) not in self.kept:
+            own = self.queries
+            if self.values_in_parts is not None:
+                values = self.values_in_parts(measure, ties)
+            else:
+                lists = ScoredLists(self.scores, own.labels(), own.start, own.scattered_rows, own.judged)
+                values = measure_lists([measure], lists, ties=ties, n_jobs=self.n_jobs)[0]
+            self.kept[measure, ties] = np.where(own.query_weight > 0, values, math.nan)
+        return self.kept[measure, ties]
+
+    def population(self, measure: Measure, ties: Ties | None) -> Population:
+        """Which queries a mean of the measure is about; whether ties matter, if their worst order is given."""
+        worst = None if ties is None else self.measured(measure, ties)
+        return population_of(self.queries, self.measured(measure, "expected"), worst)
 
     def losses(self, loss: Loss) -> Vector:
         """The loss of every query."""
@@ -264,38 +276,38 @@ class LossOnSample:
         The loss.
     fixed : bool or None
         Whether it was fixed before the data were seen.
-    values : ndarray
-        The loss of every query that the measure is defined for.
+    readings : Readings
+        The loss of every query that the measure is defined for, divided by which of them are sure to be draws.
     labels : tuple of float
         0 and the largest label.
     count_the_same : Precondition
         Whether all queries have the same weight.
-    distinct : ndarray, default=None
-        One value per group of queries that repeat each other; None if none does.
+    population : Population
+        Which future queries the bounds are about.
     drawn : int, default=None
         The number of queries, including those that the measure is undefined for.
     """
 
     loss: Loss
     fixed: bool | None
-    values: Vector
+    readings: Readings
     labels: tuple[float, float]
     count_the_same: Precondition
-    distinct: Vector | None = None
+    population: Population
     drawn: int | None = None
 
     @classmethod
-    def of(cls, loss: Loss, fixed: bool | None, sample: ScoredSample, measure: Measure) -> "LossOnSample":
-        counted = ~np.isnan(sample.measured(measure, "pessimistic"))
-        values, group = sample.losses(loss)[counted], sample.group[counted]
-        distinct = largest_of_groups(values, group)
+    def of(
+        cls, loss: Loss, fixed: bool | None, sample: ScoredSample, measure: Measure, population: Population
+    ) -> "LossOnSample":
+        undefined = np.isnan(sample.measured(measure, "pessimistic"))
         return cls(
             loss=loss,
             fixed=fixed,
-            values=values,
+            readings=Readings.of(np.where(undefined, math.nan, sample.losses(loss)), sample.group),
             labels=sample.label_span,
             count_the_same=sample.count_the_same,
-            distinct=values[distinct] if len(distinct) < len(values) else None,
+            population=population,
             drawn=len(sample.queries),
         )
 
@@ -321,16 +333,16 @@ def uniform_claims(
     beforehand, so that it costs no delta. The second rests on a range that is known from the labels of the sample only:
     the sample would otherwise choose how many bounds are compared.
 
-    If queries repeat each other, a bound is computed from all of them and from one per group, and the larger one is
-    taken, as in :func:`~rankwise.guarantees.certificate.holdout_claims`.
+    If queries repeat each other, it is not known which of them are draws. Every bound grows with the mean loss and falls
+    with the number of draws, so the largest mean and the smallest number of all readings
+    (:mod:`rankwise.guarantees.holdout.readings`) give a bound that holds under each of them.
     """
-    n, G = len(found.values), found.loss.lipschitz_l1(constants.m)
+    n, G = len(found.readings.sure), found.loss.lipschitz_l1(constants.m)
     if not (n and constants.radius > 0 and 0 < G < math.inf):
         return []
-    samples = [found.values] if found.distinct is None else [found.values, found.distinct]
-    balls = [_balls(found, constants, G, len(values), len(coef)) for values in samples]
+    balls = _balls(found, constants, G, n, len(coef))
     at_best = _balls(found, constants, G, found.drawn or n, len(coef))
-    risks = [math.fsum(values.tolist()) / len(values) for values in samples]
+    risk_on_sample = found.readings.largest_mean
     reach = {"l2": float(np.linalg.norm(coef)), "l1": float(np.abs(coef).sum())}
 
     def claim(kind: str) -> Claim:
@@ -341,15 +353,14 @@ def uniform_claims(
             bound = for_fitted_norm(at, norm=norm, W_0=constants.first_ball, delta=delta)
             return about_future_queries(bound, found, reach["l2"], constants, measure)
 
-        def largest(level: float) -> Bound:
-            bounds = [fitted(of[kind], risk, norm, level) for of, risk in zip(balls, risks, strict=True)]
-            return max(bounds, key=lambda bound: bound.value)
-
         norm = reach["l1" if kind == "l1" else "l2"]
         hopeless = found.loss.upper_bounds == measure and fitted(at_best[kind], None, 0.0, delta).vacuous
-        return Claim(largest, headline=not (constants.assumed or hopeless or found.range_needs_labels))
+        return Claim(
+            lambda level: fitted(balls[kind], risk_on_sample, norm, level),
+            headline=not (constants.assumed or hopeless or found.range_needs_labels),
+        )
 
-    return [claim(kind) for kind in balls[0]]
+    return [claim(kind) for kind in balls]
 
 
 def _balls(found: LossOnSample, constants: Constants, G: float, n: int, d: int) -> dict[str, Ball]:
@@ -383,13 +394,13 @@ def about_future_queries(
     return replace(
         bound,
         name=f"{bound.name}, {found.loss.name}{mark}",
-        bounds=f"1 - {measure.title} on future queries" if above else f"{found.loss.name} loss on future queries",
+        bounds=found.population.number(measure.title) if above else f"{found.loss.name} loss on {found.population}",
         terms=dict(bound.terms) | {"measured_radius": constants.measured},
         preconditions=(
             *((ABOVE,) if above else ()),
             Precondition(LOSS, found.fixed),
             found.count_the_same,
-            *((Precondition(REPEATED, True),) if found.distinct is not None else ()),
+            *((Precondition(READINGS, True),) if len(found.readings.optional) else ()),
             *constants.conditions,
             *bound.preconditions,
         ),

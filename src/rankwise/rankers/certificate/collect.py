@@ -12,16 +12,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
-from rankwise.data.fingerprints import NOT_SEEN, Seen, TrainingRecord, fingerprints, is_among, seen_before
+from rankwise._errors import DataError
+from rankwise.data.fingerprints import Seen, TrainingRecord
 from rankwise.data.parts.parts import Parts
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS
-from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout_claims, repeats_note
+from rankwise.guarantees.certificate import Certificate, Claim, certificate_of
 from rankwise.losses._base import Loss, upper_bound_of
 from rankwise.measures._base import Measure
 from rankwise.rankers._fit_frame import digest_of
@@ -38,6 +37,7 @@ from rankwise.rankers.certificate.claims import (
     uniform_claims,
     with_known_preconditions,
 )
+from rankwise.rankers.certificate.holdout import Population, holdout_part
 from rankwise.rankers.certificate.objective import (
     TrainingObjective,
     expected_excess,
@@ -49,25 +49,28 @@ from rankwise.rankers.certificate.objective import (
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
 
-__all__ = ["Declared", "certificate_of"]
+__all__ = ["Declared", "certify_ranker"]
 
-_NAMED = 5  # queries or parameters that a note names
+_NAMED = 5  # parameters that a note names
 LEARNED = "these are the training queries of the fit, with their weights"
 # the bound of a booster is computed from its own rounds
 OWN_ROUNDS: Facts = {one.sentence: replace(one, met=True) for one in (ROUNDS, REWEIGHTED)}
 AS_FITTED = Precondition("parameters and weights are those of the fit, which files of an older version do not record")
 
 
-def certificate_of(
+def certify_ranker(
     ranker: "Ranker",
     train: Queries | None,
     holdout: Queries | None,
     delta: float,
     declared: Declared,
     unverified: bool,
-    random_state: int | np.random.Generator,
+    measure: Measure | None = None,
 ) -> Certificate:
-    """All claims about a fitted ranker; :meth:`rankwise.rankers._base.Ranker.certificate` documents the parameters."""
+    """All claims about a fitted ranker; :meth:`rankwise.rankers._base.Ranker.certificate` documents the parameters.
+
+    ``measure`` takes the place of the measure that the ranker was trained for.
+    """
     refuse_unless_chance("certificate", delta=delta)
     if isinstance(train, Parts):
         raise DataError(
@@ -76,26 +79,34 @@ def certificate_of(
         )
     fit = _Fit.of(ranker)
     ranker = fit.ranker
-    about, found = f"{ranker.name}, {ranker._measure().title}", _Collected(fit, delta)
-    if holdout is not None:
-        used = found.add_holdout(ranker._aligned(holdout), random_state)
-        about += f", {used:,} {'' if used == len(holdout) else f'of {len(holdout):,} '}hold-out queries"
+    measure = ranker._measure() if measure is None else measure
+    held, learned = (None if one is None else _sample(ranker, ranker._aligned(one)) for one in (holdout, train))
+    population = Population()
+    if measure.at_most_one:
+        for sample, ties in ((held, "pessimistic"), (learned, None)):  # training bounds take ties in the worst order
+            population |= Population() if sample is None else sample.population(measure, ties)
+    found = _Collected(fit, delta, measure, population)
+    about = f"{ranker.name}, {measure.title}"
+    if held is not None:
+        used = found.add_holdout(held)
+        about += f", {used:,} {'' if used == len(held.queries) else f'of {len(held.queries):,} '}hold-out queries"
     try:
         found.add_account()
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a state that no fit leaves
         found.notes.append(f"the state of the fit cannot be read: {type(error).__name__}: {error!s:.80}")
         fit.intact = False
-    if train is not None:
-        about += f", {len(train):,} training queries"
-        found.add_training(ranker._aligned(train), declared)
+    if learned is not None:
+        about += f", {len(learned.queries):,} training queries"
+        found.add_training(learned, declared)
     else:
         found.notes.append("no bounds from the training queries, which were not given")
-    return certify(
-        _one_number(found.claims, delta, _to_come(ranker._measure())),
+    return certificate_of(
+        _one_number(found.claims, delta, population.number(measure.title)),
         about=about,
         delta=delta,
         unverified=unverified,
         notes=[*fit.notes, *found.notes],
+        missing=found.missing,
     )
 
 
@@ -133,7 +144,10 @@ class _Fit:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # a state that no fit leaves
             intact = False
         if not intact:
-            notes.append("the learned state was changed after the fit: bounds that rest on the fit are left out")
+            notes.append(
+                "the learned state was changed after the fit: bounds that rest on the fit are left out, and it is not "
+                "known what the present state was learned from"
+            )
         return cls(frozen.restored(ranker), intact, notes)
 
 
@@ -143,6 +157,9 @@ class _Collected:
 
     fit: _Fit
     delta: float
+    measure: Measure
+    population: Population
+    missing: str = ""
     claims: list[Claim] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -159,76 +176,33 @@ class _Collected:
 
     # ------------------------------------------------------------------------------------------- hold-out queries
 
-    def add_holdout(self, queries: Queries, random_state: int | np.random.Generator) -> int:
-        """Intervals for the mean loss of the measure on the queries that the ranker has not seen; their number."""
-        measure = self.ranker._measure()
+    def add_holdout(self, sample: ScoredSample) -> int:
+        """Bounds on the mean loss of the measure on future queries; returns the number of queries that take part."""
+        measure, queries = self.measure, sample.queries
         if not measure.at_most_one:
-            self.notes.append(f"{measure.title} has no largest value, so no interval is known for its mean: use nDCG")
+            self.missing = f"{measure.title} has no largest value, so no interval is known for its mean: use nDCG"
+            self.notes.append(self.missing)
             return len(queries)
-        unseen, queries = self._unseen(queries, getattr(self.ranker, "seen_", None))
-        if not len(queries):
-            return 0
-        sample = self._sample(queries)
-        values = 1 - sample.measured(measure, "expected")
-        if np.isnan(values).all():
-            self.notes.append(f"{measure.title} is undefined for every query of the hold-out")
-            return len(queries)
-        distinct = len(set(sample.group.tolist()))
-        if distinct < len(queries):
-            self.notes.append(repeats_note(len(queries), distinct))
-        try:
-            self.claims += holdout_claims(
-                values,
-                of=_to_come(measure),
-                unseen=unseen,
-                weight=queries.weight,
-                group=sample.group,
-                random_state=random_state,
-            )
-        except RankwiseError as error:  # weights that differ
-            self.notes.append(f"no hold-out bound: {error}")
-        return len(queries)
-
-    def _unseen(self, queries: Queries, seen: Seen | None) -> tuple[Precondition, Queries]:
-        """The queries that ``fit`` did not see, and whether that is known; notes name the others.
-
-        What is left out is decided by the training queries and the content of each query, never by a score. Given the
-        training queries, the rest are therefore still independent draws: of queries that ``fit`` did not see. A changed
-        copy is recognised most times and not always, so where there is one, nothing is known about the rest.
-        """
+        seen = getattr(self.ranker, "seen_", None)
         if seen is None:
             self.notes.append(
                 "the ranker's file has no fingerprints: whether the hold-out shares queries with the training queries "
                 "could not be checked"
             )
-            return Precondition(NOT_SEEN), queries
-        n_jobs = getattr(self.ranker, "n_jobs", None)
-        hashes = fingerprints(queries, n_jobs=n_jobs)["hash"]
-        left, changed = np.ones(len(queries), bool), np.zeros(len(queries), bool)
-        found = {}
-        for as_what, part in {"training": seen.training, "validation": seen.validation}.items():
-            known, copies = seen_before(queries, part, n_jobs=n_jobs), is_among(hashes, part.marks["hash"])
-            changed |= known & ~copies
-            # queries of equal documents coincide by chance, but in a file that holds others of these they are copies
-            found[as_what] = known | copies if known.any() else known
-            left &= ~found[as_what]
-        if changed.any():
-            left[:] = False
-        for as_what, which in found.items():
-            if which.any():
-                self.notes.append(_seen_note(queries, np.flatnonzero(which), as_what, int(left.sum())))
-        if changed.any():
-            self.notes.append(
-                f"{int(changed.sum()):,} of them are changed copies (other labels, rounded features, documents left "
-                "out), of which not all can be recognised: no query of this hold-out counts as unseen"
-            )
-        forgotten = seen.training.forgotten + seen.validation.forgotten
-        if forgotten:
-            self.notes.append(
-                f"the last {forgotten:,} queries of the stream left no fingerprint: whether the hold-out shares "
-                "queries with them could not be checked"
-            )
-        return Precondition(NOT_SEEN, None if forgotten else True), queries if left.all() else queries[left]
+        part = holdout_part(
+            queries,
+            sample.measured(measure, "expected"),
+            measure.title,
+            self.population,
+            seen=seen,
+            # of weights that were changed after the fit nobody knows what they were learned from
+            about_it=self.fit.intact is not False,
+            n_jobs=sample.n_jobs,
+        )
+        self.claims += part.claims
+        self.notes += part.notes
+        self.missing = part.missing
+        return part.used
 
     # ------------------------------------------------------------------------------------------- the fit itself
 
@@ -257,12 +231,12 @@ class _Collected:
 
     # ------------------------------------------------------------------------------------------- training queries
 
-    def add_training(self, queries: Queries, declared: Declared) -> None:
+    def add_training(self, sample: ScoredSample, declared: Declared) -> None:
         """Bounds on the training queries, and from them on future queries."""
-        ranker, measure = self.ranker, self.ranker._measure()
-        learned, training = self._learned(queries), self.training
-        queries = queries.with_document_weight(None)  # bounds count documents equally
-        sample = self._sample(queries)
+        ranker, measure = self.ranker, self.measure
+        learned, training = self._learned(sample.queries), self.training
+        queries = sample.queries.with_document_weight(None)  # bounds count documents equally
+        sample = replace(sample, queries=queries)
         if training is not None:
             rests = (learned, *self._as_fitted)
             own = [surrogate_on_sample(sample, training.loss), smoothing_gap(sample, training.loss, measure)]
@@ -287,7 +261,7 @@ class _Collected:
             )
         ball_known = declared.first_ball is None and "radius" not in constants.assumed  # it is 1 / radius
         for loss, fixed in self._losses(measure):
-            own_loss = LossOnSample.of(loss, fixed, sample, measure)
+            own_loss = LossOnSample.of(loss, fixed, sample, measure, self.population)
             facts = facts_of(loss, own_loss.labels, first_ball_known=ball_known)
             claims = uniform_claims(own_loss, coef, constants, measure, self.delta)
             self.add([claim_with_known_preconditions(claim, facts) for claim in claims], learned)
@@ -334,28 +308,15 @@ class _Collected:
         """Add claims that rest on these preconditions as well."""
         self.claims += [claim.given(*preconditions) for claim in claims]
 
-    def _sample(self, queries: Queries) -> ScoredSample:
-        queries.labels()
-        n_jobs = getattr(self.ranker, "n_jobs", None)
-        if isinstance(queries, ChunkedQueries):
-            values = partial(measured, self.ranker, queries)
-            return ScoredSample(queries=queries, scores=np.empty(0), n_jobs=n_jobs, values_in_parts=values)
-        return ScoredSample(queries=queries, scores=self.ranker.predict(queries), n_jobs=n_jobs)
 
-
-def _seen_note(queries: Queries, which: NDArray[np.int64], as_what: str, left: int) -> str:
-    """The note on queries of the hold-out that were seen, of which ``left`` others are used."""
-    names = queries.names()
-    some = ", ".join(str(names[query]) for query in which[:_NAMED])
-    more = f" and {len(which) - _NAMED:,} more" if len(which) > _NAMED else ""
-    seen = f"{len(which):,} of these queries were seen in fit, as {as_what}: {some}{more}"
-    if not left:
-        return f"no hold-out bound: {seen}"
-    return f"{seen}; they are left out, and hold-out bounds use the {left:,} others"
-
-
-def _to_come(measure: Measure) -> str:
-    return f"1 - {measure.title} on future queries"
+def _sample(ranker: "Ranker", queries: Queries) -> ScoredSample:
+    """The queries with the ranker's scores; those in parts are scored when values are wanted."""
+    queries.labels()
+    n_jobs = getattr(ranker, "n_jobs", None)
+    if isinstance(queries, ChunkedQueries):
+        values = partial(measured, ranker, queries)
+        return ScoredSample(queries=queries, scores=np.empty(0), n_jobs=n_jobs, values_in_parts=values)
+    return ScoredSample(queries=queries, scores=ranker.predict(queries), n_jobs=n_jobs)
 
 
 def _one_number(claims: list[Claim], delta: float, wanted: str) -> list[Claim]:

@@ -23,11 +23,10 @@ from rankwise.data.fingerprints import (
     PROJECTIONS,
     SKETCHED,
     column_keys,
+    fingerprint_query,
     fingerprints,
     packed,
     projection_signs,
-    query_hash,
-    sketch_query,
 )
 from rankwise.losses.compute import KERNEL
 from rankwise.solvers.online.loop import CUT, ETA, QueryBlock, RoundRunner, Shown, is_mistake
@@ -206,7 +205,7 @@ def _play_budget_rounds(
     gradient, places = np.empty(longest), np.empty(longest, np.int64)
     classes = max(longest, GRADES)
     top, class_size, clear = np.empty(classes), np.empty(classes, np.int64), np.empty(classes, np.int64)
-    spot, cells = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64)
+    spot, cells, words = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64), np.empty(longest, np.uint64)
     end = 0
     for r in range(len(order)):
         low, size = start[order[r]], start[order[r] + 1] - start[order[r]]
@@ -222,8 +221,8 @@ def _play_budget_rounds(
             if not math.isfinite(s[p]):
                 return r
         if len(hashes) > 0:
-            hashes[r] = query_hash(own, X, judged[end : end + size], keys)
-            sketch_query(own, X, signs, spot, cells, sketches[r])
+            judgments = judged[end : end + size]
+            hashes[r] = fingerprint_query(own, X, judgments, keys, signs, words, spot, cells, sketches[r])
         end += size
         mistaken[r] = size > 0 and is_mistake(s, cls, config[CUT], top, class_size, clear)
         if not mistaken[r]:

@@ -40,10 +40,9 @@ from rankwise.data.fingerprints import (
     SKETCHED,
     Marks,
     column_keys,
+    fingerprint_query,
     packed,
     projection_signs,
-    query_hash,
-    sketch_query,
 )
 from rankwise.data.queries import Queries
 from rankwise.guarantees.bounds.online import WeightFacts
@@ -160,7 +159,7 @@ def _play_rounds(
     gradient, places = np.empty(longest), np.empty(longest, np.int64)
     classes = max(longest, GRADES)
     top, class_size, clear = np.empty(classes), np.empty(classes, np.int64), np.empty(classes, np.int64)
-    spot, cells = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64)
+    spot, cells, words = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64), np.empty(longest, np.uint64)
     step, center, effective = np.empty(features), np.empty(features), np.empty(features)
     end, mean_first = 0, False
     for r in range(len(order)):
@@ -185,8 +184,8 @@ def _play_rounds(
             if not math.isfinite(s[p]):
                 return r
         if len(hashes) > 0:
-            hashes[r] = query_hash(own, X, judged[end : end + size], keys)
-            sketch_query(own, X, signs, spot, cells, sketches[r])
+            judgments = judged[end : end + size]
+            hashes[r] = fingerprint_query(own, X, judgments, keys, signs, words, spot, cells, sketches[r])
         end += size
         mistaken[r] = size > 0 and is_mistake(s, c, config[CUT], top, class_size, clear)
         if size == 0 or not (mistaken[r] or config[ALWAYS] != 0.0):
