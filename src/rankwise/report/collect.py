@@ -9,6 +9,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -23,10 +24,11 @@ from rankwise.evaluation.compare.result import BETTER, EQUAL, WORSE, Comparison
 from rankwise.evaluation.compare.select import grid_for
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.certificate import COMPARED, Certificate
+from rankwise.report.attempts import attempted
 from rankwise.report.compact import finite, numbers
 from rankwise.report.descriptions import Descriptions
 from rankwise.report.figures import cutoffs, histories, importance, weights
-from rankwise.report.query_lists import Limits, changes, query_lists
+from rankwise.report.query_lists import Limits, changes, no_lists, query_lists
 from rankwise.report.slices import VERDICTS, Slices, sliced
 
 # ------------------------------------------------------------------------------------------------------------- league
@@ -47,7 +49,8 @@ def in_short(comparison: Comparison) -> list[str]:
     if not rows:
         return [f"{title} is undefined on every test query."]
     best = rows[0]
-    said = [f"Highest mean {title} on the test queries: {best['ranker']} with {best['mean']:.3f}{_between(best, level)}."]
+    highest = f"{best['ranker']} with {best['mean']:.3f}{_between(best, level)}"
+    said = [f"Highest mean {title} on the test queries: {highest}."]
     if len(comparison.rankers) > 1:
         tests = len(comparison.tests)
         for_them = f"after correction for {tests} tests" if comparison.about["correction"] != "none" else "uncorrected"
@@ -57,7 +60,8 @@ def in_short(comparison: Comparison) -> list[str]:
         )
         chosen = winner(comparison)
         if chosen["ranker"] is not None:
-            said.append(f"Winner, chosen on the validation part of fold 1: {chosen['ranker']}. {_first_upper(chosen['certificate']['summary'])}.")
+            guaranteed = chosen["certificate"]["summary"]
+            said.append(f"Winner, chosen on the validation part of fold 1: {chosen['ranker']}; {guaranteed}.")
     return said
 
 
@@ -375,19 +379,22 @@ def _defaults(module: str, kind: str) -> dict[str, Any]:
 
 # --------------------------------------------------------------------------------------------------------- all sections
 
-_SECTIONS: dict[str, Callable[[Comparison], Any]] = {
-    "in_short": in_short,
-    "league": league,
-    "changes": changes,
-    "cutoffs": cutoffs,
-    "histories": histories,
-    "weights": weights,
-    "importance": importance,
-    "label_pairs": label_pairs,
-    "groups": groups,
-    "winner": winner,
-    "certificates": certificates,
-    "diagnosis": data_facts,
+Section = Callable[[Comparison], Any]
+_NO_FEATURES = {"measure": "", "queries": 0, "of": 0, "features": 0, "shuffles": 0, "rankers": {}}
+# Each section, and what it is where it could not be made.
+_SECTIONS: dict[str, tuple[Section, Any]] = {
+    "in_short": (in_short, []),
+    "league": (league, []),
+    "changes": (changes, {}),
+    "cutoffs": (cutoffs, []),
+    "histories": (histories, []),
+    "weights": (weights, {"features": [], "left_out": 0, "rankers": {}}),
+    "importance": (importance, _NO_FEATURES),
+    "label_pairs": (label_pairs, {"note": None, "pairs": [], "rankers": {}}),
+    "groups": (groups, []),
+    "winner": (winner, {"ranker": None, "note": None, "certificate": None}),
+    "certificates": (certificates, []),
+    "diagnosis": (data_facts, {"part": "queries", "about": [], "findings": [], "features": [], "left_out": 0}),
 }
 
 
@@ -429,7 +436,8 @@ def collect(
     Returns
     -------
     dict
-        The sections of the report by name.
+        The sections of the report by name. A section that raised an error is empty, and ``failed`` has a sentence about
+        it under its name: no section costs the others.
     """
     about = comparison.about
     found: dict[str, Any] = {
@@ -437,16 +445,21 @@ def collect(
         "baseline": comparison.baseline,
         "measures": list(comparison.titles),
         "level": comparison.level,
+        "delta": DELTA,
         "test": about["test"],
         "correction": about["correction"],
         "data": {name: about["data"][name] for name in ("source", "queries", "documents", "features")},
         "folds": len(about["data"]["folds"]),
         "provenance": provenance(comparison, command),
         "slices": sliced(comparison, slices),
-        "lists": query_lists(comparison, limits or Limits(), documents, queries, title),
+        "failed": {},
     }
-    with progress("writing the report", len(_SECTIONS), enabled=None if verbose else False) as bar:
-        for name, section in _SECTIONS.items():
-            found[name] = section(comparison)
+    own = limits or Limits()
+    sections = {**_SECTIONS, "lists": (lambda one: query_lists(one, own, documents, queries, title), no_lists(own))}
+    with progress("writing the report", len(sections), enabled=None if verbose else False) as bar:
+        for name, (section, nothing) in sections.items():
+            found[name], failed = attempted(partial(section, comparison), f"the section {name!r}", nothing)
+            if failed:
+                found["failed"][name] = failed
             bar.advance()
     return found

@@ -278,7 +278,8 @@ class Comparison:
         names = self.rankers if among is None else list(among)
         for name in names:
             if name not in self.results:
-                raise RankwiseError(f"among must name rankers of this comparison, {', '.join(self.rankers)}, got {name!r}")
+                known = ", ".join(map(repr, self.rankers))
+                raise RankwiseError(f"among must name rankers of this comparison ({known}), got {name!r}")
         if not names:
             raise RankwiseError("among must name at least one ranker, got none")
         title = self.titles[0]
@@ -290,8 +291,8 @@ class Comparison:
                     else f"{name!r} was not trained here and has no value on it"
                 )
                 raise RankwiseError(
-                    f"a winner is chosen on the validation part, but {lacking}: quote certificates(), which hold for "
-                    "whichever ranker you choose"
+                    f"a winner is chosen on the validation part, but {lacking}; the certificates of all rankers hold "
+                    "together, so you may quote that of any of them"
                 )
         means = {name: self.validation[name].mean[title] for name in names}
         if all(map(math.isnan, means.values())):
@@ -408,6 +409,58 @@ class Comparison:
                 "values": per_query,
             },
         }
+
+    def to_markdown(self) -> str:
+        """The results in Markdown: means, the best in bold, marks of significance, and intervals.
+
+        Returns
+        -------
+        str
+            The text, best ranker first, with a sentence on the marks.
+        """
+        table, how = self._for_papers()
+        return table.to_markdown(**how)
+
+    def to_latex(self) -> str:
+        """The results in LaTeX: means, the best in bold, marks of significance, and intervals.
+
+        Returns
+        -------
+        str
+            A ``tabular`` that needs the package booktabs, best ranker first; a comment says what the marks are.
+        """
+        table, how = self._for_papers()
+        return table.to_latex(**how)
+
+    def _for_papers(self) -> tuple[Table, dict[str, Any]]:
+        """The table of :meth:`to_markdown` and :meth:`to_latex`, and what of it is bold and marked."""
+        order = self._order(self.titles[0])
+        columns: dict[str, Any] = {"ranker": order}
+        marks = {}
+        for title in self.titles:
+            columns[title] = [self.means[name][title] for name in order]
+            ends = [self.intervals[name][title] for name in order]
+            texts = ["" if math.isnan(low) else f"{low:.4f} to {high:.4f}" for low, high in ends]
+            columns[f"{title} {self.level:.0%}"] = texts
+            own = [self.mark(name, title) for name in order]
+            marks[title] = [mark if mark in (BETTER, WORSE) else "" for mark in own]
+        several = len(order) > 1
+        how = {"bold": self.titles if several else (), "marks": marks, "note": self.legend() if several else ""}
+        return Table(columns), how
+
+    def legend(self) -> str:
+        """What the marks mean, as a sentence.
+
+        Returns
+        -------
+        str
+            The sentence, with the test, the correction and the level.
+        """
+        how = {"holm": "Holm's correction", "bh": "Benjamini and Hochberg's correction", "none": "no correction"}
+        return (
+            f"Marks + and -: better and worse than {self.baseline} (paired {self.about['test']} test over queries, "
+            f"{how[self.about['correction']]}, p at most {1 - self.level:.2g})"
+        )
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """:meth:`to_dict` as JSON.
