@@ -7,7 +7,15 @@ costs nothing; ``__init__.pyi`` shows the same names to editors and type checker
 import importlib
 from typing import Any
 
-from rankwise._errors import DataError, DataWarning, FileFormatError, MeasureError, MissingExtraError, RankwiseError
+from rankwise._errors import (
+    DataError,
+    DataWarning,
+    FileFormatError,
+    MeasureError,
+    MissingExtraError,
+    RankwiseError,
+    ReportWarning,
+)
 from rankwise._version import __version__
 
 __all__ = [
@@ -54,6 +62,7 @@ __all__ = [
     "RankBoost",
     "RankSVM",
     "RankwiseError",
+    "ReportWarning",
     "RidgeCommittee",
     "RidgeRanker",
     "SLAMPerceptron",

@@ -12,6 +12,7 @@ from rankwise._errors import FileFormatError as FileFormatError
 from rankwise._errors import MeasureError as MeasureError
 from rankwise._errors import MissingExtraError as MissingExtraError
 from rankwise._errors import RankwiseError as RankwiseError
+from rankwise._errors import ReportWarning as ReportWarning
 from rankwise._version import __version__ as __version__
 from rankwise.data.diagnose.run import diagnose as diagnose
 from rankwise.data.document_transformer import DocumentTransformer as DocumentTransformer

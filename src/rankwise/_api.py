@@ -197,7 +197,7 @@ def compare(
         Options for reading files, see :func:`read_letor`.
     report : str or path-like, default=None
         Also write a report to this HTML file, see :func:`write_report`; a place that cannot be written raises an error
-        before any training. Needs the extra ``report``.
+        before any training. An error after it is a warning: the comparison is returned. Needs the extra ``report``.
 
     Returns
     -------
@@ -257,7 +257,7 @@ def compare(
         folds,
     )
     if report is not None:
-        from rankwise.report.page import write_report
+        from rankwise.report.page import write_report_or_warn
 
-        write_report(found, report, verbose=verbose)
+        write_report_or_warn(found, report, verbose=verbose)
     return found

@@ -20,6 +20,10 @@ class DataWarning(UserWarning):
     """Data that can be used, but most likely do not mean what the caller intended."""
 
 
+class ReportWarning(UserWarning):
+    """A report, or a part of it, that could not be drawn; the numbers are not affected."""
+
+
 class FileFormatError(RankwiseError):
     """A file that does not hold what its format promises; the message names the file, the line and the column."""
 

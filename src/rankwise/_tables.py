@@ -1,15 +1,18 @@
 """:class:`Table`: named columns of equal length, the form of every result of more than one number.
 
 A table prints as text, as HTML in notebooks and with colours on a terminal (:meth:`Table.rich`), and converts to plain
-values and to pandas. Tables that also draw themselves are :class:`rankwise._figures.PlottedTable`.
+values, to pandas, to Markdown and to LaTeX. Tables that also draw themselves are
+:class:`rankwise._figures.PlottedTable`.
 
 Whatever else notebooks show is put together here, too: :func:`notebook_html` gives all of it one style, and
 :class:`ShownAsFacts` shows an object as a short table of what it knows.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -153,6 +156,96 @@ class Table:
             If pandas is not installed.
         """
         return require("pandas").DataFrame({name: values.copy() for name, values in self._columns.items()})
+
+    # ------------------------------------------------------------------------------------------- for papers and pages
+
+    def to_markdown(
+        self, *, bold: Collection[str] = (), marks: Mapping[str, Sequence[str]] | None = None, note: str = ""
+    ) -> str:
+        """Convert to a table of Markdown, as GitHub, pandoc and Jupyter read it, with every row.
+
+        Parameters
+        ----------
+        bold : collection of str, default=()
+            Columns of numbers whose largest value, and all that print like it, is set in bold.
+        marks : dict of str to sequence of str, default=None
+            By column, a text behind each value, such as a mark of significance; an empty text is none.
+        note : str, default=""
+            A sentence below the table.
+
+        Returns
+        -------
+        str
+            The text, which ends in a line break. Characters that Markdown would read as markup are escaped.
+
+        Examples
+        --------
+        >>> print(Table({"ranker": ["a_b", "c"], "AP": [0.5, 0.25]}).to_markdown(bold=["AP"]), end="")
+        | ranker | AP |
+        |---|---:|
+        | a\\_b | **0.5000** |
+        | c | 0.2500 |
+        """
+        sides = "|".join("---:" if self._is_number(name) else "---" for name in self.columns)
+        head, *body = self._written(_MARKDOWN, bold, marks or {})
+        rows = [f"| {' | '.join(cells)} |" for cells in body]
+        below = ["", _MARKDOWN.text(note)] if note else []
+        return "\n".join([f"| {' | '.join(head)} |", f"|{sides}|", *rows, *below]) + "\n"
+
+    def to_latex(
+        self, *, bold: Collection[str] = (), marks: Mapping[str, Sequence[str]] | None = None, note: str = ""
+    ) -> str:
+        """Convert to a ``tabular`` of LaTeX in the style of the package booktabs, with every row.
+
+        Parameters
+        ----------
+        bold : collection of str, default=()
+            Columns of numbers whose largest value, and all that print like it, is set in bold.
+        marks : dict of str to sequence of str, default=None
+            By column, a text behind each value, such as a mark of significance; an empty text is none.
+        note : str, default=""
+            A sentence in a comment below the table.
+
+        Returns
+        -------
+        str
+            The text, which ends in a line break; it needs ``\\usepackage{booktabs}``. Special characters are escaped.
+
+        Examples
+        --------
+        >>> print(Table({"ranker": ["a_b", "c"], "AP": [0.5, 0.25]}).to_latex(bold=["AP"]), end="")
+        \\begin{tabular}{lr}
+        \\toprule
+        ranker & AP \\\\
+        \\midrule
+        a\\_b & \\textbf{0.5000} \\\\
+        c & 0.2500 \\\\
+        \\bottomrule
+        \\end{tabular}
+        """
+        sides = "".join("r" if self._is_number(name) else "l" for name in self.columns)
+        head, *body = (f"{' & '.join(cells)} \\\\" for cells in self._written(_LATEX, bold, marks or {}))
+        lines = [f"\\begin{{tabular}}{{{sides}}}", "\\toprule", head, "\\midrule", *body, "\\bottomrule"]
+        below = [f"% {_in_a_line(note)}"] if note else []
+        return "\n".join([*lines, "\\end{tabular}", *below]) + "\n"
+
+    def _written(
+        self, markup: "_Markup", bold: Collection[str], marks: Mapping[str, Sequence[str]]
+    ) -> Iterator[tuple[str, ...]]:
+        """The titles and then the rows, every cell in this markup."""
+        columns = []
+        for name, values in self._columns.items():
+            texts, best = _texts(values.tolist()), None
+            if name in bold:
+                known = [value for value in values.tolist() if isinstance(value, (int, float)) and value == value]
+                best = _text(max(known)) if known else None
+            behind = marks.get(name, [""] * len(texts))
+            cells = [
+                markup.cell(text, is_number=not isinstance(value, str), bold=text == best, mark=mark)
+                for text, value, mark in zip(texts, values.tolist(), behind, strict=True)
+            ]
+            columns.append([markup.text(name), *cells])
+        return zip(*columns, strict=True)
 
     # ------------------------------------------------------------------------------------------- showing it
 
@@ -302,6 +395,84 @@ def _short(value: Any) -> str:
     if value.is_integer():
         return f"{value:,.0f}"
     return f"{value:,.1f}" if abs(value) >= 100 else _text(value)
+
+
+# ---------------------------------------------------------------------------------------------- Markdown and LaTeX
+
+
+def _in_a_line(text: str) -> str:
+    """A text without line breaks and other control characters, which end a row or cannot be printed."""
+    return " ".join("".join(" " if _is_control(one) else one for one in text).split())
+
+
+def _is_control(one: str) -> bool:
+    """Control characters, halves of characters, line separators, and what reverses the text behind it."""
+    return unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(one) in _REVERSING
+
+
+_REVERSING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+_DASH = "\u2013"
+_POWER = re.compile(r"(-?[\d.]+)e([+-]\d+)")
+
+
+@dataclass(frozen=True)
+class _Markup:
+    """A language of tables.
+
+    Attributes
+    ----------
+    escapes : dict of str to str
+        What stands for each special character.
+    bold : str
+        A format of a cell in bold.
+    mark : str
+        A format of a mark behind a number.
+    number : callable
+        How a number is written, from its digits.
+    """
+
+    escapes: Mapping[str, str]
+    bold: str
+    mark: str
+    number: Callable[[str], str]
+
+    def text(self, text: str) -> str:
+        """Any text as one that has no meaning but itself."""
+        return "".join(self.escapes.get(one, one) for one in _in_a_line(text))
+
+    def cell(self, text: str, *, is_number: bool, bold: bool, mark: str) -> str:
+        """One value."""
+        if is_number and text == "nan":
+            text = self.text(_DASH)
+        elif is_number and _NUMBER.fullmatch(text):
+            text = self.number(text)
+        else:
+            text = self.text(text)
+        return (self.bold.format(text) if bold else text) + (self.mark.format(self.text(mark)) if mark else "")
+
+
+_NUMBER = re.compile(r"-?\d[\d.]*(e[+-]\d+)?")
+
+
+def _latex_number(text: str) -> str:
+    """A number with a minus sign and a power that are set as such."""
+    if power := _POWER.fullmatch(text):
+        return rf"${power[1]} \times 10^{{{int(power[2])}}}$"
+    return text.replace("-", "$-$")
+
+
+_MARKDOWN = _Markup(
+    {one: f"\\{one}" for one in "\\`*_[]|~$"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"}, "**{}**", " {}", str
+)
+_LATEX = _Markup(
+    {one: f"\\{one}" for one in "&%$#_{}"}
+    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "<": r"\textless{}"}
+    | {">": r"\textgreater{}", "|": r"\textbar{}", '"': "''", _DASH: "--"}
+    | {one: f"{{{one}}}" for one in "[]*"},  # behind \\, at the end of the row before, they would be its options
+    r"\textbf{{{}}}",
+    "$^{{{}}}$",
+    _latex_number,
+)
 
 
 # ---------------------------------------------------------------------------------------------------------- notebooks

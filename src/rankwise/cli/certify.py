@@ -102,9 +102,9 @@ def certify(
 
 def _of_scores(path: Path, holdout: Path, measure: str, delta: float, seed: int, reads: dict[str, Any]) -> Any:
     """Certify scores by the hold-out alone."""
+    from rankwise.evaluation.certificates import UNSEEN, holdout_certificate
     from rankwise.evaluation.evaluate import evaluate
     from rankwise.guarantees._bound import Precondition
-    from rankwise.report.collect import UNSEEN, holdout_certificate
 
     queries, scores = reading.read_scored(holdout, path, reads, {})
     result = evaluate(queries, scores, [measure])

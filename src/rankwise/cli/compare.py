@@ -17,6 +17,7 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading, wording
+from rankwise.cli.wording import in_shell
 from rankwise.evaluation.statistics.paired import Test
 from rankwise.evaluation.statistics.significance import Correction
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 from inspect import Parameter, signature
 
 _ALL = "all"
+_NO_REPORT = 2  # exit code: all results are out, and the report could not be written
 
 
 @reading.with_options
@@ -89,6 +91,7 @@ def compare(
         int | None, typer.Option("--jobs", "-j", min=1, help="Rankers and folds in parallel (default: every core).")
     ] = None,
     as_json: reading.JsonOption = False,
+    as_what: reading.FormatOption = "text",
     *,
     reads: dict[str, Any],
 ) -> None:
@@ -102,8 +105,9 @@ def compare(
     Example: rankwise compare judged.txt -r RidgeRanker -r SmoothRank -r bm25=bm25.scores
     """
     from rankwise._api import compare as run_comparison
-    from rankwise.report.page import check_report, write_report
+    from rankwise.report.page import check_report, write_report_or_warn
 
+    reading.refuse_two_formats(as_json, as_what)
     if out is not None and not out.absolute().parent.is_dir():
         raise RankwiseError(f"{out} cannot be written: the folder {out.absolute().parent} does not exist")
     shown = _shown_beside(documents, title, queries, slice_by or [])
@@ -136,14 +140,22 @@ def compare(
         if resume is not None:
             print(f"rankwise: what has finished is in {resume}; the same command continues from there", file=sys.stderr)
         raise
-    # results are written before the report, which takes longer and may fail
+    # all results are out before anything is drawn, which takes longer and may fail
     text = found.to_json(out)
-    if report is not None:
-        write_report(found, report, command=_as_typed(), verbose=not as_json, **shown)
     if as_json:
-        print(text, end="")
-        return
-    _show(found, {"everything": out, "report": report})
+        print(text, end="", flush=True)
+    elif as_what == "text":
+        _show(found)
+    else:
+        print(found.to_markdown() if as_what == "markdown" else found.to_latex(), end="", flush=True)
+    plain = as_what == "text" and not as_json
+    if out is not None and plain:
+        print(f"everything: {out}", flush=True)
+    if report is not None:
+        if not write_report_or_warn(found, report, command=_as_typed(), verbose=not as_json, **shown):
+            raise typer.Exit(_NO_REPORT)
+        if plain:
+            print(f"report: {report}")
 
 
 def _shown_beside(documents: Path | None, title: str | None, queries: Path | None, slices: list[str]) -> dict[str, Any]:
@@ -205,8 +217,8 @@ def _league(found: "Comparison") -> "Table":
     return Table(columns)
 
 
-def _show(found: "Comparison", written: dict[str, Path | None]) -> None:
-    """Print the results and the names of the files that were written."""
+def _show(found: "Comparison") -> None:
+    """Print the results, and the winner with its certificate."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -215,15 +227,25 @@ def _show(found: "Comparison", written: dict[str, Path | None]) -> None:
     console.print(f"{about}, {found.level:.0%} intervals over queries", markup=False)
     console.print(_league(found).rich())
     if len(found.results) > 1:
-        how = {"holm": "Holm's correction", "bh": "Benjamini and Hochberg's correction", "none": "no correction"}
-        console.print(
-            f"+ and -: better and worse than {found.baseline} (paired {found.about['test']} test over queries, "
-            f"{how[found.about['correction']]}, p at most {1 - found.level:.2g})",
-            markup=False,
-        )
-    for what, path in written.items():
-        if path is not None:
-            console.print(f"{what}: {path}", markup=False)
+        console.print(found.legend(), markup=False)
+        console.print(in_shell(_guaranteed(found)), markup=False)
+
+
+def _guaranteed(found: "Comparison") -> str:
+    """The winner and its certificate, or the reason why there is none and what may be quoted instead."""
+    from rankwise.evaluation.certificates import DELTA
+
+    try:
+        winner = found.winner()
+    except RankwiseError as error:
+        every = found.certificates()
+        bounds = {name: one.headline.value for name, one in every.items() if one.headline is not None}
+        if not bounds:
+            return f"no winner: {error}"
+        best = min(bounds, key=bounds.__getitem__)
+        together = f"the smallest of {len(every)} certificates that hold together with probability {1 - DELTA:g}"
+        return f"no winner: {error}\n{together}: {best}\n{every[best].summary()}"
+    return f"winner on the validation part of fold 1: {winner}\n{found.certificate().summary()}"
 
 
 # ---------------------------------------------------------------------------------------------------- rankwise report

@@ -41,11 +41,12 @@ def demo(
     as_json: reading.JsonOption = False,
     called: Annotated[str, typer.Option("--called", hidden=True, help="How rankwise is called here.")] = "rankwise",
 ) -> None:
-    """Train eight rankers on synthetic queries, compare them, certify the best, and write a report.
+    """Train eight rankers on synthetic queries, compare them, certify the winner, and write a report.
 
     The queries resemble those of a web search engine: up to 200 documents, noisy graded labels, features that are
-    correlated, unscaled and heavy-tailed. LightGBM takes part where it is installed. The first run on a machine also
-    compiles, which takes most of its time.
+    correlated, unscaled and heavy-tailed. LightGBM takes part where it is installed. The winner is the ranker of this
+    package that does best on the validation part; the test part certifies it. The first run on a machine also compiles,
+    which takes most of its time.
 
     Example: rankwise demo --queries 100 --out demo
     """
@@ -112,12 +113,15 @@ class Demonstration:
         """Training, validation and test part."""
         return self.train, self.validation, self.test
 
-    def winner(self, found: "Comparison") -> str:
-        """The best ranker of this package by the first measure."""
+    def candidates(self, found: "Comparison") -> list[str]:
+        """The rankers of this package, which can be saved and ranked with."""
         from rankwise.rankers._base import Ranker
 
-        own = [name for name in found.table()["ranker"].tolist() if isinstance(found.models[name][0], Ranker)]
-        return str(own[0])
+        return [name for name in found.rankers if isinstance(found.models[name][0], Ranker)]
+
+    def winner(self, found: "Comparison") -> str:
+        """The ranker of this package with the best validation value."""
+        return found.winner(self.candidates(found))
 
     def write(self, found: "Comparison", verbose: bool = False) -> None:
         """Write the data as LETOR text, the winner, and the report where its packages are installed."""
@@ -134,8 +138,8 @@ class Demonstration:
             self.lacking = str(error)
 
     def certificate(self, found: "Comparison") -> Any:
-        """Certify the winner by the test part, which was used for neither training nor model selection."""
-        return found.models[self.winner(found)][0].certificate(self.train, self.test)
+        """Certify the winner, which was chosen on the validation part, by the test part, which chose nothing."""
+        return found.certificate(among=self.candidates(found))
 
     def next_commands(self) -> list[str]:
         """Commands that run as they are."""
@@ -185,7 +189,7 @@ def _show(demonstration: Demonstration, found: "Comparison") -> None:
     console.print(Table({**league, "seconds": [f"{one:.1f}" for one in league["seconds"]]}).rich())
     console.print(f"+ and -: better and worse than {found.baseline} (paired randomisation test, Holm's correction)\n")
     winner, certificate = demonstration.winner(found), demonstration.certificate(found)
-    console.print(f"[bold]Certificate[/bold] of {winner}")
+    console.print(f"[bold]Certificate[/bold] of {winner}, the winner on the validation part")
     console.print(in_shell(certificate.summary()), markup=False)
     show_certificate(certificate)
     folder = demonstration.folder

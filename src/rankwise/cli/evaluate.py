@@ -40,6 +40,7 @@ def evaluate(
         typer.Option("--tie-range", help="Also print the smallest and largest mean over all orders of equal scores."),
     ] = False,
     as_json: reading.JsonOption = False,
+    as_what: reading.FormatOption = "text",
     *,
     reads: dict[str, Any],
 ) -> None:
@@ -56,6 +57,7 @@ def evaluate(
     from rankwise.evaluation.statistics.significance import significance
     from rankwise.measures.conventions import settle
 
+    reading.refuse_two_formats(as_json, as_what)
     settle(measure, like, rel)  # a misspelt measure is an error before anything is read
     results: dict[str, Any] = {}
     rankings = [*(scores or ()), *(model or ())]
@@ -91,27 +93,38 @@ def evaluate(
         }
         print(json.dumps({"results": document, "tests": None if tests is None else list(tests)}))
         return
-    _show(results, tests, level, per_query, tie_range)
+    _show(results, tests, level, per_query, tie_range, as_what)
 
 
-def _show(results: dict[str, Any], tests: Any, level: float, per_query: bool, tie_range: bool) -> None:
+def _show(
+    results: dict[str, Any], tests: Any, level: float, per_query: bool, tie_range: bool, as_what: reading.Format
+) -> None:
     """Print a table for each ranking, and then the table of the tests."""
     from rich.console import Console
 
     from rankwise._tables import Table
 
     console = Console(highlight=False)
+
+    def show(about: str, table: Table) -> None:
+        if as_what == "text":
+            console.print(about, markup=False)
+            console.print(table.rich())
+        else:
+            print(table.to_markdown(note=about) if as_what == "markdown" else table.to_latex(note=about))
+
     for name, result in results.items():
         table = result.table(level)
         if tie_range:
             low, high = zip(*result.tie_range().values(), strict=True)
             table = Table({**{column: table[column] for column in table.columns}, "min": low, "max": high})
-        console.print(f"{name}: {len(result.qid):,} queries, {level:.0%} intervals over queries", markup=False)
-        console.print(table.rich())
-        if per_query:
+        show(f"{name}: {len(result.qid):,} queries, {level:.0%} intervals over queries", table)
+        if per_query and as_what == "text":
             print(result.per_query)
+        elif per_query:
+            show(f"{name}: each query", result.per_query)
     if tests is not None:
         first = next(iter(results))
-        console.print(f"Paired tests against {first} (Fisher's randomisation, p with Holm's correction)", markup=False)
         shown = ("measure", "ranker", "difference", "low", "high", "p_corrected", "wins", "losses")
-        console.print(Table({column: tests[column] for column in shown}).rich())
+        about = f"Paired tests against {first} (Fisher's randomisation, p with Holm's correction)"
+        show(about, Table({column: tests[column] for column in shown}))

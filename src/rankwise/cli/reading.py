@@ -96,6 +96,8 @@ JudgementsOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Format = Literal["text", "markdown", "latex"]
+FormatOption = Annotated[Format, typer.Option("--format", help="Print tables as text, or for a page or a paper.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random choices.")]
 MeasuresOption = Annotated[
     list[str],
@@ -314,6 +316,12 @@ def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[
     if "queries" in opened:
         return opened["queries"], read_scores(scores, opened["queries"])
     return open_pair(judged, scores, opened, **of_letor(judged, reads))
+
+
+def refuse_two_formats(as_json: bool, as_what: Format) -> None:
+    """Raise an error where both --json and --format are given."""
+    if as_json and as_what != "text":
+        raise RankwiseError(f"--json and --format {as_what} are two formats: give one of them")
 
 
 def refuse_folders(path: Path) -> None:

@@ -240,6 +240,40 @@ class Evaluation:
             }
         )
 
+    def to_markdown(self, level: float = 0.95, how: How = "bootstrap") -> str:
+        """:meth:`table` in Markdown, see :meth:`rankwise._tables.Table.to_markdown`.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            The confidence level of the intervals.
+        how : {"bootstrap", "t"}, default="bootstrap"
+            The kind of interval.
+
+        Returns
+        -------
+        str
+            The text.
+        """
+        return self.table(level, how).to_markdown()
+
+    def to_latex(self, level: float = 0.95, how: How = "bootstrap") -> str:
+        """:meth:`table` in LaTeX, see :meth:`rankwise._tables.Table.to_latex`.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            The confidence level of the intervals.
+        how : {"bootstrap", "t"}, default="bootstrap"
+            The kind of interval.
+
+        Returns
+        -------
+        str
+            The text, which needs the package booktabs.
+        """
+        return self.table(level, how).to_latex()
+
     def to_dict(self, level: float = 0.95, how: How = "bootstrap") -> dict[str, Any]:
         """Convert to plain values, ready for JSON; NaN becomes None.
 

@@ -9,27 +9,26 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from rankwise._errors import RankwiseError
 from rankwise._progress import progress
 from rankwise.data.diagnose.run import diagnose
-from rankwise.data.fingerprints import same_content
-from rankwise.data.queries import Queries
 from rankwise.evaluation.analysis.mistakes import by_group, label_pair_errors
+from rankwise.evaluation.certificates import DELTA
 from rankwise.evaluation.compare.foreign import LambdaRank
 from rankwise.evaluation.compare.keys import plain
 from rankwise.evaluation.compare.result import BETTER, EQUAL, WORSE, Comparison
 from rankwise.evaluation.compare.select import grid_for
-from rankwise.evaluation.evaluate import Evaluation
-from rankwise.guarantees._bound import Bound, Precondition
-from rankwise.guarantees.certificate import COMPARED, Certificate, certify, holdout_claims, repeats_note
-from rankwise.rankers._base import Ranker
+from rankwise.guarantees._bound import Bound
+from rankwise.guarantees.certificate import COMPARED, Certificate
+from rankwise.report.attempts import attempted
 from rankwise.report.compact import finite, numbers
 from rankwise.report.descriptions import Descriptions
 from rankwise.report.figures import cutoffs, histories, importance, weights
-from rankwise.report.query_lists import Limits, changes, query_lists
+from rankwise.report.query_lists import Limits, changes, no_lists, query_lists
 from rankwise.report.slices import VERDICTS, Slices, sliced
 
 # ------------------------------------------------------------------------------------------------------------- league
@@ -50,7 +49,8 @@ def in_short(comparison: Comparison) -> list[str]:
     if not rows:
         return [f"{title} is undefined on every test query."]
     best = rows[0]
-    said = [f"Highest mean {title}: {best['ranker']} with {best['mean']:.3f}{_between(best, level)}."]
+    highest = f"{best['ranker']} with {best['mean']:.3f}{_between(best, level)}"
+    said = [f"Highest mean {title} on the test queries: {highest}."]
     if len(comparison.rankers) > 1:
         tests = len(comparison.tests)
         for_them = f"after correction for {tests} tests" if comparison.about["correction"] != "none" else "uncorrected"
@@ -58,6 +58,10 @@ def in_short(comparison: Comparison) -> list[str]:
             f"Against the baseline {comparison.baseline} ({for_them}): {_named(rows, BETTER, 'better')}; "
             f"{_named(rows, WORSE, 'worse')}; {_named(rows, EQUAL, 'not shown to differ')}."
         )
+        chosen = winner(comparison)
+        if chosen["ranker"] is not None:
+            guaranteed = chosen["certificate"]["summary"]
+            said.append(f"Winner, chosen on the validation part of fold 1: {chosen['ranker']}; {guaranteed}.")
     return said
 
 
@@ -175,80 +179,35 @@ def _span(row: dict[str, Any]) -> str:
 # ------------------------------------------------------------------------------------------------------- certificates
 
 
-DELTA = 0.05
-UNSEEN = "these queries were used neither for training nor for model selection by the source of the scores"
 _HOLDS = {True: "yes", None: "assumed", False: "not met"}
 _MET = {True: "met", None: "assumed", False: "not met"}
 
 
 def certificates(comparison: Comparison) -> list[dict[str, Any]]:
-    """The certificate of each ranker for the first fold: its own, or that of its scores where it has none."""
-    found: list[dict[str, Any]] = []
-    for name in comparison.rankers:
-        model = comparison.models[name][0]
-        learned_here = comparison.about["rankers"][name]["kind"] == "learned"
-        try:
-            if isinstance(model, Ranker):
-                train = comparison.first.train if learned_here else None
-                # the training part is only given where it is known to be the one of the fit
-                certificate = model.certificate(train, comparison.first.test, DELTA)
-            else:
-                result = comparison.on_fold(comparison.results[name], 1)
-                unseen = Precondition(UNSEEN, True if learned_here else None)
-                certificate = holdout_certificate(name, result, comparison.first.test, unseen)
-        except RankwiseError as error:  # weights that differ, a measure without a largest value
-            found.append({"ranker": name, "about": "", "summary": "", "rows": [], "notes": [str(error)]})
-            continue
-        found.append(
-            {
-                "ranker": name,
-                "about": certificate.about,
-                "summary": certificate.summary(),
-                "rows": [_row(bound) for bound in certificate.rows],
-                "folded": certificate.folded(),
-                "notes": list(certificate.notes),
-            }
-        )
-    return found
+    """The certificates of all rankers, each at delta divided by their number: all hold together."""
+    return [_certificate(name, one) for name, one in comparison.certificates(DELTA).items()]
 
 
-def holdout_certificate(
-    name: str, result: Evaluation, queries: Queries, unseen: Precondition, delta: float = DELTA, random_state: int = 0
-) -> Certificate:
-    """Certify the first measure of scores of any origin by the hold-out alone.
+def winner(comparison: Comparison) -> dict[str, Any]:
+    """The ranker with the best validation value and its certificate at the whole delta, or why there is none."""
+    try:
+        name = comparison.winner()
+    except RankwiseError as error:
+        return {"ranker": None, "note": str(error), "certificate": None}
+    return {"ranker": name, "note": None, "certificate": _certificate(name, comparison.certificate(DELTA))}
 
-    Parameters
-    ----------
-    name : str
-        What the certificate calls the scores.
-    result : Evaluation
-        The scores, measured on the hold-out.
-    queries : Queries
-        The hold-out.
-    unseen : Precondition
-        That the scores do not depend on the labels of the hold-out, and whether this is known.
-    delta : float, default=0.05
-        Probability with which the certificate may fail.
-    random_state : int, default=0
-        Seed of the order in which betting takes the queries.
 
-    Returns
-    -------
-    Certificate
-        The hold-out bounds of the mean of 1 - measure on future queries.
-    """
-    title, group = result.titles[0], same_content(queries)
-    claims = holdout_claims(
-        1 - result[title],
-        of=f"1 - {title} on future queries",
-        unseen=unseen,
-        weight=result.weight,
-        group=group,
-        random_state=random_state,
-    )
-    distinct = len(set(group.tolist()))
-    notes = [repeats_note(len(group), distinct)] if distinct < len(group) else []
-    return certify(claims, about=f"{name}, {title}, {len(group):,} hold-out queries", delta=delta, notes=notes)
+def _certificate(name: str, certificate: Certificate) -> dict[str, Any]:
+    """One certificate as plain values."""
+    return {
+        "ranker": name,
+        "about": certificate.about,
+        "delta": certificate.delta,
+        "summary": certificate.summary(),
+        "rows": [_row(bound) for bound in certificate.rows],
+        "folded": certificate.folded(),
+        "notes": list(certificate.notes),
+    }
 
 
 def _row(bound: Bound) -> dict[str, Any]:
@@ -420,18 +379,22 @@ def _defaults(module: str, kind: str) -> dict[str, Any]:
 
 # --------------------------------------------------------------------------------------------------------- all sections
 
-_SECTIONS: dict[str, Callable[[Comparison], Any]] = {
-    "in_short": in_short,
-    "league": league,
-    "changes": changes,
-    "cutoffs": cutoffs,
-    "histories": histories,
-    "weights": weights,
-    "importance": importance,
-    "label_pairs": label_pairs,
-    "groups": groups,
-    "certificates": certificates,
-    "diagnosis": data_facts,
+Section = Callable[[Comparison], Any]
+_NO_FEATURES = {"measure": "", "queries": 0, "of": 0, "features": 0, "shuffles": 0, "rankers": {}}
+# Each section, and what it is where it could not be made.
+_SECTIONS: dict[str, tuple[Section, Any]] = {
+    "in_short": (in_short, []),
+    "league": (league, []),
+    "changes": (changes, {}),
+    "cutoffs": (cutoffs, []),
+    "histories": (histories, []),
+    "weights": (weights, {"features": [], "left_out": 0, "rankers": {}}),
+    "importance": (importance, _NO_FEATURES),
+    "label_pairs": (label_pairs, {"note": None, "pairs": [], "rankers": {}}),
+    "groups": (groups, []),
+    "winner": (winner, {"ranker": None, "note": None, "certificate": None}),
+    "certificates": (certificates, []),
+    "diagnosis": (data_facts, {"part": "queries", "about": [], "findings": [], "features": [], "left_out": 0}),
 }
 
 
@@ -473,7 +436,8 @@ def collect(
     Returns
     -------
     dict
-        The sections of the report by name.
+        The sections of the report by name. A section that raised an error is empty, and ``failed`` has a sentence about
+        it under its name: no section costs the others.
     """
     about = comparison.about
     found: dict[str, Any] = {
@@ -481,16 +445,21 @@ def collect(
         "baseline": comparison.baseline,
         "measures": list(comparison.titles),
         "level": comparison.level,
+        "delta": DELTA,
         "test": about["test"],
         "correction": about["correction"],
         "data": {name: about["data"][name] for name in ("source", "queries", "documents", "features")},
         "folds": len(about["data"]["folds"]),
         "provenance": provenance(comparison, command),
         "slices": sliced(comparison, slices),
-        "lists": query_lists(comparison, limits or Limits(), documents, queries, title),
+        "failed": {},
     }
-    with progress("writing the report", len(_SECTIONS), enabled=None if verbose else False) as bar:
-        for name, section in _SECTIONS.items():
-            found[name] = section(comparison)
+    own = limits or Limits()
+    sections = {**_SECTIONS, "lists": (lambda one: query_lists(one, own, documents, queries, title), no_lists(own))}
+    with progress("writing the report", len(sections), enabled=None if verbose else False) as bar:
+        for name, (section, nothing) in sections.items():
+            found[name], failed = attempted(partial(section, comparison), f"the section {name!r}", nothing)
+            if failed:
+                found["failed"][name] = failed
             bar.advance()
     return found

@@ -8,7 +8,8 @@ colour for each number in either theme. Names of untrusted origin stay as they a
 text.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from rankwise.evaluation.compare.result import Comparison
 from rankwise.evaluation.compare.store import is_kept
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.measures._base import Vector
+from rankwise.report.attempts import attempted
 from rankwise.report.compact import numbers
 
 Figure = dict[str, Any]
@@ -64,51 +66,68 @@ def histories(comparison: Comparison) -> list[dict[str, Any]]:
     """The training history of each ranker that keeps one, in every fold."""
     found = []
     for name, models in comparison.models.items():
-        accounts = [(fold, _account(model)) for fold, model in enumerate(models, start=1)]
-        known = [(fold, account) for fold, account in accounts if account is not None]
-        if not known:
-            continue
-        _, (across, table, about) = known[0]
-        folds = [
-            {
-                "fold": fold,
-                "across": numbers(_thinned(columns[across])),
-                "lines": {line: numbers(_thinned(columns[line])) for line in columns.columns[1:]},
-            }
-            for fold, (_, columns, _) in known
-        ]
-        found.append(
-            {
-                "ranker": name,
-                "across": across,
-                "logarithmic": _is_wide(table[across]),
-                "about": about,
-                "lines": list(table.columns[1:]),
-                "folds": folds,
-            }
-        )
+        for account in _ACCOUNTS:
+            known = [(fold, one) for fold, model in enumerate(models, start=1) if (one := account(model)) is not None]
+            if not known:
+                continue
+            # one kind of account for all folds: a ranker may keep its start in some fold, and has no rounds there
+            across, _, about = known[0][1]
+            tables = {fold: table for fold, (_, table, _) in known}
+            lines = list(dict.fromkeys(line for table in tables.values() for line in table.columns[1:]))
+            folds = [
+                {
+                    "fold": fold,
+                    "across": numbers(_thinned(table[table.columns[0]])),
+                    "lines": {line: numbers(_thinned(table[line])) for line in table.columns[1:]},
+                }
+                for fold, table in tables.items()
+            ]
+            found.append(
+                {
+                    "ranker": name,
+                    "across": across,
+                    "logarithmic": all(_is_wide(table[table.columns[0]]) for table in tables.values()),
+                    "about": about,
+                    "lines": lines,
+                    "folds": folds,
+                    "without": [fold for fold in range(1, len(models) + 1) if fold not in tables],
+                }
+            )
+            break
     return found
 
 
 Account = tuple[str, Table, str]
 
 
-def _account(model: Any) -> Account | None:
-    """(name of the x-axis, table of it and the lines, explanation): of rounds, of alphas, or of a stream."""
+def _rounds(model: Any) -> Account | None:
+    """(name of the x-axis, table of it and the lines, explanation) of the rounds of a fit."""
     history = getattr(model, "history_", None)
-    if isinstance(history, Table) and len(history):
-        drawn = [name for name in _MEASURED if name in history] or list(getattr(history, "drawn", ()))
-        return _kept(history, history.columns[0], drawn, "")
+    if not isinstance(history, Table) or not len(history):
+        return None
+    drawn = [name for name in _MEASURED if name in history] or list(getattr(history, "drawn", ()))
+    return _kept(history, history.columns[0], drawn, "")
+
+
+def _stream(model: Any) -> Account | None:
+    """The same of a stream that was learned from."""
     ledger = getattr(model, "ledger_", None)
-    if ledger is not None and len(ledger.curve.points):
-        table = Table({"round": ledger.curve.rounds, "so far": ledger.curve.mean})
-        return _kept(
-            table, "round", ["so far"], "mean over the rounds so far, each query ranked before it was learned from"
-        )
+    if ledger is None or not len(ledger.curve.points):
+        return None
+    table = Table({"round": ledger.curve.rounds, "so far": ledger.curve.mean})
+    about = "mean over the rounds so far, each query ranked before it was learned from"
+    return _kept(table, "round", ["so far"], about)
+
+
+def _alphas(model: Any) -> Account | None:
+    """The same of the alphas that were tried."""
     path = getattr(model, "path_", None)
-    if isinstance(path, Table) and len(path) > 1:
-        return _kept(path, path.columns[0], list(path.columns[1:2]), "validation measure of each alpha")
-    return None
+    if not isinstance(path, Table) or len(path) < 2:
+        return None
+    return _kept(path, path.columns[0], list(path.columns[1:2]), "validation measure of each alpha")
+
+
+_ACCOUNTS = (_rounds, _stream, _alphas)  # the first that any fold has is drawn
 
 
 def _kept(table: Table, across: str, lines: list[str], about: str) -> Account | None:
@@ -233,7 +252,7 @@ def _spread_within(queries: Queries) -> Vector:
 # ------------------------------------------------------------------------------------------------- how it is drawn
 
 
-def figures(found: Mapping[str, Any]) -> dict[str, Figure]:
+def figures(found: Mapping[str, Any]) -> tuple[dict[str, Figure], dict[str, str]]:
     """Make all figures of a report.
 
     Parameters
@@ -243,23 +262,36 @@ def figures(found: Mapping[str, Any]) -> dict[str, Figure]:
 
     Returns
     -------
-    dict of str to dict
+    figures : dict of str to dict
         The figures by the name of their place in the page; empty ones are left out.
+    failed : dict of str to str
+        For each figure that raised an error, a sentence that stands in its place.
     """
     rankers = found["rankers"]
-    made = {f"cutoffs-{number}": cutoff_figure(one, rankers) for number, one in enumerate(found["cutoffs"])}
-    made |= {f"history-{number}": history_figure(one) for number, one in enumerate(found["histories"])}
-    made |= {f"groups-{number}": group_figure(one, rankers) for number, one in enumerate(found["groups"])}
-    for number, name in enumerate(found["importance"]["rankers"]):
-        losses = found["importance"]["rankers"][name]
-        made[f"importance-{number}"] = importance_figure(name, losses, rankers.index(name))
+    made: dict[str, Callable[[], Figure]] = {}
+    for number, one in enumerate(found["cutoffs"]):
+        made[f"cutoffs-{number}"] = partial(cutoff_figure, one, rankers)
+    for number, one in enumerate(found["histories"]):
+        made[f"history-{number}"] = partial(history_figure, one)
+    for number, one in enumerate(found["groups"]):
+        made[f"groups-{number}"] = partial(group_figure, one, rankers)
+    for number, (name, losses) in enumerate(found["importance"]["rankers"].items()):
+        made[f"importance-{number}"] = partial(importance_figure, name, losses, rankers.index(name))
     if found["slices"]:
         others = [name for name in rankers if name != found["baseline"]]
         for number, one in enumerate(found["slices"]["slices"]):
-            made[f"slice-{number}"] = slice_figure(one, found["measures"][0], rankers, others)
-    made["weights"] = weight_figure(found["weights"])
-    made["label-pairs"] = label_pair_figure(found["label_pairs"], rankers)
-    return {name: figure for name, figure in made.items() if figure.get("series") or figure.get("rows")}
+            made[f"slice-{number}"] = partial(slice_figure, one, found["measures"][0], rankers, others)
+    made["weights"] = partial(weight_figure, found["weights"])
+    made["label-pairs"] = partial(label_pair_figure, found["label_pairs"], rankers)
+    drawn, failed = {}, {}
+    nothing: Figure = {}
+    for name, make in made.items():
+        figure, said = attempted(make, f"the figure {name!r}", nothing)
+        if said:
+            failed[name] = said
+        elif figure.get("series") or figure.get("rows"):
+            drawn[name] = figure
+    return drawn, failed
 
 
 def cutoff_figure(found: Mapping[str, Any], rankers: list[str]) -> Figure:

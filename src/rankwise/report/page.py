@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from rankwise._atomic_write import refusing, writing
-from rankwise._errors import DataError, RankwiseError
+from rankwise._errors import DataError, RankwiseError, ReportWarning, in_one_line, warn
 from rankwise._extras import require
 from rankwise._paths import path_of
 from rankwise.evaluation.compare.result import Comparison
@@ -106,6 +106,32 @@ def write_report(
         part.write_bytes(page)
 
 
+def write_report_or_warn(comparison: Comparison, path: str | os.PathLike[str], **options: Any) -> bool:
+    """Write a report at the end of a run, which an error must not end: it becomes a warning.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What :func:`rankwise.compare` returned.
+    path : str or path-like
+        The file.
+    **options : dict
+        Further arguments of :func:`write_report`.
+
+    Returns
+    -------
+    bool
+        Whether the report was written.
+    """
+    try:
+        write_report(comparison, path, **options)
+    except Exception as error:  # any error: the comparison took longer than the report
+        kind = "" if isinstance(error, RankwiseError) else f"{type(error).__name__}: "
+        warn(f"the report {os.fspath(path)} was not written: {kind}{in_one_line(error)}", ReportWarning)
+        return False
+    return True
+
+
 def _texts(comparison: Comparison, documents: Any, title: str | None, queries: Any) -> dict[str, Any]:
     """The texts about documents and queries, which have to match the comparison."""
     docid = comparison.queries.docid
@@ -144,11 +170,12 @@ def render(found: dict[str, Any]) -> bytes:
     )
     environment.filters |= {"fixed": _fixed, "chance": _chance, "bytes": _bytes, "signed": _signed, "short": _short}
     script = "\n".join(map(_template, _SCRIPTS))
-    drawn = figures(found)
+    drawn, failed = figures(found)
     read = {"figures": drawn, "tables": tables(found), **{name: found[name] for name in _FOR_SCRIPT}}
     page: str = environment.get_template("page.html").render(
         found=found,
         figures=drawn,
+        failed={**found["failed"], **failed},
         policy=_policy(script),
         style=_template("page.css"),
         script=script,
@@ -233,6 +260,8 @@ def tables(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     every = {f"league {one['measure']}": _table(_LEAGUE, one["rows"]) for one in found["league"]}
     every |= {f"slice {one['name']}": _table(_SLICE, one["rows"]) for one in slices}
     every |= {f"certificate {one['ranker']}": _table(_BOUND, one["rows"]) for one in found["certificates"]}
+    if found["winner"]["certificate"]:
+        every["certificate of the winner"] = _table(_BOUND, found["winner"]["certificate"]["rows"])
     every["findings"] = _table(("severity", "what", "where", "advice"), diagnosis["findings"])
     every["features"] = _table(tuple(diagnosis["features"][0]) if diagnosis["features"] else (), diagnosis["features"])
     every["settings"] = _table(("ranker", "fold", "settings", "tried"), made["chosen"])

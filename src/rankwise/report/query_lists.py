@@ -140,6 +140,19 @@ def query_lists(
     }
 
 
+def no_lists(limits: Limits) -> dict[str, Any]:
+    """What :func:`query_lists` returns where it could not be made: no query."""
+    empty: dict[str, Any] = {name: [] for name in ("document_columns", "query_columns", "features", "queries")}
+    return empty | {
+        "title": None,
+        "total": 0,
+        "same": 0,
+        "documents": limits.documents,
+        "explained": 0,
+        "weights": {},
+    }
+
+
 def _query(
     comparison: Comparison, query: int, rows: Places, ranks: dict[str, Places], used: Places, explained: int
 ) -> dict[str, Any]:

@@ -15,12 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rankwise._errors import RankwiseError
 from rankwise.data import checks
+from rankwise.data.fingerprints import Seen, fingerprints
 from rankwise.data.queries import Queries
 from rankwise.evaluation.compare.folds import FoldPart
 from rankwise.evaluation.compare.foreign import OnArrays
@@ -139,6 +140,9 @@ class Cell:
         where the system does not say.
     model : object or None
         The fitted ranker, where it is kept.
+    validation_scores : ndarray or None
+        One score per document of the validation part, by the selected settings fitted without the validation queries;
+        None where nothing was trained here, or without a validation part.
     """
 
     ranker: str
@@ -151,6 +155,7 @@ class Cell:
     seconds: float
     memory: int | None
     model: Any = None
+    validation_scores: Vector | None = None
 
     def line(self) -> dict[str, Any]:
         """Everything but scores and model as plain values."""
@@ -196,19 +201,21 @@ def learn(
     """
     began = time.perf_counter()
     with watch.growth() as growth, _named_errors(name, number):
-        model, setting, judged, tried = _chosen(entry, part, measure, seed, jobs)
-        scores = checks.as_scores(model.predict(part.test), part.test.n_documents)
+        chosen = _chosen(entry, part, measure, seed, jobs)
+        model, judged = chosen.model, chosen.judged
+        scores = _scores(model, part.test)
     return Cell(
         name,
         number,
         scores,
-        settings=_as_json(setting),
+        settings=_as_json(chosen.setting),
         settled=_settled(model),
         validation=judged if judged is not None and math.isfinite(judged) else None,
-        tried=tried,
+        tried=chosen.tried,
         seconds=time.perf_counter() - began,
         memory=growth.bytes,
         model=model.model_ if isinstance(model, OnArrays) else model,
+        validation_scores=chosen.scores,
     )
 
 
@@ -240,11 +247,20 @@ def score(name: str, number: int, entry: Fitted, test: Queries, watch: MemoryWat
     return Cell(name, number, scores, {}, {}, None, 0, time.perf_counter() - began, growth.bytes, entry.model)
 
 
-Choice = tuple[Any, Mapping[str, Any], float | None, int]
+class Choice(NamedTuple):
+    """The selected setting: a fitted model, its measure (None: not selected by one), how many settings were tried, and
+    scores of the validation part by a fit that did not learn from it.
+    """
+
+    model: Any
+    setting: Mapping[str, Any]
+    judged: float | None
+    tried: int
+    scores: Vector | None = None
 
 
 def _chosen(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, jobs: int) -> Choice:
-    """(fitted model, setting, its measure, settings tried): the best on the validation part, the first of equals."""
+    """The best setting on the validation part, the first of equals."""
     assert part.train is not None
     # an empty grid has one setting, the ranker as it is
     settings = list(combinations(entry.grid))
@@ -253,19 +269,19 @@ def _chosen(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, 
         judged = _by_inner_folds(entry, settings, part.train, measure, seed, jobs) if len(settings) > 1 else None
         best = 0 if judged is None or np.isnan(judged).all() else int(np.nanargmax(judged))
         model = _fit(entry.fresh(settings[best], jobs), part.train, None)
-        return model, settings[best], None if judged is None else float(judged[best]), len(settings)
+        return Choice(model, settings[best], None if judged is None else float(judged[best]), len(settings))
     pools = _learns_from_validation(entry.fresh(settings[0], jobs))
     kept: Choice | None = None
     for setting in settings:
         model = entry.fresh(setting, jobs)
         model = (fit_apart if pools else _fit)(model, part.train, part.validation)
-        found = _measured(model, part.validation, measure, jobs)
-        if kept is None or not found <= (-math.inf if kept[2] is None or math.isnan(kept[2]) else kept[2]):
-            kept = (model, setting, found, len(settings))
+        scores = _scores(model, part.validation)
+        found = _measured(model, part.validation, scores, measure, jobs)
+        if kept is None or not found <= (-math.inf if kept.judged is None or math.isnan(kept.judged) else kept.judged):
+            kept = Choice(model, setting, found, len(settings), scores)
     assert kept is not None
     if pools:
-        model = _fit(entry.fresh(kept[1], jobs), part.train, part.validation)
-        return model, *kept[1:]
+        return kept._replace(model=_fit(entry.fresh(kept.setting, jobs), part.train, part.validation))
     return kept
 
 
@@ -283,7 +299,8 @@ def _by_inner_folds(
         # settings are compared on the same inner folds
         others = train[np.setdiff1d(np.arange(len(train)), held)]
         models = (_fit(entry.fresh(setting, jobs), others, None) for setting in settings)
-        found.append([_measured(model, train[held], measure, jobs) for model in models])
+        own = train[held]
+        found.append([_measured(model, own, _scores(model, own), measure, jobs) for model in models])
     return mean_over_parts(found) if found else None
 
 
@@ -291,14 +308,23 @@ def _fit(model: Any, train: Queries, validation: Queries | None) -> Any:
     """Fit a model, with the validation part where it takes one."""
     if validation is not None and getattr(model, "takes_validation", False):
         fitted = model.fit(train, validation=validation)
-    else:
-        fitted = model.fit(train)
-    return model if fitted is None else fitted
+        return model if fitted is None else fitted
+    fitted = model.fit(train)
+    model = model if fitted is None else fitted
+    seen = getattr(model, "seen_", None)
+    if validation is not None and isinstance(seen, Seen):
+        # settings and the winner are selected on these queries, so a certificate must not count them as unseen
+        model.seen_ = seen.with_validation(fingerprints(validation))
+    return model
 
 
-def _measured(model: Any, queries: Queries, measure: Measure | None, jobs: int) -> float:
-    """The mean measure of a fitted model."""
-    scores = checks.as_scores(model.predict(queries), queries.n_documents)
+def _scores(model: Any, queries: Queries) -> Vector:
+    """One score per document."""
+    return checks.as_scores(model.predict(queries), queries.n_documents)
+
+
+def _measured(model: Any, queries: Queries, scores: Vector, measure: Measure | None, jobs: int) -> float:
+    """The mean measure of the scores of a fitted model."""
     return mean_measure(queries, scores, model._measure() if measure is None else measure, jobs)
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -12,13 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._atomic_write import writing
+from rankwise._errors import RankwiseError
 from rankwise._figures import COLOURS, FAINT, PAPER, house_style, new_figure
 from rankwise._tables import Table
 from rankwise.data.queries import Queries
+from rankwise.evaluation.certificates import DELTA, UNSEEN, holdout_certificate
 from rankwise.evaluation.compare.cells import Cell
 from rankwise.evaluation.compare.folds import FoldPart
-from rankwise.evaluation.evaluate import Evaluation
+from rankwise.evaluation.evaluate import Evaluation, evaluate
+from rankwise.guarantees._bound import Precondition, refuse_unless_chance
+from rankwise.guarantees.certificate import Certificate, certify
 from rankwise.measures._base import Measure
+from rankwise.rankers._base import Ranker
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -229,6 +235,144 @@ class Comparison:
             lists=None,
         )
 
+    # ------------------------------------------------------------------------------------------ the winner, certified
+
+    @cached_property
+    def validation(self) -> dict[str, Evaluation]:
+        """For each ranker that was trained here its evaluation on the validation part of the first fold, fitted without
+        these queries; empty without such a part. Models that came fitted, and scores, are not in it.
+        """
+        judged = self.first.validation
+        if judged is None:
+            return {}
+        measures, conventions = self.results[self.baseline].measures, self.about["conventions"]
+        return {
+            cell.ranker: evaluate(judged, cell.validation_scores, measures, **conventions)
+            for cell in self.cells
+            if cell.fold == 1 and cell.validation_scores is not None
+        }
+
+    def winner(self, among: Sequence[str] | None = None) -> str:
+        """The ranker with the largest mean of the first measure on the validation part of the first fold.
+
+        The test queries have no part in this choice, so :meth:`certificate` may certify the winner by them at the whole
+        delta. The first row of :meth:`table` is another choice, made on the test queries: :meth:`certificates` are for
+        that one. Only the first fold is used, because the validation parts of the others hold its test queries.
+
+        Parameters
+        ----------
+        among : sequence of str, default=None
+            The rankers to choose from, fixed without a look at the test results; None takes all.
+
+        Returns
+        -------
+        str
+            Its name, the first of equals.
+
+        Raises
+        ------
+        RankwiseError
+            If a ranker has no validation value: models that came fitted and scores have none, and neither has any
+            ranker if the folds have no validation part or the measure is undefined on all of it.
+        """
+        names = self.rankers if among is None else list(among)
+        for name in names:
+            if name not in self.results:
+                known = ", ".join(map(repr, self.rankers))
+                raise RankwiseError(f"among must name rankers of this comparison ({known}), got {name!r}")
+        if not names:
+            raise RankwiseError("among must name at least one ranker, got none")
+        title = self.titles[0]
+        for name in names:
+            if name not in self.validation:
+                lacking = (
+                    "the folds have no validation part"
+                    if self.first.validation is None
+                    else f"{name!r} was not trained here and has no value on it"
+                )
+                raise RankwiseError(
+                    f"a winner is chosen on the validation part, but {lacking}; the certificates of all rankers hold "
+                    "together, so you may quote that of any of them"
+                )
+        means = {name: self.validation[name].mean[title] for name in names}
+        if all(map(math.isnan, means.values())):
+            raise RankwiseError(f"a winner is chosen by {title}, which is undefined on every validation query")
+        return max(means, key=lambda name: -math.inf if math.isnan(means[name]) else means[name])
+
+    def certificate(self, delta: float = DELTA, *, among: Sequence[str] | None = None) -> Certificate:
+        """Certify the winner by the test part of the first fold.
+
+        The winner is a function of the training and validation queries, so the test queries are as independent of it as
+        of a ranker that was fixed beforehand: the choice costs no delta.
+
+        Parameters
+        ----------
+        delta : float, default=0.05
+            The probability with which the certificate may fail.
+        among : sequence of str, default=None
+            The rankers to choose from, see :meth:`winner`.
+
+        Returns
+        -------
+        Certificate
+            That of the model of the first fold, for the measure that the model was trained for; for the first measure
+            of the comparison where the winner is of another package.
+        """
+        return self._certified(self.winner(among), delta)
+
+    def certificates(self, delta: float = DELTA) -> dict[str, Certificate]:
+        r"""Certify every ranker by the test part of the first fold, such that all certificates hold together.
+
+        Each of the K certificates is computed at :math:`\delta / K`. The smallest may be quoted, or that of any ranker
+        that was chosen by the test results.
+
+        Proof. For ranker k, let :math:`F_k` be the event that the headline of its certificate is false. Its model is a
+        function of the training and validation queries, so the test queries are independent of it and
+        :math:`P(F_k) \le \delta / K`. Let :math:`\hat k` be the chosen ranker, any function of all the data. If its
+        headline is false, some headline is, and by the union bound
+
+        .. math:: P(F_{\hat k}) \le P\Big(igcup_k F_k\Big) \le \sum_{k=1}^K P(F_k) \le \delta .
+
+        Nothing is assumed about how the rankers depend on each other.
+
+        Parameters
+        ----------
+        delta : float, default=0.05
+            The probability with which any of the certificates may fail.
+
+        Returns
+        -------
+        dict of str to Certificate
+            By ranker, for the models of the first fold, each for the measure that it was trained for (the first measure
+            of the comparison for scores and for models of other packages).
+
+        Examples
+        --------
+        >>> import rankwise as rw
+        >>> lists = rw.make_lists(60, documents=8, features=4, random_state=1)
+        >>> found = rw.compare({"first": lists.X[:, 0], "second": lists.X[:, 1]}, lists)
+        >>> [one.delta for one in found.certificates(0.1).values()]
+        [0.05, 0.05]
+        """
+        refuse_unless_chance("certificates", delta=delta)
+        return {name: self._certified(name, delta / len(self.results)) for name in self.rankers}
+
+    def _certified(self, name: str, delta: float) -> Certificate:
+        """The certificate of one ranker for the first fold: its own, or that of its scores where it has none."""
+        model, test = self.models[name][0], self.first.test
+        learned_here = self.about["rankers"][name]["kind"] == "learned"
+        if isinstance(model, Ranker):
+            # the training part is only given where it is known to be the one of the fit
+            return model.certificate(self.first.train if learned_here else None, test, delta)
+        result = self.on_fold(self.results[name], 1)
+        unseen = Precondition(UNSEEN, True if learned_here else None)
+        try:
+            return holdout_certificate(name, result, test, unseen, delta)
+        except RankwiseError as error:  # weights that differ, a measure without a largest value
+            return certify([], about=f"{name}, {self.titles[0]}", delta=delta, notes=[f"no hold-out bound: {error}"])
+
+    # ------------------------------------------------------------------------------------------------- other forms
+
     def to_dict(self) -> dict[str, Any]:
         """Convert everything but the scores to plain values, which repeat at every run but for seconds and memory.
 
@@ -249,8 +393,13 @@ class Comparison:
             name: {title: list(map(_number, result[title].tolist())) for title in self.titles}
             for name, result in self.results.items()
         }
+        try:
+            winner = self.winner()
+        except RankwiseError:
+            winner = None
         return {
             **self.about,
+            "winner": winner,
             "results": results,
             "tests": [{name: _number(value) for name, value in row.items()} for row in self.tests],
             "cells": [cell.line() for cell in self.cells],
@@ -260,6 +409,58 @@ class Comparison:
                 "values": per_query,
             },
         }
+
+    def to_markdown(self) -> str:
+        """The results in Markdown: means, the best in bold, marks of significance, and intervals.
+
+        Returns
+        -------
+        str
+            The text, best ranker first, with a sentence on the marks.
+        """
+        table, how = self._for_papers()
+        return table.to_markdown(**how)
+
+    def to_latex(self) -> str:
+        """The results in LaTeX: means, the best in bold, marks of significance, and intervals.
+
+        Returns
+        -------
+        str
+            A ``tabular`` that needs the package booktabs, best ranker first; a comment says what the marks are.
+        """
+        table, how = self._for_papers()
+        return table.to_latex(**how)
+
+    def _for_papers(self) -> tuple[Table, dict[str, Any]]:
+        """The table of :meth:`to_markdown` and :meth:`to_latex`, and what of it is bold and marked."""
+        order = self._order(self.titles[0])
+        columns: dict[str, Any] = {"ranker": order}
+        marks = {}
+        for title in self.titles:
+            columns[title] = [self.means[name][title] for name in order]
+            ends = [self.intervals[name][title] for name in order]
+            texts = ["" if math.isnan(low) else f"{low:.4f} to {high:.4f}" for low, high in ends]
+            columns[f"{title} {self.level:.0%}"] = texts
+            own = [self.mark(name, title) for name in order]
+            marks[title] = [mark if mark in (BETTER, WORSE) else "" for mark in own]
+        several = len(order) > 1
+        how = {"bold": self.titles if several else (), "marks": marks, "note": self.legend() if several else ""}
+        return Table(columns), how
+
+    def legend(self) -> str:
+        """What the marks mean, as a sentence.
+
+        Returns
+        -------
+        str
+            The sentence, with the test, the correction and the level.
+        """
+        how = {"holm": "Holm's correction", "bh": "Benjamini and Hochberg's correction", "none": "no correction"}
+        return (
+            f"Marks + and -: better and worse than {self.baseline} (paired {self.about['test']} test over queries, "
+            f"{how[self.about['correction']]}, p at most {1 - self.level:.2g})"
+        )
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """:meth:`to_dict` as JSON.

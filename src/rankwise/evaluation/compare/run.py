@@ -187,7 +187,7 @@ class ComparisonRun:
         kept, key = self.kept, self._key(entry, number, measure)
 
         def learned_or_read() -> Cell:
-            found = kept.read(key, name, number, part.test.n_documents)
+            found = kept.read(key, name, number, part)
             if found is None:
                 found = learn(name, number, entry, part, measure, self.seed, inner, watch)
                 kept.write(key, found)

@@ -18,6 +18,7 @@ from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._paths import path_of
 from rankwise._store import StoreWriter, open_store
 from rankwise.evaluation.compare.cells import Cell
+from rankwise.evaluation.compare.folds import FoldPart
 from rankwise.evaluation.compare.foreign import KIND as TREES
 from rankwise.evaluation.compare.foreign import LambdaRank, read_trees, save_trees
 from rankwise.evaluation.compare.keys import digest_of
@@ -25,7 +26,7 @@ from rankwise.rankers._base import Ranker
 from rankwise.rankers._persist import read_ranker
 
 KIND = "comparison cell"
-_LAYOUT = 1
+_LAYOUT = 2  # 2: scores of the validation part
 
 
 def is_kept(model: Any) -> bool:
@@ -59,7 +60,7 @@ class Cells:
             self.folder.mkdir(exist_ok=True)
         remove_parts(self.folder, ending=".rankwise")  # of a run that was killed
 
-    def read(self, key: str, name: str, fold: int, documents: int) -> Cell | None:
+    def read(self, key: str, name: str, fold: int, part: FoldPart) -> Cell | None:
         """Read the finished cell of a key.
 
         Parameters
@@ -70,8 +71,8 @@ class Cells:
             The name of the ranker in this comparison.
         fold : int
             The fold in this comparison.
-        documents : int
-            The number of documents of the test part.
+        part : FoldPart
+            The data of the fold.
 
         Returns
         -------
@@ -82,7 +83,7 @@ class Cells:
         if not path.exists():
             return None
         try:
-            return self._read(key, name, fold, documents)
+            return self._read(key, name, fold, part)
         except Exception as error:  # whatever a damaged file provokes
             about = (str(error).splitlines() or [type(error).__name__])[0]
             print(f"rankwise: {name} on fold {fold} is computed again: {about}", file=sys.stderr)
@@ -94,23 +95,30 @@ class Cells:
         saved = is_kept(cell.model) and self._save(cell.model, self._model(key))
         line = {"model": digest_of(self._model(key).read_bytes()) if saved else None, **cell.line()}
         with StoreWriter(self._cell(key), KIND) as file:
-            file.metadata.update({"layout": _LAYOUT, "key": key, "line": line, "check": _check(line, cell.scores)})
+            check = _check(line, cell.scores, cell.validation_scores)
+            file.metadata.update({"layout": _LAYOUT, "key": key, "line": line, "check": check})
             file.append("scores", cell.scores)
+            if cell.validation_scores is not None:
+                file.append("validation_scores", cell.validation_scores)
 
-    def _read(self, key: str, name: str, fold: int, documents: int) -> Cell:
+    def _read(self, key: str, name: str, fold: int, part: FoldPart) -> Cell:
         """Read and check a cell and its ranker."""
         store = open_store(self._cell(key))
         if store.kind != KIND or store.fact("layout", int) != _LAYOUT or store.fact("key", str) != key:
             raise FileFormatError(f"{store.path} holds another cell")
-        line, scores = store.fact("line", dict), store.array("scores", np.float64, (documents,))
-        if store.fact("check", str) != _check(line, scores):
+        line, scores = store.fact("line", dict), store.array("scores", np.float64, (part.test.n_documents,))
+        validated = None
+        if part.validation is not None:
+            validated = store.array("validation_scores", np.float64, (part.validation.n_documents,))
+        if store.fact("check", str) != _check(line, scores, validated):
             raise FileFormatError(f"{store.path} is damaged: its numbers are not those that were written")
         # a cell whose ranker was changed or lost is computed again
         digest = line.pop("model")
         if digest is not None and digest_of(self._model(key).read_bytes()) != digest:
             raise FileFormatError(f"{self._model(key)} is damaged: it is not the ranker that was written")
         model = None if digest is None else self._opened(self._model(key))
-        return Cell(scores=scores, model=model, **{**line, "ranker": name, "fold": fold})
+        own = {**line, "ranker": name, "fold": fold}
+        return Cell(scores=scores, model=model, validation_scores=validated, **own)
 
     @staticmethod
     def _save(model: Any, path: Path) -> bool:
@@ -139,6 +147,7 @@ class Cells:
         return self.folder / f"{key}.model.rankwise"
 
 
-def _check(line: dict[str, Any], scores: NDArray[np.float64]) -> str:
+def _check(line: dict[str, Any], *scores: NDArray[np.float64] | None) -> str:
     """The digest of everything in a cell, which detects a flipped bit."""
-    return digest_of(json.dumps(line, sort_keys=True).encode(), np.ascontiguousarray(scores).tobytes())
+    known = (b"" if one is None else np.ascontiguousarray(one).tobytes() for one in scores)
+    return digest_of(json.dumps(line, sort_keys=True).encode(), *known)

@@ -18,9 +18,10 @@ function showChanges() {
 }
 
 function drawChanges(ranker, measure) {
+  if (!numbers.changes[measure]) return; // a line above says why
   const { values, won, lost, tied } = numbers.changes[measure][ranker];
   const shown = values.length < won + lost + tied ? `, ${values.length} of them drawn` : "";
-  byId("changes-title").textContent = `${measure}: ${ranker} less ${numbers.baseline}, from the largest loss to the largest win`;
+  byId("changes-title").textContent = `${measure}: ${ranker} minus ${numbers.baseline}, from the largest loss to the largest win`;
   byId("changes-about").textContent = `${won + lost + tied} queries: ${lost} lost, ${tied} tied, ${won} won${shown}`;
   show(byId("changes"), {
     draw: "bars", height: 230, label: `${byId("changes-title").textContent}: ${byId("changes-about").textContent}`,

@@ -47,8 +47,13 @@ function drawNext(places) {
     return;
   }
   const name = place.dataset.figure;
-  show(place, numbers.figures[name]);
-  numbersBelow(place, name, () => numbers.figures[name]);
+  try {
+    show(place, numbers.figures[name]);
+    numbersBelow(place, name, () => numbers.figures[name]);
+  } catch (error) {
+    // one figure must not cost the others
+    place.replaceChildren(element("p", { className: "problem", text: `This could not be drawn: ${error.message}` }));
+  }
   setTimeout(() => drawNext(rest), 0);
 }
 
