@@ -63,6 +63,7 @@ from rankwise.evaluation.analysis.mistakes import gain_by_group as gain_by_group
 from rankwise.evaluation.analysis.mistakes import label_pair_errors as label_pair_errors
 from rankwise.evaluation.analysis.mistakes import label_pairs as label_pairs
 from rankwise.evaluation.analysis.mistakes import queries_by_size as queries_by_size
+from rankwise.evaluation.certificates import certify as certify
 from rankwise.evaluation.compare.result import Comparison as Comparison
 from rankwise.evaluation.compare.select import Selection as Selection
 from rankwise.evaluation.compare.select import select as select

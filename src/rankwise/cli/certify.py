@@ -6,6 +6,7 @@ A saved ranker gives its own certificate; scores from any source are certified b
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +26,7 @@ def certify(
         Path | None, typer.Argument(help="A saved ranker, or scores of the hold-out from any source.")
     ] = None,
     train: Annotated[Path | None, typer.Option(help="The queries that the ranker was trained on.")] = None,
-    holdout: Annotated[Path | None, typer.Option(help="Judged queries; those seen in training are left out.")] = None,
+    holdout: Annotated[Path | None, typer.Option(help="Judged queries that were not used in training.")] = None,
     measure: Annotated[
         str | None, typer.Option("--measure", "-m", help="For scores: nDCG@10 (default), AP, RR ...")
     ] = None,
@@ -37,9 +38,6 @@ def certify(
     unverified: Annotated[
         bool, typer.Option("--unverified", help="Let the headline rest on constants that were not verified.")
     ] = False,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the order of the hold-out in betting; choose it before you see results.")
-    ] = 0,
     details: Annotated[
         bool, typer.Option("--details", help="Also print every formula, constant and condition.")
     ] = False,
@@ -58,9 +56,9 @@ def certify(
 ) -> None:
     """Certify a ranker or scores, or plan how many judged queries a guarantee needs.
 
-    Queries of --holdout that the ranker saw in training are named and left out, so the file that it was trained on may
-    be given: the part that was held out certifies it. The exit code is 3 if there is no bound on future queries, or
-    only a vacuous one.
+    Queries of --holdout with the content of queries that the ranker saw in training are named. They are copies, or
+    further draws of the same queries: bounds hold in either case, and are tighter without them. The exit code is 3 if
+    there is no bound on future queries, or only a vacuous one.
 
     Example: rankwise certify model.rankwise --train train.txt --holdout test.txt
 
@@ -83,12 +81,12 @@ def certify(
             raise RankwiseError("a ranker is certified for its own measure: leave out --measure")
         ranker = reading.load_ranker(subject)
         learned, held = (None if one is None else read_for(ranker, one, reads) for one in (train, holdout))
-        declared: dict[str, Any] = {"row_radius": row_radius, "longest": longest, "random_state": seed}
+        declared: dict[str, Any] = {"row_radius": row_radius, "longest": longest}
         found = ranker.certificate(learned, held, delta, unverified=unverified, **declared)
     else:
         if holdout is None or train is not None:
             raise RankwiseError(f"{subject} holds no ranker: scores are certified by --holdout alone")
-        found = _of_scores(subject, holdout, measure or "nDCG@10", delta, seed, reads)
+        found = _of_scores(subject, holdout, measure or "nDCG@10", delta, reads)
     if as_json:
         print(found.to_json())
     else:
@@ -100,15 +98,13 @@ def certify(
         raise typer.Exit(NOT_CERTIFIED)
 
 
-def _of_scores(path: Path, holdout: Path, measure: str, delta: float, seed: int, reads: dict[str, Any]) -> Any:
+def _of_scores(path: Path, holdout: Path, measure: str, delta: float, reads: dict[str, Any]) -> Any:
     """Certify scores by the hold-out alone."""
-    from rankwise.evaluation.certificates import UNSEEN, holdout_certificate
-    from rankwise.evaluation.evaluate import evaluate
-    from rankwise.guarantees._bound import Precondition
+    from rankwise.evaluation.certificates import certify as certify_scores
 
     queries, scores = reading.read_scored(holdout, path, reads, {})
-    result = evaluate(queries, scores, [measure])
-    return holdout_certificate(str(path), result, queries, Precondition(UNSEEN), delta, random_state=seed)
+    found = certify_scores(queries, scores, measure, delta=delta)
+    return replace(found, about=found.about.replace("scores", str(path), 1))
 
 
 def _plan(asked: dict[str, Any], as_json: bool) -> None:

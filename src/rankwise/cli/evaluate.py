@@ -78,10 +78,10 @@ def evaluate(
             values = rankers[path]
         elif path in built:
             queries = read_for(built[path], judged, reads)
-            values = built[path].predict(queries)
+            values = built[path]
         elif path in rankers:
             queries = opened["queries"] = opened.get("queries") or reading.read_queries(judged, reads)
-            values = rankers[path].predict(queries)
+            values = rankers[path]
         else:
             queries, values = reading.read_scored(judged, path, reads, opened)
         results[str(path)] = measure_scores(queries, values, measure, like=like, ties=ties, empty=empty, rel=rel)

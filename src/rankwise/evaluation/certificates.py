@@ -1,17 +1,90 @@
-"""The certificate of scores from any source: a hold-out alone, whatever made the scores."""
+"""Certificates of anything that scores documents: :func:`certify` in one call, for models and for scores.
 
-from rankwise.data.fingerprints import same_content
+A ranker of this package is certified by its own bounds as well. Scores of another source are certified by a hold-out
+alone, whatever made them.
+"""
+
+from typing import Any
+
+from rankwise._errors import DataError
+from rankwise.data.fingerprints import Seen, fingerprints
+from rankwise.data.parts.parts import Parts
 from rankwise.data.queries import Queries
-from rankwise.evaluation.evaluate import Evaluation
-from rankwise.guarantees._bound import Precondition
-from rankwise.guarantees.certificate import Certificate, certify, holdout_claims, repeats_note
+from rankwise.evaluation.evaluate import Evaluation, evaluate, open_judged_and_scores
+from rankwise.guarantees._bound import refuse_unless_chance
+from rankwise.guarantees.certificate import Certificate, certificate_of
+from rankwise.measures._base import Measure, parse
+from rankwise.rankers._base import Ranker
+from rankwise.rankers.certificate.claims import Declared
+from rankwise.rankers.certificate.collect import certify_ranker
+from rankwise.rankers.certificate.holdout import holdout_part, population_of
 
 DELTA = 0.05
-UNSEEN = "these queries were used neither for training nor for model selection by the source of the scores"
+
+
+def certify(
+    judged: Any,
+    scores: Any,
+    measure: str | Measure = "nDCG@10",
+    *,
+    train: Queries | None = None,
+    delta: float = DELTA,
+) -> Certificate:
+    """Certify a model, or scores of any source, by judged queries that it has not seen.
+
+    Parameters
+    ----------
+    judged : Queries, Parts, str or path-like
+        Judged queries, or the file of some.
+    scores : ranker, array-like of shape (n_documents,), str or path-like
+        A fitted ranker, any object with ``predict``, one score per document, or the file of some.
+    measure : str or Measure, default="nDCG@10"
+        The measure. A ranker of this package that was trained for it adds the bounds of its training.
+    train : Queries, default=None
+        The queries that the scores were learned from. Judged queries with the same content are recognized. A ranker
+        of this package remembers them; for it, they add the bounds that rest on training queries.
+    delta : float, default=0.05
+        The probability with which each bound may fail, and the headline, which is the smallest of several.
+
+    Returns
+    -------
+    Certificate
+        A table of bounds on the mean of 1 - measure over future queries, the strongest first, and a headline.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> lists = rw.make_lists(300, random_state=0)
+    >>> model = rw.RidgeRanker().fit(lists[:150])
+    >>> print(rw.certify(lists[150:], model, "nDCG@10").summary())
+    """
+    refuse_unless_chance("certify", delta=delta)
+    wanted = parse(measure)
+    queries, values = open_judged_and_scores(judged, scores)
+    if train is not None and not isinstance(train, Queries):
+        raise DataError(f"train must be Queries, got {type(train).__name__}")
+    if isinstance(values, Ranker):
+        values._check_fitted()
+        return certify_ranker(values, train, queries, delta, Declared(), False, wanted)
+    name = type(values).__name__ if hasattr(values, "predict") else "scores"
+    if isinstance(queries, Parts):
+        raise DataError("scores of a data set in parts cannot be certified: pass parts.to_queries()")
+    if hasattr(values, "predict"):
+        values = values.predict(queries)
+    seen = None if train is None else Seen().with_training(fingerprints(train))
+    result, worst = (evaluate(queries, values, [wanted], ties=ties) for ties in ("expected", "pessimistic"))
+    return holdout_certificate(name, result, queries, delta, worst=worst, seen=seen)
 
 
 def holdout_certificate(
-    name: str, result: Evaluation, queries: Queries, unseen: Precondition, delta: float = DELTA, random_state: int = 0
+    name: str,
+    result: Evaluation,
+    queries: Queries,
+    delta: float = DELTA,
+    *,
+    worst: Evaluation | None = None,
+    seen: Seen | None = None,
+    learned_here: bool = False,
 ) -> Certificate:
     """Certify the first measure of scores of any origin by the hold-out alone.
 
@@ -23,27 +96,24 @@ def holdout_certificate(
         The scores, measured on the hold-out.
     queries : Queries
         The hold-out.
-    unseen : Precondition
-        That the scores do not depend on the labels of the hold-out, and whether this is known.
     delta : float, default=0.05
         Probability with which the certificate may fail.
-    random_state : int, default=0
-        Seed of the order in which betting takes the queries.
+    worst : Evaluation, default=None
+        The same scores with ties in the worst order, to say whether ties matter.
+    seen : Seen, default=None
+        The queries that the scores were learned from, and selected on; None if they are not known.
+    learned_here : bool, default=False
+        Whether ``seen`` is known to be everything that the scores were learned from.
 
     Returns
     -------
     Certificate
         The hold-out bounds of the mean of 1 - measure on future queries.
     """
-    title, group = result.titles[0], same_content(queries)
-    claims = holdout_claims(
-        1 - result[title],
-        of=f"1 - {title} on future queries",
-        unseen=unseen,
-        weight=result.weight,
-        group=group,
-        random_state=random_state,
+    title, values = result.titles[0], result.values[0]
+    population = population_of(queries, values, None if worst is None else worst.values[0])
+    part = holdout_part(queries, values, title, population, seen=seen, about_it=learned_here)
+    used = f"{part.used:,} {'' if part.used == len(queries) else f'of {len(queries):,} '}hold-out queries"
+    return certificate_of(
+        part.claims, about=f"{name}, {title}, {used}", delta=delta, notes=part.notes, missing=part.missing
     )
-    distinct = len(set(group.tolist()))
-    notes = [repeats_note(len(group), distinct)] if distinct < len(group) else []
-    return certify(claims, about=f"{name}, {title}, {len(group):,} hold-out queries", delta=delta, notes=notes)

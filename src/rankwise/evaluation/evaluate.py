@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise._errors import DataError, DataWarning, RankwiseError, warn
 from rankwise._kernels.drive import expect
 from rankwise._progress import throughput
 from rankwise._tables import Table
 from rankwise.data import checks, grouping
+from rankwise.data.fingerprints import Seen
+from rankwise.data.overlap import overlap
 from rankwise.data.parts.parts import Parts
 from rankwise.data.queries import Queries
 from rankwise.evaluation.statistics.intervals import How, interval, mean
@@ -443,7 +445,8 @@ def evaluate(
     """
     # measures are parsed before any file is read: a misspelt name is an error at once
     tool, parsed, titles = settle(measures, like, rel)
-    judged, scores = _open(queries, scores, qid, group)
+    judged, scores = open_judged_and_scores(queries, scores, qid, group)
+    _warn_if_seen(scores, judged)
     if weight is not None:
         weight = checks.as_weights(weight, len(judged))
     order: Ties | str = ties or ("expected" if tool is None else tool.ties)
@@ -468,6 +471,22 @@ def evaluate(
         random_state=random_state,
         lists=lists,
     )
+
+
+def _warn_if_seen(model: Any, judged: Queries | Parts) -> None:
+    """Warn if a model has learned from the queries that it is measured on, or was selected by them."""
+    seen = getattr(model, "seen_", None)
+    if not isinstance(seen, Seen):
+        return
+    aligned = model._aligned(judged)
+    known = {part: overlap(aligned, getattr(seen, part)).identified for part in ("training", "validation")}
+    counts = [f"{int(which.sum()):,} as {part} queries" for part, which in known.items() if which.any()]
+    if counts:
+        warn(
+            f"the model has seen {int(np.logical_or(*known.values()).sum()):,} of these {len(judged):,} queries before "
+            f"({', '.join(counts)}): values on them are not those on new queries; measure on queries that it has not seen",
+            DataWarning,
+        )
 
 
 def _measured(
@@ -518,8 +537,8 @@ def _by_block(
     return np.concatenate(found, axis=1)
 
 
-def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Any, Any]:
-    """Turn whatever was given into judged queries and scores."""
+def open_judged_and_scores(queries: Any, scores: Any, qid: Any = None, group: Any = None) -> tuple[Any, Any]:
+    """Turn whatever was given into judged queries, and scores or an object with ``predict``."""
     if isinstance(queries, (str, PathLike)) and isdir(queries):
         queries = Parts(queries)
     if isinstance(queries, Parts):

@@ -88,7 +88,7 @@ class Certificate:
     >>> claims = holdout_claims([0.2, 0.4, 0.1, 0.3] * 25, of="mean loss", unseen=unseen)
     >>> print(certificate_of(claims, about="a ranker", delta=0.05))
     a ranker; each bound holds individually with 95% confidence
-    mean loss <= 0.294 with probability 0.95 (0.250 on the 100 that were held out): Betting, smallest of 3,
+    mean loss <= 0.294 with probability 0.95 (0.250 on 100 hold-out queries): Betting, smallest of 3,
     each at delta = 0.0167
     kind      what       at most  compared  by                   holds    status
     hold-out  mean loss   0.2832    0.2942  Betting              assumed
@@ -149,7 +149,10 @@ class Certificate:
         sign = "<=" if best.side == "at most" else ">="
         empty = ", which is vacuous" if best.vacuous else ""
         held_out = best.kind == "hold-out" and "mean" in best.terms
-        own = f" ({best.terms['mean']:.3f} on the {best.terms['n']:,.0f} that were held out)" if held_out else ""
+        own = ""
+        if held_out:
+            n, drawn = best.terms["n"], best.terms.get("drawn", best.terms["n"])
+            own = f" ({best.terms['mean']:.3f} on {n:,.0f}{'' if n == drawn else f' of {drawn:,.0f}'} hold-out queries)"
         return (
             f"{best.bounds} {sign} {best.value:.3f}{empty} with probability {1 - self.delta:g}{own}: {best.name}, each "
             f"at delta = {best.terms['delta_each']:.3g}"
@@ -327,7 +330,9 @@ def holdout_claims(
         def make(delta: float) -> Bound:
             if not len(readings.optional):
                 (bound,) = mean_interval(losses, delta, method=method, **known).bounds()
-                return replace(bound, preconditions=(unseen, *bound.preconditions))
+                return replace(
+                    bound, terms={**bound.terms, "drawn": len(counts)}, preconditions=(unseen, *bound.preconditions)
+                )
             (bound,) = mean_interval(losses, delta, method="hoeffding", **known).bounds()
             kept = {name: bound.terms[name] for name in ("mean", "n", "delta")}
             values = {"hoeffding": readings.hoeffding, "betting": readings.betting}
@@ -337,7 +342,7 @@ def holdout_claims(
                 source=SOURCES[method],
                 value=values[method](delta) if method in values else bound.ceiling,
                 statement=f"largest over all readings: {STATEMENTS[method]}",
-                terms={**kept, "sure": len(readings.sure), "optional": len(readings.optional)},
+                terms={**kept, "drawn": len(counts), "sure": len(readings.sure), "optional": len(readings.optional)},
                 preconditions=(unseen, Precondition(READINGS, method in values), *bound.preconditions),
             )
 

@@ -9,8 +9,8 @@ array               type   content
 =================== ====== =====================================================================
 start               I64    the offsets of all queries, in the order of the parts
 weight              F64    one per query, if there are any
-hash                U64    of every query's content, see :mod:`rankwise.data.fingerprints`
-documents           U32    the sketches of four of its documents
+content             U64    a hash of every query's content, see :mod:`rankwise.data.fingerprints`
+sketches            U32    the sketches of four of its documents
 =================== ====== =====================================================================
 
 Nothing in a manifest is trusted: it may come from a stranger or from a damaged disk. Names of files are plain names

@@ -482,10 +482,12 @@ class Parts:
         marks : structured ndarray, shape (n_queries,)
             What :func:`rankwise.data.fingerprints.fingerprints` computes.
         """
-        from rankwise.data.fingerprints import packed  # compiled code, which opening a data set does not need
+        from rankwise.data.fingerprints import fingerprints, packed  # compiled code, which opening does not need
 
         index, count = self._files.index, self.manifest.queries
-        marks = packed(index.array("hash", np.uint64, (count,)), index.array("documents", np.uint32, (count, 4)))
+        if "content" not in index:  # older versions computed other fingerprints
+            return np.concatenate([fingerprints(self.block(first, last)) for first, last in self.chunks()])
+        marks = packed(index.array("content", np.uint64, (count,)), index.array("sketches", np.uint32, (count, 4)))
         return marks if self._chosen is None else marks[self._chosen]
 
     def verify(self, *, verbose: bool = False) -> None:

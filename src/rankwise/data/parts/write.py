@@ -261,8 +261,8 @@ class IndexColumns:
             if any(weight is not None for weight in self._weight):
                 every = zip(self._sizes, self._weight, strict=True)
                 file.append("weight", np.concatenate([np.ones(len(n)) if one is None else one for n, one in every]))
-            file.append("hash", np.ascontiguousarray(marks["hash"]))
-            file.append("documents", np.ascontiguousarray(marks["documents"]))
+            file.append("content", np.ascontiguousarray(marks["hash"]))
+            file.append("sketches", np.ascontiguousarray(marks["documents"]))
             if self._scaling is not None:
                 append_scaler(file, self._scaling)
             if self._builder is not None:

@@ -16,13 +16,14 @@ from rankwise._atomic_write import writing
 from rankwise._errors import RankwiseError
 from rankwise._figures import COLOURS, FAINT, PAPER, house_style, new_figure
 from rankwise._tables import Table
+from rankwise.data.fingerprints import Seen, fingerprints
 from rankwise.data.queries import Queries
-from rankwise.evaluation.certificates import DELTA, UNSEEN, holdout_certificate
+from rankwise.evaluation.certificates import DELTA, holdout_certificate
 from rankwise.evaluation.compare.cells import Cell
 from rankwise.evaluation.compare.folds import FoldPart
 from rankwise.evaluation.evaluate import Evaluation, evaluate
-from rankwise.guarantees._bound import Precondition, refuse_unless_chance
-from rankwise.guarantees.certificate import Certificate, certify
+from rankwise.guarantees._bound import refuse_unless_chance
+from rankwise.guarantees.certificate import Certificate
 from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
 
@@ -364,12 +365,12 @@ class Comparison:
         if isinstance(model, Ranker):
             # the training part is only given where it is known to be the one of the fit
             return model.certificate(self.first.train if learned_here else None, test, delta)
+        seen = None
+        if learned_here:
+            held, seen = self.first.validation, Seen().with_training(fingerprints(self.first.train))
+            seen = seen if held is None else seen.with_validation(fingerprints(held))
         result = self.on_fold(self.results[name], 1)
-        unseen = Precondition(UNSEEN, True if learned_here else None)
-        try:
-            return holdout_certificate(name, result, test, unseen, delta)
-        except RankwiseError as error:  # weights that differ, a measure without a largest value
-            return certify([], about=f"{name}, {self.titles[0]}", delta=delta, notes=[f"no hold-out bound: {error}"])
+        return holdout_certificate(name, result, test, delta, seen=seen, learned_here=learned_here)
 
     # ------------------------------------------------------------------------------------------------- other forms
 
