@@ -14,6 +14,7 @@ from typing import Any, Literal
 from rankwise._errors import RankwiseError
 from rankwise._tables import ShownAsFacts
 from rankwise.data.checks import is_number
+from rankwise.guarantees.scope import Scope
 
 # How far a statement is trusted: its proof was written or checked for this package; it is a paper's formula, kept for
 # comparison although it does not hold as printed; or it rests on an imported constant that was not checked.
@@ -95,6 +96,8 @@ class Bound(ShownAsFacts, HasTerms):
         Whether it is an upper or a lower bound.
     kind : str, default=None
         "training", "generalisation", "hold-out", "online" or "optimality gap"; None if not stated.
+    scope : Scope, default=None
+        Of which population it is, per which unit, when it may be read, and after which choices it holds.
 
     Examples
     --------
@@ -116,6 +119,7 @@ class Bound(ShownAsFacts, HasTerms):
     floor: float = -math.inf
     side: Side = "at most"
     kind: Kind | None = None
+    scope: Scope | None = None
 
     @property
     def applies(self) -> bool | None:
@@ -159,6 +163,7 @@ class Bound(ShownAsFacts, HasTerms):
             "vacuous": self.vacuous,
             "status": self.status,
             "source": self.source,
+            "scope": None if self.scope is None else self.scope.to_dict(),
         }
 
     def __repr__(self) -> str:

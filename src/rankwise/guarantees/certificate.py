@@ -25,6 +25,7 @@ from rankwise.guarantees._bound import Bound, Precondition, refuse_unless_chance
 from rankwise.guarantees.bounds.uniform import smallest
 from rankwise.guarantees.holdout.intervals import NAMES, SOURCES, STATEMENTS, Method, mean_interval
 from rankwise.guarantees.holdout.readings import Readings
+from rankwise.guarantees.scope import Scope
 
 LAYOUT = 1
 
@@ -159,10 +160,11 @@ class Certificate:
         )
 
     def details(self) -> str:
-        """Every row with its formula, its constants and its preconditions."""
+        """Every row with its formula, its constants, what it is about, and its preconditions."""
         blocks = []
         for row in self.rows:
-            blocks.append("\n".join([repr(row), *(f"    {one}" for one in row.preconditions)]))
+            about = [] if row.scope is None else str(row.scope).splitlines()
+            blocks.append("\n".join([repr(row), *(f"    {one}" for one in (*about, *row.preconditions))]))
         return "\n".join(blocks)
 
     def __repr__(self) -> str:
@@ -407,4 +409,5 @@ def _read(row: Mapping[str, Any]) -> Bound:
         **numbers,  # type: ignore[arg-type]
         terms={name: _back(value) for name, value in row["terms"].items()},
         preconditions=tuple(Precondition(one["sentence"], one["met"]) for one in row["preconditions"]),
+        scope=None if row.get("scope") is None else Scope(**{key: str(text) for key, text in row["scope"].items()}),
     )

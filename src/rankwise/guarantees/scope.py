@@ -43,3 +43,61 @@ class Scope(ShownAsFacts):
     def to_dict(self) -> dict[str, str]:
         """The scope as plain strings."""
         return {"population": self.population, "unit": self.unit, "read": self.read, "choices": self.choices}
+
+
+_ANY_TIME = "at any time, as often as you like"
+_FUTURE = "future queries, drawn independently from the distribution of the {} queries"
+
+# The scopes of bounds. The population of a certificate's row is narrower where its text says so: "with a relevant
+# document", "of weight above 0".
+TRAINING = Scope(
+    "the training queries themselves; nothing is inferred about others",
+    "query",
+    _ANY_TIME,
+    "any: it is a fact about these weights and these queries",
+)
+OPTIMALITY_GAP = Scope(
+    "the training objective, at these weights and at its minimum", "objective", _ANY_TIME, "any: it is a fact"
+)
+UNIFORM = Scope(
+    _FUTURE.format("training"),
+    "query",
+    "once, for a number of training queries that was fixed beforehand",
+    "any choice of weights, by these queries too; not of the loss, the declared radius and length, or the smallest ball",
+)
+ERM = Scope(
+    _FUTURE.format("training"),
+    "query",
+    "once, for a number of training queries that was fixed beforehand",
+    "none: the weights minimize the training loss over a ball, which was fixed beforehand like the loss",
+)
+EXPECTATION = Scope(
+    _FUTURE.format("training") + "; on average over training samples, not for the one at hand",
+    "query",
+    "once, for a number of training queries that was fixed beforehand",
+    "none by these queries: neither of lambda, the step, the loss nor the features' scale",
+)
+ROUNDS = Scope(
+    "the rounds of one run, whatever their order and however they were made",
+    "round",
+    _ANY_TIME,
+    "any comparator, chosen afterwards too",
+)
+ITERATES = Scope(
+    _FUTURE.format("run's") + "; the average over the weights of the rounds, each ranked before it was learned from",
+    "round",
+    "once, for a number of rounds that was fixed beforehand",
+    "none that depends on later rounds; each query is shown once",
+)
+HOLDOUT = Scope(
+    _FUTURE.format("hold-out") + "; of queries with equal content any number may be copies",
+    "query",
+    "once, for a hold-out whose size was fixed beforehand",
+    "any choice of the ranker without these queries; K rankers or measures: delta / K for each",
+)
+SEQUENCE = Scope(
+    "the mean that every value of the stream has, given the earlier ones",
+    "value of the stream",
+    _ANY_TIME,
+    "when to stop; not which values are reported",
+)

@@ -366,7 +366,7 @@ class Comparison:
             # the training part is only given where it is known to be the one of the fit
             return model.certificate(self.first.train if learned_here else None, test, delta)
         seen = None
-        if learned_here:
+        if learned_here and self.first.train is not None:
             held, seen = self.first.validation, Seen().with_training(fingerprints(self.first.train))
             seen = seen if held is None else seen.with_validation(fingerprints(held))
         result = self.on_fold(self.results[name], 1)

@@ -33,6 +33,7 @@ import math
 from dataclasses import replace
 
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
+from rankwise.guarantees.scope import EXPECTATION
 
 CONVEX = Precondition("the loss is convex in the scores, with gradients of l1 norm G at most")
 INDEPENDENT = Precondition("the n queries are independent draws of one distribution")
@@ -79,6 +80,7 @@ def ogd_average(*, G: float, W: float, radius: float, n: int) -> Bound:
         preconditions=(CONVEX, INDEPENDENT, RADIUS, ONE_PASS, EXPECTED),
         source="Theorem 5 of the generalisation bounds, with a smaller constant",
         kind="generalisation",
+        scope=EXPECTATION,
     )
 
 
@@ -131,6 +133,7 @@ def rerm(
         },
         preconditions=(CONVEX, INDEPENDENT, RADIUS, Precondition(LAMBDA, fixed), EXPECTED),
         kind="generalisation",
+        scope=EXPECTATION,
     )
 
 
@@ -274,6 +277,7 @@ def theorem_6(*, G: float, W: float, radius: float, n: int, lambda_: float | Non
         ),
         source="Theorem 6 of the generalisation bounds, Theorem 8 of the perceptron of 2014, with the proof's lambda",
         kind="generalisation",
+        scope=EXPECTATION,
     )
 
 
@@ -314,6 +318,7 @@ def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
         preconditions=(SMOOTH, INDEPENDENT, ONE_PASS, Precondition("L_star is the risk of w* or more"), EXPECTED),
         source="equation (8) of the generalisation bounds, with smaller constants",
         kind="generalisation",
+        scope=EXPECTATION,
     )
 
 
@@ -345,6 +350,7 @@ def equation_8(*, L_star: float, H: float, W: float, n: int) -> Bound:
         preconditions=(SMOOTH, INDEPENDENT, ONE_PASS, Precondition("L_star is the risk of w* or more"), EXPECTED),
         source="equations (7) and (8) of the generalisation bounds",
         kind="generalisation",
+        scope=EXPECTATION,
     )
 
 

@@ -45,6 +45,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import RankwiseError
 from rankwise._tables import ShownAsFacts
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
+from rankwise.guarantees.scope import ITERATES, ROUNDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,6 +207,7 @@ def theorem_s(
         | {"sharp": largest_root(F=F, b=norm_u * math.sqrt(c))},
         preconditions=(RUN, COVERED, F_SLAM),
         kind="online",
+        scope=ROUNDS,
     )
 
 
@@ -278,6 +280,7 @@ def fixed_step(*, F: float, norm_u: float, radius: float, kappa: float, eta: flo
         preconditions=(RUN, COVERED, F_SLAM, MARGIN_1, Precondition("eta < 1/(2 radius^2 kappa)", left > 0)),
         source="online gradient descent with the self-bounding gradient of SLAM",
         kind="online",
+        scope=ROUNDS,
     )
 
 
@@ -318,6 +321,7 @@ def theorem_5(*, F: float, norm_u: float, radius: float, kappa: float, eta: floa
         ),
         source="Theorem 5 of the perceptron of 2014, with its step",
         kind="online",
+        scope=ROUNDS,
     )
 
 
@@ -345,6 +349,7 @@ def worst_pair_mistakes(*, F: float, norm_u: float, radius: float) -> Bound:
         preconditions=(RUN, F_WORST_PAIR),
         source="Theorem 10 of the online perceptron for ranking",
         kind="online",
+        scope=ROUNDS,
     )
 
 
@@ -454,6 +459,7 @@ def online_to_batch(*, L: float, n: int, delta: float) -> Bound:
         ),
         ceiling=1.0,
         kind="online",
+        scope=ITERATES,
     )
 
 

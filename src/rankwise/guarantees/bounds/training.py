@@ -40,6 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
+from rankwise.guarantees.scope import TRAINING
 
 Floats = NDArray[np.float64]
 
@@ -119,6 +120,7 @@ def adarank_certificate(*, phi: Sequence[float], alpha: Sequence[float], delta: 
         source="Theorem 4 of direct optimisation, by the convexity of exp in place of exp(-x) >= 1 - x",
         ceiling=1.0,
         kind="training",
+        scope=TRAINING,
     )
 
 
@@ -198,6 +200,7 @@ def smoothing_error(
         # both numbers are 0 or more, NDCG is 1 at most and A is G_max share at most
         ceiling=max(1.0, largest * share),
         kind="training",
+        scope=TRAINING,
     )
 
 
@@ -243,6 +246,7 @@ def surrogate_above_loss(surrogate: ArrayLike, losses: ArrayLike | None = None) 
         preconditions=(Precondition("on every query the surrogate is at least 1 - measure", below),),
         ceiling=1.0,
         kind="training",
+        scope=TRAINING,
     )
 
 
@@ -289,6 +293,7 @@ def type_two_below_type_one(type_one: ArrayLike, *, margin: ArrayLike, achieved:
         ),
         source="Theorem 3 of direct optimisation",
         kind="training",
+        scope=TRAINING,
     )
 
 

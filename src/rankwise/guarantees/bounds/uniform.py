@@ -52,6 +52,7 @@ from dataclasses import replace
 from rankwise._errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.bounds.batch import INDEPENDENT
+from rankwise.guarantees.scope import ERM, UNIFORM
 
 ROWS = Precondition("radius bounds every row of every future query, and m its length, not only in the sample")
 ENTRIES = Precondition("entry bounds every feature of every future query, and m its length, not only in the sample")
@@ -328,6 +329,7 @@ def _risk_bound(
         source=source,
         ceiling=low + b,
         kind="generalisation",
+        scope=UNIFORM,
     )
 
 
@@ -354,6 +356,7 @@ def _excess_bound(
         source=source,
         ceiling=b,
         kind="generalisation",
+        scope=ERM,
     )
 
 
@@ -565,6 +568,7 @@ def smooth_ball(*, risk: float, H1: float, W: float, radius: float, m: int, n: i
         source=SOURCE,
         ceiling=B,
         kind="generalisation",
+        scope=UNIFORM,
     )
 
 
@@ -607,6 +611,7 @@ def smooth_erm(*, L_star: float, H1: float, W: float, radius: float, m: int, n: 
         source=SOURCE,
         ceiling=B,
         kind="generalisation",
+        scope=ERM,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from rankwise._tables import ShownAsFacts
 from rankwise.guarantees._bound import Bound, HasTerms, Precondition
+from rankwise.guarantees.scope import HOLDOUT, Scope
 
 # Which ends of an interval are bounds: both together, or one of them alone, which then is tighter.
 Ends = Literal["both", "low", "high"]
@@ -45,6 +46,8 @@ class Interval(ShownAsFacts, HasTerms):
         The conditions, each with whether it is met.
     source : str, default=""
         Where the statement is from.
+    scope : Scope
+        Of which population the mean is, and when and after which choices the interval may be read.
 
     Examples
     --------
@@ -65,6 +68,7 @@ class Interval(ShownAsFacts, HasTerms):
     terms: Mapping[str, float] = field(hash=False)
     preconditions: tuple[Precondition, ...] = ()
     source: str = ""
+    scope: Scope = HOLDOUT
 
     @property
     def width(self) -> float:
@@ -93,6 +97,7 @@ class Interval(ShownAsFacts, HasTerms):
             "terms": {"mean": self.mean, "n": float(self.n), "delta": self.delta} | dict(self.terms),
             "preconditions": self.preconditions,
             "source": self.source,
+            "scope": self.scope,
             "floor": self.span[0],
             "ceiling": self.span[1],
             "kind": "hold-out",
@@ -122,6 +127,7 @@ class Interval(ShownAsFacts, HasTerms):
             "terms": dict(self.terms),
             "preconditions": [{"sentence": one.sentence, "met": one.met} for one in self.preconditions],
             "source": self.source,
+            "scope": self.scope.to_dict(),
         }
 
     def __repr__(self) -> str:

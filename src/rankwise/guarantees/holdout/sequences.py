@@ -39,6 +39,7 @@ from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.holdout.betting import BetMoments, LowerGrid
 from rankwise.guarantees.holdout.interval import Ends, Interval
 from rankwise.guarantees.holdout.intervals import NAMES, Method, refuse_unless_known, scaled_values
+from rankwise.guarantees.scope import SEQUENCE
 
 Floats = NDArray[np.float64]
 
@@ -227,6 +228,7 @@ class ConfidenceSequence(ShownAsFacts):
                 Precondition(f"it holds at all times at once with probability {1 - self.delta:g}"),
             ),
             source="Waudby-Smith and Ramdas, Estimating means of bounded random variables by betting, 2024",
+            scope=SEQUENCE,
         )
 
 

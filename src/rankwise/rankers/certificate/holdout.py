@@ -64,6 +64,10 @@ class Population:
         """The number that is bounded, in words."""
         return f"1 - {title}{', ties averaged,' if self.tied else ''} on {self}"
 
+    def of_training(self, title: str) -> str:
+        """The same number on the training queries, with ties in the worst order."""
+        return f"{title} on the {self}".replace("future", "training")
+
 
 def population_of(queries: Queries, values: Vector, worst: Vector | None = None) -> Population:
     """Which queries a mean of these values is about.
@@ -200,7 +204,8 @@ def holdout_part(
             f"{repeated:,} of the {len(queries):,} hold-out queries have the same content as others: they may be "
             "copies, or several draws of a frequent query; bounds hold in either case"
         )
-    number, rest = population.number(title), {"unseen": unseen, "weight": queries.weight, "group": group, "seen": same}
+    number = population.number(title)
+    rest: dict[str, Any] = {"unseen": unseen, "weight": queries.weight, "group": group, "seen": same}
     try:
         claims = holdout_claims(1 - values, of=number, **rest)
         if population.empty or population.undefined:
@@ -211,7 +216,9 @@ def holdout_part(
             claims += [holdout_claims(losses, of=of, headline=False, **rest)[-1]] if claims else []
     except RankwiseError as error:  # weights that differ
         return HoldoutPart(claims=[], notes=[*notes, f"no hold-out bound: {error}"], missing=str(error))
-    missing = "" if claims else "every hold-out query that counts was used in training; pass queries the model has not seen"
+    missing = (
+        "" if claims else "every hold-out query that counts was used in training; pass queries the model has not seen"
+    )
     return HoldoutPart(claims=claims, notes=notes, missing=missing, used=int((~np.isnan(values)).sum()))
 
 
@@ -241,8 +248,8 @@ def _compared(queries: Queries, seen: Seen, n_jobs: int | None) -> tuple[_Compar
         chance = found.same & found.unclear
         if chance.any():
             notes.append(
-                f"{_some(queries, chance)} the features and labels of {as_what} queries, which do not identify a query: "
-                "it cannot be told whether they were used; bounds hold in either case"
+                f"{_some(queries, chance)} the features and labels of {as_what} queries, which do not identify a "
+                "query: it cannot be told whether they were used; bounds hold in either case"
             )
     if changed.any():
         notes.append(

@@ -15,6 +15,7 @@ from rankwise.data.chunks import scale_factors
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds.batch import rerm
 from rankwise.guarantees.bounds.training import smoothing_error, surrogate_above_loss
+from rankwise.guarantees.scope import OPTIMALITY_GAP, TRAINING
 from rankwise.losses._base import Loss, SmoothedMeasure
 from rankwise.measures._base import Measure
 
@@ -69,6 +70,7 @@ def gap_bound(objective: float, gap: float, of: str = "objective") -> Bound:
         terms={"objective": objective, "lower_bound": objective - gap},
         ceiling=objective if objective > 0 else math.inf,
         kind="optimality gap",
+        scope=OPTIMALITY_GAP,
     )
 
 
@@ -117,7 +119,8 @@ def surrogate_on_sample(sample: "ScoredSample", loss: Loss) -> Bound | None:
     if not counted.any():
         return None
     bound = surrogate_above_loss(sample.losses(loss)[counted], 1 - values[counted])
-    return replace(bound, name=f"{bound.name}, {loss.name}", bounds=f"1 - {measure.title} on the training queries")
+    about = sample.population(measure, None).of_training(measure.title)
+    return replace(bound, name=f"{bound.name}, {loss.name}", bounds=f"1 - {about}")
 
 
 def smoothing_gap(sample: "ScoredSample", loss: Loss, measure: Measure) -> Bound | None:
@@ -148,7 +151,7 @@ def smoothing_gap(sample: "ScoredSample", loss: Loss, measure: Measure) -> Bound
     values, gaps = [one.value for one in each], [one.terms["mu"] for one in each]
     return Bound(
         name="Smoothing error, mean over queries",
-        bounds=f"abs(smooth {measure.title} - {measure.title}) on the training queries",
+        bounds=f"abs(smooth {measure.title} - {sample.population(measure, None).of_training(measure.title)})",
         statement="mean of G_max share S/(1 + S)",
         value=math.fsum(values) / len(values),
         terms={
@@ -158,4 +161,5 @@ def smoothing_gap(sample: "ScoredSample", loss: Loss, measure: Measure) -> Bound
         source=each[0].source,
         ceiling=float(np.maximum(np.abs(smooth), np.abs(1 - smooth)).mean()),  # NDCG is between 0 and 1 anyway
         kind="training",
+        scope=TRAINING,
     )

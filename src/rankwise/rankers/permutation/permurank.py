@@ -21,6 +21,7 @@ from rankwise.data import checks
 from rankwise.data.chunks import scale_factors
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees.scope import TRAINING
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._history import History, history_arrays, read_history
@@ -299,6 +300,7 @@ class PermuRank(SelectionParameters, LinearRanker):
                     source="equations (6) and (7) of direct optimisation",
                     ceiling=1.0,
                     kind="training",
+                    scope=TRAINING,
                 )
             )
         return found
