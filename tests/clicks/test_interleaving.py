@@ -200,7 +200,7 @@ def test_t14_bounds_that_have_crossed_name_no_winner():
     assert (found.decided, found.decided_at, found.interval, found.applies) == (None, None, None, False)
     assert "a precondition is refuted: each impression has the same mean credit" in repr(found)
     assert "is preferred" not in found.summary()
-    coarse = clicks.preference(np.r_[np.ones(300), -np.ones(600)], grid=2)
+    coarse = clicks.preference(np.r_[np.ones(8), -np.ones(2_000)], grid=2)
     assert coarse.decided is None
     sequence = ConfidenceSequence()
     sequence.update(np.r_[np.ones(300), np.zeros(300)])
