@@ -88,6 +88,10 @@ def certificate_of(
     if train is not None:
         about += f", {len(train):,} training queries"
         found.add_training(ranker._aligned(train), declared)
+        if isinstance(holdout, Queries):  # what is declared of every query is refuted by hold-out queries, too
+            coef, seen, _ = ranker._linear_space(ranker._aligned(holdout))
+            if coef is not None:
+                Constants.of(seen, declared, getattr(ranker, "row_radius", None))
     else:
         found.notes.append("no bounds from the training queries, which were not given")
     return certify(
