@@ -1,7 +1,7 @@
 """Values, bounds and interleaving on simulated click logs: ``python3 run.py python -m experiments.clicks``.
 
 Bias of estimates against sessions, coverage of bounds over 1,000 logs in each of ten cases, power, exploration, type I
-error of interleaving over 2,000 runs, and learning. Writes docs/clicks.json, docs/figures/clicks.png and the tables of
+error of interleaving over 2,000 runs, candidates that are never explored, and learning. Writes docs/clicks.json, docs/figures/clicks.png and the tables of
 docs/clicks.md; ``--redraw`` only draws and writes what was measured. About five minutes of one core.
 """
 
@@ -45,6 +45,7 @@ def measure() -> dict[str, Any]:
         "power": lambda: runs.power(setting),
         "bias": lambda: runs.biases(setting),
         "exploration": lambda: runs.exploring(runs.Setting.make(20, gain=0.3)),
+        "pool": lambda: {name: runs.beyond_pool(one) for name, one in runs.POOLS.items()},
         "null": lambda: runs.null_runs(setting),
         "deciding": lambda: runs.deciding(setting),
         "learning": runs.learning,
@@ -102,6 +103,15 @@ def exploration_table(found: dict[str, Any]) -> str:
     return markdown_table(["shuffled pages", "cost in DCG", "1,000 sessions", "10,000", "50,000"], rows)
 
 
+def pool_table(found: dict[str, Any]) -> str:
+    """Misses where the other ranking shows candidates that are never explored."""
+    rows = [
+        [name, f"{cell['truth']:+.3f}", f"{cell['lower']:+.3f}", f"{cell['missed'] / cell['logs']:.3f}"]
+        for name, cell in found["pool"].items()
+    ]
+    return markdown_table(["the other ranking", "true gain", "mean gain >=", "missed"], rows)
+
+
 def deciding_table(found: dict[str, Any]) -> str:
     """Impressions and sessions to decide."""
     made = found["deciding"]
@@ -140,6 +150,7 @@ PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "ends": propensity_table,
     "power": power_table,
     "exploration": exploration_table,
+    "pool": pool_table,
     "deciding": deciding_table,
     "learning": learning_table,
 }

@@ -235,6 +235,78 @@ def exploring(setting: Setting, logs: int = 10) -> dict[str, Any]:
     return found
 
 
+# ------------------------------------------------------------------------------------- candidates beyond the pool
+
+POOL, CANDIDATES, POOL_THETA = 6, 12, np.array([1.0, 0.6, 0.4, 0.3])
+
+
+@dataclass(frozen=True)
+class PoolSetting:
+    """Queries of which shuffled pages show the first six of twelve candidates; a gain over a ranking with the others.
+
+    ``outside`` is the attractiveness of the six that are never shown; those in the pool have 0.2. The new ranking has
+    the pool first. The old one begins with ``outsiders`` documents that are never shown.
+    """
+
+    outside: float
+    outsiders: int
+
+    def scores(self) -> tuple[Floats, Floats]:
+        """The new and the old ranking of one query, as scores."""
+        new = -np.arange(CANDIDATES, dtype=float)
+        old = np.r_[np.arange(POOL), 50 - np.arange(CANDIDATES - POOL)].astype(float)
+        old[POOL + self.outsiders :] = -1.0
+        return new, old
+
+    def log(self, sessions: int, seed: Any, queries: int = 20) -> tuple[clicks.ClickLog, Floats, Floats]:
+        """Sessions whose pages are always shuffled, with the scores of the new and the old ranking."""
+        random = np.random.default_rng(seed)
+        n, shown = queries * CANDIDATES, len(POOL_THETA)
+        documents = rw.Queries.from_arrays(
+            np.zeros((n, 1)), qid=np.repeat(np.arange(queries), CANDIDATES), docid=[f"d{row}" for row in range(n)]
+        )
+        query = random.integers(queries, size=sessions)
+        page = np.argsort(random.random((sessions, POOL)), axis=1)[:, :shown]
+        click = random.random(page.shape) < POOL_THETA * 0.2
+        log = clicks.ClickLog.from_rows(
+            session=np.repeat(np.arange(sessions), shown),
+            qid=np.repeat(query, shown),
+            docid=[f"d{row}" for row in (query[:, None] * CANDIDATES + page).ravel().tolist()],
+            position=np.tile(np.arange(1, shown + 1), sessions),
+            click=click.ravel(),
+            exploration=np.ones(sessions * shown),
+            pool=np.full(sessions * shown, POOL),
+        )
+        new, old = self.scores()
+        return log.join(documents), np.tile(new, queries), np.tile(old, queries)
+
+    def truth(self) -> float:
+        """The true gain in DCG at the length of the page."""
+        attractive = np.repeat([0.2, self.outside], [POOL, CANDIDATES - POOL])
+        table = np.concatenate([[0.0], 1 / np.log2(np.arange(2, len(POOL_THETA) + 2)), np.zeros(CANDIDATES)])
+        new, old = (table[np.argsort(np.argsort(-one)) + 1] for one in self.scores())
+        return float(attractive @ (new - old))
+
+
+POOLS = {
+    "all old ones beyond the pool, attractiveness 0.9": PoolSetting(0.9, 6),
+    "all old ones beyond the pool, attractiveness 1": PoolSetting(1.0, 6),
+    "one old one beyond the pool, attractiveness 1": PoolSetting(1.0, 1),
+}
+
+
+def beyond_pool(setting: PoolSetting, logs: int = 1_000, sessions: int = 4_000, delta: float = 0.05) -> dict[str, Any]:
+    """How often the bound on the gain is above the truth where the other ranking shows what is never explored."""
+    lowers = []
+    with quietly():
+        for number in range(logs):
+            log, new, old = setting.log(sessions, [number, 21])
+            lowers.append(clicks.gain(log, new, clicks.given(POOL_THETA), over=old, tau=0.05, delta=delta).lower)
+    truth = setting.truth()
+    missed = int(np.sum(np.array(lowers) > truth))
+    return {"logs": logs, "delta": delta, "truth": truth, "missed": missed, "lower": float(np.mean(lowers))}
+
+
 # ------------------------------------------------------------------------------------------------------- interleaving
 
 

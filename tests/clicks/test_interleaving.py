@@ -11,7 +11,9 @@ import rankwise as rw
 from experiments import clicks_runs
 from experiments.clicks import binomial_limit
 from rankwise import clicks
+from rankwise.clicks.checks import coin_refuted
 from rankwise.clicks.preferences import outcomes
+from rankwise.guarantees import ConfidenceSequence
 
 
 def by_definition(a, b, k, coins):
@@ -122,14 +124,25 @@ def test_looking_all_the_time_decides_delta_of_the_null_runs_at_most():
     assert found["decided"] <= binomial_limit(2_000, found["delta"])
 
 
+def decided_share(preference, ties, delta, power, runs):
+    """The share of fresh runs that have decided at the planned number."""
+    plan = clicks.impressions_needed(preference, ties=ties, delta=delta, power=power)
+    random = np.random.default_rng(99)
+    chances = [(1 - ties + preference) / 2, ties, (1 - ties - preference) / 2]
+    draws = random.choice([1.0, 0.0, -1.0], (runs, plan.queries), p=chances)
+    return np.mean([clicks.preference(x, delta=delta, grid=2).decided == "a" for x in draws])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("preference", "ties"), [(0.2, 0.5), (0.1, 0.2), (0.3, 0.6), (0.15, 0.5)])
+def test_a_plan_reaches_the_share_that_it_promises(preference, ties):
+    found = decided_share(preference, ties, 0.05, 0.8, 4_000)
+    assert 0.8 - 2 * np.sqrt(0.16 / 4_000) <= found <= 0.87
+
+
 def test_a_plan_is_enough_in_as_many_runs_as_it_says():
     plan = clicks.impressions_needed(0.25, ties=0.4, delta=0.1, power=0.7)
-    random = np.random.default_rng(99)
-    decided = 0
-    for _ in range(200):
-        x = random.choice([1.0, 0.0, -1.0], plan.queries, p=[0.425, 0.4, 0.175])
-        decided += clicks.preference(x, delta=0.1, grid=2).decided == "a"
-    assert 0.58 <= decided / 200 <= 0.82
+    assert 0.7 - 2 * np.sqrt(0.21 / 600) <= decided_share(0.25, 0.4, 0.1, 0.7, 600) <= 0.82
     assert "impressions for a mean credit of 0.25" in str(plan)
     with pytest.raises(rw.RankwiseError, match="at most 1 - ties"):
         clicks.impressions_needed(0.7, ties=0.5)
@@ -155,6 +168,51 @@ def test_an_ab_test_finds_the_difference(share):
     assert found.decided == "new"
     assert found.low <= 0.2 <= found.high
     assert found.mean == pytest.approx(0.2, abs=0.05)
+
+
+def test_t13_a_share_that_the_log_refutes_has_no_interval():
+    """T13: a 90/10 log read with share=0.5 had an interval that excluded the truth."""
+    log = ab_log(0.4, 0.4, 2_000, 0, share=0.9)
+    found = clicks.ab_test(log, versions=("new", "old"))
+    assert found.applies is False
+    assert (found.decided, found.decided_at, found.interval) == (None, None, None)
+    assert np.isnan(found.low)
+    assert "no interval after 2,000 sessions" in repr(found)
+    assert "sessions were assigned to new with probability 0.5, independently (the log: 1,8" in repr(found)
+    assert found.to_dict()["low"] is None
+    right = clicks.ab_test(log, versions=("new", "old"), share=0.9)
+    assert right.applies is None
+    assert right.low <= 0 <= right.high
+
+
+def test_t13_few_fair_coins_are_refuted_however_often_they_are_looked_at():
+    heads = np.cumsum(np.random.default_rng(0).random((300, 400)) < 0.3, axis=1)
+    ever = [any(coin_refuted(int(h), t, 0.3) for t, h in enumerate(run, start=1)) for run in heads]
+    assert sum(ever) <= binomial_limit(300, 0.001)
+    assert coin_refuted(560, 1_000, 0.5) is False
+    assert coin_refuted(3_360, 6_000, 0.5) is True
+
+
+def test_t14_bounds_that_have_crossed_name_no_winner():
+    """T14: a first, then b: no constant mean agrees, so there is no winner."""
+    found = clicks.preference(np.r_[np.ones(300), -np.ones(300)])
+    assert found.lows[-1] > found.highs[-1]
+    assert (found.decided, found.decided_at, found.interval, found.applies) == (None, None, None, False)
+    assert "a precondition is refuted: each impression has the same mean credit" in repr(found)
+    assert "is preferred" not in found.summary()
+    coarse = clicks.preference(np.r_[np.ones(8), -np.ones(2_000)], grid=2)
+    assert coarse.decided is None
+    sequence = ConfidenceSequence()
+    sequence.update(np.r_[np.ones(300), np.zeros(300)])
+    assert [one.met for one in sequence.interval().preconditions][1] is False
+
+
+def test_preferences_say_what_they_are_about():
+    found = clicks.preference([1.0, -1.0] * 20)
+    assert found.scope.unit == "impression"
+    assert "read: at any time" in found.summary()
+    assert found.to_dict()["scope"]["choices"].startswith("when to stop")
+    assert clicks.ab_test(ab_log(0.4, 0.4, 100, 0)).scope.unit.startswith("session")
 
 
 def test_an_ab_test_without_a_difference_is_decided_rarely():

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -132,6 +133,110 @@ def test_with_exploration_the_propensity_is_that_of_the_policy():
         terms = account(log, new, clicks.given(theta), 1e-3, 2).terms(0)
         total += chance * float(terms.values[1:] @ (theta * a[list(order)]))
     assert total == pytest.approx(a @ discounts(2)[np.minimum(ranks_of(log.documents, new), 3)])
+
+
+DOCUMENTS = st.tuples(st.floats(0, 1), st.floats(-1, 1), st.floats(-1, 1))
+
+
+@given(st.lists(DOCUMENTS, min_size=3, max_size=5), st.data())
+@settings(max_examples=40)
+def test_t4_candidates_beyond_the_pool_are_charged_what_they_lose(rows, data):
+    """T4: the mean over all pages and clicks is at most the truth, whichever candidates the pool holds."""
+    m, shown = len(rows), 2
+    pool = sorted(data.draw(st.sets(st.integers(0, m - 1), min_size=shown, max_size=m)))
+    share = data.draw(st.sampled_from([0.3, 1.0]))
+    a, new, old = (np.array(column) for column in zip(*rows, strict=True))
+    theta, tau = np.array([0.9, 0.5]), data.draw(st.sampled_from([1e-3, 0.4]))
+    beta = np.array([0.0, 0.0]) if data.draw(st.booleans()) else np.array([0.1, 0.05])
+    orders = list(itertools.permutations(pool, shown))
+    policy = [(order, share / len(orders)) for order in orders] + [(tuple(pool[:shown]), 1 - share)]
+    discount = discounts(shown)
+    total = {"value": 0.0, "logged": 0.0, "other": 0.0}
+    for order, chance in policy:
+        rank = [pool.index(d) + 1 if d in pool[:shown] else 0 for d in order]
+        log = pages(
+            order, [(), (0,), (1,)], m, exploration=[share] * 6, pool=[len(pool)] * 6, logged_rank=rank * 3
+        )
+        for name, over in (("value", None), ("logged", "logged"), ("other", old)):
+            terms = account(log, new, clicks.given(theta, beta=beta), tau, shown, over).terms(0)
+            mean = terms.values[0] + (terms.values[1:] - terms.values[0]) @ (theta * a[list(order)] + beta)
+            total[name] += chance * float(mean)
+            assert (terms.values >= -terms.loss - 1e-9).all()
+            assert (terms.values <= terms.gain + 1e-9).all()
+    d_new, d_old = (discount[np.minimum(ranks_of(log.documents, one), shown + 1)] for one in (new, old))
+    d_logged = np.array([discount[pool.index(d) + 1] if d in pool[:shown] else 0.0 for d in range(m)])
+    assert total["value"] <= a @ d_new + 1e-9
+    assert total["logged"] <= a @ (d_new - d_logged) + 1e-9
+    assert total["other"] <= a @ (d_new - d_old) + 1e-9
+    if len(pool) == m and tau == 1e-3:  # nothing is beyond the pool, and nothing is clipped
+        assert total["other"] == pytest.approx(a @ (d_new - d_old))
+
+
+@pytest.mark.parametrize("name", clicks_runs.POOLS)
+def test_t4_no_bound_credits_what_was_never_explored(name):
+    """T4: over 50 logs, a twentieth of the experiment."""
+    found = clicks_runs.beyond_pool(clicks_runs.POOLS[name], logs=50, sessions=1_000)
+    assert found["missed"] <= binomial_limit(50, found["delta"])
+    assert found["truth"] < 0
+
+
+def test_t4_the_world_of_the_report():
+    log, new, old = clicks_runs.POOLS["all old ones beyond the pool, attractiveness 0.9"].log(4_000, 0)
+    with pytest.warns(rw.DataWarning, match="draw shuffled pages from all candidates"):
+        found = clicks.gain(log, new, clicks.given(clicks_runs.POOL_THETA), over=old, tau=0.05)
+    assert found.lower <= -1.793
+
+
+def test_t4_a_policy_that_the_log_does_not_tell_is_refused():
+    lists = rw.make_lists(10, documents=6, features=2, random_state=0)
+    model = clicks.given([1.0, 0.5, 0.3, 0.2])
+    log = clicks.simulate(lists, lists.X[:, 0], 50, shown=4, exploration=0.5)
+    for function, settings_of in ((clicks.value, {}), (clicks.gain, {"over": lists.X[:, 0]}), (clicks.gain, {})):
+        with pytest.raises(rw.DataError, match="needs the column logged_rank"):
+            function(replace(log, logged_rank=None), lists.X[:, 1], model, tau=0.1, **settings_of)
+    always = clicks.simulate(lists, lists.X[:, 0], 50, shown=4, exploration=1.0)
+    assert clicks.value(replace(always, logged_rank=None), lists.X[:, 1], model, tau=0.1).n == 50
+    for settings_of in ({}, {"over": "logged"}):
+        with pytest.raises(rw.DataError, match="needs the column logged_rank"):
+            ranker = lists.X[:, 1] if settings_of else "logged"
+            function = clicks.gain if settings_of else clicks.value
+            function(replace(always, logged_rank=None), ranker, model, tau=0.1, **settings_of)
+    with pytest.raises(rw.DataError, match="a pool of 9, and its query has 6 candidates"):
+        clicks.value(replace(log, pool=np.full(50, 9)), lists.X[:, 1], model, tau=0.1)
+
+
+@pytest.mark.parametrize("how", ["blocks", "sessions", "copies"])
+def test_t12_sessions_that_are_given_again_are_refused(how):
+    """T12: whoever reads sessions refuses those that it has read, block by block and within a block."""
+    lists = rw.make_lists(30, documents=5, features=2, random_state=3)
+    log = clicks.simulate(lists, {"a": lists.X[:, 0], "b": lists.X[:, 1]}, 400, shown=5, swaps=True)
+    again = {
+        "blocks": lambda: [log] * 20,
+        "sessions": lambda: log[np.tile(np.arange(len(log)), 20)],
+        "copies": lambda: (log[first : first + 200] for first in (0, 200, 100)),
+    }[how]
+    model = clicks.given(1 / np.arange(1, 6))
+    readers = [
+        lambda sessions: clicks.value(sessions, lists.X[:, 1], model, tau=0.1),
+        lambda sessions: clicks.gain(sessions, lists.X[:, 1], model, tau=0.1),
+        clicks.by_swaps,
+        clicks.harvest,
+    ]
+    if how == "sessions":
+        readers.append(clicks.ab_test)
+    for read in readers:
+        with pytest.raises(rw.DataError, match="each session must be given once, got session"):
+            read(again())
+
+
+def test_values_say_what_they_are_about():
+    log = pages([0, 1], [(0,), (1,)])
+    for function in (clicks.value, clicks.gain):
+        found = function(log, np.array([0.0, 1.0]), clicks.given([1.0, 0.5]), tau=0.1)
+        assert found.scope.unit == "session"
+        assert "this is the one look at a log whose end was fixed beforehand (assumed)" in found.summary()
+        assert "read: once, at a log whose end was fixed beforehand" in found.summary()
+        assert found.to_dict()["scope"]["population"] == found.scope.population
 
 
 @given(st.floats(1.0, 3.0), st.integers(0, 50))

@@ -42,7 +42,7 @@ def test_a_bound_says_nothing_at_its_ceiling_or_from_below_at_its_floor():
 
 def test_side_and_kind_are_printed_kept_and_exported():
     one = bound(side="at least", kind="hold-out", preconditions=(Precondition("it rains", False),))
-    assert repr(one) == "N: loss >= 0.5 [a; a=0.5; proved here; DOES NOT APPLY: it rains]"
+    assert repr(one) == "N: no bound on loss [DOES NOT APPLY: it rains; a; a=0.5; proved here]"
     assert pickle.loads(pickle.dumps(one)) == one
     assert one.to_dict()["side"] == "at least"
     assert one.to_dict()["kind"] == "hold-out"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rankwise._errors import RankwiseError
-from rankwise.guarantees.holdout.intervals import first, mean_interval, paired_power, queries_needed
+from rankwise.guarantees.holdout.intervals import difference_interval, first, mean_interval, paired_power, queries_needed
 
 
 def by_method(**asked):
@@ -24,7 +24,7 @@ def test_labels():
         "empirical Bernstein": "if guessed right",
         "normal": "approximation",
     }
-    assert [plan.trust for plan in queries_needed(difference=0.02, sd=0.1)] == ["approximation"]
+    assert [plan.trust for plan in queries_needed(difference=0.02, sd=0.1)] == ["approximation"] * 2
     assert list(by_method(half_width=0.05)) == ["Hoeffding"]
     assert "certain" in str(plans["Hoeffding"])
 
@@ -56,19 +56,54 @@ def test_bernsteins_number_gives_the_interval_where_the_guess_is_right(half_widt
 def test_textbook_numbers():
     assert by_method(half_width=0.05, sd=0.5)["normal"].queries == 385
     assert by_method(half_width=0.03)["Hoeffding"].queries == 2_050
-    assert queries_needed(difference=0.5, sd=1.0)[0].queries == 34
-    assert queries_needed(difference=0.2, sd=1.0)[0].queries == 199
-    assert queries_needed(difference=0.5, sd=1.0, power=0.95)[0].queries == 54
+    wide = (0.0, 10.0)  # which the t test does not use
+    assert by_method(difference=0.5, sd=1.0, span=wide)["paired t test"].queries == 34
+    assert by_method(difference=0.2, sd=1.0, span=wide)["paired t test"].queries == 199
+    assert by_method(difference=0.5, sd=1.0, power=0.95, span=wide)["paired t test"].queries == 54
 
 
 @pytest.mark.parametrize(("difference", "power"), [(0.3, 0.8), (0.8, 0.9), (0.5, 0.5)])
 def test_the_paired_test_finds_the_difference_as_often_as_planned(difference, power):
-    n = queries_needed(difference=difference, sd=1.0, power=power, delta=0.1)[0].queries
+    plans = by_method(difference=difference, sd=1.0, power=power, delta=0.1, span=(0.0, 10.0))
+    n = plans["paired t test"].queries
     x = np.random.default_rng(0).normal(difference, 1.0, (20_000, n))
     found = (stats.ttest_1samp(x, 0.0, axis=1).pvalue <= 0.1).mean()
     error = 3 * math.sqrt(power * (1 - power) / 20_000)
     assert found == pytest.approx(paired_power(n, difference=difference, sd=1.0, delta=0.1), abs=error)
     assert found >= power - error
+
+
+def shapes(difference, sd, runs, n):
+    """Differences of this mean and standard deviation in [-1, 1]: two values, nearly normal ones, mostly 0."""
+    random = np.random.default_rng(7)
+    most = 4 * sd
+    often = (sd**2 + difference**2) / most**2
+    u = random.random((runs, n))
+    return {
+        "two values": difference + sd * random.choice([-1.0, 1.0], (runs, n)),
+        "normal": np.clip(random.normal(difference, sd, (runs, n)), -1, 1),
+        "mostly 0": np.where(u < (often + difference / most) / 2, most, np.where(u < often, -most, 0.0)),
+        "skewed": np.clip(difference - sd * (random.exponential(size=(runs, n)) - 1), -1, 1),
+    }
+
+
+@pytest.mark.parametrize(("difference", "sd", "delta", "power"), [(0.05, 0.2, 0.05, 0.8), (0.06, 0.25, 0.1, 0.9)])
+def test_t16_the_guaranteed_interval_excludes_0_as_often_as_planned(difference, sd, delta, power):
+    """T16: at the number of queries of the t test it did so in 0 to 58 % of the samples."""
+    plans = by_method(difference=difference, sd=sd, delta=delta, power=power)
+    planned, by_test = (plans[name].queries for name in ("guaranteed interval", "paired t test"))
+    assert planned > 1.3 * by_test
+    for name, x in shapes(difference, sd, 80, planned).items():
+        pairs = [(np.maximum(row, 0), np.maximum(-row, 0)) for row in x]
+        found = np.mean([difference_interval(*pair, delta).low > 0 for pair in pairs])
+        assert found >= power - 3 * math.sqrt(power * (1 - power) / 80), name
+
+
+def test_a_comparison_that_needs_many_queries_is_planned_at_once():
+    few, many = (by_method(difference=size, sd=0.3)["guaranteed interval"].queries for size in (1e-3, 1e-5))
+    assert many / few == pytest.approx(1e4, rel=0.03)  # as 1/difference^2
+    # the usual formula with the quantile of the bets in place of the normal one
+    assert many == pytest.approx((0.3 / 1e-5) ** 2 * (math.sqrt(2 * math.log(40)) + 0.8416) ** 2, rel=0.01)
 
 
 def test_power_is_delta_without_a_difference_and_1_with_a_huge_one():
@@ -116,6 +151,7 @@ def test_a_plan_is_plain_data():
         ({"half_width": 0.1, "delta": 0.0}, "delta is between 0 and 1: found 0.0"),
         ({"difference": 0.1, "sd": 1.0, "power": 1.0}, "power is between 0 and 1: found 1.0"),
         ({"half_width": 0.1, "span": (1.0, 1.0)}, "span is the smallest and the largest value possible"),
+        ({"difference": 0.5, "sd": 1.0}, "root mean square 1 at most, got difference=0.5 and sd=1: pass the span="),
         ({"half_width": 1e-9, "sd": 100.0}, "more than 1,000,000,000,000 queries would be needed"),
     ],
 )

@@ -71,6 +71,7 @@ class Account:
         self.discount = discounts(k)
         self.n, self.clicks = 0, 0
         self.explores, self.least_exploration, self.most_exploration, self.largest_pool = False, 1.0, 0.0, 1
+        self.beyond_pool = False
         self._bounded: list[list[Floats]] = [[] for _ in taus]  # by the ends
         self._plain: list[list[Floats]] = [[] for _ in taus]  # by theta
         self._relevance = np.zeros((len(taus), 2))  # sums of clicks over max(p, tau), and over p
@@ -114,10 +115,11 @@ class Account:
             )
         self._note_exploration(log)
         n, owner = len(log), log.session_of_row
-        low, theta, high, beta = (
-            policy_average(log, one)
-            for one in (self.propensities.low, self.propensities.theta, self.propensities.high, self.propensities.trust)
+        low, theta, high = (
+            policy_average(log, one) for one in (self.propensities.low, self.propensities.theta, self.propensities.high)
         )
+        # Not the average over pages: it would be subtracted only where the document was shown, which is too little.
+        beta = np.concatenate([[0.0], self.propensities.trust])[log.position]
         if (theta <= 0).any():
             first = int(np.argmax(theta <= 0))
             raise DataError(
@@ -129,7 +131,7 @@ class Account:
         old = self._old(log)
         d = new - old
         rising = d > 0
-        missing = self._missing_losses(log, d)
+        missing = self._missing_losses(log)
         with np.errstate(divide="ignore"):
             loss_low, loss_theta = 1 / low, 1 / theta
         for number, tau in enumerate(self.taus):
@@ -157,6 +159,8 @@ class Account:
                 "the sessions of the two experiments in two logs"
             )
         self.explores = self.explores or explores
+        if explores:
+            self._refuse_unless_propensities_are_known(log)
         self.least_exploration = min(self.least_exploration, float(log.exploration.min(initial=1.0)))
         self.most_exploration = max(self.most_exploration, float(log.exploration.max(initial=0.0)))
         self.largest_pool = max(self.largest_pool, int(log.pool.max(initial=1)))
@@ -166,15 +170,56 @@ class Account:
             return self._discounted(log.ranks)
         return np.zeros(log.n_shown) if self.old is None else self._discounted(self.old)[log.row]
 
-    def _missing_losses(self, log: ClickLog, d: Floats) -> Any:
-        """What documents lose that a session did not and could not show, in the worst case."""
+    def _refuse_unless_propensities_are_known(self, log: ClickLog) -> None:
+        """Raise an error if the log does not tell how likely its policy shows a document."""
+        assert log.exploration is not None
+        assert log.pool is not None
+        partly = (log.exploration > 0) & (log.exploration < 1)
+        needs_ranks = self.logged or self._new_discount is None or bool(partly.any())
+        if log.logged_rank is None and needs_ranks:
+            raise DataError(
+                f"{self.name}: pages may have been shuffled, so a position is not the rank of the logging ranker: the "
+                "log needs the column logged_rank, 0 for documents that are not on the logging ranker's page"
+            )
+        if self.documents is None or log.query is None:
+            return
+        pool = np.where(log.exploration > 0, log.pool, 0)
+        candidates = self.documents.sizes[log.query]
+        if (pool > candidates).any():
+            first = int(np.argmax(pool > candidates))
+            raise DataError(
+                f"{self.name}: session {log.session[first]!s:.40} draws shuffled pages from a pool of {pool[first]:,}, "
+                f"and its query has {candidates[first]:,} candidates: join the log with all documents of the pool, and "
+                "leave out no session because of what its page shows"
+            )
+        self.beyond_pool = self.beyond_pool or bool(((pool > 0) & (pool < candidates)).any())
+
+    def _missing_losses(self, log: ClickLog) -> Any:
+        """What documents lose that a session could not show, in the worst case; :mod:`rankwise.clicks.values` proves it.
+
+        Without exploration a session could show nothing but its page. With exploration it could not show candidates
+        beyond the pool. The log does not name the pool, which holds what was shown: so those that lose most, of as many
+        documents that were not shown as there are candidates beyond the pool, are charged.
+        """
         if self.old is None or self.documents is None or self._new_discount is None or log.query is None:
             return 0.0
+        documents = self.documents
         losses = np.maximum(self._discounted(self.old) - self._new_discount, 0.0)
-        whole = _sums(self.documents.query_of_row, losses, len(self.documents))[log.query]
-        shown = _sums(log.session_of_row, np.maximum(-d, 0.0), len(log))
-        found = np.maximum(whole - shown, 0.0)
-        return found if log.exploration is None else np.where(log.exploration > 0, 0.0, found)
+        losers = np.flatnonzero(losses > 0)
+        losers = losers[np.lexsort((-losses[losers], documents.query_of_row[losers]))]
+        count = np.bincount(documents.query_of_row[losers], minlength=len(documents))
+        # the losers of every session's query, the largest loss first
+        sizes, start = count[log.query], (np.cumsum(count) - count)[log.query]
+        session = np.repeat(np.arange(len(log)), sizes)
+        row = losers[np.repeat(start - (np.cumsum(sizes) - sizes), sizes) + np.arange(len(session))]
+        n = documents.n_documents
+        hidden = ~np.isin(session * n + row, log.session_of_row * n + log.row)
+        beyond = documents.sizes[log.query]
+        if log.exploration is not None and log.pool is not None:
+            beyond = np.where(log.exploration > 0, beyond - log.pool, beyond)
+        ahead = np.concatenate([[0], np.cumsum(hidden)])
+        place = ahead[1:] - np.repeat(ahead[np.cumsum(sizes) - sizes], sizes)
+        return _sums(session, np.where(hidden & (place <= beyond[session]), losses[row], 0.0), len(log))
 
     def _add_balance(self, number: int, log: ClickLog, d: Floats, old: Any, weight: Floats) -> None:
         """What a model of attractiveness adds for the shown documents, by candidate and half of the sessions."""
@@ -275,10 +320,14 @@ class Account:
                 f"{self.name}: sessions with and without shuffled pages are mixed, and losses against another ranking "
                 "are not bounded then: keep the shuffled sessions alone, or compare with the logged ranking"
             )
-        if self.documents is None or self._new_discount is None or self.least_exploration > 0:
+        explored = self.least_exploration > 0
+        if self.documents is None or self._new_discount is None or (explored and not self.beyond_pool):
             return found
         per_query = self._sessions.sum(axis=0)
-        weight = self._new_discount * per_query[self.documents.query_of_row]
+        # against another ranking, what it shows and the new one does not is charged as if it were always clicked
+        share_of = "ranking's discount" if self.old is None else "difference between the rankings"
+        change = self._new_discount - (0.0 if self.old is None else self._discounted(self.old))
+        weight = np.abs(change) * per_query[self.documents.query_of_row]
         unseen = float(weight[~self._seen].sum())
         if unseen <= 0:
             return found
@@ -286,14 +335,14 @@ class Account:
         pool = float(self.documents.sizes[self.documents.query_of_row[strange]].mean())
         uniform = float(self.propensities.theta.sum()) / pool  # propensity on a page that is always shuffled
         share = tau / uniform
-        how = (
+        how = "draw shuffled pages from all candidates" if explored else (
             f"a shuffled page in {100 * share:.2g} % of the sessions gives each of them a propensity of tau = {tau:g}"
             if share <= 1
             else f"even pages that are always shuffled give them {uniform:.2g}, below tau = {tau:g}: lower tau, too"
         )
         found.append(
-            f"{self.name}: {100 * unseen / float(weight.sum()):.1f} % of the ranking's discount goes to documents that "
-            f"no session showed, and no bound can ever certify their worth without exploration; {how}"
+            f"{self.name}: {100 * unseen / float(weight.sum()):.1f} % of the {share_of} goes to documents that "
+            f"no session showed, and no bound can ever certify their worth without exploration of them; {how}"
         )
         return found
 

@@ -5,6 +5,7 @@ position is missing. Readers refuse the former; the latter is counted, and gains
 its place would be missing from the balance.
 """
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from rankwise._tables import Table
 if TYPE_CHECKING:
     from rankwise.clicks.log import ClickLog
 
+# A coin is refuted at this level, however often its tosses are looked at.
+COIN_LEVEL = 0.001
 # A session that clicks more than this share of ten or more shown documents looks like a program.
 BOT_SHARE = 0.9
 BOT_SHOWN = 5
@@ -154,6 +157,48 @@ def _whole(where: str, values: ArrayLike, name: str, least: int) -> NDArray[np.i
         row = int(np.argmax(bad))
         raise DataError(f"{where}: {name} is a whole number of {least} or more: found {found[row]:g} in row {row:,}")
     return found.astype(np.int64)
+
+
+# ------------------------------------------------------------------------------------------------------------- coins
+
+
+def coin_refuted(heads: int, tosses: int, chance: float) -> bool:
+    r"""Whether a count of heads refutes that a coin falls heads with this probability, at level 0.001 at all looks.
+
+    It does if the likelihood of the tosses under the coin is 0.001 or less of that under a coin whose probability is
+    drawn from Beta(1/2, 1/2):
+
+    .. math:: \frac{B(h + 1/2,\ n - h + 1/2) / B(1/2, 1/2)}{c^h (1 - c)^{n - h}} \ge 1000.
+
+    Parameters
+    ----------
+    heads, tosses : int
+        How often the coin fell heads, of how many tosses.
+    chance : float
+        The claimed probability of heads.
+
+    Returns
+    -------
+    bool
+        True if the claim is refuted.
+
+    Notes
+    -----
+    Proof. If the claim is right, the ratio is a mean of likelihood ratios, a nonnegative martingale that begins at 1;
+    by Ville's inequality it ever reaches 1,000 with probability 0.001 at most.
+
+    Examples
+    --------
+    >>> coin_refuted(540, 1_000, 0.5), coin_refuted(900, 1_000, 0.5)
+    (False, True)
+    """
+    tails = tosses - heads
+
+    def beta(a: float, b: float) -> float:
+        return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+    evidence = beta(heads + 0.5, tails + 0.5) - beta(0.5, 0.5)
+    return evidence - heads * math.log(chance) - tails * math.log1p(-chance) >= math.log(1 / COIN_LEVEL)
 
 
 # ------------------------------------------------------------------------------------------------- what looks wrong

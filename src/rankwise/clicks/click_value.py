@@ -1,11 +1,14 @@
 """`ClickValue`: the value or the gain of a ranking from clicks, with its bound and everything that it rests on."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from rankwise._tables import ShownAsFacts
 from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees.scope import Scope
 
 SOURCE = (
     "clipped inverse propensities (Joachims, Swaminathan and Schnabel 2017) with betting (Waudby-Smith and Ramdas 2024)"
@@ -48,6 +51,19 @@ class ClickValue(ShownAsFacts):
         What this log cannot show.
     """
 
+    SCOPES: ClassVar[Mapping[str, Scope]] = MappingProxyType(
+        {
+            name: Scope(
+                f"{what} over future sessions of the same readers and queries",
+                "session",
+                "once, at a log whose end was fixed beforehand",
+                "tau among those given, which share delta; not the ranking, tau, k or the sessions by these clicks "
+                "(several rankings: divide delta among them)",
+            )
+            for name, what in (("value", "mean DCG of attractiveness"), ("gain", "mean difference of two rankings"))
+        }
+    )
+
     kind: str
     of: str
     estimate: float
@@ -70,6 +86,11 @@ class ClickValue(ShownAsFacts):
     def applies(self) -> bool | None:
         """False if a precondition is not met, True if all are known to be, None if some are only assumed."""
         return self.bound().applies
+
+    @property
+    def scope(self) -> Scope:
+        """What the bound is about, when it may be read, and the choices after which it holds."""
+        return self.SCOPES[self.kind]
 
     @property
     def certified(self) -> bool:
@@ -124,6 +145,7 @@ class ClickValue(ShownAsFacts):
                 "certified": self.certified,
                 "applies": self.applies,
                 "preconditions": [{"sentence": one.sentence, "met": one.met} for one in self.preconditions],
+                "scope": self.scope.to_dict(),
                 "warnings": list(self.warnings),
             }
         )
@@ -136,7 +158,7 @@ class ClickValue(ShownAsFacts):
         )
 
     def summary(self) -> str:
-        """The bound, the estimates, and the preconditions, line by line.
+        """The bound, the estimates, the preconditions and the scope, line by line.
 
         Returns
         -------
@@ -151,5 +173,6 @@ class ClickValue(ShownAsFacts):
         )
         lines.append("holds if")
         lines += [f"- {one}" for one in self.preconditions]
+        lines.append(str(self.scope))
         lines += [f"warning: {one}" for one in self.warnings]
         return "\n".join(lines)

@@ -19,9 +19,10 @@ most.
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ from rankwise.clicks.log import ClickLog
 from rankwise.clicks.propensities import Propensities
 from rankwise.clicks.values import gain
 from rankwise.data.queries import Queries
+from rankwise.guarantees.scope import Scope
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.given_relevance import GivenSoftmax
@@ -145,12 +147,39 @@ class SafeRanker(ShownAsFacts):
         Probability that a certified ranker is worse after all.
     """
 
+    SCOPES: ClassVar[Mapping[str, Scope]] = MappingProxyType(
+        {
+            "safe_ranker": Scope(
+                "mean difference to the logged ranking over future sessions of the same readers and queries",
+                "session",
+                "once, at a log whose end was fixed beforehand",
+                "the strength among those given, which share delta; not tau, k, the loss or the sessions by these clicks",
+            )
+        }
+    )
+
     model: Any
     learned: Ranker
     certified: bool
     gain: ClickValue
     path: Table
     delta: float
+
+    @property
+    def scope(self) -> Scope:
+        """What the bound is about, when it may be read, and the choices after which it holds."""
+        return self.SCOPES["safe_ranker"]
+
+    def summary(self) -> str:
+        """The verdict, the preconditions and the scope, line by line.
+
+        Returns
+        -------
+        str
+            The text.
+        """
+        lines = [repr(self), "holds if", *(f"- {one}" for one in self.gain.preconditions), str(self.scope)]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         if self.certified:

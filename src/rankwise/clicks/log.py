@@ -6,7 +6,7 @@ Clicks are 0 or 1 per document; several clicks on one document in one session co
 
 A session may come from one of two experiments, which the log describes by three columns:
 
-- a *swap* of positions 1 and ``swap`` that a fair coin decided, ``swapped`` or not; 0 in ``swap`` for other sessions;
+- a *swap* of positions 1 and ``swap`` that a coin decided, ``swapped`` or not; 0 in ``swap`` for other sessions;
 - *exploration*: with probability ``exploration`` the page was a uniformly random order of the query's ``pool``
   candidates, cut at the page's length; otherwise the page of the logging ranker, by which ``logged_rank`` counts.
 """
@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError
 from rankwise._tables import ShownAsFacts, Table, notebook_html, paragraph
+from rankwise.data.fingerprints import is_among
 from rankwise.data.queries import Queries, as_queries
 
 if TYPE_CHECKING:
@@ -61,15 +62,16 @@ class ClickLog(ShownAsFacts):
     version : ndarray, shape (n_sessions,), default=None
         The logging ranker of each session; None: one ranker.
     swap : ndarray of int64, shape (n_sessions,), default=None
-        The position that a fair coin swapped with position 1 or did not; 0: no such experiment.
+        The position that a coin swapped with position 1 or did not; 0: no such experiment.
     swapped : ndarray of bool, shape (n_sessions,), default=None
         Whether it did.
     exploration : ndarray of float64, shape (n_sessions,), default=None
         Probability with which the session's page was shuffled; None: never.
     pool : ndarray of int64, shape (n_sessions,), default=None
-        Number of candidates that shuffled pages are drawn from.
+        Number of candidates that shuffled pages are drawn from, those of the logging ranker's page among them.
     logged_rank : ndarray of int64, shape (n_shown,), default=None
-        Position of the document on the page of the logging ranker, 0 if it is not on it; None: ``position``.
+        Position of the document on the page of the logging ranker, 0 if it is not on it; None: ``position``. Needed
+        where pages were shuffled in some sessions only.
     row : ndarray of int64, shape (n_shown,), default=None
         Row of each shown document in ``documents``.
     query : ndarray of int64, shape (n_sessions,), default=None
@@ -478,13 +480,41 @@ class ClickLog(ShownAsFacts):
 
 
 def blocks_of(log: "ClickLog | Iterable[ClickLog]", function: str) -> Iterator[ClickLog]:
-    """The log as one block, or the blocks of an iterable."""
-    if isinstance(log, ClickLog):
-        yield log
-        return
-    if isinstance(log, (str, bytes)) or not isinstance(log, Iterable):
+    """The log as one block, or the blocks of an iterable; a session that is given again raises an error.
+
+    Parameters
+    ----------
+    log : ClickLog or iterable of ClickLog
+        The sessions.
+    function : str
+        The caller, for error messages.
+
+    Yields
+    ------
+    ClickLog
+        The blocks.
+
+    Raises
+    ------
+    DataError
+        If a session id occurs twice, in one block or in two: its clicks would count twice.
+    """
+    if isinstance(log, (str, bytes)) or not isinstance(log, (ClickLog, Iterable)):
         raise DataError(f"{function} takes a ClickLog or an iterable of them: found {type(log).__name__}")
-    for block in log:
+    seen = np.empty(0, dtype=np.uint64)  # ascending; eight bytes per session, whatever the size of the log
+    for block in [log] if isinstance(log, ClickLog) else log:
         if not isinstance(block, ClickLog):
             raise DataError(f"{function} takes a ClickLog or an iterable of them: found {type(block).__name__} in it")
+        own = block.hashes()
+        order = np.argsort(own, kind="stable")
+        again = is_among(own, seen)
+        again[order[1:]] |= own[order[1:]] == own[order[:-1]]
+        if again.any():
+            first = int(np.argmax(again))
+            raise DataError(
+                f"{function}: each session must be given once, got session {block.session[first]!s:.40} again "
+                f"({int(again.sum()):,} of the {len(block):,} sessions of this block were given before): leave out "
+                "repeated blocks, and give sessions ids of their own"
+            )
+        seen = np.insert(seen, np.searchsorted(seen, own[order]), own[order])
         yield block

@@ -5,8 +5,7 @@ picks first; each adds its best document that is not on the page yet, to its tea
 its document. If readers do not care about the order, both teams win equally often, by the coin; a ranking that puts
 what is clicked higher wins more often.
 
-The sequences hold at all times at once: looking after every impression, and stopping when the sign is clear, costs
-nothing.
+The sequences hold simultaneously at all times: you may look after every impression, and stop when the sign is clear.
 
 - Interleaving: credits x_i in [-1, 1] with the same mean given the earlier ones; the sequence is betting's
   (:class:`~rankwise.guarantees.ConfidenceSequence`).
@@ -18,6 +17,10 @@ nothing.
 Under no preference the sequence excludes 0 with probability delta at most, however often one looks (Ville's
 inequality).
 
+Two things that the data can refute are checked, and then there is neither an interval nor a winner: bounds that have
+crossed (no constant mean agrees with all of them), and a share of the sessions that the claimed assignment gives with
+probability 0.001 at most, however often one looks (:func:`~rankwise.clicks.checks.coin_refuted`).
+
 References
 ----------
 F. Radlinski, M. Kurup, T. Joachims (2008). How does clickthrough data reflect retrieval quality? CIKM.
@@ -25,24 +28,27 @@ doi:10.1145/1458082.1458092.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._tables import ShownAsFacts, facts_html, facts_of
-from rankwise.guarantees._bound import Precondition, refuse_unless, refuse_unless_chance
+from rankwise.clicks.checks import coin_refuted
+from rankwise.clicks.log import ClickLog, blocks_of
+from rankwise.guarantees._bound import Precondition, all_met, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.holdout.interval import Interval
 from rankwise.guarantees.holdout.intervals import Plan
 from rankwise.guarantees.holdout.sequences import ConfidenceSequence
+from rankwise.guarantees.scope import Scope
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from rankwise.clicks.log import ClickLog
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -215,8 +221,8 @@ def credits(team: ArrayLike, click: ArrayLike, *, how: Credit = "sign") -> Any:
 
 # An even number of steps has 0 on the grid of means, so that "no preference" is a mean that can be refuted.
 _GRID = 1_000
-# Simulated runs of a plan; their share has a standard error of 2 %.
-_RUNS = 400
+# A plan simulates at least this many runs, and its number is enough with this probability.
+_RUNS, _SURE = 1_000, 0.99
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,20 +238,42 @@ class Preference(ShownAsFacts):
     n : int
         Impressions (sessions).
     mean, low, high : float
-        The mean so far and the ends of the confidence sequence, which hold at all times at once.
+        The mean so far, and the bounds of the confidence sequence, which hold simultaneously at all times; the bounds
+        are NaN if a precondition is not met.
     delta : float
         Probability that the sequence ever misses the mean.
     decided : str or None
-        The preferred ranker; None: cannot tell yet.
+        The preferred ranker; None: cannot tell yet, or a precondition is not met.
     decided_at : int or None
         The impression after which 0 was excluded.
     lows, highs : ndarray, shape (n,)
-        The ends after each impression.
+        The bounds after each impression.
     preconditions : tuple of Precondition
         What has to be true.
-    interval : Interval
-        The current interval.
+    interval : Interval or None
+        The current interval; None if a precondition is not met.
+    kind : {"preference", "ab_test"}
+        Which function made it.
     """
+
+    SCOPES: ClassVar[Mapping[str, Scope]] = MappingProxyType(
+        {
+            "preference": Scope(
+                "mean credit of impressions like these",
+                "impression",
+                "at any time, as often as you like",
+                "when to stop; not which impressions, credits or pairs of rankers are reported (several tests: divide "
+                "delta among them)",
+            ),
+            "ab_test": Scope(
+                "difference of the mean outcomes of the two rankers over sessions like these",
+                "session (the user, if users were assigned: keep one session per user)",
+                "at any time, as often as you like",
+                "when to stop; not which sessions, outcomes or pairs of rankers are reported (several tests: divide "
+                "delta among them)",
+            ),
+        }
+    )
 
     names: tuple[str, str]
     what: str
@@ -259,28 +287,59 @@ class Preference(ShownAsFacts):
     lows: Floats
     highs: Floats
     preconditions: tuple[Precondition, ...]
-    interval: Interval
+    interval: Interval | None
+    kind: Literal["preference", "ab_test"]
+
+    @property
+    def scope(self) -> Scope:
+        """What the interval is about, when it may be read, and the choices after which it holds."""
+        return self.SCOPES[self.kind]
+
+    @property
+    def applies(self) -> bool | None:
+        """False if a precondition is not met, True if all are known to be, None if some are only assumed."""
+        return all_met(self.preconditions)
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain numbers and strings, without the history."""
-        found = {name: getattr(self, name) for name in ("what", "n", "mean", "low", "high", "delta", "decided")}
+        """The result as plain numbers and strings, without the history; bounds that do not apply are None."""
+        found = {name: getattr(self, name) for name in ("what", "n", "mean", "delta", "decided", "decided_at")}
         return found | {
             "names": list(self.names),
-            "decided_at": self.decided_at,
+            "low": None if self.applies is False else self.low,
+            "high": None if self.applies is False else self.high,
+            "applies": self.applies,
             "preconditions": [{"sentence": one.sentence, "met": one.met} for one in self.preconditions],
+            "scope": self.scope.to_dict(),
         }
 
     def __repr__(self) -> str:
+        if self.applies is False:
+            broken = "; ".join(str(one) for one in self.preconditions if one.met is False)
+            return f"{self.what}: no interval after {self.n:,} {self._units}, a precondition is refuted: {broken}"
         verdict = "cannot tell yet"
         if self.decided is not None:
             verdict = f"{self.decided} is preferred, decided after {self.decided_at:,}"
         return (
             f"{self.what}: {self.mean:+.4f}, between {self.low:+.4f} and {self.high:+.4f} at all times, probability "
-            f"{1 - self.delta:g} ({self.n:,} impressions): {verdict}"
+            f"{1 - self.delta:g} ({self.n:,} {self._units}): {verdict}"
         )
 
+    @property
+    def _units(self) -> str:
+        return "impressions" if self.kind == "preference" else "sessions"
+
+    def summary(self) -> str:
+        """The result, the preconditions and the scope, line by line.
+
+        Returns
+        -------
+        str
+            The text.
+        """
+        return "\n".join([repr(self), "holds if", *(f"- {one}" for one in self.preconditions), str(self.scope)])
+
     def plot(self) -> "Figure":
-        """Draw the ends after each impression.
+        """Draw the bounds after each impression.
 
         Returns
         -------
@@ -298,7 +357,7 @@ class Preference(ShownAsFacts):
             if self.decided_at is not None:
                 axes.axvline(self.decided_at, color=COLOURS[1], linewidth=1)
             axes.set_xscale("log")
-            axes.set_xlabel("impressions")
+            axes.set_xlabel(self._units)
             axes.set_ylabel(self.what)
             axes.set_title(f"{self.names[0]} against {self.names[1]}, at all times")
         return figure
@@ -335,21 +394,20 @@ def preference(
     if x.ndim != 1 or not len(x) or not np.isfinite(x).all() or (np.abs(x) > 1).any():
         raise DataError("preference takes credits between -1 and 1, one per impression: found others or none")
     return _sequence(
+        "preference",
         x,
         (-1.0, 1.0),
         delta,
         names,
         grid,
         f"mean credit of {names[0]} over {names[1]}",
-        (
-            Precondition("each impression has the same mean credit, given the earlier ones"),
-            Precondition("fair coins made the teams, and readers did not see them"),
-        ),
+        "each impression has the same mean credit, given the earlier ones",
+        Precondition("fair coins made the teams, and readers did not see them"),
     )
 
 
 def ab_test(
-    log: "ClickLog",
+    log: ClickLog,
     *,
     versions: tuple[str, str] | None = None,
     share: float = 0.5,
@@ -366,7 +424,8 @@ def ab_test(
     versions : tuple of str, default=None
         The two rankers; None: the two of the log, in order of first appearance. Sessions of others are left out.
     share : float, default=0.5
-        Probability with which a session was assigned to the first, known beforehand.
+        Probability with which a session was assigned to the first, known beforehand. A log that refutes it at level
+        0.001 has no interval.
     outcome : {"clicked", "first"}, default="clicked"
         "clicked": whether anything was clicked; "first": one over the position of the highest click, 0 without one.
     delta : float, default=0.05
@@ -378,8 +437,16 @@ def ab_test(
     -------
     Preference
         The result; ``mean`` estimates the difference of mean outcomes.
+
+    Raises
+    ------
+    DataError
+        If the log has no two logging rankers, or a session occurs twice.
     """
     refuse_unless_chance("ab_test", share=share)
+    if not isinstance(log, ClickLog):
+        raise DataError(f"ab_test takes a ClickLog, in the order of time: found {type(log).__name__}")
+    (log,) = blocks_of(log, "ab_test")  # raises an error for repeated sessions
     if outcome not in ("clicked", "first"):
         raise RankwiseError(f"ab_test: outcome is 'clicked' or 'first': found {outcome!r:.40}")
     if log.version is None:
@@ -397,21 +464,26 @@ def ab_test(
     factor = np.where(first, 1 / share, -1 / (1 - share))
     most = max(1 / share, 1 / (1 - share))
     what = {"clicked": "difference of the share of sessions with a click", "first": "difference of 1/first click"}
+    heads = int(first.sum())
+    refuted = coin_refuted(heads, len(first), share)
+    seen = f" (the log: {heads:,} of {len(first):,} sessions)" if refuted else ""
     return _sequence(
+        "ab_test",
         (y - centre) * factor,
         (-most, most),
         delta,
         (found[0], found[1]),
         grid,
         what[outcome],
-        (
-            Precondition(f"sessions were assigned to {found[0]} with probability {share:g}, independently"),
-            Precondition("the mean outcome of either ranker does not drift"),
+        "the mean outcome of either ranker does not drift",
+        Precondition(
+            f"sessions were assigned to {found[0]} with probability {share:g}, independently{seen}",
+            False if refuted else None,
         ),
     )
 
 
-def outcomes(log: "ClickLog", outcome: str) -> Floats:
+def outcomes(log: ClickLog, outcome: str) -> Floats:
     """The outcome of every session, see :func:`ab_test`."""
     clicked = np.zeros(len(log))
     worth = 1.0 / log.position if outcome == "first" else np.ones(log.n_shown)
@@ -420,36 +492,43 @@ def outcomes(log: "ClickLog", outcome: str) -> Floats:
 
 
 def _sequence(
+    kind: Literal["preference", "ab_test"],
     x: Floats,
     span: tuple[float, float],
     delta: float,
     names: tuple[str, str],
     grid: int,
     what: str,
-    preconditions: tuple[Precondition, ...],
+    constant: str,
+    assigned: Precondition,
 ) -> Preference:
+    """The confidence sequence of x; ``constant`` says that its mean is, which crossed bounds refute."""
     if grid < 2 or grid % 2:
         raise RankwiseError(f"grid is an even number of steps: found {grid!r}")
     sequence = ConfidenceSequence(delta, span=span, grid=grid)
     lows, highs = sequence.run(x)
-    # a low end of exactly 0 is a refuted mean of 0: the mean is above it
+    # both bounds are refuted means, so bounds that meet leave no mean, and 0 is excluded by a bound of exactly 0
+    crossed = sequence.low >= sequence.high
+    preconditions = (Precondition(constant, False if crossed else None), assigned)
+    applies = all_met(preconditions) is not False
     out = (lows >= 0) | (highs <= 0)
-    at = int(np.argmax(out)) + 1 if out.any() else None
+    at = int(np.argmax(out)) + 1 if applies and out.any() else None
     decided = None if at is None else names[0] if lows[at - 1] >= 0 else names[1]
     return Preference(
         names=names,
         what=what,
         n=len(x),
         mean=float(x.mean()),
-        low=sequence.low,
-        high=sequence.high,
+        low=sequence.low if applies else math.nan,
+        high=sequence.high if applies else math.nan,
         delta=delta,
         decided=decided,
         decided_at=at,
         lows=lows,
         highs=highs,
         preconditions=preconditions,
-        interval=sequence.interval(what),
+        interval=sequence.interval(what) if applies else None,
+        kind=kind,
     )
 
 
@@ -481,7 +560,9 @@ def impressions_needed(
     Returns
     -------
     Plan
-        The number of impressions, from simulated runs of the sequence itself.
+        The number of impressions, from simulated runs of the sequence itself. With probability 0.99 over the
+        simulation it is enough for ``power``: of N runs that many have decided by then that a share of ``power`` would
+        have as many with probability 0.01 at most.
 
     Examples
     --------
@@ -495,33 +576,39 @@ def impressions_needed(
         raise RankwiseError(
             f"impressions_needed: ties is 0 to 1 and preference at most 1 - ties: found {ties!r} and {preference!r}"
         )
+    from scipy.stats import binom
+
+    # a share near 1 is confirmed by more runs only
+    runs = max(_RUNS, math.ceil(2 * math.log(1 - _SURE) / math.log(power)))
+    place = int(binom.ppf(_SURE, runs, power))
     horizon = 256
     while True:
-        times = _decision_times(preference, ties, delta, horizon, random_state)
-        if (times <= horizon).mean() >= power:
+        times = np.sort(_decision_times(preference, ties, delta, horizon, runs, random_state))
+        if times[place] <= horizon:
             break
         if horizon >= 1 << 22:
             raise RankwiseError("impressions_needed: more than 4 million impressions would be needed")
         horizon *= 4
-    needed = int(np.sort(times)[math.ceil(power * _RUNS) - 1])
     return ImpressionPlan(
-        queries=needed,
+        queries=int(times[place]),
         method="simulated sequence",
         trust="if guessed right",
         purpose=f"a mean credit of {preference:g}, decided {100 * power:g} % of the time at level {100 * delta:g} %",
-        statement="power quantile of the time at which the sequence excludes 0",
-        terms={"preference": preference, "ties": ties, "delta": delta, "power": power},
+        statement="upper confidence limit of the power quantile of the time at which the sequence excludes 0",
+        terms={"preference": preference, "ties": ties, "delta": delta, "power": power, "runs": float(runs)},
     )
 
 
-def _decision_times(preference: float, ties: float, delta: float, horizon: int, seed: int) -> NDArray[np.int64]:
-    """When simulated runs exclude 0; horizon + 1 if they do not."""
+def _decision_times(
+    preference: float, ties: float, delta: float, horizon: int, runs: int, seed: int
+) -> NDArray[np.int64]:
+    """When simulated runs find the preference; horizon + 1 if they do not."""
     random = np.random.default_rng(seed)
-    up, times = (1 - ties + preference) / 2, np.empty(_RUNS, dtype=np.int64)
-    for run in range(_RUNS):
+    up, times = (1 - ties + preference) / 2, np.empty(runs, dtype=np.int64)
+    for run in range(runs):
         u = random.random(horizon)
         x = np.where(u < up, 1.0, np.where(u < 1 - ties, -1.0, 0.0))
-        lows, highs = ConfidenceSequence(delta, span=(-1.0, 1.0), grid=2).run(x)
-        out = (lows >= 0) | (highs <= 0)
+        lows, _ = ConfidenceSequence(delta, span=(-1.0, 1.0), grid=2).run(x)
+        out = lows >= 0
         times[run] = int(np.argmax(out)) + 1 if out.any() else horizon + 1
     return times

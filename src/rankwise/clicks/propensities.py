@@ -2,21 +2,24 @@ r"""Position models: the probability that a document at position k is examined, 
 
 Three ways lead to a :class:`Propensities`:
 
-- :func:`by_swaps`: a coin that swapped positions 1 and k, or did not. The ends are exact at any number of sessions.
-- :func:`harvest`: rankers that showed the same documents at different positions. The ends are
-  bootstrap ends, which hold for many sessions only and are marked "asymptotic".
-- :func:`given`: numbers from elsewhere, which are believed.
+- :func:`by_swaps`: a coin that swapped positions 1 and k, or did not. The bounds are exact at any number of sessions.
+- :func:`harvest`: rankers that showed the same documents at different positions. The bounds are bootstrap percentiles
+  over queries, which hold for many queries only, whatever the number of sessions, and are marked "asymptotic".
+- :func:`given`: numbers from elsewhere, which are taken as they are.
 
 The click rate by position is not one of them: good rankers put good documents on top, so that it confounds position
 and relevance (:func:`by_click_rate` says how far it is off).
 
-**Upper ends by betting.** In a session of the swap experiment let c_1 and c_k be the clicks at positions 1 and k. Under
-the position-based model the documents x and y that take turns there are clicked with E[c_1] = theta_1 (a_x + a_y)/2 and
-E[c_k] = theta_k (a_x + a_y)/2, the coin averaged over, whatever the sessions' queries: E[rho c_1 - c_k] = 0 at
-rho = theta_k / theta_1. So for that rho the capital
+**Upper ends by betting.** Let x be the document that belongs at position 1, and y the one at k. In a session that
+was not swapped the clicks at positions 1 and k have the means theta_1 a_x and theta_k a_y under the position-based
+model, in a swapped one theta_1 a_y and theta_k a_x. The coin does not depend on the query, so both kinds of sessions
+have the same mean a_x and the same mean a_y. Take pairs of one swapped and one unswapped session, the first with the
+first and so on, and let c_1 and c_k be the mean clicks of a pair at positions 1 and k: E[c_1] = theta_1 E[a_x + a_y]/2
+and E[c_k] = theta_k E[a_x + a_y]/2, given all tosses of the coin, **whatever its bias**. So E[rho c_1 - c_k] = 0 at
+rho = theta_k / theta_1, and for that rho the capital
 
 .. math:: K_t(\rho) = \prod_{i \le t} \big(1 + \lambda_i (\rho\, c_{1,i} - c_{k,i})\big),
-          \qquad 0 \le \lambda_i \le 3/4 \text{ computed from earlier sessions},
+          \qquad 0 \le \lambda_i \le 3/4 \text{ computed from earlier pairs},
 
 is a nonnegative martingale, and by Ville's inequality ever reaches 1/alpha with probability at most alpha. Every factor
 grows with rho, because lambda_i does not depend on it. Hence the rho with max_t K_t(rho) >= 1/alpha are all those
@@ -44,7 +47,8 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,6 +60,7 @@ from rankwise._tables import ShownAsFacts
 from rankwise.clicks.log import ClickLog, blocks_of
 from rankwise.guarantees._bound import refuse_unless_chance
 from rankwise.guarantees.holdout.betting import SHARE
+from rankwise.guarantees.scope import Scope
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,8 +73,6 @@ How = Literal["given", "swaps", "harvest"]
 _MOST = 1e6
 # Relative accuracy of an end, on the safe side.
 _ACCURACY = 1e-9
-# A coin whose heads are this many standard deviations from a half is not fair.
-_UNFAIR = 6.0
 
 # Relative error of the click rate by position where the logging ranker is right more often than not, as measured by
 # experiments/clicks.py (docs/clicks.json) at positions 2 to 10 with theta = 1/rank.
@@ -93,10 +96,10 @@ class Propensities(ShownAsFacts):
     relative : bool, default=False
         Whether they are relative to position 1, which then has 1: values are then in units of position 1's examination.
     asymptotic : bool, default=False
-        Whether the ends hold only for many sessions.
+        Whether the ends hold only for many queries.
     beta : array-like, shape (n_positions,), default=None
         Probability of a click that does not depend on the document, by position (trust bias):
-        E[click] = theta a + beta. Given numbers are believed; None: none.
+        E[click] = theta a + beta. The numbers are taken as they are; None: none.
     sessions : ndarray of uint64, default=()
         Hashes of the sessions that the ends were computed from; values refuse these sessions.
 
@@ -106,6 +109,23 @@ class Propensities(ShownAsFacts):
     >>> model
     Propensities(3 positions, given: 1, 0.5, 0.25)
     """
+
+    SCOPES: ClassVar[Mapping[str, Scope]] = MappingProxyType(
+        {
+            "by_swaps": Scope(
+                "examination of every position relative to position 1, by readers like those of these sessions",
+                "session",
+                "once, at a log whose end was fixed beforehand",
+                "any choice among the positions, whose bounds hold together; not a choice of sessions by their clicks",
+            ),
+            "harvest": Scope(
+                "examination of every position relative to position 1, on queries like these (asymptotic)",
+                "query",
+                "once, at a log whose end was fixed beforehand",
+                "any choice among the positions, whose bounds hold together; not a choice of queries by their clicks",
+            ),
+        }
+    )
 
     theta: Floats
     low: Floats = None  # type: ignore[assignment]
@@ -147,6 +167,11 @@ class Propensities(ShownAsFacts):
         return len(self.theta)
 
     @property
+    def scope(self) -> Scope | None:
+        """What the bounds are about; None for given numbers, which nothing is guaranteed of."""
+        return self.SCOPES.get({"swaps": "by_swaps"}.get(self.how, self.how))
+
+    @property
     def exact(self) -> bool:
         """Whether the ends are the estimates themselves."""
         return bool((self.low == self.theta).all() and (self.high == self.theta).all())
@@ -158,9 +183,19 @@ class Propensities(ShownAsFacts):
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{one:.3g}" for one in self.theta[:5].tolist()) + (", ..." if len(self) > 5 else "")
-        ends = "" if self.exact else f", ends {'asymptotic' if self.asymptotic else 'exact'}"
+        ends = "" if self.exact else f", ends {'asymptotic in queries' if self.asymptotic else 'exact'}"
         relative = ", relative to position 1" if self.relative else ""
         return f"Propensities({len(self)} positions, {self.how}{ends}{relative}: {shown})"
+
+    def summary(self) -> str:
+        """What they are, and what their bounds are about, line by line.
+
+        Returns
+        -------
+        str
+            The text.
+        """
+        return "\n".join([repr(self), *([] if self.scope is None else [str(self.scope)])])
 
     def to_dict(self) -> dict[str, Any]:
         """The model as plain numbers and strings."""
@@ -267,7 +302,7 @@ class Propensities(ShownAsFacts):
 def given(
     theta: ArrayLike, *, low: ArrayLike | None = None, high: ArrayLike | None = None, beta: ArrayLike | None = None
 ) -> Propensities:
-    """Propensities from elsewhere, which values believe.
+    """Propensities from elsewhere, which values take as they are.
 
     Parameters
     ----------
@@ -363,8 +398,9 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, rando
     Parameters
     ----------
     log : ClickLog or iterable of ClickLog
-        Sessions with ``swap`` and ``swapped``: a fair coin decided whether the documents at positions 1 and ``swap``
-        change places. Other sessions are not used.
+        Sessions with ``swap`` and ``swapped``: a coin, fair or not, decided whether the documents at positions 1 and
+        ``swap`` change places. Other sessions are not used, nor are those that no session of the other kind is left
+        for.
     delta : float, default=0.05
         Probability that any end is on the wrong side: delta/2 for all lower and delta/2 for all upper ends.
     random_state : int, default=0
@@ -378,7 +414,7 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, rando
     Raises
     ------
     DataError
-        If there are no swaps, or a position has none.
+        If there are no swaps, a position has none, or has none on one side of the coin.
 
     Notes
     -----
@@ -406,20 +442,27 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, rando
     if depth < 2 or (counts == 0).any():
         missing = "any position" if depth < 2 else f"position {2 + int(np.argmin(counts))}"
         raise DataError(f"by_swaps: found no session that swaps position 1 with {missing}")
-    heads, flips = int(sum(one.sum() for one in coin)), len(swap)
-    if abs(heads - flips / 2) > _UNFAIR * math.sqrt(flips) / 2:
-        raise DataError(f"by_swaps: {heads:,} of {flips:,} sessions are swapped, which no fair coin does: found a bias")
+    swapped = np.concatenate(coin)
     alpha = delta / (2 * (depth - 1))
     order = np.random.default_rng(random_state).permutation(len(swap))
     theta, low, high = np.ones(depth), np.ones(depth), np.ones(depth)
     for k in range(2, depth + 1):
         own = order[swap[order] == k]
-        one, other = top[own].astype(np.float64), low_place[own].astype(np.float64)
+        sides = own[swapped[own]], own[~swapped[own]]
+        pairs = min(map(len, sides))
+        if not pairs:
+            what = "swapped" if len(sides[1]) else "unswapped"
+            raise DataError(
+                f"by_swaps needs swapped and unswapped sessions of each position, which it pairs: got no {what} one of "
+                f"position {k}"
+            )
+        one, other = (np.mean([clicked[side[:pairs]] for side in sides], axis=0) for clicked in (top, low_place))
         high[k - 1] = ratio_upper_end(one, other, alpha)
         inverse = ratio_upper_end(other, one, alpha)
         low[k - 1] = 0.0 if math.isinf(inverse) else 1 / inverse
-        # half a click more on both sides keeps the estimate above 0
-        theta[k - 1] = (other.sum() + 0.5) / (one.sum() + 0.5)
+        # of all sessions, both sides with the same weight; half a click more keeps the estimate above 0
+        rates = [np.mean([clicked[side].mean() for side in sides]) for clicked in (low_place, top)]
+        theta[k - 1] = (rates[0] * len(own) + 0.5) / (rates[1] * len(own) + 0.5)
     high, low = np.maximum(high, theta), np.minimum(low, theta)
     return Propensities(
         theta=theta, low=low, high=high, how="swaps", delta_low=delta / 2, delta_high=delta / 2, relative=True,
@@ -477,7 +520,8 @@ def harvest(
     log : ClickLog or iterable of ClickLog
         Sessions of two or more logging rankers (``version``), which were assigned to sessions at random.
     delta : float, default=0.05
-        Probability that any end is on the wrong side, for many sessions: the ends are bootstrap percentiles.
+        Probability that any end is on the wrong side, for many queries: the ends are bootstrap percentiles over
+        queries, and few queries with many sessions leave them too narrow.
     samples : int, default=400
         Number of bootstrap samples, of queries.
     random_state : int, default=0

@@ -24,15 +24,23 @@ probability alpha + delta_high = delta at most.
 
 A gain term has expectation at most a_d d_d, as above. A loss term has expectation a_d d_d p_d/p-_d <= a_d d_d, because
 the lower end p-_d <= p_d: dividing by too large a propensity would hide losses, so these are not clipped and use the
-lower end. Documents that a session did not show, of propensity 0, gain at least 0 over the logged page, which did not
-have them; against another ranking those with d_d < 0 count -abs(d_d), the worst case a_d = 1. So E[G] is at most
-V(new) - V(old).
+lower end.
+
+Documents of propensity 0, which a session could not show, gain at least 0 over the logged page, which did not have
+them. Against another ranking those with d_d < 0 are charged abs(d_d), the worst case a_d = 1. Without exploration they
+are the candidates that are not on the page. With exploration they are the N - m candidates beyond the pool of m. The
+log tells m and not the pool P; but the shown documents S are in P, so all N - m are among the documents that were not
+shown, and what they lose is at most
+
+.. math:: C(S) = \text{the sum of the } N - m \text{ largest } |d_d| \text{ over } d \notin S,\ d_d < 0,
+
+whatever the page was. G is the above minus C(S). So E[G] is at most V(new) - V(old) in every case.
 G is in [-A, B] with A and B the largest losses and gains over all assignments of the page's positions to ranks, which
 is an assignment problem in the propensities' ends alone. The bound is betting's on (G + A)/(A + B), and all ends are
 paid for: alpha + delta_low + delta_high = delta.
 
 **Trust bias.** With known clicks beta_k that do not depend on the document, E[click] = theta_k a + beta_k, click - beta
-takes the place of the click, and A and B grow by max(beta) times the other.
+takes the place of the click, beta that of the position where the document was shown, and A and B grow by max(beta) times the other.
 
 **Several tau.** Each of m values of tau is tried at alpha/m, and the largest bound is taken.
 
@@ -325,9 +333,9 @@ def _preconditions(
             "the given propensities are right" if propensities.exact else "propensities are between the given ends"
         )
     elif propensities.asymptotic:
-        ends = Precondition("there were enough sessions for the bootstrap ends of the propensities (asymptotic)")
+        ends = Precondition("there were enough queries for the bootstrap ends of the propensities (asymptotic in queries)")
     else:
-        ends = Precondition("a fair coin decided on the swaps, independently of readers")
+        ends = Precondition("one coin, fair or not, decided on the swaps, independently of queries and readers")
     found = [
         Precondition("position-based model: a click needs examination, which depends on the position alone"),
         Precondition(beta),
@@ -344,5 +352,11 @@ def _preconditions(
     if name == "gain":
         found.append(Precondition("lower ends of propensities are above 0", bool(account.lower_ends_positive)))
     if account.explores:
-        found.append(Precondition("pages were shuffled with the probability that the log says"))
+        found.append(
+            Precondition(
+                "pages were shuffled with the probability and from the number of candidates that the log says, the "
+                "logging ranker's page among them"
+            )
+        )
+    found.append(Precondition("this is the one look at a log whose end was fixed beforehand"))
     return tuple(found)

@@ -6,7 +6,7 @@ is possible anyway is vacuous. The two ``refuse_unless`` functions validate the 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
@@ -45,6 +45,12 @@ class Precondition(ShownAsFacts):
 
     def __str__(self) -> str:
         return f"{self.sentence} ({ {True: 'met', False: 'NOT met', None: 'assumed'}[self.met] })"
+
+
+def all_met(preconditions: Iterable[Precondition]) -> bool | None:
+    """False if a precondition is not met, True if all are known to be, None if some are only assumed."""
+    met = [one.met for one in preconditions]
+    return False if False in met else None if None in met else True
 
 
 class HasTerms:
@@ -124,8 +130,7 @@ class Bound(ShownAsFacts, HasTerms):
     @property
     def applies(self) -> bool | None:
         """False if a precondition is not met, True if all are known to be, None if some are only assumed."""
-        met = [condition.met for condition in self.preconditions]
-        return False if False in met else None if None in met else True
+        return all_met(self.preconditions)
 
     @property
     def vacuous(self) -> bool:
@@ -168,11 +173,12 @@ class Bound(ShownAsFacts, HasTerms):
 
     def __repr__(self) -> str:
         terms = ", ".join(f"{name}={number:g}" for name, number in self.terms.items())
-        broken = "".join(f"; DOES NOT APPLY: {one.sentence}" for one in self.preconditions if one.met is False)
+        if self.applies is False:  # the number follows from something false, so it is not printed as a bound
+            broken = "; ".join(f"DOES NOT APPLY: {one.sentence}" for one in self.preconditions if one.met is False)
+            return f"{self.name}: no bound on {self.bounds} [{broken}; {self.statement}; {terms}; {self.status}]"
         empty = "; vacuous" if self.vacuous else ""
         sign = "<=" if self.side == "at most" else ">="
-        made_of = f"{self.statement}; {terms}; {self.status}{empty}{broken}"
-        return f"{self.name}: {self.bounds} {sign} {self.value:g} [{made_of}]"
+        return f"{self.name}: {self.bounds} {sign} {self.value:g} [{self.statement}; {terms}; {self.status}{empty}]"
 
 
 def refuse_unless(where: str, *, above: float | None = None, least: float | None = None, **numbers: float) -> None:

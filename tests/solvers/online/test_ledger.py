@@ -2,6 +2,7 @@
 
 import io
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from rankwise._kernels.rows import largest_radius
 from rankwise.data.queries import Queries
 from rankwise.data.synthetic.streams import separable_stream
 from rankwise.guarantees import WeightFacts
+from rankwise.guarantees.bounds.online import COVERED, SEPARABLE
 from rankwise.losses import SLAM, PairHinge
 from rankwise.losses.compute import PreparedLists
+from rankwise.measures._base import parse
 from rankwise.rankers.linear.listnet import ListNet
 from rankwise.rankers.online.online_ranker import OnlineRanker
 from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron
@@ -150,6 +153,30 @@ def test_bounds_carry_the_constants_of_the_run():
     assert len(account.bounds(queries, comparator=u, gamma=0.1, delta=0.1)) == 7
 
 
+@pytest.mark.parametrize("ranker", [SLAMPerceptron("nDCG", margin=1.0), SLAMPerceptron("AP"), MaxPairPerceptron()])
+def test_t17_a_margin_that_the_run_refutes_is_not_met(ranker):
+    """T17: bounds(gamma=10.0) printed "cumulative loss <= 0.035" beside a ledger with a loss of 45."""
+    account = type(ranker)(**ranker.get_params()).fit(lists(300)).ledger_
+    assert account.loss > 20
+    for gamma in (10.0, 2.0):  # more than two documents can differ by, and a margin that allows fewer losses
+        bounds = account.bounds(gamma=gamma)
+        assert [bound.applies for bound in bounds] == [False] * len(bounds)
+        assert all(SEPARABLE.sentence in repr(bound) and "<=" not in repr(bound).split("[")[0] for bound in bounds)
+        table = account.table(bounds)
+        assert np.isnan(table["value"][-len(bounds) :]).all()
+        assert "NOT met: one unit vector" in table["note"][-1]
+    # a claim that is too small to be refuted stays a claim
+    assert {bound.applies for bound in account.bounds(gamma=1e-4)} == {None}
+
+
+def test_t17_what_does_not_hold_for_another_reason_refutes_nothing():
+    account = SLAMPerceptron("nDCG", margin=1.0).fit(lists(300)).ledger_
+    other = replace(account, config=replace(account.config, measure=parse("AP")))
+    met = {one.sentence: one.met for one in other.bounds(gamma=1e-4)[0].preconditions}
+    assert met[COVERED.sentence] is False
+    assert met[SEPARABLE.sentence] is None
+
+
 def test_the_step_of_the_theorem_has_the_bound_of_gradient_descent():
     queries = separable_stream(60, documents=4, features=3, margin=0.3).queries()
     for lists_ in (queries, queries.with_weight(np.linspace(0.1, 3, 60))):
@@ -178,7 +205,7 @@ def test_weights_that_are_not_made_for_the_measure_promise_nothing_about_it():
     model = OnlineRanker(SLAM(weights="ap_sym", margin=0.0), measure="nDCG", update="mistakes", step="constant")
     bounds = model.fit(queries).ledger_.bounds(queries, comparator=[1.0, 1.0, 1.0])
     assert [bound.applies for bound in bounds] == [False, False]
-    assert "does not apply" in str(model.ledger_.table(bounds)["note"][-1])
+    assert "no bound; NOT met: the weights v" in str(model.ledger_.table(bounds)["note"][-1])
 
 
 def test_weighted_lists_count_by_their_weights_in_the_bound_of_slam():

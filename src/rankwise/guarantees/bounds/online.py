@@ -137,6 +137,7 @@ RUN = Precondition("the weights w that rank during the run start at 0 and are no
 F_SLAM = Precondition("F sums the SLAM loss of u at margin 1 over the rounds with a mistake")
 MARGIN_1 = Precondition("the perceptron runs with margin 1")
 F_WORST_PAIR = Precondition("F sums the worst pair's hinge of u at margin 1 over the rounds with a mistake")
+SEPARABLE = Precondition("one unit vector ranks every query with all gaps of gamma or more")
 COVERED = Precondition("the weights v follow a rule that covers the measure, whatever the scores")
 
 
@@ -494,6 +495,6 @@ def _separable(whole: Bound, gamma: float, statement: str) -> Bound:
         terms={"gamma": gamma} | kept,
         preconditions=(
             *(one for one in whole.preconditions if not one.sentence.startswith("F ")),
-            Precondition("one unit vector ranks every query with all gaps of gamma or more"),
+            SEPARABLE,
         ),
     )

@@ -224,7 +224,10 @@ class ConfidenceSequence(ShownAsFacts):
             terms=terms,
             preconditions=(
                 Precondition(f"values are between {self.span[0]:g} and {self.span[1]:g}", True),
-                Precondition("each value has the same mean, given the earlier ones"),
+                # bounds that have crossed agree with no constant mean
+                Precondition(
+                    "each value has the same mean, given the earlier ones", False if self.low > self.high else None
+                ),
                 Precondition(f"it holds at all times at once with probability {1 - self.delta:g}"),
             ),
             source="Waudby-Smith and Ramdas, Estimating means of bounded random variables by betting, 2024",

@@ -99,6 +99,11 @@ def certify_ranker(
     if learned is not None:
         about += f", {len(learned.queries):,} training queries"
         found.add_training(learned, declared)
+        if held is not None and isinstance(held.queries, Queries):
+            # what is declared of every query is refuted by hold-out queries, too
+            coef, mapped, _ = ranker._linear_space(held.queries)
+            if coef is not None:
+                Constants.of(mapped, declared, getattr(ranker, "row_radius", None))
     else:
         found.notes.append("no bounds from the training queries, which were not given")
     return certificate_of(

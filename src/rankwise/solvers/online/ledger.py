@@ -22,7 +22,7 @@ from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import Table
 from rankwise.data.fingerprints import TrainingRecord, fingerprints
 from rankwise.data.queries import Queries
-from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees._bound import Bound, Precondition, all_met
 from rankwise.guarantees.bounds import online as bounds_of
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses.compute import LossOverLists
@@ -172,7 +172,9 @@ class Ledger:
             Weights u on the features, or on those that ``space`` makes; None with ``queries``: the best one for the
             bound is computed.
         gamma : float, default=None
-            A margin that is claimed: some unit vector ranks every query with all gaps of gamma or more.
+            A margin that is claimed: some unit vector ranks every query with all gaps of gamma or more. A claim that
+            the run refutes, by more losses or mistakes than it allows or by queries that are smaller than gamma, is
+            not met.
         delta : float, default=None
             Also bound, with probability 1 - delta, the mean risk of the weights, if each query was an independent draw
             and was shown once.
@@ -228,7 +230,7 @@ class Ledger:
         if self.config.loss.perceptron_bound == "worst pair":
             self._refuse_weights("the number of mistakes of the max-pair perceptron")
             bound = bounds_of.worst_pair_mistakes if gamma is None else bounds_of.separable_worst_pair
-            return [self._with_known_preconditions(bound(radius=self.radius, **against))]
+            return self._with_known_preconditions([bound(radius=self.radius, **against)])
         facts, margin = self.weights, self._margin
         run: dict[str, Any] = {"radius": self.radius, "V": facts.V, "margin": margin, **against}
         run["eta"] = self.config.eta if margin > 0 else None
@@ -240,15 +242,19 @@ class Ledger:
             if margin == 1 and self.radius > 0 and facts.kappa > 0:
                 step: dict[str, Any] = {"radius": self.radius, "kappa": facts.kappa, "eta": self.config.eta, **against}
                 found += [bounds_of.fixed_step(**step), bounds_of.theorem_5(**step)]
-        return [self._with_known_preconditions(bound) for bound in found]
+        return self._with_known_preconditions(found)
 
     @property
     def _margin(self) -> float:
         """The margin of the loss; 0 for a loss without one."""
         return self.config.loss.hinge_margin or 0.0
 
-    def _with_known_preconditions(self, bound: Bound) -> Bound:
-        """The bound with those preconditions marked as met that the run itself meets."""
+    def _with_known_preconditions(self, bounds: Sequence[Bound]) -> list[Bound]:
+        """The bounds with those preconditions marked that the run itself meets or refutes.
+
+        A gap is at most the distance of two documents, 2 radius. And where the run has lost more than one of the bounds
+        allows, what is only assumed cannot be true if all the rest is: it is refuted in all of them.
+        """
         known = {
             bounds_of.RUN.sentence: self.config.projection == "none",
             bounds_of.F_SLAM.sentence: True,
@@ -256,8 +262,22 @@ class Ledger:
             bounds_of.COVERED.sentence: covers(self.config),
             bounds_of.MARGIN_1.sentence: self._margin == 1,
         }
-        preconditions = (replace(one, met=known.get(one.sentence, one.met)) for one in bound.preconditions)
-        return replace(bound, preconditions=tuple(preconditions))
+        marked = [
+            [replace(one, met=known.get(one.sentence, one.met)) for one in bound.preconditions] for bound in bounds
+        ]
+        refuted = False
+        for bound, found in zip(bounds, marked, strict=True):
+            lost = self.loss if bound.bounds == "cumulative loss" else self.mistakes
+            too_wide = bound.terms.get("gamma", 0.0) > 2 * self._reach
+            refuted = refuted or (all_met(found) is None and (too_wide or not bound.allows(lost)))
+        if refuted:
+            marked = [[replace(one, met=bool(one.met)) for one in found] for found in marked]
+        return [replace(bound, preconditions=tuple(found)) for bound, found in zip(bounds, marked, strict=True)]
+
+    @property
+    def _reach(self) -> float:
+        """The largest radius, rounded up; infinite before the first mistake, which tells it."""
+        return self.radius * (1 + 1e-9) if self.mistakes else math.inf
 
     @one_blas_thread()
     def _comparator(self, queries: Queries | Iterable[Queries] | None, u: ArrayLike | None) -> tuple[float, float]:
@@ -380,8 +400,10 @@ class Ledger:
                 ("kappa", facts.kappa, "largest (sum v)^2 / smallest v, or longest query times ratio"),
             ]
         for bound in bounds:
-            doubt = "" if bound.applies is not False else " (does not apply: a precondition is not met)"
-            lines.append((f"{bound.bounds} at most", bound.value, f"{bound.name}: {bound.statement}{doubt}"))
+            broken = "; ".join(f"NOT met: {one.sentence}" for one in bound.preconditions if one.met is False)
+            # a number that follows from something false is not shown as a bound
+            value, note = (math.nan, f" (no bound; {broken})") if broken else (bound.value, "")
+            lines.append((f"{bound.bounds} at most", value, f"{bound.name}: {bound.statement}{note}"))
         what, value, note = zip(*lines, strict=True)
         return Table({"what": list(what), "value": [float(number) for number in value], "note": list(note)})
 
