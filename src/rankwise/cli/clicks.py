@@ -98,7 +98,6 @@ def propensities(
     version: VersionOption = None,
     depth: DepthOption = None,
     png: Annotated[Path | None, typer.Option(help="Also draw them into this PNG (extra: plot).")] = None,
-    seed: reading.SeedOption = 0,
     as_json: reading.JsonOption = False,
 ) -> None:
     """Learn how likely positions are examined, with ends.
@@ -110,7 +109,7 @@ def propensities(
 
     found_log = _read_log(log, events, action, version, depth)
     learn: Any = {"swaps": by_swaps, "harvest": harvest, "click-rate": by_click_rate}[how]
-    found = learn(found_log) if how == "click-rate" else learn(found_log, delta=delta, random_state=seed)
+    found = learn(found_log) if how == "click-rate" else learn(found_log, delta=delta)
     if png is not None:
         from rankwise._figures import save_png
 
@@ -149,7 +148,6 @@ def _value_command(name: str, text: str) -> Callable[..., None]:
         version: VersionOption = None,
         depth: DepthOption = None,
         drop: DropOption = False,
-        seed: reading.SeedOption = 0,
         as_json: reading.JsonOption = False,
         *,
         reads: dict[str, Any],
@@ -168,7 +166,7 @@ def _value_command(name: str, text: str) -> Callable[..., None]:
         # several rankers share what the ends of the propensities leave of delta
         paid = position_model.delta_high + (position_model.delta_low if name == "gain" else 0.0)
         each = paid + (delta - paid) / len(rankings) if delta > paid else delta
-        settings: dict[str, Any] = {"tau": tau, "delta": each, "k": cutoff, "random_state": seed}
+        settings: dict[str, Any] = {"tau": tau, "delta": each, "k": cutoff}
         function = {"value": value, "gain": gain}[name]
         found = {path: function(sessions(), one, position_model, **settings) for path, one in rankings.items()}
         if as_json:

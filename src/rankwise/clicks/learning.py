@@ -259,7 +259,7 @@ def safe_ranker(
         rankers.append(model)
         with warnings.catch_warnings():  # the warnings of the chosen one follow
             warnings.simplefilter("ignore", DataWarning)
-            gains.append(gain(judging, model, propensities, tau=tau, delta=each, k=k, random_state=random_state))
+            gains.append(gain(judging, model, propensities, tau=tau, delta=each, k=k))
     best = int(np.argmax([one.lower for one in gains]))
     for sentence in gains[best].warnings:
         warn(sentence)

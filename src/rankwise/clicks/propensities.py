@@ -392,7 +392,7 @@ def ratio_upper_end(one: Floats, other: Floats, alpha: float) -> float:
     return high
 
 
-def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, random_state: int = 0) -> Propensities:
+def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05) -> Propensities:
     """Propensities relative to position 1 from randomised swaps, with exact ends.
 
     Parameters
@@ -403,8 +403,6 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, rando
         for.
     delta : float, default=0.05
         Probability that any end is on the wrong side: delta/2 for all lower and delta/2 for all upper ends.
-    random_state : int, default=0
-        Seed of the order of the bets.
 
     Returns
     -------
@@ -444,7 +442,7 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, rando
         raise DataError(f"by_swaps: found no session that swaps position 1 with {missing}")
     swapped = np.concatenate(coin)
     alpha = delta / (2 * (depth - 1))
-    order = np.random.default_rng(random_state).permutation(len(swap))
+    order = np.random.default_rng(0).permutation(len(swap))  # no seed can be chosen
     theta, low, high = np.ones(depth), np.ones(depth), np.ones(depth)
     for k in range(2, depth + 1):
         own = order[swap[order] == k]
@@ -502,9 +500,7 @@ _GROUPS = 200
 
 
 @one_blas_thread()
-def harvest(
-    log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, samples: int = 400, random_state: int = 0
-) -> Propensities:
+def harvest(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, samples: int = 400) -> Propensities:
     r"""Propensities relative to position 1 from several rankers that showed the same documents elsewhere (AllPairs).
 
     A document of a query that was shown n_k times at position k and n_l times at l adds its click rates, weighted by
@@ -524,8 +520,6 @@ def harvest(
         queries, and few queries with many sessions leave them too narrow.
     samples : int, default=400
         Number of bootstrap samples, of queries.
-    random_state : int, default=0
-        Seed of the bootstrap.
 
     Returns
     -------
@@ -554,7 +548,7 @@ def harvest(
     pairs = _pair_counts(_merged(keys), depth)
     counts = pairs.sum(axis=0)
     theta = _bradley_terry(counts[None])[0]
-    draws = np.random.default_rng(random_state).multinomial(_GROUPS, np.full(_GROUPS, 1 / _GROUPS), samples)
+    draws = np.random.default_rng(0).multinomial(_GROUPS, np.full(_GROUPS, 1 / _GROUPS), samples)
     ways = _bradley_terry(np.tensordot(draws.astype(np.float64), pairs, axes=1))
     alpha = delta / (2 * max(1, depth - 1))
     low, high = np.nanquantile(ways, [min(alpha, 0.5), 1 - min(alpha, 0.5)], axis=0)
