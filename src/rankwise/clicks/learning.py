@@ -153,7 +153,7 @@ class SafeRanker(ShownAsFacts):
                 "mean difference to the logged ranking over future sessions of the same readers and queries",
                 "session",
                 "once, at a log whose end was fixed beforehand",
-                "the strength among those given, which share delta; not tau, k, the loss or the sessions by these clicks",
+                "the strength among those given, which share delta; not tau, k, the loss, the seed or the sessions by these clicks",
             )
         }
     )
@@ -259,7 +259,7 @@ def safe_ranker(
         rankers.append(model)
         with warnings.catch_warnings():  # the warnings of the chosen one follow
             warnings.simplefilter("ignore", DataWarning)
-            gains.append(gain(judging, model, propensities, tau=tau, delta=each, k=k, random_state=random_state))
+            gains.append(gain(judging, model, propensities, tau=tau, delta=each, k=k))
     best = int(np.argmax([one.lower for one in gains]))
     for sentence in gains[best].warnings:
         warn(sentence)

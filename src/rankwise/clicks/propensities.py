@@ -392,7 +392,7 @@ def ratio_upper_end(one: Floats, other: Floats, alpha: float) -> float:
     return high
 
 
-def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, random_state: int = 0) -> Propensities:
+def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05) -> Propensities:
     """Propensities relative to position 1 from randomised swaps, with exact ends.
 
     Parameters
@@ -403,8 +403,6 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, rando
         for.
     delta : float, default=0.05
         Probability that any end is on the wrong side: delta/2 for all lower and delta/2 for all upper ends.
-    random_state : int, default=0
-        Seed of the order of the bets.
 
     Returns
     -------
@@ -444,10 +442,9 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, rando
         raise DataError(f"by_swaps: found no session that swaps position 1 with {missing}")
     swapped = np.concatenate(coin)
     alpha = delta / (2 * (depth - 1))
-    order = np.random.default_rng(random_state).permutation(len(swap))
     theta, low, high = np.ones(depth), np.ones(depth), np.ones(depth)
     for k in range(2, depth + 1):
-        own = order[swap[order] == k]
+        own = np.flatnonzero(swap == k)  # in the order of the log: no seed can be chosen
         sides = own[swapped[own]], own[~swapped[own]]
         pairs = min(map(len, sides))
         if not pairs:

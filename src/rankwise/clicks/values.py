@@ -93,7 +93,6 @@ def value(
     tau: float | Sequence[float],
     delta: float = 0.05,
     k: int | None = None,
-    random_state: int = 0,
 ) -> ClickValue:
     """The value of a ranking from clicks on another one, with a lower bound.
 
@@ -112,8 +111,6 @@ def value(
         Probability that the bound may be above the value, the propensities' ends included.
     k : int, default=None
         The cut-off of DCG; None: the number of positions of the propensities.
-    random_state : int, default=0
-        Seed of the order of the bets, chosen before the clicks are seen.
 
     Returns
     -------
@@ -140,7 +137,7 @@ def value(
     >>> bool(found.lower <= found.estimate)
     True
     """
-    return _run("value", log, ranker, None, propensities, tau, delta, k, random_state)
+    return _run("value", log, ranker, None, propensities, tau, delta, k)
 
 
 def gain(
@@ -152,7 +149,6 @@ def gain(
     tau: float | Sequence[float],
     delta: float = 0.05,
     k: int | None = None,
-    random_state: int = 0,
 ) -> ClickValue:
     """How much more a ranking is worth than the logged one (or another), with a lower bound.
 
@@ -172,8 +168,6 @@ def gain(
         Probability that the bound may be above the gain, the propensities' ends included.
     k : int, default=None
         The cut-off of DCG; None: the number of positions of the propensities.
-    random_state : int, default=0
-        Seed of the order of the bets.
 
     Returns
     -------
@@ -197,7 +191,7 @@ def gain(
     """
     if isinstance(over, str) and over != "logged":
         raise RankwiseError(f"gain: over is 'logged', a ranker, scores or lists of ids: found {over!r:.40}")
-    return _run("gain", log, ranker, over, propensities, tau, delta, k, random_state)
+    return _run("gain", log, ranker, over, propensities, tau, delta, k)
 
 
 @one_blas_thread()
@@ -210,7 +204,6 @@ def _run(
     tau: Any,
     delta: float,
     k: int | None,
-    random_state: int,
 ) -> ClickValue:
     """What :func:`value` (``over`` None) and :func:`gain` do."""
     if not isinstance(propensities, Propensities):
@@ -246,8 +239,7 @@ def _run(
         raise DataError(f"{name} needs one session or more: found none")
     account.finish()
     alpha = (delta - paid) / len(taus)
-    order = np.random.default_rng(random_state).permutation(account.n)
-    bounds = [_bound(account.terms(one), order, alpha) for one in range(len(taus))]
+    bounds = [_bound(account.terms(one), alpha) for one in range(len(taus))]
     best = int(np.argmax(bounds))
     notes = account.warnings(taus[best])
     for note in notes:
@@ -275,7 +267,7 @@ def _run(
     )
 
 
-def _bound(terms: Terms, order: NDArray[np.int64], alpha: float) -> float:
+def _bound(terms: Terms, alpha: float) -> float:
     """Betting's lower end on the sessions' values, which are in [-loss, gain]."""
     if not math.isfinite(terms.loss) or not math.isfinite(terms.gain):
         return -math.inf
@@ -285,7 +277,7 @@ def _bound(terms: Terms, order: NDArray[np.int64], alpha: float) -> float:
     scaled = (terms.values + terms.loss) / width
     if (scaled < -_ROUNDING).any() or (scaled > 1 + _ROUNDING).any():
         raise DataError("a session's value is outside of its range: its page is longer than the propensities")
-    lowest = float(lower_end(np.clip(scaled[order], 0.0, 1.0)[None], alpha)[0])
+    lowest = float(lower_end(np.clip(scaled, 0.0, 1.0), alpha))
     return lowest * width - terms.loss
 
 
@@ -311,8 +303,8 @@ def _refuse_sessions(name: str, block: ClickLog, ranker: Any, over: Any, propens
         shared = int(is_among(own, sessions).sum())
         if shared:
             raise RankwiseError(
-                f"{name}: the {what} learned from {shared:,} of these {len(block):,} sessions, so that no bound "
-                "follows from them: use log.split to keep sessions apart"
+                f"{name}: the {what} learned from {shared:,} of these {len(block):,} sessions, so no bound follows "
+                "from them: give other sessions (log.split keeps them apart)"
             )
 
 
