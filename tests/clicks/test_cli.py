@@ -200,6 +200,84 @@ def test_interleaving_is_read_planned_and_written(folder, run, tmp_path):
     assert "b is preferred" in printed.replace("\n", " ")
 
 
+def test_w19_click_messages_name_options(folder, run, monkeypatch, tmp_path):
+    """W19: what the library calls by_swaps is --how swaps here."""
+    monkeypatch.chdir(folder)
+    code, _, error = run("clicks", "propensities", "log.csv", "-o", tmp_path / "p")
+    assert code == 2
+    assert "--how swaps needs sessions of a swap experiment" in error
+    assert "by_swaps" not in error
+    _, _, error = run("clicks", "propensities", "log.csv", "-o", tmp_path / "p", "--how", "harvest")
+    assert "--how harvest compares two or more logging rankers" in error
+    _, _, error = run("clicks", "propensities", "log.csv", "-o", tmp_path / "p", "--how", "click-rate")
+    assert "Use --how swaps, --how harvest, or --theta" in error
+    (tmp_path / "few.csv").write_text("qid,docid,bm25,age,links\nquery-0,sku-0,1,2,3\n")
+    arguments = ("-d", tmp_path / "few.csv", "-m", "new.rankwise", "--theta", THETA)
+    _, _, error = run("clicks", "value", "log.csv", *arguments)
+    assert error.startswith("rankwise: session ")
+    assert "give --drop-unknown to leave such sessions out" in error
+
+
+def test_w20_a_position_model_may_be_written_by_hand(folder, run, monkeypatch, tmp_path):
+    """W20: the form of positions.json is in the help, and theta alone is enough."""
+    monkeypatch.chdir(folder)
+    (tmp_path / "positions.json").write_text(json.dumps({"theta": [1 / place for place in range(1, DOCUMENTS + 1)]}))
+    common = ("clicks", "value", "log.csv", "-d", "candidates.csv", "-m", "new.rankwise", "--json")
+    _, by_file, _ = run(*common, "-p", tmp_path / "positions.json")
+    _, by_numbers, _ = run(*common, "--theta", ",".join(repr(1 / place) for place in range(1, DOCUMENTS + 1)))
+    assert by_file == by_numbers
+    _, printed, _ = run("clicks", "value", "--help")
+    assert '{"theta": [1, 0.5, 0.33]' in " ".join(printed.replace("│", " ").split())
+
+
+def test_w20_candidates_are_read_by_the_columns_that_the_model_remembers(folder, run, monkeypatch, tmp_path):
+    """W20: other names of the roles, a text column and a category: the model knows them, no option is needed."""
+    monkeypatch.chdir(tmp_path)
+    lines = list(csv.DictReader((folder / "candidates.csv").open()))
+    with open("shop.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["search", "sku", "grade", "bm25", "age", "links", "brand", "title"])
+        for number, line in enumerate(lines):
+            grade = int(float(line["bm25"]) > 0.5) + int(float(line["links"]) > 0.5)
+            numbers = [line[name] for name in ("bm25", "age", "links")]
+            title = f"{number} words of {number // 3} things"
+            writer.writerow([line["qid"], line["docid"], grade, *numbers, "abc"[number % 3], title])
+    roles = ("--qid", "search", "--label", "grade", "--docid", "sku")
+    code, _, error = run("train", "shop.csv", "--ranker", "RidgeRanker", "-o", "model.rankwise", *roles)
+    assert code == 0, error
+    assert hasattr(rw.load("model.rankwise"), "features_")
+    code, printed, error = run(
+        "clicks", "value", folder / "log.csv", "-d", "shop.csv", "-m", "model.rankwise", "--theta", THETA, "--json"
+    )
+    assert code == 0, error
+    (found,) = json.loads(printed).values()
+    assert found["n"] == 2_000
+    # a model of plain features takes its own columns, whatever else the table has
+    renamed = "qid,docid,grade,bm25,age,links,brand,title\n" + (tmp_path / "shop.csv").read_text().split("\n", 1)[1]
+    (tmp_path / "more.csv").write_text(renamed)
+    code, printed, error = run(
+        "clicks", "value", folder / "log.csv", "-d", "more.csv", "-m", folder / "new.rankwise", "--theta", THETA, "--json"
+    )
+    assert code == 0, error
+    _, plain, _ = run(
+        "clicks", "value", folder / "log.csv", "-d", folder / "candidates.csv", "-m", folder / "new.rankwise",
+        "--theta", THETA, "--json",
+    )  # fmt: skip
+    assert printed == plain
+
+
+def test_what_is_printed_says_what_it_is_about(folder, run, tmp_path):
+    code, printed, _ = run(
+        "clicks", "value", folder / "log.csv", "-d", folder / "candidates.csv", "-m", folder / "new.rankwise",
+        "--theta", THETA,
+    )  # fmt: skip
+    assert code == 0
+    for line in ("unit: session", "read: once, at a log whose end was fixed beforehand", "about: ", "choices: "):
+        assert line in printed
+    _, printed, _ = run("clicks", "propensities", folder / "swaps.csv", "-o", tmp_path / "p.json")
+    assert "unit: session" in printed
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

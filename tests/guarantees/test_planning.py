@@ -108,8 +108,10 @@ def test_t16_the_guaranteed_interval_excludes_0_as_often_as_planned(difference, 
 def test_a_comparison_that_needs_many_queries_is_planned_at_once():
     few, many = (by_method(difference=size, sd=0.3)["guaranteed interval"].queries for size in (1e-3, 1e-5))
     assert many / few == pytest.approx(1e4, rel=0.03)  # as 1/difference^2
-    # the usual formula with the quantile of the bets in place of the normal one
-    assert many == pytest.approx((0.3 / 1e-5) ** 2 * (math.sqrt(2 * math.log(40)) + 0.8416) ** 2, rel=0.01)
+    # the usual formula, with what bets of one size need in place of the normal quantile of the level
+    wanted = math.log(40)
+    need = (2 * wanted + math.log(2)) / math.sqrt(2 * wanted)
+    assert many == pytest.approx((0.3 / 1e-5) ** 2 * (need + 0.8416) ** 2, rel=0.01)
 
 
 def test_power_is_delta_without_a_difference_and_1_with_a_huge_one():

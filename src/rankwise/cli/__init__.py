@@ -91,7 +91,7 @@ def main() -> int:
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             """Our own as a sentence: who types a command has no line of code to look at."""
             if category.__module__.partition(".")[0] == "rankwise":
-                print(f"rankwise: warning: {in_shell(str(message))}", file=sys.stderr)
+                print(f"rankwise: warning: {in_shell(str(message), _options())}", file=sys.stderr)
             else:
                 shown(message, category, *where, **more)
 
@@ -127,6 +127,16 @@ def _print_anything() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def _options() -> dict[str, str]:
+    """The options of the command that is running, by the names of its parameters."""
+    command: Any = typer.main.get_command(app)
+    for word in sys.argv[1:]:
+        if word not in getattr(command, "commands", {}):
+            break
+        command = command.commands[word]
+    return {one.name: max(one.opts, key=len) for one in command.params if one.param_type_name == "option"}
+
+
 def _stopped() -> int:
     """Report Ctrl-C."""
     print("rankwise: stopped; nothing half-written was left", file=sys.stderr)
@@ -135,5 +145,5 @@ def _stopped() -> int:
 
 def _complain(sentence: str) -> int:
     """Report an error in one line."""
-    print(f"rankwise: {in_shell(sentence)}", file=sys.stderr)
+    print(f"rankwise: {in_shell(sentence, _options())}", file=sys.stderr)
     return 2

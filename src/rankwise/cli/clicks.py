@@ -6,7 +6,7 @@ is imported by the commands that use it.
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -45,10 +45,10 @@ DocumentsOption = Annotated[
     Path, typer.Option("--documents", "-d", help="Candidates with features, query ids and document ids: CSV, LETOR ...")
 ]
 PropensitiesOption = Annotated[
-    Path | None, typer.Option("--propensities", "-p", help="Position model, as clicks propensities writes it.")
+    Path | None, typer.Option("--propensities", "-p", help='Position model: as clicks propensities writes it, or {"theta": [1, 0.5, 0.33]}.')
 ]
 ThetaOption = Annotated[
-    str | None, typer.Option("--theta", help="Position model as numbers, 1,0.5,0.33, which are believed.")
+    str | None, typer.Option("--theta", help="Position model as numbers, 1,0.5,0.33, which are taken as is.")
 ]
 TauOption = Annotated[float, typer.Option(help="Propensities below it count as tau; choose it before you look.")]
 DeltaOption = Annotated[float, typer.Option(help="Probability with which bounds may fail.")]
@@ -100,7 +100,9 @@ def propensities(
     png: Annotated[Path | None, typer.Option(help="Also draw them into this PNG (extra: plot).")] = None,
     as_json: reading.JsonOption = False,
 ) -> None:
-    """Learn how likely positions are examined, with ends.
+    """Learn how likely positions are examined, with bounds.
+
+    The file is JSON: {"theta": [1, 0.5, 0.33], "low": [...], "high": [...], ...}, position 1 first; theta is enough.
 
     Example: rankwise clicks propensities swaps.csv --out positions.json
     """
@@ -121,8 +123,9 @@ def propensities(
     _show(
         Table({"position": range(1, len(found) + 1), "low": found.low, "theta": found.theta, "high": found.high}),
     )
-    kind = "asymptotic (bootstrap)" if found.asymptotic else "exact (betting)"
-    print(f"relative to position 1; ends {kind}, all of them right with probability {1 - delta:g}: {out}")
+    kind = "asymptotic in queries (bootstrap)" if found.asymptotic else "exact (betting)"
+    print(f"relative to position 1; bounds {kind}, all of them right with probability {1 - delta:g}: {out}")
+    print(found.scope)
 
 
 def _value_command(name: str, text: str) -> Callable[..., None]:
@@ -156,10 +159,14 @@ def _value_command(name: str, text: str) -> Callable[..., None]:
 
         position_model = _model(propensities, theta)
         rankings = {str(path): _ranking(path) for path in model}
-        candidates = _candidates(documents, reads)
+        known: dict[Any, Queries] = {}
 
-        def sessions() -> "Iterator[ClickLog]":
-            """The log block by block, which may be larger than memory."""
+        def sessions(ranking: Any) -> "Iterator[ClickLog]":
+            """The log block by block, which may be larger than memory, joined with what the ranking scores."""
+            own = ranking if hasattr(ranking, "predict") else None
+            if own not in known:
+                known[own] = _candidates(documents, reads, [] if own is None else [own])
+            candidates = known[own]
             for block in _blocks(log, events, action, version, depth):
                 yield block.join(candidates, unknown="drop" if drop else "error")
 
@@ -168,7 +175,7 @@ def _value_command(name: str, text: str) -> Callable[..., None]:
         each = paid + (delta - paid) / len(rankings) if delta > paid else delta
         settings: dict[str, Any] = {"tau": tau, "delta": each, "k": cutoff}
         function = {"value": value, "gain": gain}[name]
-        found = {path: function(sessions(), one, position_model, **settings) for path, one in rankings.items()}
+        found = {path: function(sessions(one), one, position_model, **settings) for path, one in rankings.items()}
         if as_json:
             print(json.dumps({path: one.to_dict() for path, one in found.items()}))
             return
@@ -184,7 +191,8 @@ app.command("value")(
         "value",
         """Value rankers from the log of another one: an estimate, and a bound that holds at any number of sessions.
 
-        The sessions must not be those that the ranker or the position model was learned from.
+        The sessions must not be those that the ranker or the position model was learned from. Candidates are read by
+        the columns that the ranker remembers. The position model is JSON: {"theta": [1, 0.5, 0.33]}, position 1 first.
 
         Example: rankwise clicks value log.csv -m model.rankwise -d candidates.csv -p positions.json
         """,
@@ -241,12 +249,12 @@ def learn(
     from rankwise.rankers.linear.loss_ranker import LossRanker
     from rankwise.rankers.linear.ridge import RidgeRanker
 
-    candidates = _candidates(documents, reads)
+    base = None if logged is None else reading.load_ranker(logged)
+    candidates = _candidates(documents, reads, [] if base is None else [base])
     sessions = _read_log(log, events, action, version, depth).join(candidates, unknown="drop" if drop else "error")
     model = _model(propensities, theta)
     loss = PropensityHinge() if ranker == "hinge" else GivenSoftmax()
-    if logged is not None:
-        base = reading.load_ranker(logged)
+    if base is not None:
         # a ridge has no ranker to stay near, the softmax stands in for it
         safe = safe_ranker(sessions, base, model, tau=tau, loss=loss, delta=delta, k=cutoff, random_state=seed)
         safe.model.save(out)
@@ -254,7 +262,7 @@ def learn(
             print(json.dumps({"certified": safe.certified, "gain": safe.gain.to_dict(), "path": safe.path.to_dict()}))
         else:
             _show(safe.path)
-            print(f"{safe!r}: {out}")
+            print(f"{safe.summary()}\n{out}")
         return
     k = cutoff or len(model)
     measure = f"DCG(dcg='log2')@{k}"
@@ -321,7 +329,7 @@ def interleave(
         from rankwise._figures import save_png
 
         save_png(found.plot(), png)
-    print(json.dumps(found.to_dict()) if as_json else found)
+    print(json.dumps(found.to_dict()) if as_json else found.summary())
 
 
 # -------------------------------------------------------------------------------------------------------------- files
@@ -349,17 +357,24 @@ def _blocks(
     return ClickLog.iter_csv(log)
 
 
-def _candidates(documents: Path, reads: dict[str, Any]) -> "Queries":
-    """Candidates with document ids; a column ``label`` of a table is no feature, and is not needed."""
+def _candidates(documents: Path, reads: dict[str, Any], rankers: "Sequence[Any]" = ()) -> "Queries":
+    """Candidates with document ids, by the columns that saved rankers remember; labels are not needed."""
+    from rankwise.cli.tables import raw_table_for, read_for
     from rankwise.data.tabular.frames import is_table
 
     known = dict(reads)
+    built = [one for one in rankers if raw_table_for(one, documents) is not None]
     if is_table(documents) or reading.looks_like_csv(documents):
-        known.setdefault("docid", "docid")
-        if "label" not in known:
+        remembered = built[0].features_.roles_ if built else {}
+        if remembered.get("docid") is None:
+            known.setdefault("docid", "docid")
+        if "label" not in known and not built:
             names = _header(documents)
             known["label"] = "label" if "label" in names else None
-    found = reading.read_queries(documents, known)
+    if built:
+        found = read_for(built[0], documents, known, judged=False)
+    else:
+        found = reading.read_queries(documents, reading.for_rankers(known, rankers) if rankers else known)
     if found.docid is None:
         raise DataError(f"{documents} has no document ids: give --docid, the column that the log's docid refers to")
     return found
@@ -451,8 +466,9 @@ def _write_pages(
 
     if a is None or b is None or documents is None or out is None:
         raise RankwiseError("interleaved pages need --a, --b, --documents and --out")
-    draft = TeamDraft(reading.load_ranker(a), reading.load_ranker(b), k=shown, seed=seed)
-    candidates = _candidates(documents, reads)
+    rankers = [reading.load_ranker(one) for one in (a, b)]
+    draft = TeamDraft(*rankers, k=shown, seed=seed)
+    candidates = _candidates(documents, reads, rankers)
     assert candidates.docid is not None
     ids = list(candidates.docid)
     with writing(out) as part, part.open("w", newline="", encoding="utf-8") as file:

@@ -7,22 +7,47 @@ line, who type ``--missing zero``. :func:`rankers` and :func:`measures` are the 
 
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 # argument -> option, where the option is not the same word with hyphens
-_OPTIONS = {"grades": "labels", "n_features": "features"}
-_ARGUMENTS = "missing|unjudged|qid|label|docid|features|n_features|row_radius|longest|ignore|measure|empty"
+_OPTIONS = {"grades": "--labels", "n_features": "--features"}
+_ARGUMENTS = ("missing", "unjudged", "qid", "label", "docid", "features", "n_features", "row_radius", "longest", "ignore")
+_ARGUMENTS += ("measure", "empty")
+# arguments of the library whose option has another word, by the name of the command's own parameter
+_SAME = {"random_state": "seed", "feature_names": "names", "called": "called"}
+# options that take NAME=VALUE, for arguments that have no option of their own
+_ASSIGN = ("--set", "--option")
+# what is said of click logs: functions that are values of options here, and arguments that have no option
+_PHRASES = (
+    (r"\bUse by_swaps, harvest, or given\b", "Use --how swaps, --how harvest, or --theta"),
+    (r"\bby_swaps\b", "--how swaps"),
+    (r"\bharvest(?=:| compares)", "--how harvest"),
+    (r"^gain(?=:| )", "compare"),
+    (r"^safe_ranker(?=:| )", "learn --safe"),
+    (r"^impressions_needed(?=:| )", "interleave --plan"),
+    (r"^ClickLog\.\w+: ", ""),
+    (r"pass unknown='drop'", "give --drop-unknown"),
+    (r" \(log\.split keeps them apart\)", ""),
+    (r", or pass (qid=|repeated='first')", ""),
+    (r"pass (session|qid|docid|position|click)= \(found", "rename one to it (found"),
+    (r"\(relative=True scales it\)", "(\"relative\": true in the file scales it)"),
+)
 _MEASURES = ("nDCG@10", "nDCG", "AP", "RR", "P@10", "ERR@20", "RBP", "WTA")
 
 
-def in_shell(sentence: str) -> str:
+def in_shell(sentence: str, options: Mapping[str, str] = MappingProxyType({})) -> str:
     """Spell every argument in a message as the option that sets it.
 
     Parameters
     ----------
     sentence : str
         A message of the library.
+    options : mapping of str to str, default={}
+        The options of the command that is running, by the names of its parameters. Arguments without an option are
+        spelled as ``--set NAME=VALUE`` or ``--option NAME=VALUE`` where the command has one of these.
 
     Returns
     -------
@@ -33,32 +58,47 @@ def in_shell(sentence: str) -> str:
     --------
     >>> in_shell("give missing='zero' or missing='min'")
     'give --missing zero or --missing min'
+    >>> in_shell("export with shift='sample', or fit with scaling='none'", {"shift": "--shift", "option": "--option"})
+    'export with --shift sample, or fit with --option scaling=none'
     """
+    for pattern, words in _PHRASES:
+        sentence = re.sub(pattern, words, sentence)
+    spelled = {name: f"--{name.replace('_', '-')}" for name in _ARGUMENTS} | _OPTIONS | dict(options)
+    spelled |= {argument: options[own] for argument, own in _SAME.items() if own in options}
+
+    def option(found: "re.Match[str]") -> str:
+        """Spell ``name=value`` as ``--name value``."""
+        value = "NAME" if found[2] == "its name" else found[2] and shlex.quote(found[2])
+        return f"{spelled[found[1]]} {value}".rstrip()
+
+    def several(found: "re.Match[str]") -> str:
+        """Spell ``missing='zero' or 'min'`` as ``--missing zero or min``: the later texts are values, too."""
+        return option(found) + re.sub(r"'([^']*)'", lambda other: shlex.quote(other[1]), found[3])
+
+    names = "|".join(map(re.escape, spelled))
     sentence = re.sub(r"grades=\{([^}]*)\}", lambda found: f"--labels {_grades(found[1])}", sentence)
     sentence = re.sub(r"columns=\{'([^']*)': '(\w+)'\}", r'kind "\2" in --columns', sentence)
     sentence = sentence.replace("zero_based=True", "--first-id 0").replace("label=None", "--label ''")
     sentence = re.sub(r"\bignore=\[('[^']*'(?:, '[^']*')+)\]", _ignored, sentence)
-    sentence = re.sub(rf"\b({_ARGUMENTS})=\['([^']*)'\]", _option, sentence)
-    sentence = re.sub(rf"\b({_ARGUMENTS})='([^']*)'((?:(?:,| or) '[^']*')*)", _options, sentence)
-    return re.sub(rf"\b({_ARGUMENTS})=(\S*)", _option, sentence)
+    # what stands in brackets is a value of its own, such as nDCG(dcg='log2')
+    sentence = re.sub(rf"(?<![\w(.-])({names})=\['([^']*)'\]", option, sentence)
+    sentence = re.sub(rf"(?<![\w(.-])({names})='([^']*)'((?:(?:,| or) '[^']*')*)", several, sentence)
+    sentence = re.sub(rf"(?<![\w(.-])({names})=(?!\{{)([^\s,;:]*)", option, sentence)
+    for own in _ASSIGN:
+        if own in options.values():
+            sentence = re.sub(r"(?<![\w(.-])(\w+)='([^']*)'", lambda found: f"{own} {_assigned(found)}", sentence)  # noqa: B023
+    return sentence
 
 
-def _option(found: "re.Match[str]") -> str:
-    """Spell ``name=value`` as ``--name value``."""
-    name = _OPTIONS.get(found[1], found[1]).replace("_", "-")
-    value = "NAME" if found[2] == "its name" else found[2] and shlex.quote(found[2])
-    return f"--{name} {value}".rstrip()
+def _assigned(found: "re.Match[str]") -> str:
+    """Quote ``name=value`` for a shell."""
+    return shlex.quote(f"{found[1]}={found[2]}")
 
 
 def _ignored(found: "re.Match[str]") -> str:
     """Spell ``ignore=['a', 'b']`` as ``--ignore a,b``."""
     names = re.findall(r"'([^']*)'", found[1])
     return f"--ignore {shlex.quote(','.join(names))}"
-
-
-def _options(found: "re.Match[str]") -> str:
-    """Spell ``missing='zero' or 'min'`` as ``--missing zero or min``: the later texts are values, too."""
-    return _option(found) + re.sub(r"'([^']*)'", lambda other: shlex.quote(other[1]), found[3])
 
 
 def _grades(inside: str) -> str:

@@ -248,7 +248,7 @@ def inspect(log: "ClickLog") -> Table:
         ("fewer shown than the deepest page", sizes < log.depth, "short lists, or pages cut by the logger"),
     ]
     if log.swap is not None:
-        rows.append(("in a swap experiment", log.swap > 1, "by_swaps learns propensities from these"))
+        rows.append(("in a swap experiment", log.swap > 1, "propensities can be learned from these"))
     if log.exploration is not None:
         rows.append(("may have been shuffled", log.exploration > 0, "every candidate can be seen: policy-aware"))
     counts = [int(np.sum(found)) for _, found, _ in rows]

@@ -412,8 +412,8 @@ class ClickLog(ShownAsFacts):
         what = f"document {strange[0]!r}" if query[first] >= 0 and strange else "query"
         raise DataError(
             f"ClickLog.join: session {self.session[first]!s:.40} (query {self.qid[first]!s:.40}) has a {what} that is "
-            f"not among the candidates ({int(bad.sum()):,} of {len(self):,} sessions have one); unknown='drop' leaves "
-            "such sessions out, which changes what the values are about"
+            f"not among the candidates ({int(bad.sum()):,} of {len(self):,} sessions have one): pass unknown='drop' "
+            "to leave such sessions out, which changes what the values are about"
         )
 
     def with_propensities(self, propensities: "Propensities", *, tau: float) -> "ClickLog":

@@ -442,10 +442,9 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05) -> Pr
         raise DataError(f"by_swaps: found no session that swaps position 1 with {missing}")
     swapped = np.concatenate(coin)
     alpha = delta / (2 * (depth - 1))
-    order = np.random.default_rng(0).permutation(len(swap))  # no seed can be chosen
     theta, low, high = np.ones(depth), np.ones(depth), np.ones(depth)
     for k in range(2, depth + 1):
-        own = order[swap[order] == k]
+        own = np.flatnonzero(swap == k)  # in the order of the log: no seed can be chosen
         sides = own[swapped[own]], own[~swapped[own]]
         pairs = min(map(len, sides))
         if not pairs:

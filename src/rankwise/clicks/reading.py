@@ -137,7 +137,7 @@ def iter_ubi(
         if session in seen:
             if repeated == "error":
                 raise FileFormatError(
-                    f"{where}: query_id {session!r:.40} occurs twice; repeated='first' keeps the first page"
+                    f"{where}: query_id {session!r:.40} occurs twice: keep one line of each, or pass repeated='first'"
                 )
             continue
         seen.add(session)
@@ -146,7 +146,7 @@ def iter_ubi(
             clicked.pop(session, None)
             continue
         if qid not in line:
-            raise FileFormatError(f"{where}: found no {qid!r}, which tells queries apart: give qid=")
+            raise FileFormatError(f"{where}: found no {qid!r}, which tells queries apart: add it, or pass qid=")
         attributes = line.get("query_attributes") or {}
         found = _experiment(attributes, version, hits, where)
         if experiment is None:
@@ -270,7 +270,7 @@ def _columns(names: Iterable[str], given: Mapping[str, str], where: str) -> dict
     for name in _NEEDED:
         if chosen[name] not in names:
             raise DataError(
-                f"{where} has no column {chosen[name]!r}: give {name}= (found {', '.join(map(str, names))[:200]})"
+                f"{where} has no column {chosen[name]!r}: pass {name}= (found {', '.join(map(str, names))[:200]})"
             )
     return {name: own for name, own in chosen.items() if own in names}
 

@@ -302,8 +302,8 @@ def _refuse_sessions(name: str, block: ClickLog, ranker: Any, over: Any, propens
         shared = int(is_among(own, sessions).sum())
         if shared:
             raise RankwiseError(
-                f"{name}: the {what} learned from {shared:,} of these {len(block):,} sessions, so that no bound "
-                "follows from them: use log.split to keep sessions apart"
+                f"{name}: the {what} learned from {shared:,} of these {len(block):,} sessions, so no bound follows "
+                "from them: give other sessions (log.split keeps them apart)"
             )
 
 

@@ -296,7 +296,7 @@ def test_a_declared_constant_that_the_lists_contradict_is_refused():
     model = fitted(RidgeRanker(alpha=1.0))
     with pytest.raises(RankwiseError, match=r"row_radius=0\.1 holds for every query"):
         model.certificate(TRAIN, row_radius=0.1)
-    wider = TRAIN._replace(X=3 * TRAIN.X)
+    wider = UNSEEN._replace(X=30 * UNSEEN.X)
     radius = 1.5 * float(np.linalg.norm(TRAIN.X, axis=1).max())
     assert model.certificate(TRAIN, row_radius=radius).rows
     with pytest.raises(RankwiseError, match=r"row_radius=.* holds for every query: found one of radius"):

@@ -387,7 +387,7 @@ def queries_needed(
     139 queries for +-0.05 at 95 % (normal: approximation)
     >>> for plan in queries_needed(difference=0.02, sd=0.1):
     ...     print(plan)
-    418 queries for a difference of 0.02, found 80 % of the time at level 5 % (guaranteed interval: approximation)
+    486 queries for a difference of 0.02, found 80 % of the time at level 5 % (guaranteed interval: approximation)
     199 queries for a difference of 0.02, found 80 % of the time at level 5 % (paired t test: approximation)
     """
     refuse_unless_chance("queries_needed", delta=delta, power=power)
@@ -467,7 +467,7 @@ def _for_comparison(difference: float, sd: float, delta: float, power: float, b:
         Plan(
             queries=first(lambda n: _interval_power(n, difference, sd, delta, b) >= power),
             method="guaranteed interval",
-            statement="P(log capital against 0 >= log(2/delta)), the logarithm approximately normal",
+            statement="P(half of the capital against 0 >= 2/delta), its logarithm approximately normal",
             terms=asked | {"b": b},
             **common,
         ),
@@ -484,8 +484,8 @@ def _for_comparison(difference: float, sd: float, delta: float, power: float, b:
 def _interval_power(n: int, difference: float, sd: float, delta: float, b: float) -> float:
     """Probability that :func:`difference_interval` by betting excludes 0, approximately.
 
-    The differences, scaled from [-b, b] to [0, 1], are bet on against 1/2. The sizes of the bets are those for a sample
-    variance that is as expected. The logarithm of a factor has the mean and the variance that it has under three points
+    The differences, scaled from [-b, b] to [0, 1], are bet on against 1/2 with half of the capital at least, which has to
+    reach twice 1/alpha. The sizes of the bets are those for a sample variance that is as expected. The logarithm of a factor has the mean and the variance that it has under three points
     with the first five moments of a normal distribution, cut at the span.
     """
     from scipy.special import ndtr
@@ -501,7 +501,8 @@ def _interval_power(n: int, difference: float, sd: float, delta: float, b: float
     growth, chance = np.log1p(bets[:, None] * points), np.array([1, 4, 1]) / 6
     mean = growth @ chance
     variances = growth**2 @ chance - mean**2
-    return float(ndtr((math.fsum(times * mean) - wanted) / math.sqrt(math.fsum(times * variances))))
+    excess = math.fsum(times * mean) - wanted - math.log(2)
+    return float(ndtr(excess / math.sqrt(math.fsum(times * variances))))
 
 
 def paired_power(n: int, *, difference: float, sd: float, delta: float = 0.05) -> float:
