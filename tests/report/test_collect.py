@@ -179,7 +179,8 @@ def test_mistakes_are_what_the_analysis_says(found, comparison):
 
 def test_certificates_are_the_models_own_and_scores_get_the_hold_out(found, comparison):
     said = {one["ranker"]: one for one in found["certificates"]}
-    own = comparison.models["ridge"][0].certificate(comparison.first.train, comparison.first.test)
+    each = found["delta"] / len(comparison.rankers)
+    own = comparison.models["ridge"][0].certificate(comparison.first.train, comparison.first.test, each)
     assert said["ridge"]["summary"] == own.summary()
     assert len(said["ridge"]["rows"]) == len(own.rows)
     assert {row["kind"] for row in said["first feature"]["rows"]} == {"hold-out"}

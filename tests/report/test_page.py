@@ -82,7 +82,8 @@ def test_every_figure_has_its_place_and_every_place_its_figure(read):
 
 
 def test_figures_name_what_they_show_and_give_every_ranker_its_own_look(comparison):
-    drawn = figures(collect(comparison))
+    drawn, failed = figures(collect(comparison))
+    assert failed == {}
     for figure in drawn.values():
         assert figure["label"]
         for one in figure.get("series", ()):
@@ -147,7 +148,7 @@ def test_real_values_many_labels_and_weights_have_a_report(tmp_path):
 def test_compare_writes_a_report_and_takes_what_the_other_takes(lists, tmp_path):
     found = compare({"a": lists.X[:, 0]}, lists, "AP", report=tmp_path / "report.html")
     assert found.means["a"]["AP"] > 0
-    assert "Highest mean AP: a" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Highest mean AP on the test queries: a" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("place", ["no/where.html", "."])

@@ -28,6 +28,22 @@ def name_of(identity: Any) -> str | int | float:
     return identity
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN, pandas' NA and NaT."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # NA, which is not even different from itself; and arrays, which are no value
+        return not hasattr(value, "__len__")
+
+
+def printable(text: str) -> str:
+    """A text as an HTML page gives it back: browsers replace NUL, halves of characters and carriage returns."""
+    known = text.encode("utf-8", errors="replace").decode("utf-8")
+    return known.replace("\0", "\ufffd").replace("\r\n", "\n").replace("\r", "\n")
+
+
 def packed(value: Any) -> str:
     """JSON, compressed, in base 64: no character of it has a meaning to an HTML parser."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)  # ASCII only

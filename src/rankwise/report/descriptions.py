@@ -4,13 +4,13 @@ Queries carry ids and no texts. A table that has them is matched by id here; an 
 id, and a table that holds none of the ids raises an error, because then the ids are of another kind.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from rankwise._errors import DataError
 from rankwise.features.table import RawTable, as_table
+from rankwise.report.compact import is_missing
 
 LONGEST_TEXT = 300  # characters of a text in a report
 _TEXT = "text"  # the column of a mapping from an id to one text
@@ -50,6 +50,8 @@ class Descriptions:
         """
         if source is None:
             return cls((), {})
+        if isinstance(source, (str, os.PathLike)):
+            raise DataError(f"{argument} must be a mapping or a data frame, got the path {source!r}: read_columns reads it")
         return (
             cls._of_mapping(source, argument) if isinstance(source, Mapping) else cls._of_table(source, key, argument)
         )
@@ -60,9 +62,10 @@ class Descriptions:
         if any(nested) and not all(nested):
             raise DataError(f"{argument} maps ids to texts, or ids to columns: found both in one mapping")
         if not any(nested):
-            return cls((_TEXT,), {str(name): (value,) for name, value in source.items()})
-        columns = list(dict.fromkeys(str(column) for value in source.values() for column in value))
-        return cls(columns, {str(name): tuple(value.get(one) for one in columns) for name, value in source.items()})
+            return cls((_TEXT,), _by_id(((name, (value,)) for name, value in source.items()), argument))
+        columns = list(dict.fromkeys(column for value in source.values() for column in value))
+        rows = ((name, tuple(value.get(one) for one in columns)) for name, value in source.items())
+        return cls(list(map(str, columns)), _by_id(rows, argument))
 
     @classmethod
     def _of_table(cls, source: Any, key: str, argument: str) -> "Descriptions":
@@ -76,8 +79,8 @@ class Descriptions:
         # a column of a type that is no text and no number has no values
         known = [place for place, each in enumerate(values) if len(each) == table.n_rows]
         rows = zip(*(values[place] for place in known), strict=True) if known else [()] * table.n_rows
-        names = map(str, table.identities(key).tolist())
-        return cls([columns[place] for place in known], dict(zip(names, rows, strict=True)))
+        names = table.identities(key).tolist()
+        return cls([columns[place] for place in known], _by_id(zip(names, rows, strict=True), argument))
 
     def checked(self, ids: Sequence[Any], argument: str) -> "Descriptions":
         """Raise an error if a table was given that describes none of the ids.
@@ -177,9 +180,20 @@ class Descriptions:
         return None if row is None else [_shown(value) for value in row]
 
 
+def _by_id(rows: Iterable[tuple[Any, tuple[Any, ...]]], argument: str) -> dict[str, tuple[Any, ...]]:
+    """The rows by the text of their ids; an id with two different rows raises an error, because one would be wrong."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for identity, row in rows:
+        name = str(identity)
+        if name in found and list(map(_shown, found[name])) != list(map(_shown, row)):
+            raise DataError(f"{argument} must describe every id once, got two different rows for {name!r}")
+        found.setdefault(name, row)
+    return found
+
+
 def _shown(value: Any) -> str | None:
     """A value as text; None for what is missing."""
-    if value is None or (isinstance(value, float) and np.isnan(value)):
+    if is_missing(value):
         return None
     text = f"{value:g}" if isinstance(value, float) else str(value)
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "\u2026"

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
+from types import NoneType
 from typing import Any
 
 from rankwise._atomic_write import refusing, writing
@@ -18,7 +19,7 @@ from rankwise._extras import require
 from rankwise._paths import path_of
 from rankwise.evaluation.compare.result import Comparison
 from rankwise.report.collect import collect
-from rankwise.report.compact import packed
+from rankwise.report.compact import packed, printable
 from rankwise.report.descriptions import Descriptions
 from rankwise.report.figures import figures
 from rankwise.report.query_lists import Limits, query_lists
@@ -93,6 +94,8 @@ def write_report(
     >>> rw.write_report(found, "r.html", documents=titles, slices={"long": lambda q: len(q) > 4})  # doctest: +SKIP
     """
     check_report(path)
+    if not isinstance(limits, (Limits, NoneType)):
+        raise RankwiseError(f"limits must be Limits or None, got {type(limits).__name__}")
     used = limits or Limits()
     texts = _texts(comparison, documents, title, queries)
     found = collect(comparison, slices=slices, limits=used, command=command, verbose=verbose, **texts)
@@ -137,6 +140,8 @@ def _texts(comparison: Comparison, documents: Any, title: str | None, queries: A
     docid = comparison.queries.docid
     if docid is None and documents is not None:
         raise DataError("documents describes documents by their ids: these queries have none")
+    if title is not None and documents is None:
+        raise DataError(f"title must name a column of documents, which are not given, got {title!r:.60}")
     about = Descriptions.of(documents, "docid", "documents").checked([] if docid is None else list(docid), "documents")
     return {
         "documents": about,
@@ -181,7 +186,7 @@ def render(found: dict[str, Any]) -> bytes:
         script=script,
         numbers=packed(read),
     )
-    return page.encode("utf-8", errors="replace")  # a name may hold half a character
+    return printable(page).encode("utf-8")
 
 
 def _policy(script: str) -> str:
@@ -262,6 +267,8 @@ def tables(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     every |= {f"certificate {one['ranker']}": _table(_BOUND, one["rows"]) for one in found["certificates"]}
     if found["winner"]["certificate"]:
         every["certificate of the winner"] = _table(_BOUND, found["winner"]["certificate"]["rows"])
+    # the page looks tables up by the names that its HTML gives back
+    every = {printable(name): table for name, table in every.items()}
     every["findings"] = _table(("severity", "what", "where", "advice"), diagnosis["findings"])
     every["features"] = _table(tuple(diagnosis["features"][0]) if diagnosis["features"] else (), diagnosis["features"])
     every["settings"] = _table(("ranker", "fold", "settings", "tried"), made["chosen"])

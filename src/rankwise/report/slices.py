@@ -5,7 +5,8 @@ corrected together, by the correction of the comparison.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from rankwise.evaluation.compare.result import BASE, BETTER, EQUAL, WORSE, Compa
 from rankwise.evaluation.statistics.intervals import interval, mean
 from rankwise.evaluation.statistics.paired import paired_test
 from rankwise.evaluation.statistics.significance import correct
-from rankwise.report.compact import finite
+from rankwise.report.compact import finite, is_missing
+from rankwise.report.descriptions import LONGEST_TEXT
 
 Slice = ArrayLike | Callable[[Any], Any] | Mapping[Any, Any]
 Slices = Mapping[str, Slice]
@@ -51,7 +53,9 @@ def sliced(comparison: Comparison, slices: Slices | None) -> dict[str, Any] | No
     if not slices:
         return None
     if not isinstance(slices, Mapping):
-        raise DataError(f"slices are given by name, {{'long': ...}}: found {type(slices).__name__}")
+        raise DataError(f"slices must be a dict of slices by their names, got {type(slices).__name__}")
+    if len(set(map(str, slices))) < len(slices):
+        raise DataError(f"slices must have different names, got {', '.join(map(repr, slices))}")
     found: list[dict[str, Any]] = []
     for name, one in slices.items():
         group = groups_of(comparison, str(name), one)
@@ -86,28 +90,37 @@ def groups_of(comparison: Comparison, name: str, one: Slice) -> NDArray[np.objec
         The groups, in the order of ``comparison.queries``.
     """
     names = comparison.queries.names()
+    _refuse_long(name, "a slice has a name")
     if isinstance(one, Mapping):
         by_id = {str(qid): group for qid, group in one.items()}
         if not any(str(qid) in by_id for qid in names):
-            raise DataError(
-                f"slice {name!r} names none of the queries: found such as {next(iter(by_id), None)!r}, "
-                f"expected {str(names[0])!r}"
-            )
+            known = f"ids such as {next(iter(by_id))!r}" if by_id else "no id"
+            raise DataError(f"slice {name!r} must name queries such as {str(names[0])!r}, got {known}")
         values = [by_id.get(str(qid)) for qid in names]
     elif callable(one):
         values = [_called(one, name, query) for query in comparison.queries]
     else:
-        array = np.asarray(one)
-        if array.shape != (len(names),):
-            raise DataError(
-                f"slice {name!r} holds one group per query: found shape {array.shape} for {len(names):,} queries"
-            )
-        values = array.tolist()
-    group = np.array([_group_name(value) for value in values], dtype=object)
+        values = _listed(name, one, len(names))
+    group = np.array([_group_name(name, value) for value in values], dtype=object)
     count = len(set(group) - {""})
     if not 1 <= count <= _MOST_GROUPS:
-        raise DataError(f"slice {name!r} has 1 to {_MOST_GROUPS} groups: found {count:,}")
+        raise DataError(f"slice {name!r} must have 1 to {_MOST_GROUPS} groups, got {count:,}")
     return group
+
+
+def _listed(name: str, one: Any, count: int) -> list[Any]:
+    """One group per query, from an array or any other sequence."""
+    if isinstance(one, (str, bytes, Set)) or not isinstance(one, Iterable):
+        raise DataError(
+            f"slice {name!r} must be one group per query, a function or a mapping from query ids, got "
+            f"{type(one).__name__}"
+        )
+    # plain values, and not an array of them: NumPy would turn [nan, "a"] into two texts
+    values = one.tolist() if hasattr(one, "tolist") else list(islice(one, count + 1))
+    if len(values) != count:
+        many = f"more than {count:,}" if len(values) > count else f"{len(values):,}"
+        raise DataError(f"slice {name!r} must have one group for each of the {count:,} queries, got {many}")
+    return list(values)
 
 
 def _called(one: Callable[[Any], Any], name: str, query: Any) -> Any:
@@ -118,22 +131,36 @@ def _called(one: Callable[[Any], Any], name: str, query: Any) -> Any:
         raise DataError(f"slice {name!r} fails on query {str(query.qid)!r}: {in_one_line(error)}") from error
 
 
-def _group_name(value: Any) -> str:
+def _group_name(name: str, value: Any) -> str:
     """The name of a group; empty for no group."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if isinstance(value, (list, dict, Set, np.ndarray)):
+        raise DataError(f"slice {name!r} must give each query one group, got a {type(value).__name__}")
+    if is_missing(value):
         return ""
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    try:
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+    except Exception as error:  # a class of the caller's
+        raise DataError(f"slice {name!r} has a group without a text: {in_one_line(error)}") from error
+    _refuse_long(text, f"slice {name!r} has groups")
+    return text
+
+
+def _refuse_long(text: str, what: str) -> None:
+    """Raise an error for a name that no table can show."""
+    if len(text) > LONGEST_TEXT:
+        raise DataError(f"{what} of up to {LONGEST_TEXT} characters, got {len(text):,}")
 
 
 def _in_order(group: NDArray[np.object_]) -> list[str]:
     """The groups, numbers by size and texts by the alphabet."""
-    names = set(group) - {""}
+    names = sorted(set(group) - {""})  # 1 and 1.0 are as large, and always come in the same order
     try:
-        return sorted(names, key=float)
+        sizes = {name: float(name) for name in names}
     except ValueError:
-        return sorted(names)
+        return names
+    return names if any(map(math.isnan, sizes.values())) else sorted(names, key=sizes.__getitem__)
 
 
 def _rows(comparison: Comparison, group: str, inside: NDArray[np.bool_]) -> list[dict[str, Any]]:

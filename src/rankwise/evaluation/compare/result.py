@@ -276,14 +276,7 @@ class Comparison:
             If a ranker has no validation value: models that came fitted and scores have none, and neither has any
             ranker if the folds have no validation part or the measure is undefined on all of it.
         """
-        names = self.rankers if among is None else list(among)
-        for name in names:
-            if name not in self.results:
-                known = ", ".join(map(repr, self.rankers))
-                raise RankwiseError(f"among must name rankers of this comparison ({known}), got {name!r}")
-        if not names:
-            raise RankwiseError("among must name at least one ranker, got none")
-        title = self.titles[0]
+        names, title = self._named("among", among), self.titles[0]
         for name in names:
             if name not in self.validation:
                 lacking = (
@@ -321,7 +314,7 @@ class Comparison:
         """
         return self._certified(self.winner(among), delta)
 
-    def certificates(self, delta: float = DELTA) -> dict[str, Certificate]:
+    def certificates(self, delta: float = DELTA, *, of: Sequence[str] | None = None) -> dict[str, Certificate]:
         r"""Certify every ranker by the test part of the first fold, such that all certificates hold together.
 
         Each of the K certificates is computed at :math:`\delta / K`. The smallest may be quoted, or that of any ranker
@@ -340,6 +333,9 @@ class Comparison:
         ----------
         delta : float, default=0.05
             The probability with which any of the certificates may fail.
+        of : sequence of str, default=None
+            The rankers whose certificates are computed; None takes all. K is the number of all rankers in either case,
+            because the test queries may have chosen these.
 
         Returns
         -------
@@ -356,7 +352,18 @@ class Comparison:
         [0.05, 0.05]
         """
         refuse_unless_chance("certificates", delta=delta)
-        return {name: self._certified(name, delta / len(self.results)) for name in self.rankers}
+        return {name: self._certified(name, delta / len(self.results)) for name in self._named("of", of)}
+
+    def _named(self, argument: str, names: Sequence[str] | None) -> list[str]:
+        """The rankers that an argument names, all for None."""
+        found = self.rankers if names is None else [names] if isinstance(names, str) else list(names)
+        for name in found:
+            if name not in self.results:
+                known = ", ".join(map(repr, self.rankers))
+                raise RankwiseError(f"{argument} must name rankers of this comparison ({known}), got {name!r}")
+        if not found:
+            raise RankwiseError(f"{argument} must name at least one ranker, got none")
+        return found
 
     def _certified(self, name: str, delta: float) -> Certificate:
         """The certificate of one ranker for the first fold: its own, or that of its scores where it has none."""
