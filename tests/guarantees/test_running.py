@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankwise as rw
-from rankwise.guarantees.holdout.sequences import RunningMean
+from rankwise.guarantees.holdout.sequences import RHO, ConfidenceSequence, RunningMean
 
 VALUES = st.lists(st.one_of(st.floats(0, 1), st.just(math.nan)), max_size=40)
 
@@ -28,7 +28,7 @@ def test_no_division_into_calls_changes_a_bit(values, cut):
 def test_the_radius_solves_the_equation_of_the_proof(n, delta):
     """At the end of the interval the mean of the supermartingales over lambda is 1/delta, computed by quadrature."""
     running = RunningMean(delta, n=n, total=0.5 * n)
-    s, rho = running.radius * n, RunningMean.RHO
+    s, rho = running.radius * n, RHO
     # exp(lambda s - lambda^2 n/8) times the normal density of variance 1/rho, scaled by its largest value
     peak = s / (rho + n / 4)
     width = 1 / math.sqrt(rho + n / 4)

@@ -31,10 +31,10 @@ def saved(folder, name="news", model=None):
 
 
 @contextmanager
-def serving(service, tokens=None):
+def serving(service, tokens=None, http="h11", **more):
     """The address of a server of this service; the service is closed at the end."""
-    app = make_app(service, tokens)
-    server = make_server(app, "127.0.0.1", 0)
+    app = make_app(service, tokens, **more)
+    server = make_server(app, "127.0.0.1", 0, http=http)
     ready = threading.Event()
 
     async def run():

@@ -460,8 +460,7 @@ def ab_test(
         raise DataError(f"ab_test: no session of {found[0]!r} or {found[1]!r}")
     first = np.array([names[one] == found[0] for one in kept.tolist()])
     y = outcomes(log, outcome)[kept]
-    centre = np.concatenate([[0.5], (0.5 + np.cumsum(y)[:-1]) / (1 + np.arange(1, len(y)))])
-    factor = np.where(first, 1 / share, -1 / (1 - share))
+    x, _ = differences(y, first, share)
     most = max(1 / share, 1 / (1 - share))
     what = {"clicked": "difference of the share of sessions with a click", "first": "difference of 1/first click"}
     heads = int(first.sum())
@@ -469,7 +468,7 @@ def ab_test(
     seen = f" (the log: {heads:,} of {len(first):,} sessions)" if refuted else ""
     return _sequence(
         "ab_test",
-        (y - centre) * factor,
+        x,
         (-most, most),
         delta,
         (found[0], found[1]),
@@ -481,6 +480,34 @@ def ab_test(
             False if refuted else None,
         ),
     )
+
+
+def differences(y: Floats, first: NDArray[np.bool_], share: float, total: float = 0.0, n: int = 0) -> tuple[Floats, float]:
+    """The terms x_i of an A/B test, each with the mean E[y given a] - E[y given b] given the earlier ones.
+
+    Parameters
+    ----------
+    y : ndarray, shape (k,)
+        Outcomes in [0, 1], in the order in which their sides were drawn.
+    first : ndarray of bool, shape (k,)
+        Which were assigned to a.
+    share : float
+        Probability of a.
+    total : float, default=0.0
+        Sum of the outcomes before these.
+    n : int, default=0
+        Their number.
+
+    Returns
+    -------
+    x : ndarray, shape (k,)
+        (y_i - c_i) (1[a]/s - 1[b]/(1 - s)), where c_i is the mean of the outcomes before, shrunk toward 1/2.
+    total : float
+        Sum of all outcomes so far; the bits do not depend on the division into calls.
+    """
+    sums = np.add.accumulate(np.concatenate([[total], y]))
+    center = (0.5 + sums[:-1]) / (1 + n + np.arange(len(y)))
+    return (y - center) * np.where(first, 1 / share, -1 / (1 - share)), float(sums[-1])
 
 
 def outcomes(log: ClickLog, outcome: str) -> Floats:

@@ -105,11 +105,11 @@ class Vespa(Target):
         rows, total = np.asarray(X, dtype=np.float64), np.zeros(len(X))
         for line in body.splitlines():
             term = line.strip().removeprefix("+ ")
-            if found := _TERM.match(term):
+            if found := _TERM.fullmatch(term):
                 total += float(found[1]) * rows[:, place_of[found[2]]]
             elif (tree := _read_tree(term, place_of)) is not None:
                 total += score_trees([tree], rows, _goes_left)
-            elif found := _STEP.match(term):
+            elif found := _STEP.fullmatch(term):
                 total += np.where(rows[:, place_of[found[1]]] > float(found[2]), float(found[3]), 0.0)
             else:
                 total += float(term)
@@ -275,7 +275,7 @@ class VespaHybrid(Target):
         raw = np.nan_to_num(np.asarray(X, dtype=np.float64))
         total = np.zeros(len(raw))
         for line in body.splitlines():
-            found = _FUSED_TERM.match(line.strip().removeprefix("+ "))
+            found = _FUSED_TERM.fullmatch(line.strip().removeprefix("+ "))
             if found is None:
                 raise RankwiseError(f"the rank profile holds a term that no export wrote: {line.strip()!r:.60}")
             weight, function, inner, constant, plain = found.groups()

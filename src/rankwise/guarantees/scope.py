@@ -45,7 +45,7 @@ class Scope(ShownAsFacts):
         return {"population": self.population, "unit": self.unit, "read": self.read, "choices": self.choices}
 
 
-_ANY_TIME = "at any time, as often as you like"
+ANY_TIME = "at any time, as often as you like"
 _FUTURE = "future queries, drawn independently from the distribution of the {} queries"
 
 # The scopes of bounds. The population of a certificate's row is narrower where its text says so: "with a relevant
@@ -53,11 +53,11 @@ _FUTURE = "future queries, drawn independently from the distribution of the {} q
 TRAINING = Scope(
     "the training queries themselves; nothing is inferred about others",
     "query",
-    _ANY_TIME,
+    ANY_TIME,
     "any: it is a fact about these weights and these queries",
 )
 OPTIMALITY_GAP = Scope(
-    "the training objective, at these weights and at its minimum", "objective", _ANY_TIME, "any: it is a fact"
+    "the training objective, at these weights and at its minimum", "objective", ANY_TIME, "any: it is a fact"
 )
 UNIFORM = Scope(
     _FUTURE.format("training"),
@@ -80,7 +80,7 @@ EXPECTATION = Scope(
 ROUNDS = Scope(
     "the rounds of one run, whatever their order and however they were made",
     "round",
-    _ANY_TIME,
+    ANY_TIME,
     "any comparator, chosen afterwards too",
 )
 ITERATES = Scope(
@@ -98,6 +98,6 @@ HOLDOUT = Scope(
 SEQUENCE = Scope(
     "the mean that every value of the stream has, given the earlier ones",
     "value of the stream",
-    _ANY_TIME,
+    ANY_TIME,
     "when to stop; not which values are reported",
 )

@@ -10,6 +10,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -40,21 +41,40 @@ class _Route:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, method, app = time.perf_counter(), scope["method"], self.app
-        headers = {name: value for name, value in scope["headers"] if name in _WANTED}
+        headers, twice = _headers(scope["headers"])
         given = headers.get(b"x-request-id", b"")
         request = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8).encode()
         caller, more = "-", list[tuple[bytes, bytes]]()
+        coded = headers.get(b"transfer-encoding")
+        unread = coded is not None or headers.get(b"content-length", b"0").strip(b"0") != b""
+        close = True
         try:
+            # where a proxy may see another request than we do, nothing that follows on the connection is believed
+            if twice is not None:
+                raise Refused(f"the header {twice.decode('latin-1')} must be sent once", 400)
+            if coded is not None and b"content-length" in headers:
+                raise Refused("a request must have Content-Length or Transfer-Encoding, and not both", 400)
+            if coded is not None and coded.strip().lower() != b"chunked":
+                raise Refused(f"Transfer-Encoding must be chunked, got {coded.decode('latin-1')!r:.60}", 400)
+            # the rest of a body that is not read would have no limit of time; protocols are never switched
+            close = unread or b"upgrade" in headers
             operation = self.operations.get("GET" if method == "HEAD" else method)
+            if not self.operations:
+                raise Refused("there is no such path: see /openapi.json", 404)
             if operation is None:
                 more = [(b"allow", ", ".join(self.operations).encode())]
-                raise Refused(f"{self.path} takes {' or '.join(self.operations) or 'nothing'}", 405)
-            who = app.allowed(headers, operation.scope)
+                raise Refused(f"{self.path} takes {' or '.join(self.operations)}", 405)
+            who = app.caller(headers) if operation.scope is not None else ANYBODY
             caller = who.name
-            body = await _read(receive, headers, app.service.limits) if method == "POST" else b""
+            if operation.scope is not None and operation.scope not in who.scopes:
+                raise Refused(f"the token does not allow {operation.scope!r}", 403)
+            body = b""
+            if method == "POST":
+                body, unread = await _read(receive, headers, app.service.limits), False
+                close = b"upgrade" in headers
             kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1") or JSON
             if operation.body is not None and kind not in operation.kinds and kind not in _FREE:
-                raise Refused(f"{self.path} takes {' or '.join(operation.kinds)}: found {kind!r:.60}", 415)
+                raise Refused(f"{self.path} takes {' or '.join(operation.kinds)}, got {kind!r:.60}", 415)
             raw = scope["query_string"]
             query = {} if not raw else {name: found[-1] for name, found in parse_qs(raw.decode("latin-1")).items()}
             answer = await operation.run(app.api, Ask(scope.get("path_params", {}), query, kind, body, who))
@@ -64,12 +84,14 @@ class _Route:
             answer = _problem(error, request.decode())
             if answer.status == 401:
                 more = [(b"www-authenticate", b"Bearer")]
-            elif answer.status in (408, 413):
-                more = [(b"connection", b"close")]
             elif answer.status == 503:
                 more = [(b"retry-after", b"1")]
             if isinstance(error, asyncio.CancelledError):
                 raise
+            if unread and answer.status != 408 and b"expect" not in headers:
+                await _discard(receive)
+        if close:
+            more.append((b"connection", b"close"))
         await send(
             {
                 "type": "http.response.start",
@@ -107,7 +129,11 @@ class _Route:
             )
 
 
-_WANTED = frozenset({b"authorization", b"content-type", b"content-length", b"host", b"origin", b"x-request-id"})
+_WANTED = frozenset(
+    {b"authorization", b"content-type", b"content-length", b"expect", b"host", b"origin", b"transfer-encoding",
+     b"upgrade", b"x-request-id"}
+)  # fmt: skip
+_REPEATABLE = (b"upgrade", b"x-request-id")
 _FREE = (JSON, "text/plain", "application/x-www-form-urlencoded", OCTETS)  # what clients send where they do not think
 _SAFE = (
     (b"x-content-type-options", b"nosniff"),
@@ -119,6 +145,17 @@ _SAFE = (
 )
 
 
+def _headers(found: list[tuple[bytes, bytes]]) -> tuple[dict[bytes, bytes], bytes | None]:
+    """The headers that are looked at, and one that was sent twice: which of them others believe is not known."""
+    kept: dict[bytes, bytes] = {}
+    twice = None
+    for name, value in found:
+        if name in _WANTED:
+            twice = name if name in kept and name not in _REPEATABLE else twice
+            kept[name] = value
+    return kept, twice
+
+
 class _Gone(Exception):  # noqa: N818
     """The client has closed its connection."""
 
@@ -127,7 +164,7 @@ async def _read(receive: Receive, headers: dict[bytes, bytes], limits: Any) -> b
     """The body, within the limits of size and time."""
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > limits.body:
-        raise Refused(f"a body has at most {limits.body:,} bytes: found {int(length):,}", 413)
+        raise Refused(f"a body must have at most {limits.body:,} bytes, got {int(length):,}", 413)
     message = None
     parts, size = [], 0
     try:
@@ -139,10 +176,22 @@ async def _read(receive: Receive, headers: dict[bytes, bytes], limits: Any) -> b
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
                 if size > limits.body:
-                    raise Refused(f"a body has at most {limits.body:,} bytes", 413)
+                    raise Refused(f"a body must have at most {limits.body:,} bytes, got more", 413)
     except TimeoutError:
         raise Refused(f"the body did not come within {limits.seconds:g} s", 408) from None
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+_DISCARD = 2.0  # seconds
+
+
+async def _discard(receive: Receive) -> None:
+    """Read on for a moment: who is still sending when the connection is closed may never see the answer."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DISCARD):
+            message = await receive()
+            while message["type"] != "http.disconnect" and message.get("more_body", False):
+                message = await receive()
 
 
 _TITLES = {400: "malformed", 401: "no valid token", 403: "not allowed", 404: "not found", 405: "method not allowed",
@@ -190,13 +239,11 @@ class App:
         for one in OPERATIONS:
             paths.setdefault(one.path, {})[one.method] = one
         routes = [routing.Route(path, _Route(path, found, self)) for path, found in paths.items()]
-        self._nothing = _Route("(no such path)", {}, self)
+        self._nothing = _Route("(none)", {}, self)
         self._router = routing.Router(routes, redirect_slashes=False, default=self._unknown)
 
-    def allowed(self, headers: dict[bytes, bytes], scope: str | None) -> Caller:
-        """Who sends a request, if they may."""
-        if scope is None:
-            return ANYBODY
+    def caller(self, headers: dict[bytes, bytes]) -> Caller:
+        """Who sends a request: the owner of its token."""
         if self.tokens is None:
             # without tokens a page of a stranger, open in a browser of this machine, must not reach the service
             host, origin = headers.get(b"host", b""), headers.get(b"origin")
@@ -212,19 +259,13 @@ class App:
         caller = self.tokens.caller(header[7:].strip())
         if caller is None:
             raise Refused("the token is not valid", 401)
-        if scope not in caller.scopes:
-            raise Refused(f"the token does not allow {scope!r}", 403)
         return caller
 
     async def _unknown(self, scope: Scope, receive: Receive, send: Send) -> None:
-        problem = _problem(Refused("there is no such path: see /openapi.json", 404), "-")
-        headers = [(b"content-type", problem.kind.encode()), (b"content-length", b"%d" % len(problem.body)), *_SAFE]
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
             return
-        await send({"type": "http.response.start", "status": 404, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else problem.body})
-        self.metrics.observe("(none)", 404, 0.0)
+        await self._nothing(scope, receive, send)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":

@@ -22,7 +22,7 @@ from rankwise.guarantees.holdout.sequences import RunningMean
 from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.online.learner import GATHERED, OnlineLearner
-from rankwise.serve.experiments import Experiment
+from rankwise.serve.experiments import SPLIT_UNIT, Experiment
 from rankwise.serve.statefile import StateDamaged, StateFile, fact
 from rankwise.serve.structs import encode, read_experiment
 from rankwise.serve.structs import read_feedback as read_stored
@@ -47,6 +47,12 @@ class Closed(NamedTuple):
     place: NDArray[np.int32]
     experiment: str | None
     teams: bytes | None
+    clicks: int | None  # events with clicks; None where the labels are grades
+
+    @property
+    def judged(self) -> bool:
+        """Whether anybody said anything: a ranking that was closed without feedback is not learned from."""
+        return self.clicks is None or self.clicks > 0
 
 
 @dataclass
@@ -71,6 +77,8 @@ class Served:
         Lists learned from, and lists that could not be learned from.
     reason : str
         Why the last of them could not.
+    clicked : int
+        Lists of this model, learned from or shown by it, whose labels came from clicks.
     running : RunningMean
         The measure of what this model showed.
     """
@@ -84,6 +92,7 @@ class Served:
     lists: int = 0
     refused: int = 0
     reason: str = ""
+    clicked: int = 0
     running: RunningMean = field(default_factory=RunningMean)
 
     @property
@@ -179,10 +188,12 @@ class Course:
                 if x is None:
                     raise StateDamaged(f"the ranking {ranking!r} of event {seq:,} is missing: the state is damaged")
                 X = stored_matrix(x, wide)
-                bodies = [body] if kind == "grades" else [one for (one,) in db.execute(_CLICKS, (ranking, seq))]
+                graded = kind == "grades"
+                bodies = [body] if graded else [one for (one,) in db.execute(_CLICKS, (ranking, seq))]
                 y = labels_of(map(read_stored, bodies), ids, len(X))
                 where = np.frombuffer(place, np.int32)
-                waiting.append(Closed(seq, shown_by, X, y, where, experiment, teams))
+                clicks = None if graded else len(bodies)
+                waiting.append(Closed(seq, shown_by, X, y, where, experiment, teams, clicks))
                 documents += len(X)
             if waiting and (documents >= _GATHERED or kind not in ("grades", "close", "clicks")):
                 self._close(waiting)
@@ -194,14 +205,16 @@ class Course:
 
     def _close(self, lists: Sequence[Closed]) -> None:
         """Learn from lists whose labels are complete, and account for what was shown."""
+        judged = [one for one in lists if one.judged]
         for name, served in self.models.items():
             if served.learns and not served.frozen:
-                served.learn([(one.X, one.y) for one in lists if self._concerns(one, name)])
+                served.learn([(one.X, one.y) for one in judged if self._concerns(one, name)])
         self._account(lists)
         for served in self.models.values():
-            last = [one.seq for one in lists if self._concerns(one, served.name)]
+            last = [one for one in judged if self._concerns(one, served.name)]
+            served.clicked += sum(one.clicks is not None for one in last)
             if last and served.learns and not served.frozen:
-                served.version = last[-1]
+                served.version = last[-1].seq
 
     def _concerns(self, one: Closed, name: str) -> bool:
         """Whether a model learns from a list: from its own, and from those of the experiments that it is in."""
@@ -213,21 +226,36 @@ class Course:
     def _account(self, lists: Sequence[Closed]) -> None:
         """The measure of what was shown, and the outcome of experiments."""
         for name, served in self.models.items():
-            own = [one for one in lists if one.model == name and self._kind(one) != "interleave"]
+            own = [one for one in lists if one.judged and one.model == name and self._kind(one) != "interleave"]
             values = values_of(served.ranker, [(one.place, one.y) for one in own])
             served.running.update(values)
-            split = [(one, value) for one, value in zip(own, values, strict=True) if self._kind(one) == "split"]
-            for one, value in split:
-                self.experiments[one.experiment or ""].add((one.teams or b"\0")[0], value)
-            shadow = [(one, value) for one, value in zip(own, values, strict=True) if self._kind(one) == "shadow"]
-            others = values_of(served.ranker, [(np.frombuffer(one.teams or b"", np.int32), one.y) for one, _ in shadow])
-            for (one, value), other in zip(shadow, others, strict=True):
-                self.experiments[one.experiment or ""].add(0, other - value)
+        for experiment in self.experiments.values():
+            part = [one for one in lists if one.experiment == experiment.request.name]
+            if part:
+                self._read_out(experiment, part)
+
+    def _read_out(self, experiment: Experiment, lists: Sequence[Closed]) -> None:
+        """Add closed rankings to an experiment, both sides by the measure of its model."""
+        kind, ranker = experiment.request.kind, self.models[experiment.request.model].ranker
+        experiment.clicked += sum(bool(one.clicks) for one in lists)
+        if kind == "split":  # a ranking without feedback counts, or the side with fewer clicks would only look better
+            lists = [one for one in lists if len(one.teams or b"") == SPLIT_UNIT.size]
+            values = np.nan_to_num(values_of(ranker, [(one.place, one.y) for one in lists]))
+            experiment.account.add(
+                (*reversed(SPLIT_UNIT.unpack(one.teams or b"")), value)
+                for one, value in zip(lists, values.tolist(), strict=True)
+            )
+            return
+        lists = [one for one in lists if one.judged]
+        if kind == "shadow":
+            shown = values_of(ranker, [(one.place, one.y) for one in lists])
+            theirs = values_of(ranker, [(np.frombuffer(one.teams or b"", np.int32), one.y) for one in lists])
+            experiment.account.update(theirs - shown)
+            return
         for one in lists:
-            if self._kind(one) == "interleave":
-                team = np.frombuffer(one.teams or b"", np.uint8)
-                credit = [float(one.y[team == side].sum()) for side in (0, 1)]
-                self.experiments[one.experiment or ""].add(0, float(np.sign(credit[1] - credit[0])))
+            team = np.frombuffer(one.teams or b"", np.uint8)
+            credit = [float(one.y[team == side].sum()) for side in (0, 1)]
+            experiment.account.update(float(np.sign(credit[1] - credit[0])))
 
     def _kind(self, one: Closed) -> str | None:
         """The kind of experiment that a list took part in."""
@@ -286,13 +314,7 @@ class Course:
                     for name, one in self.models.items()
                 },
                 "experiments": [
-                    {
-                        "request": encode(one.request).decode(),
-                        "since": one.since,
-                        "running": one.running,
-                        "sides": [side.to_dict() for side in one.sides],
-                    }
-                    for one in self.experiments.values()
+                    {"request": encode(one.request).decode(), **one.to_dict()} for one in self.experiments.values()
                 ],
             }
             db.execute("INSERT OR REPLACE INTO snapshot VALUES(?,?,?)", (self.seq, json.dumps(body).encode(), at))
@@ -312,12 +334,11 @@ class Course:
             course.models[name] = Served(name, ranker, pinned=pinned, running=_mean(one["running"]), **kept)
         for one in told["experiments"]:
             request = read_experiment(one["request"].encode())
-            sides = [_mean(side) for side in one["sides"]]
-            course.experiments[request.name] = Experiment(request, one["since"], one["running"], sides)
+            course.experiments[request.name] = Experiment.from_dict(request, one)
         return course
 
 
-_KEPT = ("since", "version", "frozen", "lists", "refused", "reason")
+_KEPT = ("since", "version", "frozen", "lists", "refused", "reason", "clicked")
 
 
 def _mean(told: dict[str, Any]) -> RunningMean:

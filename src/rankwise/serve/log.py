@@ -12,17 +12,22 @@ import logging
 import sqlite3
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from rankwise._errors import RankwiseError
-from rankwise.serve.course import Course, as_stored
+from rankwise.measures._base import Measure
+from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
+from rankwise.serve.course import Course, as_stored, stored_matrix
+from rankwise.serve.experiments import SPLIT_UNIT
 from rankwise.serve.statefile import StateFile, digest_of, fact
 from rankwise.serve.structs import Feedback, encode, read_any
 from rankwise.serve.upkeep import expire, forget_snapshots
@@ -36,6 +41,7 @@ _MOMENT, _MOMENTS = 0.0005, 6  # seconds, and how many of them events wait for c
 _LEARN = 0.1  # seconds between two calls of the learners while events come in: a call costs as much as many lists
 _IDLE = 1.0  # seconds between two looks at the windows when nothing comes in
 _BY_WINDOW = b'{"by":"window"}'
+_GRADES = 16  # distinct grades of an event up to which it is remembered that a measure takes them
 
 # ids of events that the service itself makes
 OWN = "rankwise:"
@@ -51,7 +57,10 @@ class Refused(RankwiseError):  # noqa: N818
 
 @dataclass(slots=True)
 class Shown:
-    """What a ranking showed: ids, features and positions of its documents, in the order of the request."""
+    """What a ranking showed: ids, features and positions of its documents, in the order of the request.
+
+    ``unit`` is who saw it, as 64 bits, in an experiment that counts the first ranking of each.
+    """
 
     id: str
     model: str
@@ -62,6 +71,7 @@ class Shown:
     place: Any
     experiment: str | None = None
     teams: bytes | None = None
+    unit: int | None = None
 
 
 class LoopReply:
@@ -288,6 +298,8 @@ class Log:
             with self.state.transaction(durable=len(shown) < len(batch)) as db:
                 for one in batch:
                     if isinstance(one, Shown):
+                        if one.unit is not None and number_unit(db, one):
+                            self._await_outcome(db, one.id)
                         insert_shown(db, one)
                     else:
                         outcomes.append((one, self._take(db, one)))
@@ -354,8 +366,7 @@ class Log:
         at = time.time()
         seq = self.state.append(entry.id, entry.kind, entry.model, entry.ranking, entry.body, digest, at)
         if entry.kind == "clicks":
-            if db.execute("INSERT OR IGNORE INTO outcome VALUES(?,?,NULL)", (entry.ranking, at)).rowcount:
-                self._windows.append((at, str(entry.ranking)))
+            self._await_outcome(db, str(entry.ranking))
         elif entry.ranking is not None:
             db.execute(
                 "INSERT INTO outcome VALUES(?,NULL,?) ON CONFLICT(ranking) DO UPDATE SET closed=excluded.closed",
@@ -363,34 +374,82 @@ class Log:
             )
         return seq, True
 
+    def _await_outcome(self, db: sqlite3.Connection, ranking: str) -> None:
+        """Close a ranking at the end of the window, which begins now unless it has begun."""
+        at = time.time()
+        if db.execute("INSERT OR IGNORE INTO outcome VALUES(?,?,NULL)", (ranking, at)).rowcount:
+            self._windows.append((at, ranking))
+
     def _check_ranking(self, db: sqlite3.Connection, entry: Entry) -> Refused | None:
         """Why feedback on a ranking cannot be taken, if it cannot."""
         row = db.execute("SELECT closed FROM outcome WHERE ranking=?", (entry.ranking,)).fetchone()
         if row is not None and row[0] is not None:
             return Refused(f"the ranking {entry.ranking!r:.80} was closed by event {row[0]:,}", 409)
-        row = db.execute("SELECT documents, ids FROM shown WHERE id=?", (entry.ranking,)).fetchone()
-        if row is None and entry.shown is not None:
-            row = len(entry.shown.ids), encode(entry.shown.ids)
-            insert_shown(db, entry.shown)
-        if row is None:
+        row = db.execute("SELECT ids, model, experiment FROM shown WHERE id=?", (entry.ranking,)).fetchone()
+        brought, told = entry.shown, entry.told
+        if row is None and brought is None:
             return Refused(
                 f"the ranking {entry.ranking!r:.80} is not known (yet): send the feedback again, or with ids and x",
                 409,
                 retry=True,
             )
-        documents, ids = row
-        told = entry.told
-        if told is None:
-            return None
-        if isinstance(told.grades, list) and len(told.grades) != documents:
-            return Refused(f"the ranking has {documents:,} documents: found {len(told.grades):,} grades", 422)
+        if row is None and brought is not None:
+            refused = None if told is None else self._check_told(told, brought.ids, [brought.model])
+            if refused is None:  # what is refused leaves nothing behind
+                insert_shown(db, brought)
+            return refused
+        ids, models = read_any(row[0]), self._models_of(row[1], row[2])
+        return None if told is None else self._check_brought(db, entry, ids, models) or self._check_told(told, ids, models)
+
+    def _models_of(self, model: str, experiment: str | None) -> list[str]:
+        """The models that a ranking is about: the one that showed it first, and those of its experiment."""
+        found = self.course.experiments.get(experiment or "")
+        return [model] if found is None else list(dict.fromkeys([model, found.request.model, found.request.challenger]))
+
+    def _check_told(self, told: Feedback, ids: list[str], models: list[str]) -> Refused | None:
+        """Why grades or clicks do not fit a ranking of these documents, if they do not."""
+        if isinstance(told.grades, list) and len(told.grades) != len(ids):
+            return Refused(f"the ranking has {len(ids):,} documents: found {len(told.grades):,} grades", 422)
         named = told.grades if isinstance(told.grades, dict) else told.clicks
         if named:
-            known = set(read_any(ids))
+            known = set(ids)
             for id in named:
                 if id not in known:
                     return Refused(f"the ranking has no document {id!r:.80}", 422)
+        labels = told.grades.values() if isinstance(told.grades, dict) else told.grades or ([1.0] if named else [])
+        rankers = [self.course.models[name].ranker for name in models if name in self.course.models]
+        distinct = tuple(sorted(set(labels)))
+        look = label_problem if len(distinct) <= _GRADES else label_problem.__wrapped__
+        for measure in {one._measure() for one in rankers}:
+            why = look(measure, distinct)
+            if why is not None:
+                return Refused(f"the grades do not fit {measure.title}: {why}", 422)
         return None
+
+    @staticmethod
+    def _check_brought(db: sqlite3.Connection, entry: Entry, ids: list[str], models: list[str]) -> Refused | None:
+        """Why feedback is about something else than what its ranking showed, if it is."""
+        told, brought = entry.told, entry.shown
+        if told is not None and told.model is not None and told.model not in models:
+            return Refused(f"the ranking {entry.ranking!r:.80} was shown by {models[0]!r}, got {told.model!r}", 409)
+        if brought is None:
+            return None
+        row_of = {id: row for row, id in enumerate(ids)}
+        rows = [row_of.get(id, -1) for id in brought.ids]
+        same = len(rows) == len(ids) and -1 not in rows
+        if same and told is not None and isinstance(told.grades, list):
+            same = brought.ids == ids  # grades without ids follow the order of the request
+        if same:
+            wide, x = db.execute("SELECT wide, x FROM shown WHERE id=?", (entry.ranking,)).fetchone()
+            shown, given = stored_matrix(x, wide)[rows], np.asarray(brought.X, dtype=np.float64)
+            same = shown.shape == given.shape and np.array_equal(shown, given, equal_nan=True)
+        if same:
+            return None
+        return Refused(
+            f"the ranking {entry.ranking!r:.80} showed other documents than the ids and x of this feedback: send what "
+            "was ranked, in the same order, or leave out ids and x",
+            409,
+        )
 
     def _advance(self) -> None:
         """Learn from what was committed, and publish."""
@@ -411,6 +470,34 @@ class Log:
             forget_snapshots(self.state)
         except (sqlite3.Error, OSError) as error:
             logger.warning("a snapshot could not be kept: %s", error)
+
+
+def number_unit(db: sqlite3.Connection, one: Shown) -> bool:
+    """Number a unit that an experiment shows its first ranking; False if it was shown one before.
+
+    A unit takes one row of about 12 bytes. The ranking keeps the number, so a replay needs no memory of units.
+    """
+    # SQLite has signed integers
+    if not db.execute("INSERT OR IGNORE INTO unit VALUES(?)", ((one.unit or 0) - (1 << 63),)).rowcount:
+        return False
+    name = f"units of {one.experiment}"
+    number = int(fact(db, name, 0))
+    db.execute("INSERT OR REPLACE INTO fact VALUES(?,?)", (name, number + 1))
+    one.teams = SPLIT_UNIT.pack((one.teams or b"\0")[0], number)
+    return True
+
+
+@lru_cache(1_024)
+def label_problem(measure: Measure, labels: tuple[float, ...]) -> str | None:
+    """Why a measure does not take some labels, if it does not."""
+    lists = ScoredLists(np.zeros(len(labels)), np.array(labels), np.array([0, len(labels)]))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # labels that are only large are taken
+            measure_lists_by_ties([measure], lists, ["stable"], n_jobs=1)
+    except RankwiseError as error:
+        return str(error)
+    return None
 
 
 def insert_shown(db: sqlite3.Connection, one: Shown) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankwise._extras import require
+from rankwise.guarantees.bounds.online import RISK
 from rankwise.serve.service import Service
 
 prometheus = require("prometheus_client")
@@ -96,7 +97,7 @@ class _Gauges:
                 ("running_measure", "Mean measure of what was shown"),
                 ("running_measure_low", "Lower end of its interval, at all times"),
                 ("cumulative_loss", "Cumulative loss of the run"),
-                ("risk_bound", "Bound on the mean risk of the run, with probability 0.95"),
+                ("risk_bound", "Bound on the mean risk of the run, with probability 0.95, at all times"),
                 ("drift_share", "Largest share of a feature's values outside of its usual range"),
             )
         }
@@ -110,7 +111,7 @@ class _Gauges:
                 families["running_measure_low"].add_metric([name], described.running.low)
             families["cumulative_loss"].add_metric([name], ledger.loss)
             for bound in ledger.bounds:
-                if bound.of == "mean risk of the iterates":
+                if bound.of == RISK and bound.applies is not False:
                     families["risk_bound"].add_metric([name], bound.value)
             families["drift_share"].add_metric([name], max(service.drift.shares(name), default=0.0))
         yield from families.values()

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
+from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ msgspec = require("msgspec")
 JSON, NDJSON, BINARY = "application/json", "application/x-ndjson", "application/vnd.rankwise.f32"
 OCTETS = "application/octet-stream"
 _LINES = 1_000  # rankings of one NDJSON body
+_SMALL = 32 << 10  # bytes of a body that is read and ranked in the event loop: a thread would cost more than it saves
 
 
 class Ask(NamedTuple):
@@ -76,9 +78,11 @@ class Api:
         if ask.kind == NDJSON:
             lines = [line for line in ask.body.split(b"\n") if line.strip()]
             if len(lines) > _LINES:
-                raise Refused(f"a body has at most {_LINES:,} rankings: found {len(lines):,}", 413)
-            found = [structs.encode(await self._rank(structs.read_rank(line), ask, None)) for line in lines]
-            return Answer(b"\n".join(found) + b"\n", kind=NDJSON)
+                raise Refused(f"a body must have at most {_LINES:,} rankings, got {len(lines):,}", 413)
+            requests = await asyncio.to_thread(lambda: [structs.read_rank(line) for line in lines])
+            await self._until(requests, ask)
+            return Answer(await asyncio.to_thread(self._ranked_lines, requests), kind=NDJSON)
+        X = None
         if ask.kind in (BINARY, OCTETS):
             end = ask.body.find(b"\n")
             if end < 0:
@@ -89,42 +93,67 @@ class Api:
                 raise Refused(f"{len(raw):,} bytes are no float32 features of {documents:,} ids", 422)
             X = np.frombuffer(raw, "<f4").reshape(documents, -1)  # of bytes of its own, which nobody changes
             X = X.astype(np.float32, copy=False)  # where numbers end with their largest byte
-            return Answer(structs.encode(await self._rank(request, ask, X)))
-        return Answer(structs.encode(await self._rank(structs.read_rank(ask.body), ask, None)))
+        else:
+            request = await self._apart(structs.read_rank, ask.body, when=len(ask.body) > _SMALL)
+        await self._until([request], ask)
+        slow = len(ask.body) > _SMALL or request.explain or not self.service.model(request.model).scorer.is_compiled
+        return Answer(await self._apart(lambda: structs.encode(self.service.rank(request, X)), when=slow))
 
-    async def _rank(self, request: structs.RankRequest, ask: Ask, X: Any) -> structs.RankAnswer:
-        seq = request.min_seq
-        if seq is None and "min_seq" in ask.query:
-            seq = _whole(ask.query, "min_seq")
-        if seq is not None:
+    async def _until(self, requests: list[structs.RankRequest], ask: Ask) -> None:
+        """Wait for the last event that any of the requests wants to have been learned."""
+        default = _whole(ask.query, "min_seq") if "min_seq" in ask.query else 0
+        seq = max((default if one.min_seq is None else one.min_seq for one in requests), default=0)
+        if seq:
             await self.service.wait_for(seq)
-        if self.service.model(request.model).scorer.is_compiled:
-            return self.service.rank(request, X)
-        return await asyncio.to_thread(self.service.rank, request, X)
+
+    def _ranked_lines(self, requests: list[structs.RankRequest]) -> bytes:
+        """The answers to several requests, one on each line; together they explain no more than one may."""
+        found, explained = [], 0
+        for request in requests:
+            answer = self.service.rank(request)
+            if request.explain:
+                explained += sum(len(item.adds or ()) for item in answer.items)
+                if explained > self.service.limits.explained:
+                    raise Refused(
+                        f"an explained answer must have at most {self.service.limits.explained:,} contributions, got "
+                        "more: explain fewer rankings in one request",
+                        413,
+                    )
+            found.append(structs.encode(answer))
+        return b"\n".join(found) + b"\n"
+
+    @staticmethod
+    async def _apart(work: Callable[..., Any], *args: Any, when: bool) -> Any:
+        """Do some work, in a thread if it takes long: the event loop has other requests to answer."""
+        return await asyncio.to_thread(work, *args) if when else work(*args)
 
     async def feedback(self, ask: Ask) -> Answer:
         """Record what became of rankings: one event, an array, or one on every line of NDJSON."""
+        large, many = len(ask.body) > _SMALL, True
         if ask.kind == NDJSON:
-            told = [structs.read_feedback(line) for line in ask.body.split(b"\n") if line.strip()]
+            lines = [line for line in ask.body.split(b"\n") if line.strip()]
+            if len(lines) > structs.MOST_EVENTS:
+                raise Refused(f"a body must have at most {structs.MOST_EVENTS:,} events, got {len(lines):,}", 413)
+            told = await self._apart(lambda: [structs.read_feedback(line) for line in lines], when=large)
         elif ask.body.lstrip()[:1] == b"[":
-            told = structs.read_many_feedback(ask.body)
+            told = await self._apart(structs.read_many_feedback, ask.body, when=large)
         else:
-            return Answer(structs.encode(await self._one(structs.read_feedback(ask.body))))
-        if len(told) > structs.MOST_EVENTS:
-            raise Refused(f"a body has at most {structs.MOST_EVENTS:,} events: found {len(told):,}", 413)
+            told, many = [await self._apart(structs.read_feedback, ask.body, when=large)], False
         replies = [LoopReply() for _ in told]
-        for one, reply in zip(told, replies, strict=True):
-            self.service.record(one, reply)
+
+        def record() -> None:
+            for one, reply in zip(told, replies, strict=True):
+                self.service.record(one, reply)
+
+        # features that an event brings are scored
+        await self._apart(record, when=large or any(one.ids is not None for one in told))
+        if not many:
+            return Answer(structs.encode(structs.FeedbackAnswer(*await self._in_time(replies[0].future))))
         outcomes = await self._in_time(asyncio.gather(*(one.future for one in replies), return_exceptions=True))
         found = [structs.encode(answer_of(each, one.id)) for one, each in zip(told, outcomes, strict=True)]
         if ask.kind == NDJSON:
             return Answer(b"\n".join(found) + b"\n", kind=NDJSON)
         return Answer(b"[" + b",".join(found) + b"]")
-
-    async def _one(self, told: structs.Feedback) -> structs.FeedbackAnswer:
-        reply = LoopReply()
-        self.service.record(told, reply)
-        return structs.FeedbackAnswer(*await self._in_time(reply.future))
 
     async def close(self, ask: Ask) -> Answer:
         """End the clicks of a ranking: it is learned now and not at the end of its window."""
@@ -173,12 +202,12 @@ class Api:
 
     async def ledger(self, ask: Ask) -> Answer:
         """Loss, mistakes and measure of a run so far, with the bounds that apply."""
-        gamma, delta = _number(ask.query, "gamma"), _number(ask.query, "delta")
+        gamma, delta = _number(ask.query, "gamma", 1e9), _number(ask.query, "delta", 1.0)
         found = self.service.ledger(ask.query.get("model"), 0.05 if delta is None else delta, gamma)
         return Answer(structs.encode(found))
 
     async def certificate(self, ask: Ask) -> Answer:
-        """What is guaranteed about what a model has shown, at all times at once."""
+        """What is guaranteed about what a model has shown, simultaneously at all times."""
         return Answer(structs.encode(self.service.certificate(ask.query.get("model"))))
 
     async def experiments(self, ask: Ask) -> Answer:
@@ -239,7 +268,7 @@ class Api:
 
     async def openapi(self, ask: Ask) -> Answer:
         """This description."""
-        return Answer(json.dumps(description(OPERATIONS)).encode())
+        return Answer(_description())
 
     async def page(self, ask: Ask) -> Answer:
         """The status page."""
@@ -265,17 +294,17 @@ class Api:
 
 def _whole(query: dict[str, str], name: str) -> int:
     if not re.fullmatch(r"[0-9]{1,15}", query[name]):
-        raise Refused(f"{name} is a whole number: found {query[name]!r:.40}", 422)
+        raise Refused(f"{name} must be a whole number, got {query[name]!r:.40}", 422)
     return int(query[name])
 
 
-def _number(query: dict[str, str], name: str) -> float | None:
+def _number(query: dict[str, str], name: str, below: float) -> float | None:
     try:
         value = float(query[name]) if name in query else None
     except ValueError:
         value = float("nan")
-    if value is not None and not 0 < value < 1e9:
-        raise Refused(f"{name} is a number above 0: found {query[name]!r:.40}", 422)
+    if value is not None and not 0 < value < below:
+        raise Refused(f"{name} must be a number above 0 and below {below:g}, got {query[name]!r:.40}", 422)
     return value
 
 
@@ -315,11 +344,23 @@ _PATH = {"name": "The name of a model or of an experiment.", "ranking": "The id 
 _QUERY = {
     "min_seq": ("Wait until this event is in the published models.", {"type": "integer", "minimum": 0}),
     "model": ("The model; without it the default one.", {"type": "string"}),
-    "delta": ("The probability with which a bound may fail.", {"type": "number", "exclusiveMinimum": 0}),
+    "delta": (
+        "The probability with which a bound may fail.",
+        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    ),
     "gamma": ("A margin that is claimed, for mistake bounds.", {"type": "number", "exclusiveMinimum": 0}),
-    "id": ("The id of this event, which makes retries harmless.", {"type": "string", "minLength": 1}),
+    "id": (
+        "The id of this event, which makes retries harmless.",
+        {"type": "string", "minLength": 1, "maxLength": structs.LONGEST_ID},
+    ),
 }
 _REFUSALS = ("400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "503")
+
+
+@cache
+def _description() -> bytes:
+    """The description as it is sent: anybody may ask for it, so it is made once."""
+    return json.dumps(description(OPERATIONS)).encode()
 
 
 def description(operations: Sequence[Any]) -> dict[str, Any]:

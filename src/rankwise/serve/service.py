@@ -6,11 +6,12 @@ here waits for a lock. A ranking is scored with one version of one model from be
 
 import asyncio
 import copy
+import math
 import os
 import secrets
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,19 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise.evaluation.analysis.explanation import contributions_of
+from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees.bounds.online import INDEPENDENT, RISK
+from rankwise.guarantees.holdout.sequences import anytime_radius
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.online.learner import OnlineLearner
 from rankwise.rankers.scorer import Scorer
-from rankwise.serve.course import Course, ranker_of_bytes
+from rankwise.serve.course import Course, Served, ranker_of_bytes
 from rankwise.serve.drift import Drift
 from rankwise.serve.experiments import Experiment, as_interval, interleaved
 from rankwise.serve.log import OWN, Entry, Log, LoopReply, Refused, Shown
 from rankwise.serve.statefile import StateFile
 from rankwise.serve.structs import (
+    LONGEST_ID,
     BoundAnswer,
     CertificateAnswer,
     ExperimentAnswer,
@@ -39,8 +44,10 @@ from rankwise.serve.structs import (
     RankAnswer,
     RankedItem,
     RankRequest,
+    Malformed,
     VersionAnswer,
     encode,
+    read_name,
 )
 
 # answers are kept for the curves of the status page: (seq, mean, low, high) of the running measure
@@ -73,6 +80,8 @@ class Limits:
         Bytes of a body.
     documents : int, default=10000
         Documents of one ranking.
+    explained : int, default=100000
+        Contributions (documents times features) in one answer that explains its scores.
     seconds : float, default=10.0
         Time to receive a body.
     wait : float, default=5.0
@@ -81,6 +90,7 @@ class Limits:
 
     body: int = 8 << 20
     documents: int = 10_000
+    explained: int = 100_000
     seconds: float = 10.0
     wait: float = 5.0
 
@@ -281,29 +291,29 @@ class Service:
         used = self.model(request.model)
         ids, X = self._documents(request, X, used)
         ranking = _new_ranking()
-        asked, experiment, teams = used.name, self.view.running.get(used.name), None
+        asked, experiment, teams, unit = used.name, self.view.running.get(used.name), None, None
         if experiment is not None:
             other = self.view.models[experiment.request.challenger]
             if experiment.request.kind == "split":
-                arm = experiment.arm(request.user or ranking)
-                used, teams = (other if arm else used), bytes([arm])
-        scores = used.scorer.scores(X)
+                unit, side = experiment.assigned(request.user or ranking)
+                used, teams = (other if side else used), bytes([side])
+        scores = _finite(used.scorer.scores(X), ids)
         order = (-scores).argsort(kind="stable")
         if experiment is not None and experiment.request.kind != "split":
-            theirs = other.scorer.rank(X)
+            theirs = (-_finite(other.scorer.scores(X), ids)).argsort(kind="stable")
             if experiment.request.kind == "shadow":
                 teams = _places(theirs).tobytes()
             else:
                 order, team = interleaved(order, theirs, experiment.seed(ranking))
                 teams = team.tobytes()
-        adds = self._explained(used, X) if request.explain else None
+        adds = self._explained(used, X, ids) if request.explain else None
         listed, values = order.tolist(), scores.tolist()
         items = [RankedItem(ids[row], values[row]) for row in listed]
         if adds is not None:
             for item, row in zip(items, listed, strict=True):
                 item.adds = adds[row]
         name = None if experiment is None else experiment.request.name
-        shown = Shown(ranking, used.name, used.version, time.time(), ids, X, _places(order), name, teams)
+        shown = Shown(ranking, used.name, used.version, time.time(), ids, X, _places(order), name, teams, unit)
         logged = self.log.show(shown)
         return RankAnswer(ranking, asked if teams is None else used.name, used.version, items, logged)
 
@@ -316,12 +326,12 @@ class Service:
             if request.ids is not None or request.x is not None or X is not None:
                 raise DataError("a request has items, or ids and x: found both")
             ids = [one.id for one in request.items]
-            self._check_length(len(ids))
+            self._check_length(len(ids), width)
             return _distinct(ids), _by_name(request.items, used)
         if request.ids is None or (request.x is None and X is None):
             raise DataError("a request has ids and x, or items with features by name")
         ids = request.ids
-        self._check_length(len(ids))
+        self._check_length(len(ids), width)
         if X is None:
             try:
                 X = np.array(request.x, dtype=np.float64)
@@ -332,18 +342,31 @@ class Service:
             raise DataError(f"x has {width} features for each of {len(ids):,} ids: found {shape}")
         return _distinct(ids), X.reshape(len(ids), width)
 
-    def _check_length(self, documents: int) -> None:
+    def _check_length(self, documents: int, width: int) -> None:
         if documents > self.limits.documents:
-            raise Refused(f"a ranking has at most {self.limits.documents:,} documents: found {documents:,}", 413)
+            raise Refused(f"a ranking must have at most {self.limits.documents:,} documents, got {documents:,}", 413)
+        # features by name may be left out: a small body must not become a large matrix
+        if documents * width > self.limits.body // 2:
+            raise Refused(
+                f"a ranking must have at most {self.limits.body // 2:,} values, got {documents:,} documents of "
+                f"{width:,} features",
+                413,
+            )
 
-    @staticmethod
-    def _explained(used: Published, X: NDArray[Any]) -> list[dict[str, float]]:
+    def _explained(self, used: Published, X: NDArray[Any], ids: list[str]) -> list[dict[str, float]]:
         """What each feature adds to the score of each document over the average one."""
         from rankwise.data.queries import Queries
 
+        if X.size > self.limits.explained:
+            raise Refused(
+                f"an explained answer must have at most {self.limits.explained:,} contributions, got {len(X):,} "
+                f"documents of {X.shape[1]:,} features: explain fewer documents in one request",
+                413,
+            )
         lists = Queries.from_arrays(X, group=[len(X)], feature_names=used.names, missing=used.ranker.missing)
         parts = contributions_of(used.ranker, lists)
         parts = parts - parts.mean(axis=0) if len(parts) else parts
+        _finite(parts.sum(axis=1), ids)
         names = used.names or tuple(f"x{column + 1}" for column in range(X.shape[1]))
         return [dict(zip(names, row, strict=True)) for row in parts.tolist()]
 
@@ -360,8 +383,7 @@ class Service:
         try:
             if (told.grades is None) == (told.clicks is None):
                 raise Refused("feedback has grades or clicks, and not both", 422)
-            if told.id.startswith(OWN):
-                raise Refused(f"ids that begin with {OWN!r} are the service's own", 422)
+            _event_id(told.id)
             if (told.ids is None) != (told.x is None):
                 raise Refused("feedback that brings its features has ids and x", 422)
             shown = None if told.ids is None else self._brought(told)
@@ -375,13 +397,14 @@ class Service:
         """The ranking that feedback describes itself: the order of its ids is the order that was shown."""
         used = self.model(told.model)
         ids, X = self._documents(RankRequest(ids=told.ids, x=told.x), None, used)
-        used.scorer.scores(X)  # refuses what the ranker does not take
+        _finite(used.scorer.scores(X), ids)  # refuses what the ranker does not take
         return Shown(told.ranking, used.name, used.version, time.time(), ids, X, np.arange(len(ids)))
 
     def close_ranking(self, ranking: str, id: str | None = None) -> "Future[tuple[int, bool]]":
         """End the clicks of a ranking: it is learned now."""
         done: Future[tuple[int, bool]] = Future()
-        self.log.add(Entry(id or f"{OWN}close:{ranking}", "close", "", ranking, b'{"by":"request"}', done))
+        named = f"{OWN}close:{ranking}" if id is None else _event_id(id)
+        self.log.add(Entry(named, "close", "", ranking, b'{"by":"request"}', done))
         return done
 
     # ------------------------------------------------------------------------------------------- changes
@@ -390,6 +413,7 @@ class Service:
         """Add a model, or give a model a new file from which it goes on."""
         import hashlib
 
+        named = _event_id(id)
         _check_model(name, data)
         digest = hashlib.blake2b(data, digest_size=16).hexdigest()
         body, done = encode({"file": digest}), Future[tuple[int, bool]]()
@@ -398,19 +422,19 @@ class Service:
             busy = [one for one in self.view.running.values() if name in (one.request.model, one.request.challenger)]
             if busy:
                 raise Refused(f"{name!r} takes part in {busy[0].request.name!r}: its features cannot change now", 409)
-        self.log.add(Entry(id or secrets.token_urlsafe(12), "model", name, None, body, done, files=(data,)))
+        self.log.add(Entry(named, "model", name, None, body, done, files=(data,)))
         return done
 
     def change(self, kind: str, name: str, told: dict[str, Any], id: str | None = None) -> "Future[tuple[int, bool]]":
         """Promote, roll back, freeze or thaw a model, or begin or stop an experiment."""
         done: Future[tuple[int, bool]] = Future()
-        self.log.add(Entry(id or secrets.token_urlsafe(12), kind, name, None, encode(told), done))
+        self.log.add(Entry(_event_id(id), kind, name, None, encode(told), done))
         return done
 
     def experiment(self, request: ExperimentRequest) -> "Future[tuple[int, bool]]":
         """Begin an experiment."""
         done: Future[tuple[int, bool]] = Future()
-        entry = Entry(request.id or secrets.token_urlsafe(12), "experiment", request.model, None, encode(request), done)
+        entry = Entry(_event_id(request.id), "experiment", request.model, None, encode(request), done)
         self.log.add(entry)
         return done
 
@@ -443,18 +467,20 @@ class Service:
         return self.log.call(lambda: [VersionAnswer(*row) for row in self.state.db.execute(asked, (name,))])
 
     def ledger(self, name: str | None, delta: float = 0.05, gamma: float | None = None) -> LedgerAnswer:
-        """The account of a model's run."""
+        """The account of a model's run, to be read at any time."""
         used = self.model(name)
         served = self.log.course.models[used.name]
         account = getattr(served.ranker, "ledger_", None)
         bounds = []
         if account is not None and account.rounds:
-            asked: list[dict[str, float]] = [{"delta": delta}] + ([] if gamma is None else [{"gamma": gamma}])
+            asked: list[dict[str, Any]] = [{"delta": delta, "anytime": True}]
+            asked += [] if gamma is None else [{"gamma": gamma}]
             for one in asked:
                 try:
-                    bounds += [_bound(found) for found in account.bounds(**one)]
+                    bounds += [_bound(found, served) for found in account.bounds(**one)]
                 except (RankwiseError, ArithmeticError):
                     continue  # this run has no such bound, or it is too large for float64
+        risk = any(one.of == RISK and one.applies is not False for one in bounds)
         mean = None if account is None or not account.counted else account.mean
         points = [] if account is None else account.curve.points
         every = max(1, len(points) // 256)
@@ -468,13 +494,15 @@ class Service:
             mean=mean,
             measure=served.ranker._measure().title,
             running=as_interval(served.running),
+            scope=served.running.scope.to_dict(),
+            preconditions=_preconditions(served),
             bounds=bounds,
             refused=served.refused,
-            curve=[list(map(float, row)) for row in points[::every]],
+            curve=[_with_bound(list(map(float, row)), delta, risk) for row in points[::every]],
         )
 
     def certificate(self, name: str | None) -> CertificateAnswer:
-        """What is guaranteed about what a model has shown, at all times at once."""
+        """What is guaranteed about what a model has shown, simultaneously at all times."""
         used = self.model(name)
         served = self.log.course.models[used.name]
         measure = served.ranker._measure().title
@@ -484,20 +512,24 @@ class Service:
             measure=measure,
             running=as_interval(served.running),
             statement=(
-                f"the mean, over the {served.running.n:,} rankings shown and judged so far, of the expected {measure} "
-                "of each given the earlier ones is in this interval, at all times at once, while the model learns"
+                f"with probability {1 - served.running.delta:g} the mean, over the {served.running.n:,} rankings that "
+                f"{used.name} showed and that were judged so far (with a relevant document, in the order in which their "
+                f"judgments were complete), of the expected {measure} of each given the earlier ones is in this "
+                "interval, simultaneously at all times, while the model learns"
             ),
-            preconditions=[
-                f"it holds with probability {1 - served.running.delta:g}",
-                "which rankings are judged does not depend on how good they are",
-                "clicks count as labels 0 and 1, which favours what was shown first",
-            ],
+            scope=served.running.scope.to_dict(),
+            preconditions=_preconditions(served),
             bounds=self.ledger(used.name).bounds,
         )
 
     def experiments(self) -> list[ExperimentAnswer]:
         """All experiments with their read-outs."""
-        return [one.answer() for one in list(self.log.course.experiments.values())]
+        models, found = self.log.course.models, []
+        for one in list(self.log.course.experiments.values()):
+            sides = [models[one.request.model], models[one.request.challenger]]
+            learning = any(each.learns and not each.frozen for each in sides)
+            found.append(one.answer(sides[0].ranker._measure().title, learning))
+        return found
 
     def alarms(self) -> list[str]:
         """What an operator should look at."""
@@ -540,9 +572,29 @@ def _places(order: NDArray[np.int64]) -> NDArray[np.int32]:
 
 def _distinct(ids: list[str]) -> list[str]:
     if len(set(ids)) < len(ids):
-        twice = next(id for number, id in enumerate(ids) if id in ids[:number])
-        raise DataError(f"the ids of a ranking are distinct: found {twice!r:.80} twice")
+        seen: set[str] = set()
+        twice = next(id for id in ids if id in seen or seen.add(id))  # type: ignore[func-returns-value]
+        raise DataError(f"the ids of a ranking must be distinct, got {twice!r:.80} twice")
     return ids
+
+
+def _finite(scores: NDArray[np.float64], ids: list[str]) -> NDArray[np.float64]:
+    """The scores, if all are numbers: JSON has no infinity, and no order is right where scores overflow."""
+    if not np.isfinite(scores).all():
+        first = ids[int(np.argmin(np.isfinite(scores)))]
+        raise DataError(f"the scores must be finite, got an overflow at document {first!r:.80}: its features are too large")
+    return scores
+
+
+def _event_id(given: str | None) -> str:
+    """The id of an event: the client's, unless it is one that the service itself may make; a new one without it."""
+    if given is None:
+        return secrets.token_urlsafe(12)
+    if given.startswith(OWN):
+        raise Refused(f"the id of an event must not begin with {OWN!r}, which the service's own ids do", 422)
+    if not 1 <= len(given) <= LONGEST_ID:
+        raise Refused(f"the id of an event must have 1 to {LONGEST_ID} characters, got {len(given):,}", 422)
+    return given
 
 
 def _by_name(items: Any, used: Published) -> NDArray[np.float64]:
@@ -561,7 +613,14 @@ def _by_name(items: Any, used: Published) -> NDArray[np.float64]:
 
 
 def _check_model(name: str, data: bytes) -> None:
-    """Refuse what cannot be ranked with."""
+    """Refuse what cannot be ranked with, or not be asked for by its name."""
+    try:
+        read_name(encode(name))
+    except Malformed:
+        raise DataError(
+            f"the name of a model must be 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit, got "
+            f"{name!r:.80}: give another by --name"
+        ) from None
     ranker = ranker_of_bytes(data)
     try:
         Scorer(ranker)
@@ -569,9 +628,29 @@ def _check_model(name: str, data: bytes) -> None:
         raise DataError(f"the model {name!r} cannot be served: {error}") from error
 
 
-def _bound(one: Any) -> BoundAnswer:
-    told = [
-        f"{each.sentence} ({'met' if each.met else 'not known' if each.met is None else 'not met'})"
-        for each in one.preconditions
+def _preconditions(served: Served) -> list[str]:
+    """What has to be true for the running measure to be what it seems."""
+    by_clicks = f": {served.clicked:,} rankings were labeled by clicks, which favor what was shown first"
+    found = [
+        Precondition(
+            "labels do not depend on the order shown" + by_clicks * bool(served.clicked),
+            False if served.clicked else None,
+        ),
+        Precondition("to be true of all rankings: which are judged, and when, does not depend on how good they are"),
     ]
+    return [str(one) for one in found]
+
+
+def _bound(one: Bound, served: Served) -> BoundAnswer:
+    """A bound of the run; labels from clicks depend on what was shown before, so they are no independent draws."""
+    if served.clicked:
+        conditions = (replace(each, met=False) if each == INDEPENDENT else each for each in one.preconditions)
+        one = replace(one, preconditions=tuple(conditions))
+    told = [str(each) for each in one.preconditions]
     return BoundAnswer(one.name, one.bounds, float(one.value), one.statement, one.applies, told)
+
+
+def _with_bound(point: list[float], delta: float, risk: bool) -> list[float]:
+    """A point of the curve, with the bound on the mean risk at that time; NaN where there is none."""
+    loss, counted = point[2], point[3]
+    return [*point, loss / counted + anytime_radius(counted, delta) if risk and counted > 0 else math.nan]

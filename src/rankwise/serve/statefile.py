@@ -1,9 +1,9 @@
 """The state of a service: one SQLite file in WAL mode, locked by the one process that may write it.
 
 Tables: ``event`` is the log, ``shown`` what rankings showed, ``outcome`` when they were clicked and
-closed (apart, so that a row with features is written once), ``file`` model files by digest, ``snapshot`` the state of
-all models after some event, ``version`` what was recorded under a note. The schema has a number (``user_version``), and
-older files are brought up to date when they are opened.
+closed (apart, so that a row with features is written once), ``unit`` who took part in a split, ``file`` model files by
+digest, ``snapshot`` the state of all models after some event, ``version`` what was recorded under a note. The schema
+has a number (``user_version``), and older files are brought up to date when they are opened.
 
 Every event carries a digest of its content and the chain of all digests before it, so that a lost, changed or
 reordered event is found. A mark beside the file says how far events were acknowledged; a file that ends earlier has
@@ -43,6 +43,9 @@ MIGRATIONS = (
     CREATE INDEX event_of_model ON event(model) WHERE kind = 'model';
     CREATE INDEX outcome_waiting ON outcome(clicked) WHERE closed IS NULL;
     CREATE INDEX shown_at ON shown(at);
+    """,
+    """
+    CREATE TABLE unit(unit INTEGER PRIMARY KEY);
     """,
 )
 

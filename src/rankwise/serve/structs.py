@@ -18,7 +18,10 @@ MOST_DOCUMENTS = 100_000
 MOST_EVENTS = 10_000
 
 Id = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID, description="Any text that identifies one thing.")]
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Letters, digits, . _ and -")]
+# in Python $ alone also matches before a line feed at the end, and \Z is unknown to the regular expressions of OpenAPI
+Name = Annotated[
+    str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$(?!\n)", description="Letters, digits, . _ and -")
+]
 Seq = Annotated[int, Meta(ge=0, le=2**53, description="A place in the log: versions are such places.")]
 Grade = Annotated[float, Meta(ge=0, le=1e6, description="Relevance; 0 is not relevant.")]
 
@@ -125,7 +128,7 @@ class ExperimentRequest(Request):
 
 
 class Interval(Struct):
-    """A mean with an interval that holds at all times at once."""
+    """A mean with an interval that holds simultaneously at all times."""
 
     n: int
     mean: float | None
@@ -135,7 +138,10 @@ class Interval(Struct):
 
 
 class ExperimentAnswer(Struct):
-    """The read-out of an experiment: looking often costs nothing."""
+    """The read-out of an experiment: the difference, the better model once that is ``decided``, and what it is about.
+
+    ``scope`` has the population, the unit, when the read-out may be read, and the choices after which it still holds.
+    """
 
     name: str
     kind: str
@@ -144,8 +150,10 @@ class ExperimentAnswer(Struct):
     running: bool
     since: int
     difference: Interval
+    decided: str | None
     statement: str
-    decided: bool
+    scope: dict[str, str]
+    preconditions: list[str]
 
 
 class ModelAnswer(Struct):
@@ -193,7 +201,11 @@ class BoundAnswer(Struct):
 
 
 class LedgerAnswer(Struct):
-    """The account of a model's run, with what theory allows."""
+    """The account of a model's run, with what theory allows; all of it may be read at any time.
+
+    ``scope`` and ``preconditions`` are those of ``running``. A point of the curve is (rounds, mistakes, cumulative loss,
+    rounds on which the measure is defined, sum of the measure, bound on the mean risk).
+    """
 
     model: str
     seq: int
@@ -204,6 +216,8 @@ class LedgerAnswer(Struct):
     mean: float | None
     measure: str
     running: Interval
+    scope: dict[str, str]
+    preconditions: list[str]
     bounds: list[BoundAnswer]
     refused: int
     curve: list[list[float]]
@@ -217,6 +231,7 @@ class CertificateAnswer(Struct):
     measure: str
     running: Interval
     statement: str
+    scope: dict[str, str]
     preconditions: list[str]
     bounds: list[BoundAnswer]
 

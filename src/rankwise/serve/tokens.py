@@ -89,11 +89,14 @@ def add_token(path: str | os.PathLike[str], name: str, scopes: list[str]) -> str
         The token, which is kept nowhere.
     """
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name) or not scopes or set(scopes) - set(SCOPES):
-        raise RankwiseError(f"a token is NAME:SCOPES with scopes among {', '.join(SCOPES)}: found {name!r}, {scopes}")
+        raise RankwiseError(f"a token must be NAME:SCOPES with scopes among {', '.join(SCOPES)}, got {name!r}, {scopes}")
     token = secrets.token_urlsafe(32)
     line = f"{name} {','.join(scopes)} {hashlib.sha256(token.encode()).hexdigest()}\n"
-    with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8") as file:
-        file.write(line)
+    with open(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a+b") as file:
+        # an editor may have left the last line without an end
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - 1))
+        file.write(b"\n" * (file.read(1) not in (b"", b"\n")) + line.encode())
     return token
 
 

@@ -45,7 +45,8 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._errors import RankwiseError
 from rankwise._tables import ShownAsFacts
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
-from rankwise.guarantees.scope import ITERATES, ROUNDS
+from rankwise.guarantees.holdout.sequences import RHO, anytime_radius
+from rankwise.guarantees.scope import ANY_TIME, ITERATES, ROUNDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -413,7 +414,11 @@ def separable_worst_pair(*, gamma: float, radius: float) -> Bound:
     return _separable(whole, gamma, "4 radius^2 / gamma^2")
 
 
-def online_to_batch(*, L: float, n: int, delta: float) -> Bound:
+RISK = "mean risk of the iterates"
+INDEPENDENT = Precondition("the n queries are independent draws of one distribution, each seen once")
+
+
+def online_to_batch(*, L: float, n: int, delta: float, anytime: bool = False) -> Bound:
     r"""The mean risk of the iterates of a run over n independent queries.
 
     With probability 1 - delta over the queries
@@ -423,6 +428,11 @@ def online_to_batch(*, L: float, n: int, delta: float) -> Bound:
     for the weights w_t before each round of any online ranker, by Hoeffding's inequality for martingales. A ranker that
     draws one of the w_t at random has that risk.
 
+    This holds for one n that was fixed beforehand. A run that is watched while it goes on, and may be stopped because
+    of what is seen, needs a bound for all n simultaneously: ``anytime=True`` uses the radius of
+    :func:`~rankwise.guarantees.holdout.sequences.anytime_radius` in place of the square root. Its proof applies because
+    the loss of round t minus Risk(w_t) has mean 0 given the queries before.
+
     Parameters
     ----------
     L : float
@@ -431,6 +441,8 @@ def online_to_batch(*, L: float, n: int, delta: float) -> Bound:
         Number of queries.
     delta : float
         Probability that the bound may fail.
+    anytime : bool, default=False
+        Whether the bound holds for all n simultaneously, and not only for one n that was fixed beforehand.
 
     References
     ----------
@@ -441,26 +453,30 @@ def online_to_batch(*, L: float, n: int, delta: float) -> Bound:
     --------
     >>> round(online_to_batch(L=100.0, n=1000, delta=0.05).value, 4)
     0.1387
+    >>> round(online_to_batch(L=100.0, n=1000, delta=0.05, anytime=True).value, 4)
+    0.148
     """
     refuse_unless("online_to_batch", least=0, L=L)
     refuse_unless("online_to_batch", least=1, n=n)
     refuse_unless_chance("online_to_batch", delta=delta)
     if n < L * (1 - 1e-12):
         raise RankwiseError(f"online_to_batch: losses are at most 1, so L is at most n: found L={L!r}, n={n!r}")
+    if anytime:
+        statement, radius = "L/n + sqrt((2 rho + n/2) log(sqrt(1 + n/(4 rho))/delta))/n", anytime_radius(n, delta)
+        read = Precondition(f"it holds for all n simultaneously with probability {1 - delta:g} over the queries")
+    else:
+        statement, radius = "L/n + sqrt(log(1/delta)/(2 n))", math.sqrt(-math.log(delta) / (2 * n))
+        read = Precondition(f"n was fixed beforehand; it holds with probability {1 - delta:g} over the queries")
     return Bound(
-        name="Online to batch",
-        bounds="mean risk of the iterates",
-        statement="L/n + sqrt(log(1/delta)/(2 n))",
-        value=L / n + math.sqrt(-math.log(delta) / (2 * n)),
-        terms={"L": L, "n": float(n), "delta": delta},
-        preconditions=(
-            Precondition("the n queries are independent draws of one distribution, each seen once"),
-            Precondition("the loss of a round is between 0 and 1"),
-            Precondition(f"it holds with probability {1 - delta:g} over the queries"),
-        ),
+        name="Online to batch" + ", at all times" * anytime,
+        bounds=RISK,
+        statement=statement,
+        value=L / n + radius,
+        terms={"L": L, "n": float(n), "delta": delta} | ({"rho": RHO} if anytime else {}),
+        preconditions=(INDEPENDENT, Precondition("the loss of a round is between 0 and 1"), read),
         ceiling=1.0,
         kind="online",
-        scope=ITERATES,
+        scope=replace(ITERATES, read=ANY_TIME) if anytime else ITERATES,
     )
 
 

@@ -39,7 +39,7 @@ from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.holdout.betting import BetMoments, LowerGrid
 from rankwise.guarantees.holdout.interval import Ends, Interval
 from rankwise.guarantees.holdout.intervals import NAMES, Method, refuse_unless_known, scaled_values
-from rankwise.guarantees.scope import SEQUENCE
+from rankwise.guarantees.scope import SEQUENCE, Scope
 
 Floats = NDArray[np.float64]
 
@@ -193,6 +193,47 @@ class ConfidenceSequence(ShownAsFacts):
         self._total = float(np.add.accumulate(np.concatenate([[self._total], x]))[-1])
         return self.span[0] + width * low, self.span[1] - width * high
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values from which :meth:`from_dict` continues the sequence, to the bit; for betting only."""
+        ends = [end for end in (self._below, self._above) if isinstance(end, LowerGrid)]
+        if len(ends) != (self._below is not None) + (self._above is not None):
+            raise RankwiseError(f"a sequence is stored if its method is 'betting', got {self.method!r}")
+        return {
+            "settings": {"delta": self.delta, "ends": self.ends, "span": list(self.span), "grid": self.grid},
+            "n": self.n,
+            "total": self._total,
+            "kept": [
+                {"low": end.low, "capital": end.capital.tolist(), "moments": dict(vars(end.moments))} for end in ends
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> "ConfidenceSequence":
+        """The sequence that :meth:`to_dict` described.
+
+        Parameters
+        ----------
+        told : dict of str to object
+            What ``to_dict`` returned.
+
+        Returns
+        -------
+        ConfidenceSequence
+            A sequence that continues where the other was.
+        """
+        found = cls(**told["settings"] | {"span": tuple(told["settings"]["span"])})
+        found.n, found._total = told["n"], told["total"]
+        ends = [end for end in (found._below, found._above) if isinstance(end, LowerGrid)]
+        for end, kept in zip(ends, told["kept"], strict=True):
+            end.low, end.capital = kept["low"], np.array(kept["capital"], dtype=np.float64)
+            vars(end.moments).update(kept["moments"])
+        return found
+
+    @property
+    def mean(self) -> float:
+        """The mean of the values so far; NaN before the first one."""
+        return self.span[0] + (self.span[1] - self.span[0]) * self._total / self.n if self.n else math.nan
+
     def interval(self, of: str = "mean over future queries") -> Interval:
         """The current interval.
 
@@ -215,7 +256,7 @@ class ConfidenceSequence(ShownAsFacts):
             of=of,
             low=self.low,
             high=self.high,
-            mean=self.span[0] + (self.span[1] - self.span[0]) * self._total / self.n,
+            mean=self.mean,
             n=self.n,
             delta=self.delta,
             ends=self.ends,
@@ -261,8 +302,41 @@ def confidence_sequence(values: ArrayLike, delta: float = 0.05, **settings: Any)
     return ConfidenceSequence(delta, **settings).run(values)
 
 
+# The interval of a running mean is tightest at about a thousand values; at any other number it holds as well.
+RHO = 34.0
+
+
+def anytime_radius(n: float, delta: float) -> float:
+    """How far the mean of n values in [0, 1] may be from that of their expectations, simultaneously for all n.
+
+    Parameters
+    ----------
+    n : float
+        Number of values, 1 or more.
+    delta : float
+        Probability that the mean is ever farther away, on either side.
+
+    Returns
+    -------
+    float
+        The radius of :class:`RunningMean`, which has the proof.
+
+    Examples
+    --------
+    >>> round(anytime_radius(1000, 0.05), 4)
+    0.048
+    """
+    return math.sqrt((2 * RHO + n / 2) * math.log(math.sqrt(1 + n / (4 * RHO)) / delta)) / n
+
+
 class RunningMean:
     r"""A mean of values in a span, with an interval for the mean of their expectations that holds at all times at once.
+
+    The statement is about the values that were given, in the order in which they were given: mu_i is the expectation of
+    the i-th of them given the earlier ones. For a service that means the rankings that were judged, in the order in
+    which their judgments were complete. Rankings that nobody judged, and values left out as NaN, are not covered: if
+    good rankings are judged more often than bad ones, or sooner, the interval is right for the judged ones and not for
+    all. It may be read at any time, and as often as you like.
 
     .. math:: \left| \frac1t \sum_{i \le t} x_i - \bar\mu_t \right| \le
         \frac1t \sqrt{\left(2\rho + \tfrac t2\right) \log\frac{\sqrt{1 + t/(4\rho)}}{\delta}}
@@ -285,8 +359,8 @@ class RunningMean:
     so that with S_t the sum of the D's, exp(lambda S_t - lambda^2 t/8) is a supermartingale that begins at 1, for every
     lambda. So is its mean over lambda drawn from a normal distribution of variance 1/rho, which is (1 + t/(4 rho))^-1/2
     exp(S_t^2 / (2 rho + t/2)). By Ville's inequality the probability that it ever reaches 1/delta is at most delta;
-    solved for abs(S_t), that is the statement. Nothing was assumed about how the expectations change. rho = 34 makes
-    the interval tightest at about a thousand values; at any other number it holds as well.
+    solved for abs(S_t), that is the statement. Nothing was assumed about how the expectations change, nor about which
+    values are given, and when: mu_i is the expectation given the earlier values of those that are given. rho = 34.
 
     References
     ----------
@@ -300,9 +374,16 @@ class RunningMean:
     >>> running.update([0.5, 0.7] * 500)
     >>> running.n, round(running.mean, 3), round(running.low, 3), round(running.high, 3)
     (1000, 0.6, 0.552, 0.648)
+    >>> running
+    RunningMean(n=1000, mean=0.6, low=0.552, high=0.648; over the values given, in their order; at all times)
     """
 
-    RHO = 34.0
+    scope = Scope(
+        population="the values given so far, in their order; of a service the rankings that were judged so far",
+        unit="value; of a service a judged ranking, when its judgment is complete",
+        read="at any time, and as often as you like",
+        choices="when to look and when to stop; not which values are given, if that depends on the values",
+    )
 
     def __init__(
         self, delta: float = 0.05, span: tuple[float, float] = (0.0, 1.0), *, n: int = 0, total: float = 0.0
@@ -337,8 +418,7 @@ class RunningMean:
         """Half of the width of the interval, before it is cut at the span."""
         if not self.n:
             return math.inf
-        room = math.log(math.sqrt(1 + self.n / (4 * self.RHO)) / self.delta)
-        return (self.span[1] - self.span[0]) * math.sqrt((2 * self.RHO + self.n / 2) * room) / self.n
+        return (self.span[1] - self.span[0]) * anytime_radius(self.n, self.delta)
 
     @property
     def low(self) -> float:
@@ -355,4 +435,5 @@ class RunningMean:
         return {"delta": self.delta, "span": self.span, "n": self.n, "total": self.total}
 
     def __repr__(self) -> str:
-        return f"RunningMean(n={self.n}, mean={self.mean:.4g}, low={self.low:.4g}, high={self.high:.4g})"
+        found = f"n={self.n}, mean={self.mean:.4g}, low={self.low:.4g}, high={self.high:.4g}"
+        return f"RunningMean({found}; over the values given, in their order; at all times)"

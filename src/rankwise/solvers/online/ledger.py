@@ -161,6 +161,7 @@ class Ledger:
         comparator: ArrayLike | None = None,
         gamma: float | None = None,
         delta: float | None = None,
+        anytime: bool = False,
     ) -> list[Bound]:
         """Bounds on the loss and the mistakes of this run, with every constant.
 
@@ -178,6 +179,9 @@ class Ledger:
         delta : float, default=None
             Also bound, with probability 1 - delta, the mean risk of the weights, if each query was an independent draw
             and was shown once.
+        anytime : bool, default=False
+            Whether that bound is for all lengths of the run simultaneously, as for a run that is watched while it goes
+            on; otherwise it is for one length that was fixed beforehand.
 
         Returns
         -------
@@ -197,7 +201,7 @@ class Ledger:
             against = self._against(*self._comparator(queries, comparator))
             found += [replace(bound, preconditions=(*bound.preconditions, these)) for bound in against]
         if delta is not None:
-            found.append(self._risk(delta))
+            found.append(self._risk(delta, anytime))
         if not found:
             raise RankwiseError(
                 "a bound needs something to compare with: give queries=, comparator= with queries=, gamma= or delta="
@@ -354,7 +358,7 @@ class Ledger:
                 f"{self.heaviest:g}"
             )
 
-    def _risk(self, delta: float) -> Bound:
+    def _risk(self, delta: float, anytime: bool) -> Bound:
         """The mean risk of the iterates, by the online-to-batch bound."""
         self._refuse_weights("the risk of online weights")
         if self.tally.length != self.rounds:
@@ -364,7 +368,7 @@ class Ledger:
             )
         if not self.counted > 0:
             raise RankwiseError("the measure was undefined in every round so far: there is nothing to generalise from")
-        return bounds_of.online_to_batch(L=self.loss, n=round(self.counted), delta=delta)
+        return bounds_of.online_to_batch(L=self.loss, n=round(self.counted), delta=delta, anytime=anytime)
 
     # ------------------------------------------------------------------------------------------- display
 
