@@ -353,10 +353,10 @@ def _blocks(
 
 def _candidates(documents: Path, reads: dict[str, Any]) -> "Queries":
     """Candidates with document ids; a column ``label`` of a table is no feature, and is not needed."""
-    from rankwise.data.tabular.frames import is_table
+    from rankwise.data.anyfile import kind_of
 
     known = dict(reads)
-    if is_table(documents) or reading.looks_like_csv(documents):
+    if kind_of(documents) == "table":
         known.setdefault("docid", "docid")
         if "label" not in known:
             names = _header(documents)
@@ -368,7 +368,7 @@ def _candidates(documents: Path, reads: dict[str, Any]) -> "Queries":
 
 
 def _header(path: Path) -> list[str]:
-    from rankwise.cli.tables import open_table
+    from rankwise.features.judged import open_table
 
     table = open_table(path)
     return [] if table is None else list(table.names)

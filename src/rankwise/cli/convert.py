@@ -8,6 +8,7 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
+from rankwise.cli.tables import built_whole
 
 _PART_SIZE = "256MB"
 _OF_PARTS = ("missing", "unjudged", "zero_based", "qid", "label", "docid", "ignore", "grades", "features")
@@ -19,7 +20,7 @@ def convert(
         list[Path],
         typer.Argument(
             metavar="SOURCE... TARGET",
-            help="Judged queries (LETOR text or CSV, .gz too, - is standard input; parquet, .rankwise, folders of "
+            help="Judged queries (LETOR text, CSV, JSON lines, .gz too, - is standard input; parquet, .rankwise, folders of "
             "them), and at the end the file to write, whose ending is the format, or the folder of parts.",
         ),
     ],
@@ -84,17 +85,17 @@ def _into_parts(
 def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict[str, Any]) -> str:
     """Convert a file: a table is read first, by its columns; everything else is converted from file to file."""
     from rankwise.data.anyfile import convert_any, kind_of, write_any
-    from rankwise.data.tabular.frames import is_table
 
     if reading.is_parts(source):
         return _joined(source, target, dtype, sparse)
     reading.refuse_folders(source)
     from_stream = str(source) == "-"
-    table_or_log = is_table(source) or kind_of(source) == "json" or reading.looks_like_csv(source)
-    if not (table_or_log or from_stream) or (from_stream and target.suffix in (".rankwise", ".safetensors")):
+    if (kind_of(source) in ("text", "store") and not from_stream) or (
+        from_stream and target.suffix in (".rankwise", ".safetensors")
+    ):
         # from file to file, in bounded memory
         return convert_any(source, target, dtype=dtype, sparse=sparse, **reading.of_letor(source, reads))
-    queries = reading.read_queries(source, reads)
+    queries = built_whole(source, reads)
     # tables are read in their own precision
     if str(queries.X.dtype) != dtype:
         queries = queries.map_features(lambda X: X.astype(dtype))

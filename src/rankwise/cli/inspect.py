@@ -15,7 +15,7 @@ from rankwise._errors import DataError, FileFormatError
 from rankwise.cli import reading
 from rankwise.cli.column_roles import candidates, owners, proposed_grades
 from rankwise.cli.columns_file import read_columns_file, write_columns_file
-from rankwise.cli.tables import MIXED, mostly_numbers, new_builder, open_table, plain_numbers
+from rankwise.cli.tables import MIXED, mostly_numbers
 from rankwise.cli.wording import in_shell
 from rankwise.data.checks import plural
 from rankwise.data.diagnose.findings import Diagnosis, Finding
@@ -62,8 +62,8 @@ def inspect(
     Example: rankwise inspect my.csv --write-columns columns.toml
     """
     from rankwise._progress import track
+    from rankwise.data.anyfile import kind_of
     from rankwise.data.diagnose.run import diagnose
-    from rankwise.data.tabular.frames import is_table
 
     path, *others = files
     look = _look_at(path, reads)
@@ -86,7 +86,7 @@ def inspect(
         from rich.console import Console
 
         Console().print(diagnosis.table().rich())
-    if command is not None and (look.table is not None or is_table(path)):
+    if command is not None and (look.table is not None or (path.is_file() and kind_of(path) == "table")):
         print(f"\nto train:\n{command}")
 
 
@@ -148,6 +148,8 @@ def _look_at(path: Path, reads: dict[str, Any]) -> Look:
     Look
         The queries, and what has to be said about the columns.
     """
+    from rankwise.features.judged import new_builder, open_table, plain_numbers
+
     if reading.is_parts(path):
         return Look(_verified(path), reads, [])
     told = any(kind != "number" for kind in reads.get("kinds", {}).values())
@@ -197,6 +199,8 @@ def _read_other(path: Path, first: Look) -> "Queries | Parts":
         return _verified(path)
     if first.builder is None:
         return reading.read_queries(path, first.reads)
+    from rankwise.features.judged import open_table
+
     table = open_table(path)
     if table is None:
         raise DataError(f"{path} is not a table, and the first file is one with columns of several kinds")
@@ -329,6 +333,8 @@ def _write_look(target: Path, path: Path, look: Look) -> None:
     look : Look
         What was found.
     """
+    from rankwise.features.judged import open_table
+
     table = look.table or open_table(path)
     if table is None:
         raise DataError(f"{path} is not a table, so it has no columns to write")

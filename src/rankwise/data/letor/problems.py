@@ -131,9 +131,9 @@ class SourceLocation:
         found = re.search(rb"[ \t\r\v\f]" + digits + rb":", self.text.data)
         return found.start() + 1 if found else 0
 
-    def stray_return(self, begin: int) -> int | None:
+    def stray_return(self) -> int | None:
         """Where a comment holds a carriage return with more than blanks behind it in its line, or None."""
-        found = re.compile(rb"#[^\n\r]*(\r)[ \t\r\v\f]*[^ \t\r\v\f\n]").search(self.text.data, begin)
+        found = re.compile(rb"#[^\n\r]*(\r)[ \t\r\v\f]*[^ \t\r\v\f\n]").search(self.text.data)
         return found.start(1) if found else None
 
     def _line_begin(self, place: int) -> int:
