@@ -95,7 +95,7 @@ def built_parts(
 
     builder = new_builder(reads)
     if validation is not None or share == 0:
-        train = learned(builder, table)
+        train = fit_builder(builder, table)
         other = None if validation is None else _open_or_refuse(validation)
         return train, None if other is None else _applied(builder, other, validation or data), None
     parts = by_id(table.identities(builder.qid), table.n_rows)
@@ -106,7 +106,7 @@ def built_parts(
         SelectedRows(table, np.sort(part.X[:, 0].astype(np.int64)))
         for part in split(numbered, (1 - share, share), random_state=seed)
     )
-    return learned(builder, learned), None, _applied(builder, held, data)
+    return fit_builder(builder, learned), None, _applied(builder, held, data)
 
 
 def built_whole(path: Path, reads: dict[str, Any]) -> "Queries":
@@ -115,10 +115,10 @@ def built_whole(path: Path, reads: dict[str, Any]) -> "Queries":
     from rankwise.features.table import RawTable
 
     data = read_or_open(path, reads)
-    return learned(new_builder(reads), data) if isinstance(data, RawTable) else data
+    return fit_builder(new_builder(reads), data) if isinstance(data, RawTable) else data
 
 
-def learned(builder: "FeatureBuilder", table: "RawTable") -> "Queries":
+def fit_builder(builder: "FeatureBuilder", table: "RawTable") -> "Queries":
     """Fit a builder and make queries of the training table; columns that should be numbers are a warning."""
     queries = builder.fit_transform(table)
     found = mostly_numbers(table, builder)

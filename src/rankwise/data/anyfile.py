@@ -121,6 +121,15 @@ def kind_of(path: str | os.PathLike[str]) -> str:
     return "table" if is_table(name) or headed else "text"
 
 
+def is_json(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is JSON of any kind; ``-`` is not looked at."""
+    name = path_of(path)
+    if name == "-" or not os.path.isfile(name) or is_store(name) or is_arrow(name):
+        return False
+    with open_stream(name) as stream:
+        return stream.kind in ("records", "json")
+
+
 def is_store(name: str) -> bool:
     """Whether a file is rankwise's own, or is called so."""
     known = signature(beginning_of(name))

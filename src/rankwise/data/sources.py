@@ -29,7 +29,7 @@ from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._paths import path_of
 from rankwise.data.checks import available_memory
 from rankwise.data.encodings import Utf8Reader, is_utf8, mark_of
-from rankwise.data.signatures import LONGEST, refuse_binary, signature
+from rankwise.data.signatures import LONGEST, refuse_binary
 
 OnRead = Callable[[int], object] | None
 
@@ -320,7 +320,8 @@ def lines_of(source: Any) -> Iterator[bytes]:
                 yield b"".join(rest)
                 yield from lines[:-1]
                 rest = [lines[-1]]
-        yield b"".join(rest)
+        if last := b"".join(rest):
+            yield last
 
 
 def read_text(source: Any) -> Text:
@@ -339,13 +340,17 @@ def read_text(source: Any) -> Text:
     name = name_of(source)
     if not hasattr(source, "read") and name != STANDARD_INPUT and os.path.isfile(name):
         # some files, usually those of the system, cannot be mapped: they are read as a stream
-        with open_file(name) as file, suppress(OSError, ValueError):
-            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        with open_file(name) as file:
+            mapping = None
+            with suppress(OSError, ValueError):
+                mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if mapping is not None:
             head = mapping[:HEAD]
             mark, encoding = mark_of(head)
             if head[: len(GZIP)] != GZIP and encoding in ("", "UTF-8"):
                 text = Text(name, np.frombuffer(mapping, dtype=np.uint8)[len(mark) :], mapping, len(mark))
-                if signature(head) is None and b"\0" not in head and is_utf8(_released(text)):
+                refuse_binary(head, name)
+                if is_utf8(_released(text)):
                     return text
     whole = bytearray()
     with open_stream(source) as stream:
@@ -360,7 +365,7 @@ def _released(text: Text) -> Iterator[bytes]:
     """The bytes of a mapped text, block by block, each of which is returned to the system after its use."""
     for first in range(0, len(text.data), BLOCK):
         yield text.data[first : first + BLOCK].tobytes()
-        text.release(first, first + BLOCK)
+        text.release(first, min(first + BLOCK, len(text.data)))
 
 
 def open_file(name: str) -> Any:

@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 FilePath = str | os.PathLike[str]
 Source = FilePath | IO[bytes]
 
+_RUN = ("qid", "Q0", "docid", "rank", "score", "tag")
+_QRELS = ("qid", "iteration", "docid", "label")
 BEIR = (b"query-id", b"corpus-id", b"score")  # the first line of judgements of the BEIR benchmark, and so of MTEB
 
 
@@ -100,7 +102,7 @@ def read_run(path: Source) -> Run:
     FileFormatError
         If a line is malformed, or repeats a document of a query; the message names the line.
     """
-    return Run(*_read(path, ("qid", "Q0", "docid", "rank", "score", "tag"), "score"))
+    return Run(*_read(path, _RUN, "score"))
 
 
 def read_qrels(path: Source) -> Qrels:
@@ -121,7 +123,7 @@ def read_qrels(path: Source) -> Qrels:
     FileFormatError
         If a line is malformed, or repeats a document of a query; the message names the line.
     """
-    return Qrels(*_read(path, ("qid", "iteration", "docid", "label"), "label", BEIR))
+    return Qrels(*_read(path, _QRELS, "label", BEIR))
 
 
 def from_trec(
@@ -346,6 +348,12 @@ def _read(
         if header and not seen and tuple(parts) == header:
             fields, place, docid_place, header = ("qid", "docid", number), 2, 1, ()
             continue
+        if not seen and {len(parts), len(fields)} == {len(_RUN), len(_QRELS)}:
+            found, expected = ("a run", "judgments") if fields == _QRELS else ("judgments", "a run")
+            raise FileFormatError(
+                f"{name} is {found} ({len(parts)} fields per line), expected {expected} ({' '.join(fields)}): the "
+                "judgments (qrels) come first, then the run"
+            )
         if len(parts) != len(fields):
             raise FileFormatError(
                 f"{name}, line {line:,}: expected {len(fields)} fields ({' '.join(fields)}), found {len(parts)}"

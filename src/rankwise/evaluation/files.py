@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from rankwise._errors import FileFormatError, in_one_line
-from rankwise.data.anyfile import kind_of, read_any
+from rankwise.data.anyfile import is_json, is_store, kind_of, read_any
 from rankwise.data.json_text import items_of, member, number_of, read_json
 from rankwise.data.parts.parts import Parts
 from rankwise.data.predictions import first_line, means_in_json, means_in_line, read_predictions, refuse_means
 from rankwise.data.queries import Queries
 from rankwise.data.sources import name_of, open_stream, plain_number, read_text
+from rankwise.data.tabular.rows import is_arrow
 from rankwise.data.trec import BEIR, Run, from_trec, read_qrels, read_run
 from rankwise.measures._base import Vector
 
@@ -56,6 +57,8 @@ def open_pair(
         if "qrels" not in kept:
             kept["qrels"] = read_qrels(judged)
         return from_trec(kept["qrels"], _read_run(scores))
+    if is_run(judged):
+        read_qrels(judged)  # which says that the two files are in the wrong order
     if "queries" not in kept:
         kept["queries"] = read_any(judged, **options)
     return kept["queries"], read_scores(scores, kept["queries"])
@@ -63,7 +66,7 @@ def open_pair(
 
 def _read_run(path: Path) -> Run:
     """A TREC run or predictions."""
-    if kind_of(path) == "json":
+    if is_json(path):
         return read_predictions(path)
     if os.fspath(path) != "-" and os.path.isfile(path):
         refuse_means(name_of(path), means_in_line(first_line(path)))
@@ -101,7 +104,7 @@ def read_scores(path: Path, queries: Queries) -> Vector:
     FileFormatError
         If the file has another format, or does not match the queries.
     """
-    if kind_of(path) == "json":
+    if is_json(path):
         run = read_predictions(path)
         found = zip(run.qid, run.docid, run.score.tolist(), strict=True)
         return _by_docid(path, (("", *row) for row in found), queries)  # JSON has no lines to name
@@ -251,12 +254,23 @@ def is_qrels(path: Path) -> bool:
     bool
         Whether it holds judgements of documents, and no features.
     """
-    if os.fspath(path) == "-" or not os.path.isfile(path):
-        return False
-    fields = first_line(path).encode().split(b"#")[0].split()
-    if tuple(fields) == BEIR:
-        return True
-    return len(fields) == 4 and kind_of(path) == "text" and not any(b":" in field for field in fields[1:])
+    fields = _first_fields(path)
+    return tuple(fields) == BEIR or (len(fields) == 4 and not any(b":" in field for field in fields[1:]))
+
+
+def is_run(path: Path) -> bool:
+    """Whether the first line of a file has the six columns of a run, the fourth and the fifth of them numbers."""
+    fields = _first_fields(path)
+    return len(fields) == 6 and all(plain_number(field.decode()) is not None for field in fields[3:5])
+
+
+def _first_fields(path: Path) -> list[bytes]:
+    """The words of the first line of a file of lines; none for tables, rankwise files and ``-``."""
+    name = os.fspath(path)
+    if name == "-" or not os.path.isfile(name) or is_store(name) or is_arrow(name):
+        return []
+    fields = first_line(name).encode().split(b"#")[0].split()
+    return fields if tuple(fields) == BEIR or kind_of(name) == "text" else []
 
 
 # ---------------------------------------------------------------------------- values per query of other tools

@@ -88,7 +88,7 @@ class SourceLocation:
 
     def of(self, place: int) -> str:
         """``train.txt, line 12, column 34``, with columns counted in letters."""
-        before = self.text[self._line_begin(place) : place].tobytes().removeprefix(b"\xef\xbb\xbf")
+        before = self.text[self._line_begin(place) : place].tobytes()
         return f"{self.name}, line {self.line(place):,}, column {len(before.decode('utf-8', 'replace')) + 1:,}"
 
     def token(self, place: int) -> bytes:

@@ -137,6 +137,12 @@ class CsvText:
                 raise FileFormatError(f"{source.name}: its first line does not end, expected names of columns")
             text += more
         header, rest = (text[: end + 1], text[end + 1 :]) if end >= 0 else (text, b"")
+        if b"\0" in header:
+            place = header.index(b"\0") + 1
+            raise FileFormatError(
+                f"{source.name}, line 1: byte {place:,} is zero, as in UTF-16 without its mark: expected the names of the "
+                "columns in UTF-8"
+            )
         names = header.decode()
         found = _format_of(names, rest)
         try:

@@ -391,11 +391,11 @@ class ArrowFile:
 
 def open_arrow(name: str) -> ArrowFile:
     """Open a Parquet or Arrow file."""
+    require("pyarrow")
     if os.path.isdir(name) or not os.path.exists(name):
         found = "it is a folder" if os.path.isdir(name) else "there is no such file"
         raise FileFormatError(f"{name} cannot be read: {found}")
     known = signature(beginning_of(name))
-    require("pyarrow")
     with _with_file_name(name):
         return (_parquet if known is not None and known.called == PARQUET else _arrow)(name)
 
