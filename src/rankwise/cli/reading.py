@@ -172,9 +172,9 @@ def of_columns(
     return found | {name: value for name, value in given.items() if value}
 
 
-def with_defaults(reads: dict[str, Any]) -> dict[str, Any]:
-    """The same with the default names of columns, and without what no reader of plain numbers takes."""
-    taken = {name: value for name, value in reads.items() if name not in ("kinds", "columns")}
+def with_defaults(reads: dict[str, Any], kinds: bool = False) -> dict[str, Any]:
+    """The same with the default names of columns; kinds of columns, which no reader of plain numbers takes, if asked."""
+    taken = {name: value for name, value in reads.items() if name != "columns" and (kinds or name != "kinds")}
     return {"qid": "qid", "label": "label", **taken}
 
 

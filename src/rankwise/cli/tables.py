@@ -33,7 +33,7 @@ def read_or_open(path: Path, reads: dict[str, Any]) -> "Queries | RawTable":
     return judged.read_or_open(path, reads, lambda: reading.read_queries(path, reads))
 
 
-def mostly_numbers(table: "RawTable", builder: "FeatureBuilder") -> list[str]:
+def mostly_numbers(table: "RawTable", builder: "FeatureBuilder") -> dict[str, str]:
     """Columns that the builder takes for texts though most of their values are numbers, with a text that is none.
 
     Parameters
@@ -45,12 +45,12 @@ def mostly_numbers(table: "RawTable", builder: "FeatureBuilder") -> list[str]:
 
     Returns
     -------
-    list of str
+    dict of str to str
         The columns, each with an example.
     """
     from rankwise.features.texts import number_of
 
-    found = []
+    found = {}
     for row in builder.plan_:
         column = table.column(row["column"])
         if row["kind"] not in _OF_TEXTS or column.stored != "text" or is_called_id(column.name):
@@ -58,7 +58,7 @@ def mostly_numbers(table: "RawTable", builder: "FeatureBuilder") -> list[str]:
         texts = [text for text in column.values.tolist() if text is not None]
         odd = [text for text in texts if number_of(text, column.decimal) is None]
         if odd and 2 * len(odd) < len(texts):
-            found.append(f"{column.name} ({odd[0]!r:.40} and {len(odd) - 1:,} more of {len(texts):,})")
+            found[column.name] = f"{column.name} ({odd[0]!r:.40} and {len(odd) - 1:,} more of {len(texts):,})"
     return found
 
 
@@ -123,7 +123,7 @@ def fit_builder(builder: "FeatureBuilder", table: "RawTable") -> "Queries":
     queries = builder.fit_transform(table)
     found = mostly_numbers(table, builder)
     if found:
-        warn(f"{plural(len(found), 'column')} {MIXED}: {', '.join(found)}; rankwise inspect says what to do")
+        warn(f"{plural(len(found), 'column')} {MIXED}: {', '.join(found.values())}; rankwise inspect says what to do")
     return queries
 
 

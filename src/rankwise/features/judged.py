@@ -7,7 +7,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from rankwise._errors import DataError, FileFormatError
 from rankwise.data.anyfile import kind_of
@@ -18,6 +18,7 @@ from rankwise.features.builder import FeatureBuilder
 from rankwise.features.table import RawTable, read_columns
 from rankwise.features.texts import number_of
 
+T = TypeVar("T")
 Options = Mapping[str, Any]
 ROLES = ("qid", "label", "docid")
 
@@ -45,7 +46,7 @@ def open_table(path: str | os.PathLike[str]) -> RawTable | None:
     return read_columns(name)
 
 
-def read_or_open(path: str | os.PathLike[str], options: Options, read: Callable[[], Queries]) -> Queries | RawTable:
+def read_or_open(path: str | os.PathLike[str], options: Options, read: Callable[[], T]) -> T | RawTable:
     """Read queries; a table with texts, dates or gaps, or with columns of given kinds, is opened as it is.
 
     Parameters
@@ -55,12 +56,12 @@ def read_or_open(path: str | os.PathLike[str], options: Options, read: Callable[
     options : mapping
         ``qid``, ``label``, ``docid``, ``ignore`` and ``kinds``, where they are known.
     read : callable
-        Reads the file as queries, if it holds numbers.
+        Reads the file, if it holds numbers.
 
     Returns
     -------
-    data : Queries or RawTable
-        The table if a FeatureBuilder is needed.
+    data : object or RawTable
+        What was read; the table if a FeatureBuilder is needed.
     """
     if any(kind != "number" for kind in options.get("kinds", {}).values()):
         table = open_table(path)
