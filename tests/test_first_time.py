@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import rankwise as rw
+from rankwise.cli.wording import in_shell
 from wheels import examples
 
 LISTS = rw.make_lists(30, documents=(2, 8), features=3, random_state=4)
@@ -172,8 +173,11 @@ MISTAKES = {
         ROLES,
         "line 63: column 'bm25_title' holds '1.5', and other numbers here have a decimal comma",
     ),
-    "UTF-16": (text().encode("utf-16"), ROLES, "my.csv is written in UTF-16: save it as UTF-8"),
-    "a workbook under another name": (b"PK\x03\x04\x14\x00", ROLES, "as an Excel workbook is: save the sheet as CSV"),
+    "a workbook under another name": (
+        b"PK\x03\x04" + bytes(26) + b"[Content_Types].xml" + bytes(99) + b"xl/workbook.xml",
+        ROLES,
+        "my.csv is an Excel workbook, expected text: save its sheet as CSV",
+    ),
 }
 
 
@@ -186,11 +190,15 @@ FOUND = (*MADE, "no column of that name", "labels in words")
 def test_a_mistake_gets_one_sentence_that_says_what_to_do(run, write, mistake):
     content, options, sentence = MISTAKES[mistake]
     write("my.csv", content)
+    if mistake in MADE:
+        with pytest.raises(rw.RankwiseError) as error:
+            rw.read_table("my.csv", qid="query", label="grade")
+        assert sentence in in_shell(str(error.value))
+        return
     assert sentence in refused(run, "convert", "my.csv", "my.rankwise", *options)
+    assert sentence in refused(run, "train", "my.csv", *options)
     if mistake not in FOUND:
         assert sentence in refused(run, "inspect", "my.csv", *options)
-    if mistake not in MADE:
-        assert sentence in refused(run, "train", "my.csv", *options)
 
 
 @pytest.mark.parametrize("mistake", [name for name in FOUND if name != "an empty cell"])  # a single document
@@ -216,10 +224,10 @@ def test_a_text_among_numbers_is_named(run, write):
 
 
 def test_what_is_no_file_is_told(run, write, tmp_path):
-    write("book.xlsx", b"PK\x03\x04")
+    write("book.xlsx", b"PK\x03\x04" + bytes(26) + b"xl/workbook.xml")
     (tmp_path / "folder").mkdir()
     write("folder/my.csv", text())
-    assert refused(run, "train", "book.xlsx") == "book.xlsx is a workbook: save its sheet as CSV, and give that file"
+    assert refused(run, "train", "book.xlsx") == "book.xlsx is an Excel workbook, expected text: save its sheet as CSV"
     assert refused(run, "train", "nowhere.csv") == "nowhere.csv cannot be read: there is no such file"
     assert refused(run, "train", "folder").startswith("folder is a folder: give a file, such as folder/my.csv")
     assert refused(run, "evaluate", "folder/my.csv", *ROLES).startswith("evaluate takes files of scores, or --model")

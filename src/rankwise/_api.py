@@ -153,9 +153,10 @@ def compare(
         - scores of the documents: an array, a file, or one of these for each fold;
         - a name such as ``"SmoothRank"`` or ``"lightgbm"``;
         - the file of a saved ranker.
-    data : Queries, sequence of folds, str or path-like
+    data : Queries, RawTable, sequence of folds, str or path-like
         Queries, or a file of them, which are divided by query; folds, each (train, validation, test) or (train, test);
-        or a folder of folds, see :func:`read_folds`.
+        or a folder of folds, see :func:`read_folds`. Of a table with words, dates or gaps, as :func:`read_columns` opens
+        it, a :class:`FeatureBuilder` makes features in every fold, learned from the training part of that fold alone.
     measures : str, Measure or list of them, default=("nDCG@10",)
         The measures to report, see :func:`evaluate`.
     folds : int, default=None
@@ -194,7 +195,8 @@ def compare(
     verbose : bool, default=False
         Whether to show a progress bar with the remaining time.
     reading : dict, default=None
-        Options for reading files, see :func:`read_letor`.
+        Options for reading files, see :func:`read_letor` and :func:`read_table`; ``kinds`` says what columns of a table
+        are, as ``columns`` of :class:`FeatureBuilder` does.
     report : str or path-like, default=None
         Also write a report to this HTML file, see :func:`write_report`; a place that cannot be written raises an error
         before any training. An error after it is a warning: the comparison is returned. Needs the extra ``report``.

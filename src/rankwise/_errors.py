@@ -75,7 +75,8 @@ def warn(sentence: str, category: type[Warning] = DataWarning) -> None:
         The class of the warning.
     """
     level, frame = 1, sys._getframe(1)
-    # skip the frames of this package, so that the line shown is one that the user can change
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "rankwise":
+    # skip the frames of this package, so that the line shown is one that the user can change; contextlib enters files
+    ours = ("rankwise", "contextlib")
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in ours:
         level, frame = level + 1, frame.f_back
     warnings.warn(sentence, category, stacklevel=level + 1)

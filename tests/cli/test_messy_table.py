@@ -96,16 +96,16 @@ def test_inspect_once_train_once_rank_anything(run, table, tmp_path):
     assert "--ignore ordered" in out
     assert "10 rows repeat the id of a document of the same query" in out
     command = out.splitlines()[-1]
-    assert command == "rankwise train shop.csv --qid search_id --label relevance --docid sku"
+    # W11: what is called a problem is not in the command
+    assert command == "rankwise train shop.csv --qid search_id --label relevance --docid sku --ignore ordered"
 
     # train: the command as printed
     code, out, err = run(*lines_of(command), *QUICK)
     assert code == 0
-    assert err.startswith("rankwise: warning: 1 feature ranks like the label itself")
-    assert "ordered (alone: nDCG" in err
+    assert err == ""
     model, columns, trained, tested, certified = out.splitlines()
     assert model.startswith("SmoothRank on ")
-    assert columns.startswith("features from 12 columns, 5 left out")
+    assert columns.startswith("features from 11 columns, 6 left out")
     assert trained.startswith("trained on 240 queries")
     assert tested.startswith("tested on 60 queries that were held out")
     assert certified.startswith("certified by them: nDCG@10 on future queries is 0.")
@@ -174,8 +174,8 @@ def test_columns_are_written_edited_and_read(run, table, tmp_path):
     assert found["kinds"]["brand"] == "category"
     assert found["kinds"]["added"] == found["kinds"]["last_sold"] == "date"
     assert found["kinds"]["title"] == found["kinds"]["country"] == "ignore"
-    edited = text.replace('"ordered" = "number"', '"ordered" = "ignore"')
-    edited = edited.replace('"seller_id" = "ignore"', '"seller_id" = "number"')
+    assert found["kinds"]["ordered"] == "ignore"  # W11: it is a problem
+    edited = text.replace('"seller_id" = "ignore"', '"seller_id" = "number"')
     assert edited != text
     (tmp_path / "columns.toml").write_text(edited)
     code, out, err = run("train", "shop.csv", "--columns", "columns.toml", "-r", "RidgeRanker", "--json")

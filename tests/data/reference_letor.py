@@ -73,7 +73,7 @@ def read(text: bytes, missing="error", unjudged="error", zero_based="auto", n_fe
 def documents(text: bytes, missing, unjudged, zero_based, n_features) -> list[Document]:
     """The rows of the text, one after the other; the first that cannot be read is refused."""
     found: list[Document] = []
-    for number, line in enumerate(text.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+    for number, line in enumerate(as_utf8(text).split(b"\n"), start=1):
         content, _, comment = line.partition(b"#")
         tokens = [token for token in re.split(BLANKS, content) if token]
         stray = re.search(rb"\r[ \t\r\v\f]*[^ \t\r\v\f]", comment)  # a line of a text with other line ends is hidden
@@ -107,6 +107,30 @@ def documents(text: bytes, missing, unjudged, zero_based, n_features) -> list[Do
             raise RefusedError(number)
         found.append(Document(number, max(label, 0.0) if label else label, qid, features, docid_of(comment), dropped))
     return found
+
+
+def as_utf8(text: bytes) -> bytes:
+    """The text in UTF-8, letter by letter: Windows-1252 if its first letter beyond ASCII is not UTF-8."""
+    marked = text.startswith(b"\xef\xbb\xbf")
+    text, found, encoding, place = text[3 * marked :], bytearray(), "utf-8" if marked else None, 0
+    while place < len(text):
+        length = 1 if text[place] < 128 else next((n for n in (2, 3, 4) if is_letter(text[place : place + n])), 0)
+        if text[place] >= 128:
+            encoding = encoding or ("utf-8" if length else "cp1252")
+        if length == 0 or encoding == "cp1252":
+            byte, length = text[place : place + 1], 1
+            found += (byte.decode("cp1252", "ignore") or byte.decode("latin-1")).encode()
+        else:
+            found += text[place : place + length]
+        place += length
+    return bytes(found)
+
+
+def is_letter(sequence: bytes) -> bool:
+    try:
+        return len(sequence.decode()) == 1
+    except UnicodeDecodeError:
+        return False
 
 
 def as_number(token: bytes, line: int) -> float:

@@ -368,7 +368,7 @@ def test_findings_come_worst_first_and_everything_is_plain():
     plain = json.loads(json.dumps(diagnosis.to_dict()))
     assert plain["facts"]["queries"] == 60
     assert plain["facts"]["others"]["other 1"]["queries"] == 3
-    assert plain["findings"][0].keys() == {"severity", "what", "where", "advice", "unnamed"}
+    assert plain["findings"][0].keys() == {"severity", "what", "where", "advice", "unnamed", "columns"}
     assert len(plain["features"]["name"]) == 20
 
 

@@ -326,7 +326,8 @@ def test_files_that_are_no_tables_are_named(tmp_path):
         with pytest.raises(RankwiseError, match=name) as refusal:
             read_table(tmp_path / name)
         assert "\n" not in str(refusal.value)
-    with pytest.raises(RankwiseError, match=r"t\.xlsx is a workbook: save its sheet as CSV"):
+    (tmp_path / "t.xlsx").write_bytes(b"PK\x03\x04" + bytes(26) + b"xl/workbook.xml")
+    with pytest.raises(RankwiseError, match=r"t\.xlsx is an Excel workbook, expected text: save its sheet as CSV"):
         read_table(tmp_path / "t.xlsx")
     with pytest.raises(RankwiseError, match=r"must end in \.parquet or \.csv"):
         write_table(some(), tmp_path / "t.txt")

@@ -216,7 +216,7 @@ def test_bytes_after_the_end_make_no_difference():
             tables = []
             for after in (b"", b"9" * 64, b":1 " * 20, b"\n" * 64):
                 data = np.frombuffer(whole[:length] + after, dtype=np.uint8)[:length]
-                tables.append(read_table(Text("t", data), 0, how).X.tolist())
+                tables.append(read_table(Text("t", data), how).X.tolist())
             assert tables[0] == tables[1] == tables[2] == tables[3]
 
 
@@ -298,7 +298,6 @@ def test_a_malformed_line_is_named(text, where, what):
         ("1 1:1", {}, ": no line has a qid: put qid:<id> after each label, or give query_file=, a file with the size "
          "of each query (train.txt.query or train.txt.group would be found by its name)"),
         ("# c\n\n", {}, " holds no rows: expected lines of the form label qid:id feature:value ..."),
-        ("1 qid:1 1:1".encode("utf-16"), {}, " is written in UTF-16: save it as UTF-8"),
     ],
 )  # fmt: skip
 def test_a_refusal_says_what_would_help(text, options, sentence):

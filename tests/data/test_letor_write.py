@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise._errors import DataError, DataWarning, RankwiseError
 from rankwise.data.letor import write as letor_write
 from rankwise.data.letor.read import read_letor
 from rankwise.data.letor.write import write_letor
@@ -178,6 +178,7 @@ def test_nothing_half_written_stays(tmp_path, monkeypatch):
         write_letor(Queries.from_arrays(np.ones((2, 1)), [0, 1], qid=[1, 1]), tmp_path / "none" / "train.txt")
 
 
-def test_bytes_that_are_no_text_survive(tmp_path):
-    queries = read_letor(io.BytesIO(b"1 qid:\xff 1:1 # \xfe\n0 qid:\xff 1:2\n"))
+def test_letters_of_windows_come_back(tmp_path):
+    with pytest.warns(DataWarning, match="was read as Windows-1252"):
+        queries = read_letor(io.BytesIO(b"1 qid:\xff 1:1 # \xfe\n0 qid:\xff 1:2\n"))
     assert_comes_back(queries, tmp_path / "train.txt")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise import DataError, FileFormatError, Queries, RankwiseError, StringColumn
+from rankwise import DataError, DataWarning, FileFormatError, Queries, RankwiseError, StringColumn
 from rankwise.data.trec import Run, from_trec, read_qrels, read_run, write_qrels, write_run
 
 RUN = b"""q1 Q0 d2 1 14.5 mine
@@ -61,9 +61,10 @@ def test_gzip_marks_of_editors_and_odd_bytes_are_taken(tmp_path):
     content = b"\xef\xbb\xbfq1 0 caf\xe9 1\r\nq1 0 \xc3\xa9 0"
     for name, packed in (("plain", content), ("packed", gzip.compress(content))):
         (tmp_path / name).write_bytes(packed)
-        qrels = read_qrels(tmp_path / name)
+        with pytest.warns(DataWarning, match=rf"{name} is UTF-8 with stray bytes, the first at byte 12 \(0xE9\)"):
+            qrels = read_qrels(tmp_path / name)
         assert list(qrels.qid) == ["q1", "q1"]
-        assert [docid.encode("utf-8", "surrogateescape") for docid in qrels.docid] == [b"caf\xe9", b"\xc3\xa9"]
+        assert list(qrels.docid) == ["caf\xe9", "\xe9"]
 
 
 def test_lines_longer_than_a_block_of_reading_are_whole():
@@ -101,7 +102,7 @@ def test_a_document_judged_twice_is_named():
 def test_a_file_that_is_not_there_or_cut_short_is_named(tmp_path):
     with pytest.raises(RankwiseError, match=r"nothing\.run cannot be read"):
         read_run(tmp_path / "nothing.run")
-    (tmp_path / "cut.gz").write_bytes(gzip.compress(RUN * 99)[:-20])
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"".join(b"q Q0 d%d 1 2.5 t\n" % row for row in range(999)))[:-20])
     with pytest.raises(FileFormatError, match=r"cut\.gz is cut off"):
         read_run(tmp_path / "cut.gz")
 

@@ -87,10 +87,14 @@ def main() -> int:
     with warnings.catch_warnings():
         # warnings of other packages keep their usual form
         shown = warnings.showwarning
+        said: set[str] = set()  # a file may be opened several times, also in threads: one line about it is enough
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             """Our own as a sentence: who types a command has no line of code to look at."""
             if category.__module__.partition(".")[0] == "rankwise":
+                if str(message) in said:
+                    return
+                said.add(str(message))
                 print(f"rankwise: warning: {in_shell(str(message), _options())}", file=sys.stderr)
             else:
                 shown(message, category, *where, **more)

@@ -360,11 +360,11 @@ def _blocks(
 def _candidates(documents: Path, reads: dict[str, Any], rankers: "Sequence[Any]" = ()) -> "Queries":
     """Candidates with document ids, by the columns that saved rankers remember; labels are not needed."""
     from rankwise.cli.tables import raw_table_for, read_for
-    from rankwise.data.tabular.frames import is_table
+    from rankwise.data.anyfile import kind_of
 
     known = dict(reads)
     built = [one for one in rankers if raw_table_for(one, documents) is not None]
-    if is_table(documents) or reading.looks_like_csv(documents):
+    if kind_of(documents) == "table":
         remembered = built[0].features_.roles_ if built else {}
         if remembered.get("docid") is None:
             known.setdefault("docid", "docid")
@@ -381,7 +381,7 @@ def _candidates(documents: Path, reads: dict[str, Any], rankers: "Sequence[Any]"
 
 
 def _header(path: Path) -> list[str]:
-    from rankwise.cli.tables import open_table
+    from rankwise.features.judged import open_table
 
     table = open_table(path)
     return [] if table is None else list(table.names)

@@ -30,16 +30,6 @@ NAMES = {
 }
 _MOST_GRADES = 11  # different labels that judgements may have
 _BY_NAME, _BY_VALUES = 2, 1
-# Words of judgements in their usual order, from which grades are proposed.
-_ORDERS = (
-    ("no", "yes"),
-    ("false", "true"),
-    ("bad", "poor", "fair", "ok", "good", "excellent", "perfect"),
-    ("none", "low", "medium", "high"),
-    ("irrelevant", "partial", "relevant"),
-    ("irrelevant", "complement", "substitute", "exact"),
-    ("i", "c", "s", "e"),
-)
 
 
 class Candidate(NamedTuple):
@@ -146,27 +136,6 @@ def _numbers(column: "Column") -> NDArray[np.float64] | None:
         return None
     values = values[values >= 0]
     return values if len(values) else None
-
-
-def proposed_grades(column: "Column") -> dict[str, float]:
-    """Grades for the words of a label column: in the usual order where it is known, else by the alphabet.
-
-    Parameters
-    ----------
-    column : Column
-        The labels.
-
-    Returns
-    -------
-    dict of str to float
-        A grade for each word.
-    """
-    words = sorted({text for text in column.values.tolist() if text is not None})
-    for order in _ORDERS:
-        if {word.lower() for word in words} <= set(order):
-            words.sort(key=lambda word, order=order: order.index(word.lower()))  # type: ignore[misc]
-            break
-    return {word: float(grade) for grade, word in enumerate(words)}
 
 
 def owners(table: "RawTable", qid: str) -> NDArray[Any]:

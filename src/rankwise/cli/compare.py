@@ -134,7 +134,7 @@ def compare(
             random_state=seed,
             n_jobs=jobs,
             verbose=not as_json,
-            reading=reading.with_defaults(reads),
+            reading=reading.with_defaults(reads, kinds=True),
         )
     except KeyboardInterrupt:
         if resume is not None:

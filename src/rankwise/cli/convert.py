@@ -8,6 +8,7 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
+from rankwise.cli.tables import built_whole, fit_builder
 
 _PART_SIZE = "256MB"
 _OF_PARTS = ("missing", "unjudged", "zero_based", "qid", "label", "docid", "ignore", "grades", "features")
@@ -19,7 +20,7 @@ def convert(
         list[Path],
         typer.Argument(
             metavar="SOURCE... TARGET",
-            help="Judged queries (LETOR text or CSV, .gz too, - is standard input; parquet, .rankwise, folders of "
+            help="Judged queries (LETOR text, CSV, JSON lines, .gz too, - is standard input; parquet, .rankwise, folders of "
             "them), and at the end the file to write, whose ending is the format, or the folder of parts.",
         ),
     ],
@@ -38,6 +39,9 @@ def convert(
 
     The ending of the target is its format: .rankwise (memory-mapped, opens at once), .txt or .letor (LETOR, .gz too),
     .parquet, .csv, .qrels. A LETOR text becomes a .rankwise file in blocks, so it may be larger than memory.
+
+    Of a table with words, dates or gaps, the features are converted that rankwise inspect shows, learned from all of its
+    rows; a .rankwise file keeps how they are made.
 
     A target without an ending, or --parts, makes a folder of parts: of any number of sources of any size, rows in any
     order. A query that is spread over several sources is put together. Temporary files beside the folder take up to
@@ -66,35 +70,37 @@ def convert(
 def _into_parts(
     sources: list[Path], target: Path, size: str, overwrite: bool, dtype: str, reads: dict[str, Any]
 ) -> str:
-    """Write a folder of parts."""
+    """Write a folder of parts, in bounded memory; a table of which features have to be made is read as a whole."""
     from rankwise.data.parts.convert import write_parts
+    from rankwise.features.judged import new_builder, read_or_open
+    from rankwise.features.table import RawTable
 
-    odd = [name for name, kind in reads.get("kinds", {}).items() if kind != "number"]
-    if odd:
-        raise RankwiseError(
-            f"column {odd[0]!r} is not read as a number, and parts are made of numbers: leave it out by --ignore"
-        )
+    how: dict[str, Any] = {"part_bytes": size, "dtype": dtype, "overwrite": overwrite}
     given = {name: value for name, value in reads.items() if name in _OF_PARTS}
-    found = write_parts(
-        [str(source) for source in sources], target, part_bytes=size, dtype=dtype, overwrite=overwrite, **given
-    )
+    names = [str(source) for source in sources]
+    if len(sources) > 1:
+        return f"{target}: {write_parts(names, target, **how, **given)}"
+    # what holds numbers is written by the reading itself, and never is in memory
+    found = read_or_open(sources[0], reads, lambda: write_parts(names, target, **how, **given))
+    if isinstance(found, RawTable):
+        found = write_parts(fit_builder(new_builder(reads), found), target, **how)
     return f"{target}: {found}"
 
 
 def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict[str, Any]) -> str:
     """Convert a file: a table is read first, by its columns; everything else is converted from file to file."""
     from rankwise.data.anyfile import convert_any, kind_of, write_any
-    from rankwise.data.tabular.frames import is_table
 
     if reading.is_parts(source):
         return _joined(source, target, dtype, sparse)
     reading.refuse_folders(source)
     from_stream = str(source) == "-"
-    table_or_log = is_table(source) or kind_of(source) == "json" or reading.looks_like_csv(source)
-    if not (table_or_log or from_stream) or (from_stream and target.suffix in (".rankwise", ".safetensors")):
+    if (kind_of(source) in ("text", "store") and not from_stream) or (
+        from_stream and target.suffix in (".rankwise", ".safetensors")
+    ):
         # from file to file, in bounded memory
         return convert_any(source, target, dtype=dtype, sparse=sparse, **reading.of_letor(source, reads))
-    queries = reading.read_queries(source, reads)
+    queries = built_whole(source, reads)
     # tables are read in their own precision
     if str(queries.X.dtype) != dtype:
         queries = queries.map_features(lambda X: X.astype(dtype))

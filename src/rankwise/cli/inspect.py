@@ -13,9 +13,9 @@ import typer
 
 from rankwise._errors import DataError, FileFormatError
 from rankwise.cli import reading
-from rankwise.cli.column_roles import candidates, owners, proposed_grades
+from rankwise.cli.column_roles import candidates, owners
 from rankwise.cli.columns_file import read_columns_file, write_columns_file
-from rankwise.cli.tables import MIXED, mostly_numbers, new_builder, open_table, plain_numbers
+from rankwise.cli.tables import MIXED, mostly_numbers
 from rankwise.cli.wording import in_shell
 from rankwise.data.checks import plural
 from rankwise.data.diagnose.findings import Diagnosis, Finding
@@ -62,8 +62,8 @@ def inspect(
     Example: rankwise inspect my.csv --write-columns columns.toml
     """
     from rankwise._progress import track
+    from rankwise.data.anyfile import kind_of
     from rankwise.data.diagnose.run import diagnose
-    from rankwise.data.tabular.frames import is_table
 
     path, *others = files
     look = _look_at(path, reads)
@@ -71,10 +71,12 @@ def inspect(
     splits |= {str(other): _read_other(other, look) for other in track(others, "reading")}
     diagnosis = diagnose(splits, verbose=True)
     diagnosis = Diagnosis.of([*look.findings, *diagnosis.findings], diagnosis.facts, diagnosis.features)
+    # what is called a problem is not trained on, unless somebody decides so
+    left_out = [name for one in diagnosis.findings if one.severity == "problem" for name in one.columns]
     if write_columns is not None:
-        _write_look(write_columns, path, look)
+        _write_look(write_columns, path, look, left_out)
     written = write_columns is not None
-    command = _train_command(path, look, write_columns or reads.get("columns"), written)
+    command = _train_command(path, look, write_columns or reads.get("columns"), written, left_out)
     if as_json:
         plan = None if look.builder is None else look.builder.plan_
         print(json.dumps({**diagnosis.to_dict(), "columns": plan, "command": command}))
@@ -86,7 +88,7 @@ def inspect(
         from rich.console import Console
 
         Console().print(diagnosis.table().rich())
-    if command is not None and (look.table is not None or is_table(path)):
+    if command is not None and (look.table is not None or (path.is_file() and kind_of(path) == "table")):
         print(f"\nto train:\n{command}")
 
 
@@ -148,6 +150,8 @@ def _look_at(path: Path, reads: dict[str, Any]) -> Look:
     Look
         The queries, and what has to be said about the columns.
     """
+    from rankwise.features.judged import new_builder, open_table, plain_numbers
+
     if reading.is_parts(path):
         return Look(_verified(path), reads, [])
     told = any(kind != "number" for kind in reads.get("kinds", {}).values())
@@ -188,7 +192,8 @@ def _about_numbers(table: "RawTable", builder: "FeatureBuilder") -> list[Finding
     if not found:
         return []
     what = f"{plural(len(found), 'column')} {MIXED}"
-    return [Finding.of("problem", what, found, "mend the texts; or the kind number in --columns takes them as gaps")]
+    advice = "mend the texts; or the kind number in --columns takes them as gaps"
+    return [Finding.of("problem", what, found.values(), advice, found)]
 
 
 def _read_other(path: Path, first: Look) -> "Queries | Parts":
@@ -197,6 +202,8 @@ def _read_other(path: Path, first: Look) -> "Queries | Parts":
         return _verified(path)
     if first.builder is None:
         return reading.read_queries(path, first.reads)
+    from rankwise.features.judged import open_table
+
     table = open_table(path)
     if table is None:
         raise DataError(f"{path} is not a table, and the first file is one with columns of several kinds")
@@ -250,7 +257,7 @@ def _about_role(role: str, name: str, found: list[str]) -> Finding:
 
 def _with_grades(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
     """Grades for words in the label column, and what to do with rows that have no label."""
-    from rankwise.features.roles import labels_of
+    from rankwise.features.roles import labels_of, proposed_grades
 
     name = str(reads.get("label", "label"))
     column, findings = table.column(name), []
@@ -259,7 +266,7 @@ def _with_grades(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, An
     except DataError:
         if reads.get("grades") or column.stored != "text":
             raise
-        grades = proposed_grades(column)
+        grades = {word: float(grade) for word, grade in proposed_grades(column).items()}
         reads = {**reads, "grades": grades}
         listed = ",".join(f"{word}={grade:g}" for word, grade in grades.items())
         what = f"the labels in {name!r} are words"
@@ -277,7 +284,7 @@ def _with_grades(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, An
 # ------------------------------------------------------------------------------------------- what is written
 
 
-def _train_command(path: Path, look: Look, columns: Path | None, written: bool) -> str | None:
+def _train_command(path: Path, look: Look, columns: Path | None, written: bool, left_out: list[str]) -> str | None:
     """The command that trains on this file, to paste; None without labels.
 
     Parameters
@@ -290,6 +297,8 @@ def _train_command(path: Path, look: Look, columns: Path | None, written: bool) 
         The file of ``--columns``.
     written : bool
         Whether that file was written just now, and so holds everything.
+    left_out : list of str
+        Columns with a problem.
 
     Returns
     -------
@@ -306,7 +315,8 @@ def _train_command(path: Path, look: Look, columns: Path | None, written: bool) 
     for role in ("qid", "label", "docid"):
         if reads.get(role, role) not in (said.get(role, role), None) and not written:
             words += [f"--{role}", reads[role]]
-    ignored = [name for name in reads.get("ignore", ()) if name not in said.get("ignore", ())]
+    every = dict.fromkeys([*reads.get("ignore", ()), *left_out])
+    ignored = [name for name in every if name not in said.get("ignore", ())]
     if ignored:
         words += ["--ignore", ",".join(f'"{name}"' if "," in name else name for name in ignored)]
     if reads.get("grades") and reads["grades"] != said.get("grades"):
@@ -317,7 +327,7 @@ def _train_command(path: Path, look: Look, columns: Path | None, written: bool) 
     return shlex.join(words)
 
 
-def _write_look(target: Path, path: Path, look: Look) -> None:
+def _write_look(target: Path, path: Path, look: Look, left_out: list[str]) -> None:
     """Write what was decided as a file for ``--columns``.
 
     Parameters
@@ -328,7 +338,11 @@ def _write_look(target: Path, path: Path, look: Look) -> None:
         The table.
     look : Look
         What was found.
+    left_out : list of str
+        Columns with a problem.
     """
+    from rankwise.features.judged import open_table
+
     table = look.table or open_table(path)
     if table is None:
         raise DataError(f"{path} is not a table, so it has no columns to write")
@@ -341,6 +355,8 @@ def _write_look(target: Path, path: Path, look: Look) -> None:
     else:
         names = [name for name in table.names if name not in (roles["qid"], roles["label"], roles.get("docid"))]
         kinds = [(name, "ignore", "as told") if name in ignored else (name, "number", "numbers") for name in names]
+    problem = "a problem: see what rankwise inspect says of it"
+    kinds = [(name, "ignore", problem) if name in left_out else (name, kind, why) for name, kind, why in kinds]
     write_columns_file(target, path.name, roles, kinds)
 
 

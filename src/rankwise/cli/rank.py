@@ -19,7 +19,7 @@ import typer
 from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise.cli import reading
 from rankwise.cli.rank_output import Form, Ranked, form_of, opened
-from rankwise.cli.tables import built_by, raw_table_for
+from rankwise.cli.tables import raw_table_for
 from rankwise.data.checks import Missing
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def rank(
     data: Annotated[
         Path,
         typer.Argument(
-            help="Queries, judged or not: LETOR text or CSV (.gz too; - is standard input), parquet, .rankwise, or a "
+            help="Queries, judged or not: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, .rankwise, or a "
             "folder of parts."
         ),
     ],
@@ -186,7 +186,8 @@ def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
     """Read the file in blocks of whole queries, by its format."""
     from rankwise.data.sources import peeked
     from rankwise.data.tabular.csv import CsvText
-    from rankwise.data.tabular.frames import CSV, is_table, suffix_of
+    from rankwise.data.tabular.rows import is_arrow
+    from rankwise.features.judged import built_by
     from rankwise.features.table import CsvTable
 
     data = task.data
@@ -197,13 +198,13 @@ def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
     if table is not None:  # features are made of the whole table at once
         yield built_by(task.ranker.features_, table, data, task.columns, judged=False)
         on_read(os.path.getsize(data))
-    elif is_table(data) and suffix_of(data) not in CSV:
+    elif is_arrow(str(data)):
         yield from _table(task, data, on_read)
-    elif not is_table(data) and reading.is_saved(data):
+    elif reading.is_saved(data):
         yield from stored_blocks(data, on_read)
     else:
         with peeked(data, on_read) as source:
-            if source.kind != "csv":
+            if not source.is_table:
                 yield from _text(task, source)
             elif hasattr(task.ranker, "features_") and not data.is_file():  # standard input, of which features are made
                 table = CsvTable(CsvText.open(source))

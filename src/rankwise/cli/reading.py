@@ -8,7 +8,6 @@ reads judged queries together with a file of scores, and :func:`load_ranker` ope
 
 import csv
 import os
-import re
 from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import Signature, signature
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from rankwise.data.queries import Queries
     from rankwise.rankers._base import Ranker
 
-_TABLES = "Columns of a table (parquet, Arrow, CSV)"
+_TABLES = "Columns of a table (CSV, JSON lines, parquet, Arrow)"
 _VALUES = "Values in the data"
 OF_TABLES = ("qid", "label", "docid", "ignore", "grades", "features", "kinds", "columns")
 _NAME_COLUMNS = {"columns": "--columns", "qid": "--qid", "label": "--label", "docid": "--docid", "ignore": "--ignore"}
@@ -39,12 +38,15 @@ FirstId = Literal["auto", "0", "1"]
 
 JudgedArgument = Annotated[
     Path,
-    typer.Argument(help="Judged queries: LETOR text or CSV (.gz too; - is standard input), parquet, .rankwise."),
+    typer.Argument(
+        help="Judged queries: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, .rankwise."
+    ),
 ]
 JudgedOrPartsArgument = Annotated[
     Path,
     typer.Argument(
-        help="Judged queries: LETOR text or CSV (.gz too; - is standard input), parquet, .rankwise, a folder of parts."
+        help="Judged queries: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, .rankwise, a folder "
+        "of parts."
     ),
 ]
 MissingOption = Annotated[
@@ -172,9 +174,9 @@ def of_columns(
     return found | {name: value for name, value in given.items() if value}
 
 
-def with_defaults(reads: dict[str, Any]) -> dict[str, Any]:
-    """The same with the default names of columns, and without what no reader of plain numbers takes."""
-    taken = {name: value for name, value in reads.items() if name not in ("kinds", "columns")}
+def with_defaults(reads: dict[str, Any], kinds: bool = False) -> dict[str, Any]:
+    """The same with the default names of columns; kinds of columns, which no reader of plain numbers takes, if asked."""
+    taken = {name: value for name, value in reads.items() if name != "columns" and (kinds or name != "kinds")}
     return {"qid": "qid", "label": "label", **taken}
 
 
@@ -219,9 +221,9 @@ def as_grades(text: str) -> dict[str, float]:
 
 def is_saved(path: Path) -> bool:
     """Tell whether a path is a file that rankwise wrote; files of scores and models of other tools are text."""
-    from rankwise.data.anyfile import kind_of
+    from rankwise.data.anyfile import is_store
 
-    return path.is_file() and kind_of(path) == "store"
+    return path.is_file() and is_store(str(path))
 
 
 def load_ranker(path: Path) -> "Ranker":
@@ -240,22 +242,23 @@ def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
     from rankwise.data.anyfile import kind_of, read_any
     from rankwise.data.letor.read import read_letor
     from rankwise.data.sources import peeked
-    from rankwise.data.tabular.frames import is_table, read_table
+    from rankwise.data.tabular.frames import read_table
 
     refuse_folders(path)
     of_tables = {
         name: value for name, value in with_defaults(reads).items() if name in (*OF_TABLES, "missing", "unjudged")
     }
-    is_log = path.is_file() and kind_of(path) == "json"
+    kind = "text" if os.fspath(path) == "-" else kind_of(path)
+    is_log = kind == "json"
     if "judgements" in reads and not is_log and (os.fspath(path) == "-" or path.exists()):
         raise DataError(f"--judgements belongs to a JSON log of features: {path} is none")
     # standard input, pipes and devices can be read only once
-    if os.fspath(path) == "-" or (path.exists() and not path.is_file()) or looks_like_csv(path):
+    if os.fspath(path) == "-" or (path.exists() and not path.is_file()):
         with peeked(path) as source:
-            if source.kind == "csv":
+            if source.kind != "letor":
                 return read_table(source, **of_tables)
             return read_letor(source, **of_letor(path, reads))
-    if is_table(path):
+    if kind == "table":
         return read_table(path, **of_tables)
     of_log = {name: reads[name] for name in ("judgements", "features") if name in reads and is_log}
     return read_any(path, **of_letor(path, reads), **of_log)
@@ -281,26 +284,15 @@ def of_letor(path: Path, reads: dict[str, Any]) -> dict[str, Any]:
     named = [option for name, option in _NAME_COLUMNS.items() if name in reads]
     if named and (os.fspath(path) == "-" or path.exists()):
         given = ", ".join(named)
-        raise DataError(f"{given}: only tables (parquet, Arrow, CSV) have columns to name, and {path} is none")
+        raise DataError(
+            f"{given}: only tables (CSV, JSON lines, parquet, Arrow) have columns to name, and {path} is none"
+        )
     return {name: value for name, value in reads.items() if name not in (*OF_TABLES, "judgements")}
-
-
-def looks_like_csv(path: Path) -> bool:
-    """Tell whether a text file without the ending of a table begins with a header, as CSV does, and no numbers."""
-    from rankwise.data.anyfile import kind_of
-    from rankwise.data.sources import peeked
-    from rankwise.data.tabular.frames import is_table
-
-    if not path.is_file() or is_table(path) or kind_of(path) != "text" or not path.stat().st_size:
-        return False
-    with peeked(path) as source:
-        first = source.head.splitlines()[0]
-        return source.kind == "csv" and not any(cell.strip().isdigit() for cell in re.split(rb"[,;|\t]", first))
 
 
 def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[str, Any]) -> tuple[Any, Any]:
     """Read judged queries and the scores of their documents; ``opened`` keeps the queries for the next file."""
-    from rankwise.data.tabular.frames import is_table
+    from rankwise.data.anyfile import kind_of
     from rankwise.evaluation.files import is_qrels, open_pair, read_scores
 
     if is_parts(judged):
@@ -310,7 +302,7 @@ def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[
         opened["queries"] = parts
         return parts, read_scores_of_parts(scores, parts)
     refuse_folders(judged)
-    table = os.fspath(judged) == "-" or is_table(judged) or looks_like_csv(judged)
+    table = os.fspath(judged) == "-" or kind_of(judged) == "table"
     if "queries" not in opened and table and not is_qrels(judged):
         opened["queries"] = read_queries(judged, reads)
     if "queries" in opened:
@@ -325,9 +317,7 @@ def refuse_two_formats(as_json: bool, as_what: Format) -> None:
 
 
 def refuse_folders(path: Path) -> None:
-    """Raise a clear error for a folder or a workbook, which no reader takes."""
-    if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
-        raise RankwiseError(f"{path} is a workbook: save its sheet as CSV, and give that file")
+    """Raise a clear error for a folder, which no reader takes."""
     if path.is_dir():
         inside = sorted(one.name for one in path.iterdir() if one.is_file())
         held = f", such as {path / inside[0]}" if inside else ""

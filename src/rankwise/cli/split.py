@@ -118,31 +118,32 @@ class _Opened(NamedTuple):
 
 def _open(data: Path, to: str | None, reads: dict[str, Any]) -> _Opened:
     """Open the file: a table that stays one keeps its rows, anything else is read as queries."""
-    from rankwise.data.anyfile import keep_rows
+    from rankwise.data.anyfile import keep_rows, kind_of
     from rankwise.data.sources import peeked
-    from rankwise.data.tabular.frames import is_table, suffix_of
-    from rankwise.data.tabular.rows import ARROW_ENDINGS
+    from rankwise.data.tabular.frames import suffix_of
+    from rankwise.data.tabular.rows import ARROW_ENDINGS, is_arrow
 
     if reading.is_parts(data):
         return _as_parts(data, to)
     reading.refuse_folders(data)
     own, qid = suffix_of(data), reading.with_defaults(reads)["qid"]
     kept = None
-    if own in ARROW_ENDINGS and to in (None, own[1:]):
-        kept = keep_rows(data, qid)
-    elif to in (None, "csv") and (own not in ARROW_ENDINGS):
+    if is_arrow(str(data)) and to in (None, own[1:]):
+        kept, own = keep_rows(data, qid), own if own in ARROW_ENDINGS else ".parquet"
+    elif to in (None, "csv") and not is_arrow(str(data)):
         from_stream = str(data) == "-" or (data.exists() and not data.is_file())
-        if from_stream or is_table(data) or reading.looks_like_csv(data):
+        if from_stream or kind_of(data) == "table":
             with peeked(data) as source:
-                if source.kind == "csv":
+                if source.is_table:
                     kept = keep_rows(source, qid)
+                    own = ".csv" if source.kind == "records" or from_stream else own
                 elif from_stream:
                     from rankwise.data.letor.read import read_letor
 
                     return _as_queries(read_letor(source, **reading.of_letor(data, reads)), f".{to or 'txt'}")
     if kept is not None:
         packed = ".gz" if data.name.lower().endswith(".gz") else ""
-        ending = f"{own or '.csv'}{packed}" if str(data) != "-" else ".csv"
+        ending = f"{own or '.csv'}{packed}"
         table = kept
         return _Opened(kept.queries, ending, lambda _, rows, file: table.write(rows, file))
     queries = reading.read_queries(data, reads)

@@ -1,7 +1,7 @@
 """Tables whose columns are not all plain numbers, from the shell: a FeatureBuilder makes queries of them.
 
-:func:`read_or_open` reads a table of numbers as queries and opens any other one as it is. :func:`built_parts` divides
-such a table and fits the builder on its training part alone. :func:`read_for` reads any file for a saved ranker: one
+:mod:`rankwise.features.judged` opens them. :func:`built_parts` divides such a table and fits the builder on its
+training part alone, :func:`built_whole` fits it on all of it. :func:`read_for` reads any file for a saved ranker: one
 that has a builder takes tables as they are, by the columns that it remembers.
 """
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwise._errors import DataError, FileFormatError, warn
+from rankwise._errors import DataError, warn
 from rankwise.cli import reading
 from rankwise.cli.column_roles import is_called_id
 from rankwise.data.checks import plural
@@ -26,75 +26,14 @@ MIXED = "where most values are numbers, but not all: not taken for numbers"
 Divided = tuple["Queries", "Queries | None", "Queries | None"]
 
 
-def open_table(path: Path) -> "RawTable | None":
-    """Open a table with columns of any kind; None for files that are none, and for streams, which are read once."""
-    from rankwise.data.sources import peeked
-    from rankwise.data.tabular.csv import CsvText
-    from rankwise.data.tabular.frames import is_table
-    from rankwise.features.table import CsvTable, read_columns
-
-    if not path.is_file():
-        return None
-    if is_table(path):
-        with peeked(path) as source:
-            if source.kind == "letor":
-                return None
-        return read_columns(path)
-    if not reading.looks_like_csv(path):
-        return None
-    with peeked(path) as source:
-        return CsvTable(CsvText.open(source))
-
-
 def read_or_open(path: Path, reads: dict[str, Any]) -> "Queries | RawTable":
-    """Read queries; a table with texts, dates or gaps, or with columns of given kinds, is opened as it is.
+    """Read queries, or open a table of which a FeatureBuilder has to make them."""
+    from rankwise.features import judged
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    reads : dict
-        What the options say.
-
-    Returns
-    -------
-    Queries or RawTable
-        The table if a FeatureBuilder is needed.
-    """
-    if any(kind != "number" for kind in reads.get("kinds", {}).values()):
-        table = open_table(path)
-        if table is not None:
-            return table
-    try:
-        return reading.read_queries(path, reads)
-    except (DataError, FileFormatError):
-        table = open_table(path)
-        if table is None or plain_numbers(table, reads):
-            raise
-        return table
+    return judged.read_or_open(path, reads, lambda: reading.read_queries(path, reads))
 
 
-def plain_numbers(table: "RawTable", reads: dict[str, Any]) -> bool:
-    """Whether columns with a role are missing, or every other column holds numbers without gaps."""
-    known = reading.with_defaults(reads)
-    roles = [known["qid"], *([known["label"]] if known["label"] else [])]
-    if any(name not in table.names for name in (*roles, *known.get("ignore", ()))):
-        return True  # nothing that a FeatureBuilder could mend
-    taken = {*roles, known.get("docid") or "docid", *known.get("ignore", ())}
-    return all(is_plain(table, name) for name in table.names if name not in taken)
-
-
-def is_plain(table: "RawTable", name: str) -> bool:
-    """Whether a column holds numbers without gaps."""
-    from rankwise.features.texts import number_of
-
-    column = table.column(name)
-    if column.stored == "text":
-        return all(text is not None and number_of(text, column.decimal) is not None for text in column.values.tolist())
-    return column.stored in ("number", "boolean") and not column.missing.any()
-
-
-def mostly_numbers(table: "RawTable", builder: "FeatureBuilder") -> list[str]:
+def mostly_numbers(table: "RawTable", builder: "FeatureBuilder") -> dict[str, str]:
     """Columns that the builder takes for texts though most of their values are numbers, with a text that is none.
 
     Parameters
@@ -106,12 +45,12 @@ def mostly_numbers(table: "RawTable", builder: "FeatureBuilder") -> list[str]:
 
     Returns
     -------
-    list of str
+    dict of str to str
         The columns, each with an example.
     """
     from rankwise.features.texts import number_of
 
-    found = []
+    found = {}
     for row in builder.plan_:
         column = table.column(row["column"])
         if row["kind"] not in _OF_TEXTS or column.stored != "text" or is_called_id(column.name):
@@ -119,25 +58,8 @@ def mostly_numbers(table: "RawTable", builder: "FeatureBuilder") -> list[str]:
         texts = [text for text in column.values.tolist() if text is not None]
         odd = [text for text in texts if number_of(text, column.decimal) is None]
         if odd and 2 * len(odd) < len(texts):
-            found.append(f"{column.name} ({odd[0]!r:.40} and {len(odd) - 1:,} more of {len(texts):,})")
+            found[column.name] = f"{column.name} ({odd[0]!r:.40} and {len(odd) - 1:,} more of {len(texts):,})"
     return found
-
-
-def new_builder(reads: dict[str, Any]) -> "FeatureBuilder":
-    """A FeatureBuilder as the options say; gaps that the ranker fills by its own rule are kept for it."""
-    from rankwise.features.builder import FeatureBuilder
-
-    known = reading.with_defaults(reads)
-    return FeatureBuilder(
-        qid=known["qid"],
-        label=known["label"],
-        docid=known.get("docid"),
-        columns=reads.get("kinds"),
-        ignore=known.get("ignore", ()),
-        grades=known.get("grades"),
-        unjudged=known["unjudged"],
-        missing="median" if known["missing"] == "error" else "keep",
-    )
 
 
 def built_parts(
@@ -168,11 +90,12 @@ def built_parts(
     from rankwise.data.folds import split
     from rankwise.data.grouping import by_id
     from rankwise.data.queries import Queries
+    from rankwise.features.judged import new_builder
     from rankwise.features.table import SelectedRows
 
     builder = new_builder(reads)
     if validation is not None or share == 0:
-        train = _learned(builder, table)
+        train = fit_builder(builder, table)
         other = None if validation is None else _open_or_refuse(validation)
         return train, None if other is None else _applied(builder, other, validation or data), None
     parts = by_id(table.identities(builder.qid), table.n_rows)
@@ -183,15 +106,24 @@ def built_parts(
         SelectedRows(table, np.sort(part.X[:, 0].astype(np.int64)))
         for part in split(numbered, (1 - share, share), random_state=seed)
     )
-    return _learned(builder, learned), None, _applied(builder, held, data)
+    return fit_builder(builder, learned), None, _applied(builder, held, data)
 
 
-def _learned(builder: "FeatureBuilder", table: "RawTable") -> "Queries":
+def built_whole(path: Path, reads: dict[str, Any]) -> "Queries":
+    """Read a file of any kind; of a table with texts, dates or gaps, features are learned from all of its rows."""
+    from rankwise.features.judged import new_builder
+    from rankwise.features.table import RawTable
+
+    data = read_or_open(path, reads)
+    return fit_builder(new_builder(reads), data) if isinstance(data, RawTable) else data
+
+
+def fit_builder(builder: "FeatureBuilder", table: "RawTable") -> "Queries":
     """Fit a builder and make queries of the training table; columns that should be numbers are a warning."""
     queries = builder.fit_transform(table)
     found = mostly_numbers(table, builder)
     if found:
-        warn(f"{plural(len(found), 'column')} {MIXED}: {', '.join(found)}; rankwise inspect says what to do")
+        warn(f"{plural(len(found), 'column')} {MIXED}: {', '.join(found.values())}; rankwise inspect says what to do")
     return queries
 
 
@@ -204,6 +136,8 @@ def refuse_too_few(data: Path, count: int) -> None:
 
 def _open_or_refuse(path: Path) -> "RawTable":
     """Open a table, or raise an error."""
+    from rankwise.features.judged import open_table
+
     table = open_table(path)
     if table is None:
         raise DataError(f"{path} is not a table: the FeatureBuilder of the training table needs its columns")
@@ -240,6 +174,8 @@ def read_for(ranker: "Ranker", path: Path, reads: dict[str, Any], *, judged: boo
     Queries
         With the features that the ranker learned from.
     """
+    from rankwise.features.judged import built_by
+
     if hasattr(ranker, "features_") and str(path) == "-":
         raise DataError(
             f"{ranker.name} makes its features of a table, which is not read from standard input: give a file"
@@ -252,27 +188,10 @@ def read_for(ranker: "Ranker", path: Path, reads: dict[str, Any], *, judged: boo
 
 def raw_table_for(ranker: "Ranker", path: Path) -> "RawTable | None":
     """The table if the ranker's builder has to be applied to it; None for files that hold features already."""
+    from rankwise.features.judged import open_table
+
     table = open_table(path) if hasattr(ranker, "features_") else None
     if table is None:
         return None
     builder, names = ranker.features_, set(table.names)
     return None if not names >= {*builder.columns_in_} and names >= {*builder.feature_names_out_} else table
-
-
-def built_by(
-    builder: "FeatureBuilder", table: "RawTable", path: Path, reads: dict[str, Any], *, judged: bool = True
-) -> "Queries":
-    """Apply the builder of a model; columns with a role are the model's unless the options name others."""
-    twin = builder.as_fitted()
-    given: dict[str, str | None] = {role: reads[role] for role in ("qid", "label", "docid") if role in reads}
-    twin.roles_ = {**builder.roles_, **given}
-    twin.grades = reads.get("grades", twin.grades)
-    if reads.get("unjudged", "error") != "error":
-        twin.unjudged = reads["unjudged"]
-    label = twin.roles_["label"]
-    try:
-        if judged and label is not None and label not in table.names:
-            raise DataError(f"there is no column {label!r}, which held the labels in training: give label='its name'")
-        return twin._transform(table, judged=judged)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error

@@ -116,10 +116,9 @@ def _once(data: Path, n_features: int | None, reads: dict[str, Any], on_read: On
     from rankwise._kernels.drive import query_chunks
     from rankwise.data.anyfile import kind_of
     from rankwise.data.letor.stream import iter_letor
-    from rankwise.data.tabular.frames import is_table
 
     reading.refuse_folders(data)
-    if kind_of(data) == "text" and not is_table(data) and not reading.looks_like_csv(data):
+    if kind_of(data) == "text":
         how = reading.of_letor(data, reads)
         yield from iter_letor(data, rows=_ROWS, n_features=n_features, returning="new", on_read=on_read, **how)
         return

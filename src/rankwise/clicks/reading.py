@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from rankwise._errors import DataError, FileFormatError, warn
 from rankwise.clicks.log import ClickLog
-from rankwise.data.sources import decoded, open_stream
+from rankwise.data.sources import lines_of
 
 _NEEDED = ("session", "qid", "docid", "position", "click")
 _OPTIONAL = ("version", "swap", "swapped", "exploration", "pool", "logged_rank")
@@ -245,17 +245,8 @@ def _documents(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, An
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
     """The lines of a text, block by block, unpacked where it is gzip data."""
-    name = os.fspath(path)
-    with open_stream(path) as stream:
-        rest, first = b"", True
-        while block := stream.read():
-            if first:
-                block, first = block.removeprefix(b"\xef\xbb\xbf"), False
-            *lines, rest = (rest + block).split(b"\n")
-            for line in lines:
-                yield decoded(line, name) + "\n"
-        if rest:
-            yield decoded(rest, name)
+    # the csv module needs the ends of lines, which cells in quotes may hold
+    return (line.decode() + "\n" for line in lines_of(path))
 
 
 def _columns(names: Iterable[str], given: Mapping[str, str], where: str) -> dict[str, str]:

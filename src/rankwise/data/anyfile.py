@@ -12,6 +12,7 @@ import csv
 import gzip
 import io
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,11 @@ from rankwise._errors import DataError, FileFormatError
 from rankwise._extras import require
 from rankwise._paths import path_of
 from rankwise.data.queries import Queries
-from rankwise.data.sources import MARK, ByteStream, open_file, open_stream
+from rankwise.data.signatures import STORE, signature
+from rankwise.data.sources import ByteStream, beginning_of, open_stream
 from rankwise.data.tabular.csv import CsvText, read_cells, read_fast
 from rankwise.data.tabular.frames import from_frame, suffix_of
-from rankwise.data.tabular.rows import Roles, TableRows, as_queries, read_arrow
+from rankwise.data.tabular.rows import Roles, TableRows, as_queries, is_arrow, read_arrow
 
 _TABLES = (".parquet", ".csv")  # endings that are written; frames.is_table has those that are read
 _OF_TABLES = ("docid", "ignore", "grades", "features")
@@ -38,7 +40,7 @@ _TEXTS = (".txt", ".letor", ".dat", ".svm", ".svmlight", ".libsvm")
 
 
 def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "label", **options: Any) -> Queries:
-    """Read judged queries from a LETOR text, a Parquet, Arrow or CSV table, a rankwise file, or a log of features.
+    """Read judged queries from a LETOR text, a table (CSV, JSON rows, Parquet, Arrow), a rankwise file, or a log.
 
     Parameters
     ----------
@@ -89,8 +91,13 @@ def kind_of(path: str | os.PathLike[str]) -> str:
     Returns
     -------
     kind : {"store", "table", "json", "text"}
-        A rankwise file, a table, JSON (logged features, predictions), or LETOR text. A file that does not exist is
-        "text", whose reader reports it.
+        A rankwise file; a table: Parquet, Arrow, CSV or rows in JSON; other JSON (logged features, predictions); or
+        lines of LETOR, scores or TREC. A file that does not exist is what its name says, and its reader reports it.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is none of these: a pickle, a workbook, a packed file that is not gzip ...
     """
     name = path_of(path)
     if name == "-":
@@ -99,26 +106,34 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         raise FileFormatError(f"{name} is a folder, expected a file; read_folds opens a folder of folds")
     from rankwise.data.tabular.frames import is_table
 
-    if is_table(name):
+    if not os.path.isfile(name):  # a pipe can be read only once
+        return "table" if is_table(name) else "text"
+    if is_store(name):
+        return "store"
+    if is_arrow(name):
         return "table"
-    if not os.path.isfile(name):
-        return "text"  # its reader reports a missing file; a pipe can be read only once
-    with open_file(name) as file:
-        head = file.read(9)
-    if head[:4] == b"PAR1":
-        return "table"
-    if _begins_as_json(name):
-        return "json"
-    # a safetensors file begins with the length of its header, eight bytes, and the header with a brace
-    return "store" if Path(name).suffix.lower() in _STORES or head[8:9] == b"{" else "text"
-
-
-def _begins_as_json(name: str) -> bool:
-    """Whether a file, plain or gzipped, begins with the brace of a JSON object."""
     with open_stream(name) as stream:
-        head = stream.head[:9].removeprefix(MARK)
-    # eight bytes before the brace of a safetensors file are a length, which has a zero byte at its end
-    return head.lstrip()[:1] == b"{" and b"\0" not in head
+        kind, first = stream.kind, stream.head.splitlines()[:1]
+    if kind in ("records", "json"):
+        return "table" if kind == "records" else "json"
+    # a header holds names: the first line of judgements and runs holds numbers
+    headed = kind == "csv" and not any(cell.strip().isdigit() for cell in re.split(rb"[,;|\t]", first[0]))
+    return "table" if is_table(name) or headed else "text"
+
+
+def is_json(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is JSON of any kind; ``-`` is not looked at."""
+    name = path_of(path)
+    if name == "-" or not os.path.isfile(name) or is_store(name) or is_arrow(name):
+        return False
+    with open_stream(name) as stream:
+        return stream.kind in ("records", "json")
+
+
+def is_store(name: str) -> bool:
+    """Whether a file is rankwise's own, or is called so."""
+    known = signature(beginning_of(name))
+    return Path(name).suffix.lower() in _STORES or (known is not None and known.called == STORE)
 
 
 def convert_any(
@@ -315,7 +330,7 @@ def keep_rows(source: "str | os.PathLike[str] | ByteStream", qid: str) -> CsvRec
     """
     if isinstance(source, ByteStream):
         return _csv_records(source, qid)
-    table, _ = read_arrow(os.fspath(source), suffix_of(source))
+    table, _ = read_arrow(os.fspath(source))
     return ArrowRows(from_frame(table, qid=qid, label=None, features=[]), table)
 
 
@@ -329,8 +344,7 @@ def _csv_records(source: ByteStream, qid: str) -> CsvRecords:
     for block in text._blocks():
         rows = read_fast(block, text.format.delimiter, wanted)
         if rows is None:  # names the line of a record that cannot be read
-            decoded = block.decode("utf-8", "surrogateescape")
-            rows = read_cells(decoded, text.format.delimiter, line, wanted)
+            rows = read_cells(block.decode(), text.format.delimiter, line, wanted)
         found = _records(block)
         if len(found) != len(rows.qid):
             raise FileFormatError(f"{source.name}: its records could not be told apart after line {line:,}")

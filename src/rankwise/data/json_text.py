@@ -7,11 +7,12 @@ readers see plain values and know where each came from.
 import json
 import math
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NoReturn
 
 from rankwise._errors import FileFormatError
 from rankwise.data.checks import is_number
-from rankwise.data.sources import decoded, name_of, read_text, without_mark
+from rankwise.data.sources import lines_of, name_of
 
 
 class _RefusedError(ValueError):
@@ -37,29 +38,55 @@ def read_json(source: Any) -> list[tuple[str, Any]]:
         If the text is not JSON, repeats a key of an object, or holds NaN or infinity; the message names the line.
     """
     name = name_of(source)
-    text = decoded(without_mark(read_text(source).data.tobytes(), name), name)
-    if not text.strip():
+    return [(f"{name}, line {number:,}" if number else name, value) for number, value in iter_json(source)]
+
+
+def iter_json(source: Any) -> Iterator[tuple[int, Any]]:
+    """Read the JSON values of a text one after the other; memory holds one line where each line is a value.
+
+    Parameters
+    ----------
+    source : path, ``-`` or binary file object
+        The text, plain or gzipped.
+
+    Yields
+    ------
+    line : int
+        The line of the value; 0 if the text is a single value.
+    value : object
+        The value.
+    """
+    name = name_of(source)
+    lines = ((number, line.decode()) for number, line in enumerate(lines_of(source), 1) if line.strip())
+    first, text = next(lines, (0, ""))
+    if not first:
         raise FileFormatError(f"{name} is empty: expected JSON")
-    whole = _value(text, name, 1, or_lines=True)
-    if whole is not _LINES:
-        return [(name, whole)]
-    return [
-        (f"{name}, line {number:,}", _value(line, name, number))
-        for number, line in enumerate(text.split("\n"), 1)
-        if line.strip()
-    ]
+    following = next(lines, None)
+    if following is None:
+        yield 0, _value(text, name, first)
+    elif (value := _value(text, name, first, or_more=True)) is _MORE:
+        # one value on several lines; blank lines are put back, by which errors count
+        held, last = [text], first
+        for number, line in chain([following], lines):
+            held += ["\n" * (number - last), line]
+            last = number
+        yield 0, _value("".join(held), name, first)
+    else:
+        yield first, value
+        for number, line in chain([following], lines):
+            yield number, _value(line, name, number)
 
 
-_LINES = object()
+_MORE = object()
 
 
-def _value(text: str, name: str, line: int, or_lines: bool = False) -> Any:
-    """The value of a text that begins on a line; ``_LINES`` where another one follows it and that is allowed."""
+def _value(text: str, name: str, line: int, or_more: bool = False) -> Any:
+    """The value of a text that begins on a line; ``_MORE`` where it does not end in the text and that is allowed."""
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except json.JSONDecodeError as error:
-        if or_lines and error.msg == "Extra data" and "\n" in text[: error.pos]:
-            return _LINES
+        if or_more and error.msg != "Extra data":
+            return _MORE
         problem, line = f"expected JSON, found that {error.msg[:1].lower()}{error.msg[1:]}", line + error.lineno - 1
         raise FileFormatError(f"{name}, line {line:,}, column {error.colno:,}: {problem}") from error
     except _RefusedError as error:

@@ -13,7 +13,7 @@ import numpy as np
 
 from rankwise._errors import DataError, FileFormatError
 from rankwise.data.json_text import items_of, member, number_of, read_json, shown, text_of
-from rankwise.data.sources import MARK, name_of, open_stream
+from rankwise.data.sources import name_of, open_stream
 from rankwise.data.string_column import StringColumn
 from rankwise.data.trec import Run, Source
 
@@ -138,10 +138,11 @@ def _run(scores: dict[str, dict[str, float]], ignore_identical_ids: bool) -> Run
 
 
 def first_line(path: str | os.PathLike[str]) -> str:
-    """The first line of a file, plain or gzipped, that is not blank; bytes that are not UTF-8 survive as surrogates."""
+    """The first line of a file, plain or gzipped, that is not blank."""
     with open_stream(path) as stream:
-        lines = stream.head.removeprefix(MARK).splitlines()
-    return next((line for line in lines if line.strip()), b"").decode("utf-8", "surrogateescape")
+        lines = stream.head.splitlines()
+    # the head may end within a letter
+    return next((line for line in lines if line.strip()), b"").decode("utf-8", "ignore")
 
 
 def means_in_line(line: str) -> str | None:

@@ -1,16 +1,18 @@
-"""Where bytes come from, and how they are read as text: a path, ``-`` for standard input, or a binary file object.
+"""Where text comes from: a path, ``-`` for standard input, or a binary file object.
 
 :func:`read_text` gives a whole source as an array of bytes, mapped from its file where that is possible.
 :func:`open_stream` gives a :class:`ByteStream`, which is read block by block and can be looked ahead into;
-:func:`peeked` also refuses what is not text. gzip data are recognised by their first bytes and unpacked. Every failure
-(no such file, a folder, gzip data that end too early) raises an error that names the source.
+:func:`peeked` also refuses an empty one. gzip data are recognised by their first bytes and unpacked, files that are not
+text are refused by name (:mod:`rankwise.data.signatures`), and text of other encodings becomes UTF-8 without a byte
+order mark (:mod:`rankwise.data.encodings`): readers see UTF-8 alone. Every failure (no such file, a folder, gzip data
+that end too early) raises an error that names the source.
 
-Text of other programs is UTF-8. Ids keep bytes that are not UTF-8 (they are written back as they were); names that
-people and other programs read must be UTF-8. Numbers are those that every tool reads: Python's ``float`` also accepts
-underscores (``1_000``), digits of other scripts and the words ``nan`` and ``infinity``.
+Numbers are those that every tool reads: Python's ``float`` also accepts underscores (``1_000``), digits of other
+scripts and the words ``nan`` and ``infinity``.
 """
 
 import gzip
+import json
 import mmap
 import os
 import re
@@ -25,6 +27,9 @@ from numpy.typing import NDArray
 
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._paths import path_of
+from rankwise.data.checks import available_memory
+from rankwise.data.encodings import Utf8Reader, is_utf8, mark_of
+from rankwise.data.signatures import LONGEST, refuse_binary
 
 OnRead = Callable[[int], object] | None
 
@@ -33,14 +38,9 @@ GZIP = b"\x1f\x8b"
 BLOCK = 1 << 20  # bytes that are requested at a time
 HEAD = 1 << 16  # bytes that decide what a text is
 DELIMITERS = ",;\t|"
-MARK = b"\xef\xbb\xbf"  # the byte order mark of UTF-8, which some editors put before a text
+_LONGEST_OBJECT = 1 << 24  # bytes of an object that decides what a JSON text is
+_LEAST_FREE = 1 << 29  # bytes of memory that have to stay free while something is unpacked
 
-_WIDE = {
-    b"\xff\xfe\x00\x00": "UTF-32",
-    b"\x00\x00\xfe\xff": "UTF-32",
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
-}
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _LETOR_LINE = re.compile(rb"\s*\S+\s+(qid:\S|\d+:\S)")
 
@@ -56,12 +56,15 @@ class Text:
         The bytes.
     mapping : mmap.mmap, default=None
         The mapping that ``data`` is a view of, if it is one.
+    first : int, default=0
+        The byte of the mapping at which ``data`` begins.
     """
 
-    def __init__(self, name: str, data: NDArray[np.uint8], mapping: mmap.mmap | None = None) -> None:
+    def __init__(self, name: str, data: NDArray[np.uint8], mapping: mmap.mmap | None = None, first: int = 0) -> None:
         self.name = name
         self.data = data
         self._mapping = mapping
+        self._first = first
 
     def release(self, begin: int, end: int) -> None:
         """Return the memory of bytes that have been read to the system.
@@ -74,6 +77,7 @@ class Text:
         begin, end : int
             The range of bytes; only whole pages inside it are released.
         """
+        begin, end = begin + self._first, end + self._first
         begin += -begin % mmap.PAGESIZE
         end -= end % mmap.PAGESIZE
         if self._mapping is not None and hasattr(mmap, "MADV_DONTNEED") and begin < end:
@@ -92,6 +96,11 @@ class _Lookahead:
             self._ahead += block
         return self._ahead[:size]
 
+    def beginning(self) -> bytes:
+        """What is there of the first bytes, at least eight of them: a pipe may give no more for a while."""
+        self.peek(8)
+        return self._ahead[:HEAD]
+
     def read(self, size: int) -> bytes:
         if self._ahead:
             block, self._ahead = self._ahead[:size], self._ahead[size:]
@@ -100,7 +109,7 @@ class _Lookahead:
 
 
 class ByteStream:
-    """A source that is read once, block after block, and unpacked if it is gzipped.
+    """A text that is read once, block after block, in UTF-8, and unpacked if it is gzipped.
 
     It has ``read`` and ``name``, so every reader of the package accepts it as a binary file.
 
@@ -119,11 +128,16 @@ class ByteStream:
         # read1 returns what a pipe holds, read would wait until the block is full
         self._source: Callable[[int], Any] = getattr(file, "read1", file.read)
         self._on_read = on_read
-        self._bytes = _Lookahead(self._packed)
-        if self._bytes.peek(len(GZIP)) == GZIP:
-            packed: Any = self._bytes  # gzip uses nothing but its read
-            self._unpack = gzip.GzipFile(fileobj=packed).read1
-            self._bytes = _Lookahead(self._unpacked)
+        source = _Lookahead(self._packed)
+        packed = source.peek(len(GZIP)) == GZIP
+        if packed:
+            inner: Any = source  # gzip uses nothing but its read
+            self._unpack = gzip.GzipFile(fileobj=inner).read1
+            source = _Lookahead(self._unpacked)
+        head = source.beginning()
+        if mark_of(head)[1] in ("", "UTF-8"):
+            refuse_binary(head, name if not packed else f"{name}, unpacked,")
+        self._bytes = _Lookahead(Utf8Reader(name, source.read, head))
 
     def read(self, size: int = BLOCK) -> bytes:
         """Read the next bytes.
@@ -161,13 +175,37 @@ class ByteStream:
         return self.peek(HEAD)
 
     @property
-    def kind(self) -> Literal["letor", "csv"]:
-        """What the first line looks like: ``label qid:id feature:value``, or names with a delimiter between them."""
-        lines = self.head.removeprefix(MARK).splitlines()
+    def kind(self) -> Literal["letor", "csv", "records", "json"]:
+        """What the text looks like: lines ``label qid:id feature:value``, names with a delimiter between them, rows in
+        JSON, or other JSON.
+        """
+        if self.head.lstrip()[:1] in (b"{", b"["):
+            return "records" if self._holds_records() else "json"
+        lines = self.head.splitlines()
         first = next((line for line in lines if line.strip() and not line.startswith(b"#")), b"")
         if _LETOR_LINE.match(first) or not any(mark.encode() in first for mark in DELIMITERS):
             return "letor"
         return "csv"
+
+    def _holds_records(self) -> bool:
+        """Whether the first object of a JSON text is a row of a table; one that is very long is not."""
+        from rankwise.data.tabular.records import is_record
+
+        size = HEAD
+        while True:
+            ahead = self.peek(size)
+            text = ahead.decode("utf-8", "ignore").lstrip().removeprefix("[").lstrip()
+            try:
+                return is_record(json.JSONDecoder().raw_decode(text)[0])
+            except (ValueError, RecursionError):
+                if len(ahead) < size or size > _LONGEST_OBJECT:
+                    return False
+            size *= 8
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the text has columns."""
+        return self.kind in ("csv", "records")
 
     def _packed(self, size: int) -> bytes:
         try:
@@ -181,6 +219,12 @@ class ByteStream:
         return block
 
     def _unpacked(self, size: int) -> bytes:
+        free = available_memory()
+        if free is not None and free < _LEAST_FREE:
+            raise RankwiseError(
+                f"{self.name} is larger, unpacked, than fits into memory, of which {free / 2**20:,.0f} MiB are free: "
+                "convert it into parts (write_parts), or read it in blocks"
+            )
         try:
             return self._unpack(size)
         except EOFError as error:
@@ -246,18 +290,38 @@ def peeked(source: Any, on_read: OnRead = None) -> Iterator[ByteStream]:
     Raises
     ------
     FileFormatError
-        If the source is a zip file, is written in UTF-16 or UTF-32, or is empty.
+        If the source is not text, or is empty.
     """
     with open_stream(source, on_read) as stream:
-        head = stream.head
-        if head[:4] == b"PK\x03\x04":
-            raise FileFormatError(
-                f"{stream.name} is a zip file, as an Excel workbook is: save the sheet as CSV, or unpack it"
-            )
-        refuse_wide(head, stream.name)
-        if not head.strip():
+        if not stream.head.strip():
             raise FileFormatError(f"{stream.name} is empty: expected judged queries")
         yield stream
+
+
+def lines_of(source: Any) -> Iterator[bytes]:
+    """The lines of a text, without their ends.
+
+    Parameters
+    ----------
+    source : path, ``-`` or binary file object
+        What is read.
+
+    Yields
+    ------
+    line : bytes
+        A line in UTF-8; lines end at newlines alone.
+    """
+    with open_stream(source) as stream:
+        rest: list[bytes] = []  # joined once: a line may be many blocks long
+        while block := stream.read():
+            first, *lines = block.split(b"\n")
+            rest.append(first)
+            if lines:
+                yield b"".join(rest)
+                yield from lines[:-1]
+                rest = [lines[-1]]
+        if last := b"".join(rest):
+            yield last
 
 
 def read_text(source: Any) -> Text:
@@ -276,93 +340,49 @@ def read_text(source: Any) -> Text:
     name = name_of(source)
     if not hasattr(source, "read") and name != STANDARD_INPUT and os.path.isfile(name):
         # some files, usually those of the system, cannot be mapped: they are read as a stream
-        with open_file(name) as file, suppress(OSError, ValueError):
-            if file.peek(len(GZIP))[: len(GZIP)] != GZIP:
+        with open_file(name) as file:
+            mapping = None
+            with suppress(OSError, ValueError):
                 mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                return Text(name, np.frombuffer(mapping, dtype=np.uint8), mapping)
-    text = bytearray()
+        if mapping is not None:
+            head = mapping[:HEAD]
+            mark, encoding = mark_of(head)
+            if head[: len(GZIP)] != GZIP and encoding in ("", "UTF-8"):
+                text = Text(name, np.frombuffer(mapping, dtype=np.uint8)[len(mark) :], mapping, len(mark))
+                refuse_binary(head, name)
+                if is_utf8(_released(text)):
+                    return text
+    whole = bytearray()
     with open_stream(source) as stream:
         while block := stream.read():
-            text += block
-    data = np.frombuffer(text, dtype=np.uint8)
+            whole += block
+    data = np.frombuffer(whole, dtype=np.uint8)
     data.flags.writeable = False  # as a mapping is: kernels are compiled for one of the two
     return Text(name, data)
+
+
+def _released(text: Text) -> Iterator[bytes]:
+    """The bytes of a mapped text, block by block, each of which is returned to the system after its use."""
+    for first in range(0, len(text.data), BLOCK):
+        yield text.data[first : first + BLOCK].tobytes()
+        text.release(first, min(first + BLOCK, len(text.data)))
 
 
 def open_file(name: str) -> Any:
     """Open a file for reading bytes, or raise an error that names it."""
     try:
         return open(name, "rb")
-    except (FileNotFoundError, ValueError) as error:
+    except (FileNotFoundError, ValueError):
         path_of(name)  # raises if no file can have this name
-        raise RankwiseError(f"{name} cannot be read: there is no such file") from error
+        raise RankwiseError(f"{name} cannot be read: there is no such file") from None
     except OSError as error:
-        raise RankwiseError(f"{name} cannot be read: {error.strerror or error}") from error
+        raise RankwiseError(f"{name} cannot be read: {error.strerror or error}") from None
 
 
-# ------------------------------------------------------------------------------------------------ bytes as text
-
-
-def refuse_wide(head: bytes, name: str) -> None:
-    """Refuse a text that begins with the byte order mark of UTF-16 or UTF-32.
-
-    Parameters
-    ----------
-    head : bytes
-        The first bytes of the text, at least four unless the text is shorter.
-    name : str
-        How the error message calls the file.
-
-    Raises
-    ------
-    FileFormatError
-        If the text begins with such a mark.
-    """
-    for mark, encoding in _WIDE.items():
-        if head.startswith(mark):
-            raise FileFormatError(f"{name} is written in {encoding}: save it as UTF-8")
-
-
-def without_mark(text: bytes, name: str) -> bytes:
-    """Remove the byte order mark of UTF-8; the mark of UTF-16 or UTF-32 raises FileFormatError."""
-    refuse_wide(text[:4], name)
-    return text.removeprefix(MARK)
-
-
-def decoded(text: bytes, where: str) -> str:
-    """Decode a text that has to be UTF-8.
-
-    Parameters
-    ----------
-    text : bytes
-        The encoded text.
-    where : str
-        How the error message calls its place, such as "train.csv, line 1".
-
-    Returns
-    -------
-    text : str
-        The decoded text.
-
-    Raises
-    ------
-    FileFormatError
-        If the text is not UTF-8. The message names the byte, and the word around it as Latin-1.
-
-    Examples
-    --------
-    >>> decoded("größe".encode(), "a.csv, line 1")
-    'größe'
-    """
-    try:
-        return text.decode()
-    except UnicodeDecodeError as error:
-        begin = max((text.rfind(mark, 0, error.start) + 1 for mark in (b",", b";", b"\t", b"|")), default=0)
-        word = re.split(rb"[,;\t|\r\n]", text[begin:])[0].decode("latin-1")
-        raise FileFormatError(
-            f"{where}: byte {error.start + 1:,} is 0x{text[error.start]:02X}, which is not UTF-8: save the file as "
-            f"UTF-8 (it looks like Latin-1, in which the word there is {word!r:.40})"
-        ) from error
+def beginning_of(name: str) -> bytes:
+    """The first bytes of a file as they are, packed or not."""
+    with open_file(name) as file:
+        return bytes(file.read(LONGEST))
 
 
 def plain_number(word: str) -> float | None:

@@ -1,7 +1,7 @@
 """TREC runs and judgements (qrels): the files that search engines and their evaluation exchange.
 
 A run has a line for each retrieved document, ``qid Q0 docid rank score tag``; judgements have ``qid iteration docid
-label``. Fields are separated by blanks or tabs, files may be gzipped, bytes that are not UTF-8 are kept, and ids are
+label``. Fields are separated by blanks or tabs, files may be gzipped, and ids are
 texts (``007`` stays ``007``). :func:`from_trec` joins the two files into `Queries` and scores; :func:`write_run` and
 :func:`write_qrels` go the other way.
 """
@@ -25,7 +25,7 @@ from rankwise._tables import ShownAsFacts
 from rankwise.data.checks import as_floats, as_scores, first_repeated, refuse_unless_one_of
 from rankwise.data.grouping import as_ids
 from rankwise.data.queries import Queries, as_queries
-from rankwise.data.sources import name_of, open_stream, without_mark
+from rankwise.data.sources import lines_of, name_of
 from rankwise.data.string_column import StringColumn, offsets
 
 logger = logging.getLogger(__name__)
@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 FilePath = str | os.PathLike[str]
 Source = FilePath | IO[bytes]
 
+_RUN = ("qid", "Q0", "docid", "rank", "score", "tag")
+_QRELS = ("qid", "iteration", "docid", "label")
 BEIR = (b"query-id", b"corpus-id", b"score")  # the first line of judgements of the BEIR benchmark, and so of MTEB
 
 
@@ -100,7 +102,7 @@ def read_run(path: Source) -> Run:
     FileFormatError
         If a line is malformed, or repeats a document of a query; the message names the line.
     """
-    return Run(*_read(path, ("qid", "Q0", "docid", "rank", "score", "tag"), "score"))
+    return Run(*_read(path, _RUN, "score"))
 
 
 def read_qrels(path: Source) -> Qrels:
@@ -121,7 +123,7 @@ def read_qrels(path: Source) -> Qrels:
     FileFormatError
         If a line is malformed, or repeats a document of a query; the message names the line.
     """
-    return Qrels(*_read(path, ("qid", "iteration", "docid", "label"), "label", BEIR))
+    return Qrels(*_read(path, _QRELS, "label", BEIR))
 
 
 def from_trec(
@@ -338,23 +340,29 @@ def _read(
     qids: list[bytes] = []
     docids: list[bytes] = []
     values: list[float] = []
-    lines_of: dict[bytes, dict[bytes, int]] = {}
-    for line, text in enumerate(_lines(source), 1):
+    seen: dict[bytes, dict[bytes, int]] = {}
+    for line, text in enumerate(lines_of(source), 1):
         parts = text.split()
         if not parts:
             continue
-        if header and not lines_of and tuple(parts) == header:
+        if header and not seen and tuple(parts) == header:
             fields, place, docid_place, header = ("qid", "docid", number), 2, 1, ()
             continue
+        if not seen and {len(parts), len(fields)} == {len(_RUN), len(_QRELS)}:
+            found, expected = ("a run", "judgments") if fields == _QRELS else ("judgments", "a run")
+            raise FileFormatError(
+                f"{name} is {found} ({len(parts)} fields per line), expected {expected} ({' '.join(fields)}): the "
+                "judgments (qrels) come first, then the run"
+            )
         if len(parts) != len(fields):
             raise FileFormatError(
                 f"{name}, line {line:,}: expected {len(fields)} fields ({' '.join(fields)}), found {len(parts)}"
             )
         qid, docid = parts[0], parts[docid_place]
-        first = lines_of.setdefault(qid, {}).setdefault(docid, line)
+        first = seen.setdefault(qid, {}).setdefault(docid, line)
         if first != line:
             raise FileFormatError(
-                f"{name}, line {line:,}: document {_text(docid)!r} of query {_text(qid)!r} is on line {first:,} too"
+                f"{name}, line {line:,}: document {docid.decode()!r} of query {qid.decode()!r} is on line {first:,} too"
             )
         qids.append(qid)
         docids.append(docid)
@@ -369,26 +377,8 @@ def _number(word: bytes, name: str, line: int, what: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or b"_" in word:  # Python takes 1_000 for a number
-        raise FileFormatError(f"{name}, line {line:,}: expected a number as {what}, found {_text(word)!r}")
+        raise FileFormatError(f"{name}, line {line:,}: expected a number as {what}, found {word.decode()!r}")
     return value
-
-
-def _text(word: bytes) -> str:
-    """The text of bytes that may not be UTF-8."""
-    return word.decode("utf-8", "surrogateescape")
-
-
-def _lines(source: Source) -> Iterator[bytes]:
-    """The lines of a source, without the byte order mark."""
-    with open_stream(source) as stream:
-        rest = stream.read()
-        while len(rest) < 4 and (block := stream.read()):  # a pipe may give less than a byte order mark
-            rest += block
-        rest = without_mark(rest, stream.name)
-        while block := stream.read():
-            *lines, rest = (rest + block).split(b"\n")
-            yield from lines
-        yield from rest.split(b"\n")
 
 
 # ------------------------------------------------------------------------------------------- writing lines
@@ -418,6 +408,11 @@ def _identified(queries: Queries) -> Iterator[tuple[int, bytes, list[bytes]]]:
         if (twice := first_repeated(docids)) is not None:
             raise DataError(f"document {_text(twice)!r} is twice in query {_text(name)!r}")
         yield query, name, docids
+
+
+def _text(word: bytes) -> str:
+    """The text of a word whose bytes may not be UTF-8, as ids in memory may hold them."""
+    return word.decode("utf-8", "surrogateescape")
 
 
 def _field(value: Any, what: str) -> bytes:

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from rankwise._errors import FileFormatError, in_one_line
-from rankwise.data.anyfile import kind_of, read_any
+from rankwise.data.anyfile import is_json, is_store, kind_of, read_any
 from rankwise.data.json_text import items_of, member, number_of, read_json
 from rankwise.data.parts.parts import Parts
 from rankwise.data.predictions import first_line, means_in_json, means_in_line, read_predictions, refuse_means
 from rankwise.data.queries import Queries
-from rankwise.data.sources import MARK, decoded, name_of, open_stream, plain_number, read_text, without_mark
+from rankwise.data.sources import name_of, open_stream, plain_number, read_text
+from rankwise.data.tabular.rows import is_arrow
 from rankwise.data.trec import BEIR, Run, from_trec, read_qrels, read_run
 from rankwise.measures._base import Vector
 
@@ -56,6 +57,8 @@ def open_pair(
         if "qrels" not in kept:
             kept["qrels"] = read_qrels(judged)
         return from_trec(kept["qrels"], _read_run(scores))
+    if is_run(judged):
+        read_qrels(judged)  # which says that the two files are in the wrong order
     if "queries" not in kept:
         kept["queries"] = read_any(judged, **options)
     return kept["queries"], read_scores(scores, kept["queries"])
@@ -63,7 +66,7 @@ def open_pair(
 
 def _read_run(path: Path) -> Run:
     """A TREC run or predictions."""
-    if kind_of(path) == "json":
+    if is_json(path):
         return read_predictions(path)
     if os.fspath(path) != "-" and os.path.isfile(path):
         refuse_means(name_of(path), means_in_line(first_line(path)))
@@ -101,14 +104,14 @@ def read_scores(path: Path, queries: Queries) -> Vector:
     FileFormatError
         If the file has another format, or does not match the queries.
     """
-    if kind_of(path) == "json":
+    if is_json(path):
         run = read_predictions(path)
         found = zip(run.qid, run.docid, run.score.tolist(), strict=True)
         return _by_docid(path, (("", *row) for row in found), queries)  # JSON has no lines to name
-    text = without_mark(read_text(path).data.tobytes(), name_of(path))
+    text = read_text(path).data.tobytes()
     # cut as bytes: str also ends lines at \x1e and U+2028, and words at blanks of other scripts
     lines = [
-        (number, [_decoded(word) for word in line.split()])
+        (number, [word.decode() for word in line.split()])
         for number, line in enumerate(text.splitlines(), 1)
         if line.strip()
     ]
@@ -154,13 +157,11 @@ def read_scores_of_parts(path: Path, parts: Parts) -> Vector:
     """
     scores, filled, rest = np.empty(parts.n_documents), 0, b""
     with open_stream(path) as stream:
-        head = next((line for line in stream.head.removeprefix(MARK).splitlines() if line.strip()), b"")
+        head = next((line for line in stream.head.splitlines() if line.strip()), b"")
         if len(head.split()) != 1:
             return read_scores(path, parts.lazy())
-        first = True
         while block := stream.read():
-            text = rest + (block.removeprefix(MARK) if first else block)
-            first = False
+            text = rest + block
             cut = text.rfind(b"\n") + 1
             rest = text[cut:]
             filled = _fill(scores, filled, text[:cut], stream.name)
@@ -253,17 +254,23 @@ def is_qrels(path: Path) -> bool:
     bool
         Whether it holds judgements of documents, and no features.
     """
-    if os.fspath(path) == "-" or not os.path.isfile(path):
-        return False
-    fields = first_line(path).encode("utf-8", "surrogateescape").split(b"#")[0].split()
-    if tuple(fields) == BEIR:
-        return True
-    return len(fields) == 4 and kind_of(path) == "text" and not any(b":" in field for field in fields[1:])
+    fields = _first_fields(path)
+    return tuple(fields) == BEIR or (len(fields) == 4 and not any(b":" in field for field in fields[1:]))
 
 
-def _decoded(text: bytes) -> str:
-    """Bytes as text; bytes that are not UTF-8 survive as surrogates."""
-    return text.decode("utf-8", "surrogateescape")
+def is_run(path: Path) -> bool:
+    """Whether the first line of a file has the six columns of a run, the fourth and the fifth of them numbers."""
+    fields = _first_fields(path)
+    return len(fields) == 6 and all(plain_number(field.decode()) is not None for field in fields[3:5])
+
+
+def _first_fields(path: Path) -> list[bytes]:
+    """The words of the first line of a file of lines; none for tables, rankwise files and ``-``."""
+    name = os.fspath(path)
+    if name == "-" or not os.path.isfile(name) or is_store(name) or is_arrow(name):
+        return []
+    fields = first_line(name).encode().split(b"#")[0].split()
+    return fields if tuple(fields) == BEIR or kind_of(name) == "text" else []
 
 
 # ---------------------------------------------------------------------------- values per query of other tools
@@ -338,7 +345,7 @@ def _from_json(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
 def _from_lines(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
     """query -> measure -> value."""
     name, found = name_of(path), dict[str, dict[str, float]]()
-    text = decoded(without_mark(read_text(path).data.tobytes(), name), name)
+    text = read_text(path).data.tobytes().decode()
     for number, line in enumerate(text.split("\n"), 1):
         fields = line.split()
         if not fields:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwise._errors import DataError, FileFormatError
-from rankwise.data.sources import name_of, plain_number, read_text, without_mark
+from rankwise.data.sources import name_of, plain_number, read_text
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.linear.linear_model import LinearModel
@@ -93,7 +93,7 @@ def _lines(path: Path) -> list[_Line]:
 
     ``str.splitlines`` also splits at \x1e, U+2028 and others, which would take a weight out of a comment.
     """
-    text = without_mark(read_text(path).data.tobytes(), name_of(path)).decode("utf-8", "replace")
+    text = read_text(path).data.tobytes().decode()
     lines = []
     for number, line in enumerate(text.split("\n"), 1):
         if "\r" in line[:-1]:

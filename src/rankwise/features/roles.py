@@ -10,6 +10,7 @@ from rankwise.data.grouping import by_id
 from rankwise.data.string_column import StringColumn
 from rankwise.data.tabular.rows import Roles
 from rankwise.features.columns import read_numbers
+from rankwise.features.texts import number_of
 from rankwise.features.table import Column, QueriesTable, RawTable
 from rankwise.features.treatments import Layout
 
@@ -48,12 +49,11 @@ def labels_of(table: RawTable, name: str | None, grades: Mapping[str, float] | N
         if unknown:
             raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, and grades does not say what that means")
         return np.array([np.nan if text is None else grades[text] for text in texts], dtype=np.float64)
-    try:
-        return np.asarray(read_numbers(column, "number", {}), dtype=np.float64)
-    except DataError as error:
-        if column.stored != "text":
-            raise
-        raise DataError(f"{error}; grades={{'bad': 0, 'good': 1}} says what words mean as labels") from error
+    return _numbers(
+        column,
+        "labels",
+        f"give grades={proposed_grades(column)}, with the grades of your words" if column.stored == "text" else "",
+    )
 
 
 def docids_of(table: RawTable, name: str | None, features: Sequence[str]) -> StringColumn | None:
@@ -68,7 +68,52 @@ def weights_of(table: RawTable, name: str | None) -> Array | None:
     """The weight of the query of each row; None without their column."""
     if name is None or name not in table.names:
         return None
-    return np.asarray(read_numbers(table.column(name), "number", {}), dtype=np.float64)
+    return _numbers(table.column(name), "query weights", "")
+
+
+def _numbers(column: Column, role: str, advice: str) -> Array:
+    """The numbers of a column with a role."""
+    try:
+        return np.asarray(read_numbers(column, "number", {}), dtype=np.float64)
+    except DataError:
+        texts = (text for text in column.values.tolist() if text is not None)
+        found = next((text for text in texts if number_of(text, column.decimal) is None), None)
+        holds = f"{found!r:.40}" if column.stored == "text" else column.type_name or "dates"
+        end = f": {advice}" if advice else ""
+        raise DataError(f"the {role} in column {column.name!r} must be numbers, got {holds}{end}") from None
+
+
+# Words of judgments in their usual order, from which grades are proposed.
+_ORDERS = (
+    ("no", "yes"),
+    ("false", "true"),
+    ("bad", "poor", "fair", "ok", "good", "excellent", "perfect"),
+    ("none", "low", "medium", "high"),
+    ("irrelevant", "partial", "relevant"),
+    ("irrelevant", "complement", "substitute", "exact"),
+    ("i", "c", "s", "e"),
+)
+
+
+def proposed_grades(column: Column) -> dict[str, int]:
+    """Grades for the words of a label column: in the usual order where it is known, else by the alphabet.
+
+    Parameters
+    ----------
+    column : Column
+        The labels.
+
+    Returns
+    -------
+    grades : dict of str to int
+        A grade for each word.
+    """
+    words = sorted({text for text in column.values.tolist() if text is not None})
+    for order in _ORDERS:
+        if {word.lower() for word in words} <= set(order):
+            words.sort(key=lambda word, order=order: order.index(word.lower()))  # type: ignore[misc]
+            break
+    return {word: grade for grade, word in enumerate(words)}
 
 
 def _words(column: Column) -> list[str | None]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._errors import DataError, FileFormatError
+from rankwise._paths import path_of
 from rankwise._tables import ShownAsFacts
 from rankwise.data.checks import as_features, not_a_path
 from rankwise.data.grouping import as_ids
@@ -24,8 +25,8 @@ from rankwise.data.letor.read import as_written
 from rankwise.data.queries import Queries
 from rankwise.data.string_column import StringColumn
 from rankwise.data.tabular.csv import EMPTY, CsvText
-from rankwise.data.tabular.frames import CSV, open_frame, suffix_of
-from rankwise.data.tabular.rows import ARROW_ENDINGS, read_arrow
+from rankwise.data.tabular.frames import open_frame, refuse_other_json
+from rankwise.data.tabular.rows import is_arrow, read_arrow
 
 Stored = Literal["number", "boolean", "date", "text", "other"]
 _EMPTY = frozenset(EMPTY)
@@ -116,9 +117,10 @@ def as_table(source: Any) -> RawTable:
 
 
 def read_columns(path: str | os.PathLike[str]) -> RawTable:
-    """Read a CSV, Parquet or Arrow file with columns of any kind.
+    """Read a CSV, JSON, Parquet or Arrow file with columns of any kind; what it is, its content says.
 
-    CSV needs no optional package. Separators and decimal commas are detected.
+    CSV and JSON need no optional package. Separators, decimal commas and encodings are detected. Rows in JSON are
+    objects, one on each line or in a list.
 
     Parameters
     ----------
@@ -137,15 +139,13 @@ def read_columns(path: str | os.PathLike[str]) -> RawTable:
     """
     from rankwise.data.sources import peeked
 
-    suffix = suffix_of(path)
-    if suffix in ARROW_ENDINGS:
-        return FrameTable(open_frame(read_arrow(os.fspath(path), suffix)[0]))
-    if suffix not in CSV:
-        known = ", ".join((*ARROW_ENDINGS, *CSV))
-        raise FileFormatError(f"{os.fspath(path)} is not a known table: its name must end in one of {known}")
+    name = path_of(path)
+    if is_arrow(name):
+        return FrameTable(open_frame(read_arrow(name)[0]))
     with peeked(path) as source:
         if source.kind == "letor":
-            raise FileFormatError(f"{source.name} holds LETOR lines, not columns of a table: use read_letor")
+            raise FileFormatError(f"{source.name} is no table: it has no columns with names, expected a CSV header")
+        refuse_other_json(source)
         return CsvTable(CsvText.open(source))
 
 

@@ -25,6 +25,7 @@ from rankwise.evaluation.compare.result import Comparison
 from rankwise.evaluation.compare.store import is_kept
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.measures._base import Vector
+from rankwise.rankers._base import Ranker
 from rankwise.report.attempts import attempted
 from rankwise.report.compact import numbers
 
@@ -203,6 +204,9 @@ def importance(comparison: Comparison) -> dict[str, Any]:
         # models that were not kept cannot score the shuffled features
         if not all(is_kept(model) or comparison.about["rankers"][name]["kind"] == "fitted" for model in models):
             continue
+        # nor can those that make features of a table themselves, or know them by place and have fewer in some fold
+        if any(model is None or _width(model) not in (None, sample.n_features) for model in models):
+            continue
         parts = [
             losses_by_query(model, part, measure, repeats=SHUFFLES, random_state=seed, **conventions)
             for model, part in _by_fold(models, sample, fold_of)
@@ -220,6 +224,15 @@ def importance(comparison: Comparison) -> dict[str, Any]:
         "shuffles": SHUFFLES,
         "rankers": found,
     }
+
+
+def _width(model: Any) -> int | None:
+    """The number of features that a model of another package takes; None where it finds them by name or does not say."""
+    if isinstance(model, Ranker):
+        return None
+    model = getattr(model, "model_", model)  # inside of a wrapper
+    count = getattr(model, "num_feature", None)  # LightGBM's
+    return count() if callable(count) else getattr(model, "n_features_in_", None)
 
 
 def _by_fold(models: list[Any], sample: Queries, fold_of: NDArray[np.int64]) -> Iterator[tuple[Any, Queries]]:

@@ -28,6 +28,8 @@ class Finding(ShownAsFacts):
         What to do about it.
     unnamed : int
         How many more features or queries are concerned.
+    columns : tuple of str
+        The columns of a table that should be left out because of it.
     """
 
     severity: Severity
@@ -35,9 +37,12 @@ class Finding(ShownAsFacts):
     where: tuple[Any, ...]
     advice: str
     unnamed: int = 0
+    columns: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, severity: Severity, what: str, where: Iterable[Any], advice: str) -> "Finding":
+    def of(
+        cls, severity: Severity, what: str, where: Iterable[Any], advice: str, columns: Iterable[str] = ()
+    ) -> "Finding":
         """Make a finding that names at most the first 10 places.
 
         Parameters
@@ -50,6 +55,8 @@ class Finding(ShownAsFacts):
             All features or queries concerned.
         advice : str
             As the attribute.
+        columns : iterable of str, default=()
+            As the attribute.
 
         Returns
         -------
@@ -57,7 +64,8 @@ class Finding(ShownAsFacts):
             The finding.
         """
         places = tuple(where)
-        return cls(severity, what, places[:_NAMED_AT_MOST], advice, max(0, len(places) - _NAMED_AT_MOST))
+        more = max(0, len(places) - _NAMED_AT_MOST)
+        return cls(severity, what, places[:_NAMED_AT_MOST], advice, more, tuple(columns))
 
     def places(self) -> str:
         """The places as one line: the names, and how many more there are.

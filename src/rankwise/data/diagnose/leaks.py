@@ -224,13 +224,13 @@ def find_leaks(queries: Queries, alone: Alone | None, facts: dict[str, Any]) -> 
         above = _standing_out(alone, others[~is_coarse])
     if len(copies) and alone is not None:
         what = f"{plural(len(copies), 'feature ranks', 'features rank')} like the label itself (skill {COPY:g} or more)"
-        yield Finding.of("problem", what, _with_figures(names, alone, copies), _advice(queries, copies))
+        yield Finding.of("problem", what, _with_figures(names, alone, copies), *_advice(queries, copies))
     if len(coarse) and alone is not None:
         what = (
             f"{plural(len(coarse), 'feature is', 'features are')} a coarse copy of the label: where documents of a "
             f"query differ in it, at most {CONTRADICTED:.0%} of them contradict the label"
         )
-        yield Finding.of("problem", what, _with_figures(names, alone, coarse), _advice(queries, coarse))
+        yield Finding.of("problem", what, _with_figures(names, alone, coarse), *_advice(queries, coarse))
     known = {*copies, *coarse, *above}
     if len(above) and alone is not None:
         rest = max((alone.skill[place] for place in range(len(names)) if place not in known), default=0.0)
@@ -238,23 +238,23 @@ def find_leaks(queries: Queries, alone: Alone | None, facts: dict[str, Any]) -> 
             f"{plural(len(above), 'feature ranks', 'features rank')} far better alone than all others "
             f"(of which the best has skill {rest:.2f})"
         )
-        yield Finding.of("warning", what, _with_figures(names, alone, above), _advice(queries, above))
+        yield Finding.of("warning", what, _with_figures(names, alone, above), *_advice(queries, above))
     called = [place for place in _called_like_labels(queries) if place not in known]
     if called:
         figures = names if alone is None else _with_figures(names, alone, np.arange(len(names)))
         what = f"{plural(len(called), 'feature is', 'features are')} called like a label"
-        yield Finding.of("warning", what, [figures[place] for place in called], _advice(queries, np.array(called)))
+        yield Finding.of("warning", what, [figures[place] for place in called], *_advice(queries, np.array(called)))
 
 
-def _advice(queries: Queries, places: NDArray[np.int64]) -> str:
-    """What to do: the call that reads the data without these features, where they have names."""
+def _advice(queries: Queries, places: NDArray[np.int64]) -> tuple[str, list[str]]:
+    """(what to do, the columns to leave out): the call that reads the data without these features, if they have names."""
     them = "it" if len(places) == 1 else "them"
-    way = "leave the column out of the file"
+    way, columns = "leave the column out of the file", list[str]()
     if queries.feature_names is not None:
         columns = _columns_of([queries.feature_names[place] for place in places], queries)
         way = f"leave {them} out by ignore={columns!r} when reading"
     known = "is it" if len(places) == 1 else "are they"
-    return f"{known} known before anybody has judged or clicked? If not, {way}; nothing is left out by itself"
+    return f"{known} known before anybody has judged or clicked? If not, {way}; nothing is left out by itself", columns
 
 
 def _columns_of(features: list[str], queries: Queries) -> list[str]:

@@ -88,7 +88,7 @@ class SourceLocation:
 
     def of(self, place: int) -> str:
         """``train.txt, line 12, column 34``, with columns counted in letters."""
-        before = self.text[self._line_begin(place) : place].tobytes().removeprefix(b"\xef\xbb\xbf")
+        before = self.text[self._line_begin(place) : place].tobytes()
         return f"{self.name}, line {self.line(place):,}, column {len(before.decode('utf-8', 'replace')) + 1:,}"
 
     def token(self, place: int) -> bytes:
@@ -131,9 +131,9 @@ class SourceLocation:
         found = re.search(rb"[ \t\r\v\f]" + digits + rb":", self.text.data)
         return found.start() + 1 if found else 0
 
-    def stray_return(self, begin: int) -> int | None:
+    def stray_return(self) -> int | None:
         """Where a comment holds a carriage return with more than blanks behind it in its line, or None."""
-        found = re.compile(rb"#[^\n\r]*(\r)[ \t\r\v\f]*[^ \t\r\v\f\n]").search(self.text.data, begin)
+        found = re.compile(rb"#[^\n\r]*(\r)[ \t\r\v\f]*[^ \t\r\v\f\n]").search(self.text.data)
         return found.start(1) if found else None
 
     def _line_begin(self, place: int) -> int:

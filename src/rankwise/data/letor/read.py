@@ -36,13 +36,10 @@ from rankwise.data.grouping import Grouping, by_run, by_size, warn_of_empty
 from rankwise.data.letor.problems import Reading, SourceLocation, problem
 from rankwise.data.queries import Queries
 from rankwise.data.sources import (
-    MARK,
     STANDARD_INPUT,
     Text,
     name_of,
     read_text,
-    refuse_wide,
-    without_mark,
 )
 from rankwise.data.string_column import StringColumn, offsets
 
@@ -158,7 +155,7 @@ def read_letor(
     how = as_reading(dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs)
     text = read_text(path)
     drive.expect("read_letor")
-    table = read_table(text, first_byte(text), how)
+    table = read_table(text, how)
     if table is None:
         raise FileFormatError(f"{text.name} holds no rows: expected lines of the form label qid:id feature:value ...")
     if not len(table.y):
@@ -215,13 +212,6 @@ def as_reading(
     )
     names = None if feature_names is None else tuple(feature_names)
     return Reading(kind, missing, names, rules, streaming, rules.fixed_width, rules.fixed_base, n_jobs)
-
-
-def first_byte(text: Text) -> int:
-    """Where the text begins: after the byte order mark of UTF-8, if it has one."""
-    head = text.data[:4].tobytes()
-    refuse_wide(head, text.name)
-    return len(MARK) if head.startswith(MARK) else 0
 
 
 def queries_of(table: LetorTable, how: Reading, grouping: Grouping | None = None) -> Queries:
@@ -285,7 +275,7 @@ def _read_sizes(query_file: Any, name: str, n_lines: int) -> list[int]:
     """The sizes, none above the number of rows; Python's own integers, whose sum does not wrap around."""
     text = read_text(query_file)
     sizes = []
-    for number, line in enumerate(without_mark(text.data.tobytes(), text.name).splitlines(), start=1):
+    for number, line in enumerate(text.data.tobytes().splitlines(), start=1):
         words = line.split()
         if len(words) > 1 or not all(word.isdigit() and len(word) <= 18 for word in words):
             shown = line.decode("utf-8", "replace").strip()
@@ -311,15 +301,13 @@ _UNQUESTIONED = 100 << 20
 _VALUES_A_BYTE = 100
 
 
-def read_table(text: Text, begin: int, how: Reading, first_line: int = 1) -> LetorTable | None:
-    """Read everything from byte ``begin`` on.
+def read_table(text: Text, how: Reading, first_line: int = 1) -> LetorTable | None:
+    """Read a whole text.
 
     Parameters
     ----------
     text : Text
         The bytes.
-    begin : int
-        Where to begin.
     how : Reading
         The options.
     first_line : int, default=1
@@ -330,13 +318,13 @@ def read_table(text: Text, begin: int, how: Reading, first_line: int = 1) -> Let
     table : LetorTable or None
         None where there is no row.
     """
-    bounds = cut(text.data, begin)
+    bounds = cut(text.data)
     counts = drive.run(lambda first, last: count_rows(text.data, first, last), bounds, how.n_jobs)
     first_row = offsets(counts).tolist()
     n_rows = first_row.pop()
     if not n_rows:
         where = SourceLocation(text.name, text.data, first_line)
-        if (stray := where.stray_return(begin)) is not None:
+        if (stray := where.stray_return()) is not None:
             raise problem(where, code.STRAY_RETURN, stray, how.rules, how)
         return None
     ranges = [Range(*pair, row, count) for pair, row, count in zip(bounds, first_row, counts, strict=True)]
@@ -460,9 +448,9 @@ class ParsedRange(NamedTuple):
     docid: StringColumn | None
 
 
-def cut(data: NDArray[np.uint8], begin: int) -> list[tuple[int, int]]:
+def cut(data: NDArray[np.uint8]) -> list[tuple[int, int]]:
     """Ranges (first byte, byte after the last) of whole lines, about ``RANGE`` bytes each."""
-    ranges = []
+    begin, ranges = 0, []
     while begin < len(data):
         end = after_newline(data, min(begin + RANGE, len(data)), len(data))
         ranges.append((begin, end))

@@ -21,7 +21,6 @@ from rankwise.data.letor.read import (
     ZeroBased,
     as_reading,
     as_written,
-    first_byte,
     queries_of,
     read_table,
 )
@@ -102,7 +101,7 @@ def _iterate(
     """The blocks; ``seen`` collects the ids that may not return, None makes each run of rows with one id a query."""
     with open_stream(path, on_read) as stream:
         for text, first_line in iter_blocks(stream, rows, skip_negative=how.rules.unjudged == code.DROP):
-            table = read_table(text, first_byte(text) if first_line == 1 else 0, how, first_line)
+            table = read_table(text, how, first_line)
             if table is None:
                 continue
             how = how.settled(table.rules)

@@ -9,7 +9,7 @@ from typing import Any
 from rankwise._errors import RankwiseError
 from rankwise._progress import throughput
 from rankwise.data import checks
-from rankwise.data.anyfile import kind_of
+from rankwise.data.anyfile import is_store
 from rankwise.data.checks import Missing
 from rankwise.data.parts.parts import Parts
 from rankwise.data.parts.regroup import RANGE_BYTES, Regrouped
@@ -18,7 +18,6 @@ from rankwise.data.parts.spool import remove_folder
 from rankwise.data.parts.write import PART_BYTES, PartsWriter
 from rankwise.data.queries import Queries
 from rankwise.data.stored import load_queries
-from rankwise.data.tabular.frames import is_table
 from rankwise.data.tabular.rows import Roles, Unjudged
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
@@ -170,7 +169,7 @@ def _stored(sources: list[Any]) -> Iterator[Queries] | None:
         return None
     if os.path.isdir(sources[0]):
         return blocks_of(Parts(sources[0]))
-    if not is_table(sources[0]) and kind_of(sources[0]) == "store":
+    if _is_store(sources[0]):
         return blocks_of(load_queries(sources[0]))
     return None
 
@@ -184,7 +183,7 @@ def _dtype_of(sources: list[Any]) -> str:
 
 
 def _is_store(name: str) -> bool:
-    return not is_table(name) and kind_of(name) == "store"
+    return os.path.isfile(name) and is_store(name)
 
 
 def of_type(queries: Queries, dtype: str) -> Queries:

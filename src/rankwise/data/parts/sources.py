@@ -20,10 +20,10 @@ from rankwise._kernels import drive
 from rankwise._kernels.text import letor_lines as code
 from rankwise._paths import path_of
 from rankwise.data import checks
-from rankwise.data.anyfile import kind_of
+from rankwise.data.anyfile import is_store
 from rankwise.data.checks import Floats, Missing
 from rankwise.data.grouping import as_ids
-from rankwise.data.letor.read import Unjudged, ZeroBased, as_reading, first_byte, read_table
+from rankwise.data.letor.read import Unjudged, ZeroBased, as_reading, read_table
 from rankwise.data.letor.stream import iter_blocks
 from rankwise.data.parts.manifest import NAME
 from rankwise.data.parts.parts import Parts
@@ -34,11 +34,12 @@ from rankwise.data.sources import ByteStream, peeked
 from rankwise.data.stored import load_queries
 from rankwise.data.string_column import StringColumn
 from rankwise.data.tabular.csv import CsvText
-from rankwise.data.tabular.frames import CSV, is_table, open_frame, rows_of, suffix_of
+from rankwise.data.tabular.frames import open_frame, refuse_other_json, rows_of
 from rankwise.data.tabular.rows import (
     Columns,
     Roles,
     TableRows,
+    is_arrow,
     open_arrow,
     without_unjudged,
 )
@@ -110,7 +111,7 @@ def expanded(source: Any) -> list[Any]:
     ]
     if not files:
         raise FileFormatError(f"{name} is an empty folder: expected files of judged queries")
-    if all(suffix_of(path) == ".parquet" for path in files):
+    if all(path.suffix.lower() == ".parquet" for path in files):
         # pyarrow reads columns that are in the names of folders (grade=2/part-0.parquet), too
         return [require("pyarrow.dataset").dataset(name, format="parquet", partitioning="hive")]
     return [os.fspath(path) for path in files]
@@ -158,9 +159,9 @@ class Blocks:
             yield from self._dataset(source)
         elif os.path.isdir(source):
             yield from self._whole_queries(source, Parts(source))
-        elif is_table(source) and suffix_of(source) not in CSV:
+        elif is_arrow(source):
             yield from self._arrow(source)
-        elif not is_table(source) and kind_of(source) == "store":
+        elif os.path.isfile(source) and is_store(source):
             yield from self._whole_queries(source, load_queries(source))
         else:
             with peeked(source, self._on_read) as stream:
@@ -183,7 +184,7 @@ class Blocks:
         )
         found = False
         for text, first_line in iter_blocks(stream, _ROWS, skip_negative=how.rules.unjudged == code.DROP):
-            table = read_table(text, first_byte(text) if first_line == 1 else 0, how, first_line)
+            table = read_table(text, how, first_line)
             if table is None or not len(table.y):
                 continue
             found = True
@@ -194,6 +195,7 @@ class Blocks:
 
     def _csv(self, stream: ByteStream) -> Iterator[SourceBlock]:
         """A CSV text."""
+        refuse_other_json(stream)
         asked, text = self._options, CsvText.open(stream)
         with _about(stream.name):
             wanted = text.wanted(
@@ -237,7 +239,7 @@ class Blocks:
 
     def _arrow(self, name: str) -> Iterator[SourceBlock]:
         """A Parquet or Arrow file."""
-        file = open_arrow(name, suffix_of(name))
+        file = open_arrow(name)
         with _about(name):
             roles = _noted(self._options.roles, file.facts, file.names)
             columns = self._roles(name, file.names, roles).among(file.names)

@@ -10,7 +10,7 @@ import csv
 import importlib.util
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from rankwise._errors import FileFormatError
 from rankwise._extras import require
 from rankwise.data.checks import Missing, first_repeated
-from rankwise.data.sources import DELIMITERS, MARK, ByteStream, decoded
+from rankwise.data.sources import DELIMITERS, ByteStream
 from rankwise.data.string_column import StringColumn
+from rankwise.data.tabular.records import as_csv
 from rankwise.data.tabular.rows import Columns, Roles, TableRows, Unjudged, side_by_side, text_as_feature
 
 # Cells of numbers that count as empty: those that pandas takes for missing.
@@ -40,14 +41,36 @@ class Format(NamedTuple):
     decimal: str
 
 
+class Places(NamedTuple):
+    """How messages call a place of the text.
+
+    Attributes
+    ----------
+    name : str
+        The name of the source.
+    numbers : sequence of int
+        What messages call each line by, where that is not its number.
+    unit : str
+        What is counted.
+    """
+
+    name: str
+    numbers: Sequence[int] = ()
+    unit: str = "line"
+
+    def at(self, line: int) -> str:
+        """The place of a line: ``train.csv, line 12``."""
+        return f"{self.name}, {self.unit} {self.numbers[line - 1] if self.numbers else line:,}"
+
+
 @dataclass(frozen=True)
 class Wanted:
     """Which columns are read, and what happens to empty cells.
 
     Attributes
     ----------
-    name : str
-        The name of the file, for messages.
+    places : Places
+        How messages call places.
     names : tuple of str
         All columns of the file.
     columns : Columns
@@ -62,7 +85,7 @@ class Wanted:
         The labels of the words in the label column, where it holds words.
     """
 
-    name: str
+    places: Places
     names: tuple[str, ...]
     columns: Columns
     decimal: str = "."
@@ -87,6 +110,8 @@ class CsvText:
         Bytes that were read from the source and not yet handed out.
     first_line : int
         The number of the first line after the header.
+    places : Places
+        How messages call places.
     """
 
     source: ByteStream
@@ -94,17 +119,31 @@ class CsvText:
     names: tuple[str, ...]
     rest: bytes
     first_line: int
+    places: Places
 
     @classmethod
     def open(cls, source: ByteStream) -> "CsvText":
-        """Read the header and detect the format; what is not a header of different names in UTF-8 raises an error."""
-        text = source.read(len(source.head)).removeprefix(MARK)
+        """Read the header and detect the format; what is not a header of different names raises an error.
+
+        Rows in JSON become the CSV that says the same.
+        """
+        if source.kind == "records":
+            rows = as_csv(source)
+            stream = ByteStream(source.name, io.BytesIO(rows.text))
+            return cls(stream, Format(",", "."), rows.names, b"", 1, Places(source.name, rows.lines, rows.unit))
+        text = source.read(len(source.head))
         while (end := _record_end(text)) < 0 and (more := source.read(_BLOCK)):
             if len(text) > _LONGEST_HEADER:
                 raise FileFormatError(f"{source.name}: its first line does not end, expected names of columns")
             text += more
         header, rest = (text[: end + 1], text[end + 1 :]) if end >= 0 else (text, b"")
-        names = _header_text(header, source.name)
+        if b"\0" in header:
+            place = header.index(b"\0") + 1
+            raise FileFormatError(
+                f"{source.name}, line 1: byte {place:,} is zero, as in UTF-16 without its mark: expected the names of the "
+                "columns in UTF-8"
+            )
+        names = header.decode()
         found = _format_of(names, rest)
         try:
             cells = next(csv.reader([names], delimiter=found.delimiter), [])
@@ -112,11 +151,11 @@ class CsvText:
             raise FileFormatError(f"{source.name}, line 1: expected the names of the columns, {error}") from error
         columns = tuple(cell.strip() for cell in cells)
         _check_names(columns, source.name)
-        return cls(source, found, columns, rest, 1 + header.count(b"\n"))
+        return cls(source, found, columns, rest, 1 + header.count(b"\n"), Places(source.name))
 
     def wanted(self, roles: Roles, **policies: Any) -> Wanted:
         """The columns with a role, and what happens to empty cells."""
-        return Wanted(self.source.name, self.names, roles.among(self.names), self.format.decimal, **policies)
+        return Wanted(self.places, self.names, roles.among(self.names), self.format.decimal, **policies)
 
     def pieces(self, wanted: Wanted) -> Iterator[TableRows]:
         """The rows, some thousands at a time; a text without rows raises an error."""
@@ -124,7 +163,7 @@ class CsvText:
         for block in self._blocks():
             rows = read_fast(block, self.format.delimiter, wanted)
             if rows is None:
-                rows = read_cells(_decoded(block), self.format.delimiter, line, wanted)
+                rows = read_cells(block.decode(), self.format.delimiter, line, wanted)
             found = found or len(rows.X) > 0
             yield rows
             line += block.count(b"\n")
@@ -135,18 +174,17 @@ class CsvText:
         """All records as their cells, whatever they hold; one of another length than the header raises an error."""
         line, found = self.first_line, False
         for block in self._blocks():
-            reader = csv.reader(io.StringIO(_decoded(block), newline=""), delimiter=self.format.delimiter)
-            place = f"{self.source.name}, line "
+            reader = csv.reader(io.StringIO(block.decode(), newline=""), delimiter=self.format.delimiter)
             try:
                 for record in reader:
                     if record and len(record) != len(self.names):
                         expected = f"expected {len(self.names)} cells as in the header, found {len(record)}"
-                        raise FileFormatError(f"{place}{line + reader.line_num - 1:,}: {expected}")
+                        raise FileFormatError(f"{self.places.at(line + reader.line_num - 1)}: {expected}")
                     if record:  # no blank line
                         found = True
                         yield record
             except csv.Error as error:  # usually a quote that does not end
-                raise FileFormatError(f"{place}{line + reader.line_num - 1:,}: {error}") from error
+                raise FileFormatError(f"{self.places.at(line + reader.line_num - 1)}: {error}") from error
             line += block.count(b"\n")
         if not found:
             raise FileFormatError(f"{self.source.name} holds names of columns and no rows")
@@ -186,16 +224,6 @@ def _last_record_end(text: bytes) -> int:
     return int(breaks[-1]) if len(breaks) else -1
 
 
-def _header_text(header: bytes, name: str) -> str:
-    """The header, which must be UTF-8 without zero bytes, unlike ids: people and other programs read it."""
-    if b"\0" in header:
-        place = header.index(b"\0") + 1
-        raise FileFormatError(
-            f"{name}, line 1: byte {place:,} is zero, as in UTF-16: expected the names of the columns in UTF-8"
-        )
-    return decoded(header, f"{name}, line 1")
-
-
 def _format_of(header: str, sample: bytes) -> Format:
     """The separator that occurs most often in the header; a decimal comma where numbers have commas and no dots."""
     names = re.sub(r'"[^"]*"', "", header)
@@ -203,7 +231,9 @@ def _format_of(header: str, sample: bytes) -> Format:
     if delimiter == ",":
         return Format(delimiter, ".")
     # lines of bytes: those of str also end at \x1e, U+2028 and others, which are letters of a cell
-    rows = csv.reader(map(_decoded, sample[: 1 << 14].splitlines()[:50]), delimiter=delimiter)
+    rows = csv.reader(
+        (line.decode("utf-8", "replace") for line in sample[: 1 << 14].splitlines()[:50]), delimiter=delimiter
+    )
     numbers = [cell.strip() for row in rows for cell in row if _NUMBER.fullmatch(cell.strip())]
     commas = any("," in cell for cell in numbers) and not any("." in cell for cell in numbers)
     return Format(delimiter, "," if commas else ".")
@@ -220,11 +250,6 @@ def _check_names(names: tuple[str, ...], name: str) -> None:
     twice = first_repeated(names)
     if twice is not None:
         raise FileFormatError(f"{name}, line 1: two columns are called {twice!r}: give them different names")
-
-
-def _decoded(text: bytes) -> str:
-    """The text of bytes that may not be UTF-8."""
-    return text.decode("utf-8", "surrogateescape")
 
 
 # ---------------------------------------------------------------------------------------------------- blocks by pyarrow
@@ -349,11 +374,11 @@ class _Block:
         try:
             yield from reader
         except csv.Error as error:  # usually a quote that does not end
-            raise FileFormatError(f"{self.wanted.name}, line {first_line + reader.line_num - 1:,}: {error}") from error
+            raise FileFormatError(f"{self.wanted.places.at(first_line + reader.line_num - 1)}: {error}") from error
 
     def refuse(self, row: int, sentence: str) -> NoReturn:
         """Raise an error about a row."""
-        raise FileFormatError(f"{self.wanted.name}, line {self.lines[row]:,}: {sentence}")
+        raise FileFormatError(f"{self.wanted.places.at(self.lines[row])}: {sentence}")
 
     def column(self, name: str) -> list[str]:
         """The cells of a column."""

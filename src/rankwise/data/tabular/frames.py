@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._atomic_write import writing
-from rankwise._errors import DataError, RankwiseError
+from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise._extras import require
 from rankwise._paths import path_of
 from rankwise._store import FORMAT, KEY
@@ -35,6 +35,7 @@ from rankwise.data.tabular.rows import (
     TableRows,
     Unjudged,
     as_queries,
+    is_arrow,
     open_arrow,
     read_arrow,
     side_by_side,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 File = str | os.PathLike[str]
-CSV = (".csv", ".tsv", ".tab")
+TEXTS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")  # endings of tables that are text
 _OF_TEXTS = ("missing", "unjudged")  # options that LETOR texts share
 
 
@@ -179,16 +180,17 @@ def _not_utf8(queries: Queries) -> str:
 
 
 def is_table(path: File) -> bool:
-    """Whether a file is a table, by its name; ``-`` is not."""
-    return suffix_of(path) in (*ARROW_ENDINGS, *CSV)
+    """Whether a file is a table, by its name alone; ``-`` is not. :func:`rankwise.data.anyfile.kind_of` looks inside."""
+    return suffix_of(path) in (*ARROW_ENDINGS, *TEXTS)
 
 
 def read_table(path: File | ByteStream, **columns: Any) -> Queries:
-    """Read judged queries from a Parquet, Arrow or CSV file.
+    """Read judged queries from a Parquet, Arrow, CSV or JSON file; what it is, its content says.
 
-    CSV needs no optional package. It may be gzipped; separators (``,``, ``;``, tab, ``|``), decimal commas and a byte
-    order mark are detected. Query ids of CSV are integers if each is written as one (``007`` stays ``007``), and
-    document ids are texts. A text of LETOR lines is read as LETOR, whatever its name.
+    CSV and JSON need no optional package, and may be gzipped. Separators (``,``, ``;``, tab, ``|``), decimal commas,
+    byte order marks and encodings are detected. Rows in JSON are objects, one on each line (JSON lines) or in a list; an
+    object may also be a query with a list of its documents. Query ids of CSV and JSON are integers if each is written as
+    one (``007`` stays ``007``), and document ids are texts. A text of LETOR lines is read as LETOR, whatever its name.
 
     Parameters
     ----------
@@ -204,12 +206,11 @@ def read_table(path: File | ByteStream, **columns: Any) -> Queries:
     """
     if isinstance(path, ByteStream):
         return _read_text(path, columns)
-    suffix = _known_suffix(path)
-    if suffix in CSV:
+    name = path_of(path)
+    if not is_arrow(name):
         with peeked(path) as source:
             return _read_text(source, columns)
-    name = path_of(path)
-    table, facts = read_arrow(name, suffix)
+    table, facts = read_arrow(name)
     if facts.get("labels", "") is None and columns.get("label", "label") not in table.column_names:
         columns["label"] = None
     if "weight" not in columns and facts.get("weighted") is True:
@@ -231,8 +232,8 @@ def iter_table(
 ) -> Iterator[Queries]:
     """Read a Parquet, Arrow or CSV file of any length, in blocks of whole queries.
 
-    The rows of a query must stand together. Memory holds one block and the ids of the queries so far. Query weights are
-    not read.
+    The rows of a query must stand together. Memory holds one block and the ids of the queries so far; of JSON, the whole
+    text. Query weights are not read.
 
     Parameters
     ----------
@@ -255,12 +256,12 @@ def iter_table(
     if isinstance(path, ByteStream):
         yield from _iter_csv(path, roles, rows, missing)
         return
-    suffix, name = _known_suffix(path), path_of(path)
-    if suffix in CSV:
+    name = path_of(path)
+    if not is_arrow(name):
         with peeked(path, on_read) as source:
             yield from _iter_csv(source, roles, rows, missing)
         return
-    table = open_arrow(name, suffix)
+    table = open_arrow(name)
     with _about(name):
         if table.facts.get("weighted") is True:
             roles = replace(roles, ignore=(*roles.ignore, "weight"))
@@ -320,17 +321,6 @@ def suffix_of(path: File) -> str:
     return os.path.splitext(path_of(path).lower().removesuffix(".gz"))[1]
 
 
-def _known_suffix(path: File) -> str:
-    """The ending of a table, or an error that says which endings are known."""
-    suffix = suffix_of(path)
-    if suffix in (".xlsx", ".xls", ".ods"):
-        raise RankwiseError(f"{os.fspath(path)} is a workbook: save its sheet as CSV, and give that file")
-    if not is_table(path):
-        known = ", ".join((*ARROW_ENDINGS, *CSV))
-        raise RankwiseError(f"{os.fspath(path)} is not a known table: its name must end in one of {known}")
-    return suffix
-
-
 @contextmanager
 def _about(name: str) -> Iterator[None]:
     """Put the name of the file before messages about its data."""
@@ -346,6 +336,7 @@ def _read_text(source: ByteStream, columns: dict[str, Any]) -> Queries:
         from rankwise.data.letor.read import read_letor
 
         return read_letor(source, **{name: columns[name] for name in _OF_TEXTS if name in columns})
+    refuse_other_json(source)
     policies = {name: columns.pop(name) for name in ("missing", "unjudged", "grades") if name in columns}
     text = CsvText.open(source)
     with _about(source.name):
@@ -354,8 +345,18 @@ def _read_text(source: ByteStream, columns: dict[str, Any]) -> Queries:
         return as_queries(rows, wanted.columns.features, wanted.missing, wanted.columns.weight)
 
 
+def refuse_other_json(source: ByteStream) -> None:
+    """Raise an error for JSON that has no rows."""
+    if source.kind == "json":
+        raise FileFormatError(
+            f"{source.name} is JSON without rows, expected an object of values for each document: one on each line, or "
+            "in a list"
+        )
+
+
 def _iter_csv(source: ByteStream, roles: Roles, rows: int | None, missing: Missing) -> Iterator[Queries]:
     """Read a CSV text in blocks of whole queries."""
+    refuse_other_json(source)
     text = CsvText.open(source)
     with _about(source.name):
         wanted = text.wanted(roles, missing=missing)

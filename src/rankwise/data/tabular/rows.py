@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from rankwise._errors import DataError, FileFormatError
 from rankwise._extras import require
 from rankwise._store import KEY
-from rankwise.data.checks import Floats, Missing, refuse_unless_one_of
+from rankwise.data.checks import Floats, Missing, available_memory, refuse_unless_one_of
 from rankwise.data.letor.read import as_written
 from rankwise.data.queries import Queries
+from rankwise.data.signatures import ARROW, PARQUET, signature
+from rankwise.data.sources import beginning_of
 from rankwise.data.string_column import StringColumn
 
 Unjudged = Literal["error", "drop", "zero"]
@@ -326,9 +328,25 @@ ARROW_ENDINGS = (".parquet", ".arrow", ".feather")
 _BATCH = 100_000
 
 
-def read_arrow(name: str, suffix: str) -> tuple[Any, dict[str, Any]]:
+def is_arrow(name: str) -> bool:
+    """Whether a file is Parquet or Arrow: by its first bytes, and by its ending where it cannot be opened."""
+    if os.path.isfile(name):
+        known = signature(beginning_of(name))
+        return known is not None and known.called in (PARQUET, ARROW)
+    return name.lower().endswith(ARROW_ENDINGS)
+
+
+def read_arrow(name: str) -> tuple[Any, dict[str, Any]]:
     """The whole table, and the facts that rankwise noted in the file."""
-    file = open_arrow(name, suffix)
+    file = open_arrow(name)
+    free = available_memory()
+    # a column of equal values takes almost no room in a file
+    needed = 8 * file.n_rows * max(1, len(file.names))
+    if free is not None and needed > free:
+        raise FileFormatError(
+            f"{name} holds {file.n_rows:,} rows of {len(file.names):,} columns, about {needed / 2**30:,.1f} GiB, and "
+            f"{free / 2**30:,.1f} GiB of memory are free: convert it into parts (write_parts)"
+        )
     with _with_file_name(name):
         return file.whole(), file.facts
 
@@ -345,6 +363,8 @@ class ArrowFile:
         The columns.
     facts : dict
         What :func:`write_table` noted in the file.
+    n_rows : int
+        The number of rows; 0 where the file does not say.
     whole : callable
         Reads the whole table.
     """
@@ -352,6 +372,7 @@ class ArrowFile:
     name: str
     names: list[str]
     facts: dict[str, Any]
+    n_rows: int
     whole: Callable[[], Any]
     _pieces: Callable[[list[str], int], Iterator[tuple[Any, float]]]
 
@@ -368,14 +389,15 @@ class ArrowFile:
                     on_read(int(share * os.path.getsize(self.name)))
 
 
-def open_arrow(name: str, suffix: str) -> ArrowFile:
-    """Open a file with one of the :data:`ARROW_ENDINGS`."""
+def open_arrow(name: str) -> ArrowFile:
+    """Open a Parquet or Arrow file."""
     require("pyarrow")
     if os.path.isdir(name) or not os.path.exists(name):
         found = "it is a folder" if os.path.isdir(name) else "there is no such file"
         raise FileFormatError(f"{name} cannot be read: {found}")
+    known = signature(beginning_of(name))
     with _with_file_name(name):
-        return (_parquet if suffix == ".parquet" else _arrow)(name)
+        return (_parquet if known is not None and known.called == PARQUET else _arrow)(name)
 
 
 def _parquet(name: str) -> ArrowFile:
@@ -387,7 +409,8 @@ def _parquet(name: str) -> ArrowFile:
         for batch in file.iter_batches(batch_size=rows, columns=columns):
             yield arrow.Table.from_batches([batch]), len(batch) / file.metadata.num_rows
 
-    return ArrowFile(name, file.schema_arrow.names, _facts(file.schema_arrow), file.read, pieces)
+    schema = file.schema_arrow
+    return ArrowFile(name, schema.names, _facts(schema), file.metadata.num_rows, file.read, pieces)
 
 
 def _arrow(name: str) -> ArrowFile:
@@ -412,7 +435,7 @@ def _arrow(name: str) -> ArrowFile:
                 yield part, share * len(part) / len(batch)
 
     schema = reader().schema
-    return ArrowFile(name, schema.names, _facts(schema), lambda: reader().read_all(), pieces)
+    return ArrowFile(name, schema.names, _facts(schema), 0, lambda: reader().read_all(), pieces)
 
 
 def _facts(schema: Any) -> dict[str, Any]:

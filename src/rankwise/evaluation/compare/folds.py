@@ -5,8 +5,8 @@ parts of a fold or tested twice. :class:`FoldParts` also assigns scores from els
 """
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,12 @@ from rankwise.data.fingerprints import Seen
 from rankwise.data.folds import kfold, read_folds, split
 from rankwise.data.overlap import overlap
 from rankwise.data.queries import Queries
+from rankwise.data.tabular.rows import TableRows, as_queries, without_unjudged
 from rankwise.evaluation.files import read_scores
+from rankwise.features.builder import FeatureBuilder
+from rankwise.features.judged import built_by, new_builder, read_or_open
+from rankwise.features.roles import docids_of, labels_of
+from rankwise.features.table import RawTable, SelectedRows
 from rankwise.measures._base import Vector
 
 USUAL_FOLDS = 5
@@ -60,17 +65,52 @@ class FoldParts:
         The queries that were divided, where one set was divided.
     rows : tuple of ndarray
         For every fold the rows of its test part in ``whole``.
+    table : RawTable or None
+        The table that features were made of, where a FeatureBuilder makes them.
+    options : mapping
+        How the table is read.
     """
 
     folds: tuple[FoldPart, ...]
     whole: Queries | None = None
     rows: tuple[NDArray[np.int64], ...] = ()
+    table: RawTable | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def tested(self) -> Queries:
-        """The test queries of all folds, one after the other."""
+        """The test queries of all folds, one after the other.
+
+        Where every fold has a FeatureBuilder of its own, they have the features of all folds, and 0 in those that a
+        fold does not have: a level of a category that its training part lacks.
+        """
         tests = [fold.test for fold in self.folds]
+        if self.table is not None:
+            names = tuple(dict.fromkeys(name for test in tests for name in test.feature_names or ()))
+            tests = [_with_features(test, names) for test in tests]
         return tests[0] if len(tests) == 1 else Queries.concat(tests)
+
+    def made_for(self, name: str, model: Any) -> Any:
+        """The scores of a fitted model whose own FeatureBuilder makes its features of the table.
+
+        Parameters
+        ----------
+        name : str
+            The name of the model, for messages.
+        model : Ranker
+            The model.
+
+        Returns
+        -------
+        ndarray
+            One score per document of ``whole``.
+        """
+        assert self.table is not None
+        assert self.whole is not None
+        rows = SelectedRows(self.table, _table_rows(self.whole))
+        built = built_by(model.features_, rows, "the data", self.options)
+        self.refuse_seen(name, model, built)
+        return model.predict(built)
 
     def scores_of(self, name: str, given: Any) -> list[Vector]:
         """Assign scores from elsewhere to the test part of every fold.
@@ -98,12 +138,12 @@ class FoldParts:
         together = self._for(name, given, self.tested, "the test parts of all folds together")
         return np.split(together, np.cumsum([test.n_documents for test in tests])[:-1])
 
-    def refuse_seen(self, name: str, model: Any) -> None:
+    def refuse_seen(self, name: str, model: Any, tested: Queries | None = None) -> None:
         """Raise an error where a model was trained or selected on test queries, as far as it remembers them."""
         seen = getattr(model, "seen_", None)
         if not isinstance(seen, Seen):
             return
-        tested = self.tested
+        tested = self.tested if tested is None else tested
         # a model remembers fingerprints of the queries of its fit, not the queries
         known = np.flatnonzero(overlap(tested, seen.training).identified | overlap(tested, seen.validation).identified)
         if len(known):
@@ -130,8 +170,8 @@ def divide(data: Any, folds: int | None, learning: bool, random_state: int, opti
 
     Parameters
     ----------
-    data : Queries, sequence of folds, str or path-like
-        Queries, folds, or the path of a file or of a folder of folds.
+    data : Queries, RawTable, sequence of folds, str or path-like
+        Queries, a table, folds, or the path of a file or of a folder of folds.
     folds : int or None
         The number of folds of queries.
     learning : bool
@@ -148,6 +188,8 @@ def divide(data: Any, folds: int | None, learning: bool, random_state: int, opti
     """
     if isinstance(data, (str, os.PathLike)):
         data = _read(Path(data), options)
+    if isinstance(data, RawTable):
+        return _built(data, folds, learning, random_state, options)
     if isinstance(data, Queries):
         data.labels()
         return _divided(data, folds, learning, random_state)
@@ -163,11 +205,72 @@ def divide(data: Any, folds: int | None, learning: bool, random_state: int, opti
 
 
 def _read(path: Path, options: dict[str, Any]) -> Any:
-    """Read a file of queries, or a folder of folds."""
+    """Read a file of queries, or a folder of folds; a table with words, dates or gaps is opened as it is."""
     if path.is_dir():
-        known = {name: value for name, value in options.items() if name not in ("qid", "label")}
+        known = {name: value for name, value in options.items() if name not in ("qid", "label", "kinds")}
         return read_folds(path, **known)
-    return read_any(path, **options)
+    known = {name: value for name, value in options.items() if name != "kinds"}
+    return read_or_open(path, options, lambda: read_any(path, **known))
+
+
+def _built(table: RawTable, folds: int | None, learning: bool, random_state: int, options: dict[str, Any]) -> FoldParts:
+    """Divide a table by query, and make the features of every fold as its training part says.
+
+    Nothing is learned from validation and test parts: kinds of columns, medians, levels and dates come from the
+    training part alone, as they would for queries that come after training.
+    """
+    skeleton = _skeleton(table, options)
+    divided = _divided(skeleton, folds, learning, random_state)
+    made = []
+    for fold in divided.folds:
+        if fold.train is None:
+            made.append(fold)
+            continue
+        builder = new_builder(options).fit(SelectedRows(table, _table_rows(fold.train)))
+        made.append(FoldPart(*(_made(builder, part, table, options) for part in vars(fold).values())))
+    # rows are made query by query
+    rows = tuple(place[fold.test.rows] for place, fold in zip(divided.rows, divided.folds, strict=True))
+    return FoldParts(tuple(made), skeleton, rows, table, options)
+
+
+def _skeleton(table: RawTable, options: dict[str, Any]) -> Queries:
+    """The judged queries of a table, with the number of its row as the only feature of a document."""
+    known = new_builder(options)
+    labels = labels_of(table, known.label, known.grades)
+    if labels is None:
+        raise DataError(
+            f"there is no column {known.label!r} of labels, which a comparison needs: give label='its name'"
+        )
+    places = np.arange(table.n_rows, dtype=np.float64)[:, None]
+    ids, docids = table.identities(known.qid), docids_of(table, known.docid, ())
+    rows = without_unjudged(TableRows(places, labels, ids, docids, None), known.unjudged)  # type: ignore[arg-type]
+    return as_queries(rows, ["row"], "error")
+
+
+def _table_rows(part: Queries) -> NDArray[np.int64]:
+    """The rows of the table that a part of the skeleton stands for, query by query."""
+    return part.X[part.rows, 0].astype(np.int64)
+
+
+def _made(builder: FeatureBuilder, part: Queries | None, table: RawTable, options: dict[str, Any]) -> Queries | None:
+    """A part of the skeleton with features; gaps that the builder left are filled as the options say."""
+    if part is None:
+        return None
+    built = builder.transform(SelectedRows(table, _table_rows(part)))
+    missing = options.get("missing", "error")
+    if missing not in ("zero", "min"):
+        return built
+    return built._replace(X=checks.fill_missing(built.X, built.start, built.scattered_rows, missing))
+
+
+def _with_features(test: Queries, names: tuple[str, ...]) -> Queries:
+    """A test part with these features, 0 where it has none of a name."""
+    own = test.feature_names or ()
+    if own == names:
+        return test
+    X = np.zeros((test.n_documents, len(names)))
+    X[:, [names.index(name) for name in own]] = test.X
+    return test._replace(X=X, feature_names=names, built_by=None)
 
 
 def _divided(data: Queries, folds: int | None, learning: bool, random_state: int) -> FoldParts:

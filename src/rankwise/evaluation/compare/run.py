@@ -150,7 +150,9 @@ class ComparisonRun:
             if isinstance(entry, Given)
         }
         for name, entry in self.entries.items():
-            if isinstance(entry, Fitted):
+            if isinstance(entry, Fitted) and self.parts.table is not None and hasattr(entry.model, "features_"):
+                given[name] = self.parts.scores_of(name, self.parts.made_for(name, entry.model))
+            elif isinstance(entry, Fitted):
                 self.parts.refuse_seen(name, entry.model)
         # models and scores are checked before the first cell is trained
         count = len(self.entries) * len(self.parts.folds)
@@ -176,8 +178,9 @@ class ComparisonRun:
         watch: MemoryWatch,
     ) -> Callable[[], Cell]:
         """The function that computes, or reads, one cell."""
-        if isinstance(entry, Given):
+        if name in given:
             return lambda: Cell(name, number, given[name][number - 1], {}, {}, None, 0, 0.0, None)
+        assert not isinstance(entry, Given)
         if isinstance(entry, Fitted):
             return lambda: score(name, number, entry, part.test, watch)
         # rankers of the package have a measure of their own; foreign objects take the first one

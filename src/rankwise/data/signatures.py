@@ -1,0 +1,132 @@
+"""What a file is by its first bytes, before anything reads it as text.
+
+Text begins with letters, digits and marks; formats that are not text begin with bytes of their own. :func:`signature`
+compares these bytes with :data:`SIGNATURES`. Two formats are read here (Parquet and Arrow), one is rankwise's own
+(safetensors), and for the others :func:`refuse_binary` says what the file is and what to do.
+"""
+
+import re
+from typing import NamedTuple
+
+from rankwise._errors import FileFormatError
+
+PARQUET, ARROW, STORE = "a Parquet file", "an Arrow file", "a safetensors file"
+LONGEST = 4096  # bytes within which every signature lies
+# Control characters that are neither blanks nor ends of lines nor the escape of terminals. In packed data one byte in
+# ten is one of these 25.
+_CONTROLS = bytes(byte for byte in range(32) if byte not in b"\b\t\n\v\f\r\x1b")
+_RARE, _MANY = 32, 12
+
+_UNPACK = "unpack it first, or pack it with gzip, which is read as it is"
+_AS_CSV = "save its sheet as CSV"
+_TO_TABLE = "write its rows as CSV or Parquet"
+
+
+class Signature(NamedTuple):
+    """How a format begins.
+
+    Attributes
+    ----------
+    begins : pattern of bytes
+        Matches the first bytes.
+    called : str
+        The format, with its article.
+    advice : str
+        What to do with such a file where text is expected.
+    """
+
+    begins: re.Pattern[bytes]
+    called: str
+    advice: str
+
+
+def _begins(pattern: bytes) -> re.Pattern[bytes]:
+    return re.compile(pattern, re.DOTALL)
+
+
+# The first that matches counts: kinds of zip files stand before zip files.
+SIGNATURES = (
+    Signature(_begins(rb"PAR1"), PARQUET, "read it with read_table"),
+    Signature(_begins(rb"PARE"), "an encrypted Parquet file", "write it without encryption"),
+    # the continuation mark of the form without a table of contents: UTF-8 has no byte 0xFF
+    Signature(_begins(rb"ARROW1\0\0|\xff\xff\xff\xff"), ARROW, "read it with read_table"),
+    Signature(_begins(rb"FEA1"), "a Feather file of version 1", "write it as Parquet"),
+    # eight bytes of length, of which no header has the last three, and the brace of the header
+    Signature(_begins(rb".{5}\0\0\0\{"), STORE, "load it with load"),
+    Signature(_begins(rb"PK\x03\x04.*xl/|\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), "an Excel workbook", _AS_CSV),
+    Signature(_begins(rb"PK\x03\x04.*\[Content_Types\]\.xml"), "an Office document", _AS_CSV),
+    Signature(_begins(rb"PK\x03\x04.*application/vnd\.oasis"), "an OpenDocument file", _AS_CSV),
+    Signature(_begins(rb"PK\x03\x04.{26}[^/]{0,200}\.npy"), "a NumPy .npz file", "give its arrays to Queries"),
+    Signature(_begins(rb"PK(\x03\x04|\x05\x06)"), "a zip file", "unpack it first"),
+    Signature(_begins(rb"\x93NUMPY"), "a NumPy .npy file", "give its array to Queries"),
+    Signature(_begins(rb"\x1f\x8b"), "a gzip file", "unpack it first"),
+    Signature(_begins(rb"\xfd7zXZ\0"), "a file packed with xz", _UNPACK),
+    Signature(_begins(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"), "a file packed with bzip2", _UNPACK),
+    Signature(_begins(rb"\x28\xb5\x2f\xfd"), "a file packed with zstd", _UNPACK),
+    Signature(_begins(rb"\x04\x22\x4d\x18"), "a file packed with lz4", _UNPACK),
+    Signature(_begins(rb"\x1f\x9d"), "a file packed with compress", _UNPACK),
+    Signature(_begins(rb"7z\xbc\xaf\x27\x1c"), "a 7z archive", "unpack it first"),
+    Signature(_begins(rb"Rar!\x1a\x07"), "a RAR archive", "unpack it first"),
+    Signature(_begins(rb".{257}ustar"), "a tar archive", "unpack it first"),
+    Signature(_begins(rb"SQLite format 3\0"), "a SQLite database", _TO_TABLE),
+    Signature(_begins(rb".{8}DUCK"), "a DuckDB database", _TO_TABLE),
+    Signature(_begins(rb"\x89HDF\r\n\x1a\n"), "an HDF5 file", _TO_TABLE),
+    Signature(_begins(rb"ORC"), "an ORC file", _TO_TABLE),
+    Signature(_begins(rb"Obj\x01"), "an Avro file", _TO_TABLE),
+    # protocols 2 to 5; a text does not begin with 0x80, and cp1252's euro sign is followed by a letter
+    Signature(
+        _begins(rb"\x80[\x02-\x05]"),
+        "a Python pickle",
+        "pickles can run code and are not opened: save rankers with save(), data as Parquet or CSV",
+    ),
+    Signature(_begins(rb"%PDF-"), "a PDF file", _TO_TABLE),
+    Signature(_begins(rb"\x89PNG\r\n|\xff\xd8\xff|GIF8"), "an image", _TO_TABLE),
+    Signature(_begins(rb"\x7fELF|MZ\x90"), "a program", _TO_TABLE),
+)
+
+
+def signature(head: bytes) -> Signature | None:
+    """The format that begins in this way.
+
+    Parameters
+    ----------
+    head : bytes
+        The first bytes of a file, :data:`LONGEST` of them unless it is shorter.
+
+    Returns
+    -------
+    signature : Signature or None
+        None for text and for formats that are not known.
+
+    Examples
+    --------
+    >>> signature(b"PAR1").called
+    'a Parquet file'
+    """
+    return next((one for one in SIGNATURES if one.begins.match(head[:LONGEST])), None)
+
+
+def refuse_binary(head: bytes, name: str, expected: str = "text") -> None:
+    """Raise an error where a source is not text.
+
+    Parameters
+    ----------
+    head : bytes
+        The first bytes of the source, unpacked.
+    name : str
+        How the error message calls the source.
+    expected : str, default="text"
+        What the message says that was expected.
+
+    Raises
+    ------
+    FileFormatError
+        If the source has a known signature, or many different control characters: packed and other binary data have
+        all of them, ids of texts a few at most.
+    """
+    known = signature(head)
+    if known is not None:
+        raise FileFormatError(f"{name} is {known.called}, expected {expected}: {known.advice}")
+    strange = len(head) - len(head.translate(None, _CONTROLS))
+    if strange * _RARE > len(head) and sum(bytes([byte]) in head for byte in _CONTROLS) >= _MANY:
+        raise FileFormatError(f"{name} is a binary file of an unknown format, expected {expected}")
