@@ -52,9 +52,11 @@ def data_folder() -> Path:
 @pytest.fixture
 def run(monkeypatch, capsys):
     """Run ``rankwise ARGUMENTS`` on a terminal of 80 columns: (exit code, standard output, standard error)."""
+    from rankwise import _progress
     from rankwise.cli import main
 
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(_progress, "_REPORT_AFTER", 1e6)  # what is printed must not depend on how fast the machine is
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["rankwise", *map(str, arguments)])

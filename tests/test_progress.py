@@ -129,8 +129,8 @@ def test_progress_in_lines_says_what_is_done_where_there_is_no_terminal():
         from rankwise import _progress
         _progress._LINE_EVERY = 0.01
         printed = threading.Event()
-        say = _progress._Lines._say
-        _progress._Lines._say = staticmethod(lambda text: (say(text), "2 of 3 done" in text and printed.set()))
+        say = _progress._say
+        _progress._say = lambda text: (say(text), "2 of 3 done" in text and printed.set())
         with _progress.in_lines(), _progress.progress("counting", 3) as bar:
             bar.advance(2)
             assert _progress.remark("sheep")
@@ -138,8 +138,25 @@ def test_progress_in_lines_says_what_is_done_where_there_is_no_terminal():
         assert not _progress.remark("sheep")
     """)
     assert first == "counting: 3 to do"
-    assert "counting: 2 of 3 done, 0 s (sheep)" in between
+    assert "counting: 2 of 3 done, 0 s, at most about 0 s left (sheep)" in between
     assert last == "counting: done in 0 s"
+
+
+def test_w18_long_work_reports_its_innermost_part_now_and_then():
+    between = lines_of("""
+        import threading
+        from rankwise import _progress
+        _progress._REPORT_AFTER = _progress._REPORT_EVERY = 0.01
+        printed = threading.Event()
+        say = _progress._say
+        _progress._say = lambda text: (say(text), "2 of 3 done" in text and printed.set())
+        with _progress.reported("training X"), _progress.progress("counting", 3) as bar:
+            bar.advance(2)
+            assert printed.wait(60)
+        with _progress.progress("counting", 3):
+            pass
+    """)
+    assert "training X: 0 s; counting: 2 of 3 done, 0 s, at most about 0 s left" in between
 
 
 def test_progress_in_lines_ends_without_a_word_on_an_error():

@@ -3,7 +3,7 @@
 :class:`progress` is a bar, :func:`track` wraps an iteration. A bar is drawn only where standard error is a terminal, or
 in the output of a notebook's cell, and it vanishes when the work ends or is interrupted. Elsewhere nothing is drawn and
 nothing is imported, unless :class:`in_lines` is open, as in commands that people run in a container: then a line is
-printed every few seconds.
+printed every few seconds. :class:`reported` prints a line after some seconds and then one every half minute.
 :func:`remark` adds to the innermost bar what it is waiting for.
 """
 
@@ -25,8 +25,11 @@ Item = TypeVar("Item")
 _REMEMBERED = 600.0
 # Seconds after which rows and bytes per second are shown again.
 _RATE_EVERY = 0.5
-# Seconds between two lines.
+# Seconds between two lines; and of a long work as a whole, until its first line and between two of them.
 _LINE_EVERY = 5.0
+_REPORT_AFTER, _REPORT_EVERY = 5.0, 30.0
+# The share of the work from which on an estimate of the rest says something.
+_TELLING = 0.02
 # Seconds after which a bar appears in a notebook, and between two pictures of it: each one is a message to the browser.
 _PICTURE_AFTER, _PICTURE_EVERY = 1.0, 0.5
 
@@ -138,14 +141,12 @@ class _Picture:
         return f"<div>{escape(self._what)} <progress{value}></progress> {rest}{remark}</div>"
 
 
-class _Lines:
-    """A line at the beginning, one every few seconds, and one at the end."""
+class _Count:
+    """What is done so far, which others print."""
 
     def __init__(self, what: str, total: float | None) -> None:
         self._what, self._total, self._done, self._remark = what, total, 0.0, ""
-        self._began, self._ended = time.monotonic(), threading.Event()
-        self._say(f"{what} ..." if total is None else f"{what}: {total:,.0f} to do")
-        threading.Thread(target=self._print, name="rankwise-progress", daemon=True).start()
+        self._began = time.monotonic()
 
     def advance(self, amount: float) -> None:
         self._done += amount
@@ -154,26 +155,45 @@ class _Lines:
         self._remark = text
 
     def stop(self, finished: bool) -> None:
+        pass
+
+    def line(self) -> str:
+        """What is done, how long it took, and how long the rest may take."""
+        seconds, parts = time.monotonic() - self._began, []
+        if self._total is not None:
+            parts.append(f"{self._done:,.0f} of {self._total:,.0f} done")
+        parts.append(f"{seconds:.0f} s")
+        if self._total and self._total * _TELLING <= self._done < self._total:
+            parts.append(f"at most about {seconds * (self._total / self._done - 1):.0f} s left")
+        return f"{self._what}: {', '.join(parts)}{self._remark and f' ({self._remark})'}"
+
+
+class _Lines(_Count):
+    """A line at the beginning, one every few seconds, and one at the end."""
+
+    def __init__(self, what: str, total: float | None) -> None:
+        super().__init__(what, total)
+        self._ended = threading.Event()
+        _say(f"{what} ..." if total is None else f"{what}: {total:,.0f} to do")
+        threading.Thread(target=self._print, name="rankwise-progress", daemon=True).start()
+
+    def stop(self, finished: bool) -> None:
         self._ended.set()
         if finished:
-            self._say(f"{self._what}: done in {self._seconds()}")
+            _say(f"{self._what}: done in {time.monotonic() - self._began:.0f} s")
 
     def _print(self) -> None:
         while not self._ended.wait(_LINE_EVERY):
-            done = "" if self._total is None else f" {self._done:,.0f} of {self._total:,.0f} done,"
-            self._say(f"{self._what}:{done} {self._seconds()}{self._remark and f' ({self._remark})'}")
+            _say(self.line())
 
-    def _seconds(self) -> str:
-        return f"{time.monotonic() - self._began:.0f} s"
 
-    @staticmethod
-    def _say(text: str) -> None:
-        if sys.stderr is not None and not sys.stderr.closed:
-            print(text, file=sys.stderr, flush=True)
+def _say(text: str) -> None:
+    if sys.stderr is not None and not sys.stderr.closed:
+        print(text, file=sys.stderr, flush=True)
 
 
 displays: list[Display] = []  # what is shown now, the innermost last
-_line_scopes: list[bool] = []
+_line_scopes: list[type[_Count]] = []
 
 
 @contextmanager
@@ -185,10 +205,47 @@ def in_lines() -> Iterator[None]:
     None
         Nothing.
     """
-    _line_scopes.append(True)
+    _line_scopes.append(_Lines)
     try:
         yield
     finally:
+        _line_scopes.pop()
+
+
+@contextmanager
+def reported(what: str) -> Iterator[None]:
+    """Print a line after some seconds and then every half minute where standard error is no terminal, in this scope.
+
+    Short work prints nothing. A line names the innermost work under way, with what is done of it and an estimate of the rest.
+
+    Parameters
+    ----------
+    what : str
+        What is being done.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    if on_terminal() or in_notebook():
+        yield
+        return
+    whole, ended = _Count(what, None), threading.Event()
+
+    def report() -> None:
+        pause = _REPORT_AFTER
+        while not ended.wait(pause):
+            pause = _REPORT_EVERY
+            inner = [one.line() for one in displays[-1:] if isinstance(one, _Count)]
+            _say("; ".join([whole.line(), *inner]))
+
+    _line_scopes.append(_Count)
+    threading.Thread(target=report, name="rankwise-progress", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
         _line_scopes.pop()
 
 
@@ -236,7 +293,7 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
         self._what = what
         self._total = total
         self._enabled = enabled
-        self._display: _Bar | _Picture | _Lines | None = None
+        self._display: _Bar | _Picture | _Count | None = None
 
     def __enter__(self) -> "progress":
         if self._enabled is not False:
@@ -245,7 +302,7 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
             elif in_notebook():
                 self._display = _Picture(self._what, self._total)
             elif _line_scopes:
-                self._display = _Lines(self._what, self._total)
+                self._display = _line_scopes[-1](self._what, self._total)
         if self._display is not None:
             displays.append(self._display)
         return self

@@ -84,3 +84,12 @@ def test_workloads_are_run_when_asked(doctor, run):
     code, _, err = run("doctor", "--only", "nothing")
     assert code == 2
     assert "there is no workload 'nothing': the workloads are evaluate, read_letor" in err
+
+
+def test_extras_are_listed_with_the_command_for_those_that_are_missing(doctor, run, monkeypatch):
+    assert doctor()["extras"]["lightgbm"] == "installed"
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    command = doctor()["extras"]["lightgbm"]
+    assert command.startswith("pip install ")
+    assert "[lightgbm]" in command
+    assert f"not installed: lightgbm; run {command}" in run("doctor")[1]

@@ -341,3 +341,41 @@ def test_damaged_files_give_a_ranker_or_a_sentence_and_run_nothing(count, seed, 
     assert _seen == []
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 400_000, f"memory grew by {grown:,} kB"
+
+
+def with_numbers(whole, name, value, only_first):
+    """The file with this number in place of the first or of all of an array."""
+    header, _, data = mutations.parts(whole)
+    first, last = header[name]["data_offsets"]
+    word = struct.pack("<d", value)
+    new = word + data[first + 8 : last] if only_first else word * ((last - first) // 8)
+    return mutations.joined(header, None, data[:first] + new + data[last:])
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_l1_learned_numbers_that_are_finite_but_score_nothing_are_refused(path, tmp_path):
+    """L1: a perceptron with a scale of 1e308 loaded, scored NaN, and its certificate divided by 0."""
+    whole, target = path.read_bytes(), tmp_path / "model.rankwise"
+    header = mutations.parts(whole)[0]
+    learned = [name for name, facts in header.items() if facts.get("dtype") == "F64" and facts["data_offsets"][1] > 0]
+    X = np.random.default_rng(0).normal(size=(20, 4))
+    for name in learned:
+        for only_first in (True, False):
+            target.write_bytes(with_numbers(whole, name, 1e308, only_first))
+            try:
+                with np.errstate(over="ignore"):
+                    model = rw.load(target)
+            except FileFormatError as error:
+                assert "\n" not in str(error)  # noqa: PT017
+                continue
+            held = rw.Queries.from_arrays(X[:, : model.n_features_in_], (X[:, 0] > 0) * 1.0, group=[4] * 5)
+            with np.errstate(over="ignore"):
+                assert np.isfinite(model.predict(held.X if not model.scores_by_query else held)).all(), name
+
+
+def test_l1_a_scale_of_1e308_is_refused(tmp_path):
+    model = SLAMPerceptron(scale="standard").fit(lists(20))
+    whole = saved(model, tmp_path / "model.rankwise")
+    (tmp_path / "model.rankwise").write_bytes(with_numbers(whole, "state.scale", 1e308, only_first=False))
+    with pytest.raises(FileFormatError, match="is damaged: what it learned is beyond what float64 can compute with"):
+        rw.load(tmp_path / "model.rankwise")

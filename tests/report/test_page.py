@@ -167,7 +167,7 @@ def test_without_the_extra_one_sentence_comes_first(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "rankwise.evaluation.compare.run.ComparisonRun.cells", lambda *_, **__: pytest.fail("it learned")
     )
-    with pytest.raises(MissingExtraError, match=r"rankwise\[report\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[report\]'"):
         compare({}, None, report=tmp_path / "report.html")
 
 

@@ -9,12 +9,14 @@ rounded. The package therefore calls them inside :func:`one_blas_thread`. ``thre
 not enough: its scopes do not share one limit across Python threads.
 """
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -44,15 +46,122 @@ def expect(*calls: str) -> None:
 
 
 def threads(n_jobs: int | None = None) -> int:
-    """The number of threads that ``n_jobs`` means: None and -1 mean every core that this process may use."""
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer))):
-        raise RankwiseError(f"n_jobs is a whole number, or None for every core: found {n_jobs!r:.60}")
-    if n_jobs is not None and n_jobs > 0:
-        return int(n_jobs)
+    """The number of threads that ``n_jobs`` means: None and -1 mean every core that this process may use.
+
+    Parameters
+    ----------
+    n_jobs : int, default=None
+        The number of threads.
+
+    Returns
+    -------
+    int
+        1 or more.
+
+    Raises
+    ------
+    RankwiseError
+        If it is neither None nor -1 nor a positive integer.
+    """
+    if n_jobs is None:
+        return cores()
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or (n_jobs < 1 and n_jobs != -1):
+        raise RankwiseError(f"n_jobs must be a positive integer, or None or -1 for all cores, got {n_jobs!r:.60}")
+    return cores() if n_jobs == -1 else int(n_jobs)
+
+
+def cores() -> int:
+    """The number of cores that this process may use: those of its affinity, and no more than its CPU quota allows."""
     try:
-        return len(os.sched_getaffinity(0))
+        found = len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS or Windows
-        return os.cpu_count() or 1
+        found = os.cpu_count() or 1
+    quota = _quota()
+    return found if quota is None else max(1, min(found, math.ceil(quota)))
+
+
+@cache
+def _quota() -> float | None:
+    """The CPU quota of this process in cores, as containers have one; None without a quota."""
+    try:
+        return cgroup_quota(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup").read_text())
+    except (OSError, UnicodeDecodeError):  # not on Linux
+        return None
+
+
+def cgroup_quota(root: Path, groups: str) -> float | None:
+    """The CPU quota of a control group and of those above it, in cores.
+
+    Parameters
+    ----------
+    root : Path
+        Where control groups are mounted.
+    groups : str
+        The text of ``/proc/self/cgroup``: a line per hierarchy, with its controllers and the path of the group.
+
+    Returns
+    -------
+    float or None
+        The smallest quota; None where there is none.
+    """
+    found = []
+    for line in groups.splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        top = root / controllers if controllers else root  # without controllers: version 2, where all share one tree
+        own = PurePosixPath(path.lstrip("/"))
+        # a container may see the paths of its host, where only the root is its own
+        for folder in dict.fromkeys(top / part for part in (own, *own.parents, PurePosixPath())):
+            quota = _numbers(folder / "cpu.max") or [
+                *_numbers(folder / "cpu.cfs_quota_us"),
+                *_numbers(folder / "cpu.cfs_period_us"),
+            ]
+            if len(quota) == 2 and min(quota) > 0:
+                found.append(quota[0] / quota[1])
+    return min(found, default=None)
+
+
+def _numbers(path: Path) -> list[float]:
+    """The numbers in a file; none where it cannot be read, or says ``max``."""
+    try:
+        return [float(word) for word in path.read_text().split()]
+    except (OSError, ValueError):
+        return []
+
+
+# Values (documents x features) up to which an engine with threads of its own runs on one: growing a tree takes less
+# than 5 ms there, and on a busy machine its threads wait for each other far longer than that.
+_FEW_VALUES = 1_000_000
+_forked = False
+
+
+def engine_threads(n_jobs: int | None, n_values: int) -> int:
+    """The number of threads for LightGBM and CatBoost.
+
+    Their threads do not survive a fork: a child process that uses more than one waits for ever.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        The number of threads that was asked for.
+    n_values : int
+        Documents times features.
+
+    Returns
+    -------
+    int
+        1 in a forked process, and 1 for few values unless a number was asked for.
+    """
+    wanted = threads(n_jobs)
+    return 1 if _forked or (n_jobs is None and n_values <= _FEW_VALUES) else wanted
+
+
+def _after_fork() -> None:
+    """Remember that this process was forked."""
+    global _forked
+    _forked = True
 
 
 def query_chunks(start: NDArray[np.int64], size: int | None = None) -> Iterator[tuple[int, int]]:
@@ -198,6 +307,7 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 _limit = _Limit()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_limit.after_fork)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from rankwise._errors import RankwiseError
+from rankwise._extras import EXTRAS, install_command, missing_from
 from rankwise.cli import reading
 
 _PACKAGES = ("rankwise", "numba", "llvmlite", "numpy", "scipy", "scikit-learn")
@@ -29,7 +30,7 @@ def doctor(
     ] = None,
     as_json: reading.JsonOption = False,
 ) -> None:
-    """Show versions, the cache folder, and whether the pack of compiled kernels is used; if not, why.
+    """Show versions, extras, the cache folder, and whether the pack of compiled kernels is used; if not, why.
 
     Compiled code comes from the pack of the installation, from the cache folder of the user, or from the compiler, in
     this order. Without options nothing is compiled.
@@ -38,7 +39,7 @@ def doctor(
 
     Example: rankwise doctor --json
     """
-    found: dict[str, Any] = {"versions": _versions(), "cache": _cache(), "pack": _pack()}
+    found: dict[str, Any] = {"versions": _versions(), "extras": _extras(), "cache": _cache(), "pack": _pack()}
     if workloads or only:
         found["kernels"] = _run(only)
     if as_json:
@@ -56,6 +57,13 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:  # a source tree on the path
             found[name] = "not installed"
     return found
+
+
+def _extras() -> dict[str, str]:
+    """For each extra "installed", or the command that installs it."""
+    return {
+        extra: install_command(extra) if missing_from(extra) else "installed" for extra in sorted({*EXTRAS.values()})
+    }
 
 
 def _cache() -> dict[str, Any]:
@@ -107,6 +115,10 @@ def _lines(found: dict[str, Any]) -> list[str]:
     """What people read."""
     cache, pack = found["cache"], found["pack"]
     lines = [f"{name:<13}{text}" for name, text in found["versions"].items()]
+    installed = [extra for extra, state in found["extras"].items() if state == "installed"]
+    others = {extra: state for extra, state in found["extras"].items() if state != "installed"}
+    lines += ["", f"extras       {', '.join(installed) or 'none'}"]
+    lines += [f"             not installed: {extra}; run {command}" for extra, command in others.items()]
     lines += ["", f"cache        {cache['folder'] or 'none: ' + cache['reason']}"]
     if cache["folder"]:
         lines.append(f"             {cache['kernels']} compiled kernels")

@@ -11,7 +11,7 @@ import typer
 
 from rankwise._errors import RankwiseError
 from rankwise.cli import reading
-from rankwise.cli.tables import read_for
+from rankwise.cli.tables import raw_table_for, read_for
 from rankwise.data.sources import plain_number
 
 
@@ -31,7 +31,11 @@ def export(
     called: Annotated[str, typer.Option("--name", help="Name of the model or function in the target.")] = "rankwise",
     names: Annotated[
         str | None,
-        typer.Option("--features", help="Names of the features in the engine, separated by commas."),
+        typer.Option(
+            "--features",
+            help="Names of the features (or columns) in the engine, separated by commas; built: it gets the features "
+            "that the model makes of its columns.",
+        ),
     ] = None,
     shift: Annotated[
         str, typer.Option(help="Constant added to every score; sample: lifts the scores of the sample to 0 or more.")
@@ -52,13 +56,17 @@ def export(
     if to is None:
         _list_targets(as_json)
         return
-    listed = None if names is None else [name.strip() for name in names.split(",")]
+    built = names is not None and names.strip() == "built"
+    listed = None if names is None or built else [name.strip() for name in names.split(",")]
     ranker = _opened(model, listed)
     if to.lower() == "rankwise":
         _save(ranker, output)
         return
     from rankwise import export as export_model
 
+    options = dict(_option(one) for one in option or ())
+    if built:
+        options["features"] = "built"
     queries = None if sample is None else _sample(ranker, sample, reads)
     done = export_model(
         ranker,
@@ -68,7 +76,7 @@ def export(
         sample=queries,
         feature_names=listed,
         shift=_number(shift),
-        **dict(_option(one) for one in option or ()),
+        **options,
     )
     if as_json:
         print(json.dumps(done.to_dict()))
@@ -77,7 +85,12 @@ def export(
 
 
 def _sample(ranker: Any, path: Path, reads: dict[str, Any]) -> Any:
-    """Read queries to compare scores on."""
+    """Read queries to compare scores on; a raw table for a model that makes its features of one."""
+    table = raw_table_for(ranker, path)
+    if table is not None:
+        builder = ranker.features_ = ranker.features_.as_fitted()
+        builder.roles_ = {**builder.roles_, **{role: reads[role] for role in builder.roles_ if role in reads}}
+        return table
     if hasattr(ranker, "features_"):
         return read_for(ranker, path, reads, judged=False)
     return reading.read_queries(path, reading.keeping_missing(reads, [ranker]))

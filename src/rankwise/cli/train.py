@@ -12,6 +12,7 @@ import logging
 import math
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rankwise._errors import Interrupted, RankwiseError, warn
+from rankwise._progress import reported
 from rankwise.cli import reading, wording
 
 if TYPE_CHECKING:
@@ -91,7 +93,7 @@ def train(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help=f"The model (default {_MODEL}, which must be new, or the one resumed)."),
+        typer.Option("--out", "-o", help=f"The model (default {_MODEL}, or the one resumed); an older file is replaced."),
     ] = None,
     resume: Annotated[
         Path | None, typer.Option(help="Online: continue the run of this model, to the same bits.")
@@ -170,6 +172,8 @@ def train(
     batch.set_params(missing=reads["missing"])
     known = {"verbose": not as_json, "random_state": seed, "n_jobs": jobs}
     batch.set_params(**{name: value for name, value in known.items() if name in batch._get_param_names()})
+    if _moves_weights_alike(batch) and "scale" not in given:
+        batch.set_params(scale="standard")
     target = _target(out, None)
     expect(batch.name, "evaluate")
     if in_parts:
@@ -185,6 +189,14 @@ def train(
         warn(f"{leak.what}: {leak.places()}; {leak.advice}")
     run.fit()
     run.show(as_json)
+
+
+def _moves_weights_alike(model: "Ranker") -> bool:
+    """Whether a ranker learns by steps of one size on features as they are, unless told otherwise."""
+    from rankwise.rankers.online.learner import LinearOnlineLearner
+
+    of_rounds = isinstance(model, LinearOnlineLearner) and getattr(model, "solver", "sgd") == "sgd"
+    return of_rounds and getattr(model, "eta", None) != "theory"  # which is worked out for raw features
 
 
 def _rounds(given: str) -> int:
@@ -250,8 +262,6 @@ def new_ranker(name: str, parameters: dict[str, Any], online: bool = False) -> A
 def _target(out: Path | None, resume: Path | None) -> Path:
     """Choose the file of the model, and check before any learning that it can be written."""
     target = out or resume or _MODEL
-    if out is None and resume is None and target.exists():
-        raise RankwiseError(f"{target} is there already: name the model by --out, or continue it by --resume")
     folder = Path(os.path.realpath(target)).parent
     if not folder.is_dir():
         raise RankwiseError(f"{target} cannot be written: the folder {folder} does not exist")
@@ -294,8 +304,10 @@ class BatchRun:
     def fit(self) -> None:
         """Fit and save the ranker; after Ctrl-C save what the last finished round left, and raise again."""
         takes = self.validation is not None and self.model.takes_validation
+        what = f"training {self.model.name} on {len(self.train):,} queries, {self.train.n_documents:,} documents"
         try:
-            self.model.fit(self.train, validation=self.validation if takes else None, **self._fitting())
+            with reported(what) if self.model.get_params().get("verbose", True) else nullcontext():
+                self.model.fit(self.train, validation=self.validation if takes else None, **self._fitting())
         except Interrupted:
             self.model.save(self.target)
             print(f"rankwise: stopped early; what {self.model.name} had learned is in {self.target}", file=sys.stderr)

@@ -11,12 +11,13 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rankwise._errors import DataError, FileFormatError, RankwiseError
-from rankwise._progress import displays, on_terminal
+from rankwise._progress import displays, on_terminal, reported
 from rankwise.cli import reading
 
 if TYPE_CHECKING:
@@ -72,10 +73,11 @@ def train_online(
     run = OnlineRun(model, target, checkpoint)
     width = getattr(model, "n_features_in_", features)
     try:
-        run.learn_from(
-            lambda on_read: blocks(data, epochs, skip, width, reads, on_read),
-            epochs * os.path.getsize(data) if data.is_file() else 0,
-        )
+        with nullcontext() if as_json else reported(f"learning online from {name}"):
+            run.learn_from(
+                lambda on_read: blocks(data, epochs, skip, width, reads, on_read),
+                epochs * os.path.getsize(data) if data.is_file() else 0,
+            )
     except KeyboardInterrupt:
         print(f"rankwise: {run.stopped(skip)}", file=sys.stderr)
         raise

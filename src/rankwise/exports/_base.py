@@ -93,12 +93,16 @@ class Target(ABC):
         How the engine computes a score.
     takes : tuple of type
         The formulas that the engine can express; for a `FusionFormula`, :meth:`score` gets one query at a time.
+    holds_columns : bool
+        Whether a file can make features of columns: :meth:`write` then takes `ColumnFeatures` as a third argument,
+        and :meth:`score` rows of numbers and texts.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     arithmetic: ClassVar[str]  # how the engine computes a score
     takes: ClassVar[tuple[type, ...]] = (WeightedSum, StepSum, TreeSum)
+    holds_columns: ClassVar[bool] = False
 
     @abstractmethod
     def write(self, formula: Any, called: str) -> Written:
@@ -126,9 +130,9 @@ class Target(ABC):
         files : dict of str to str or bytes
             What :meth:`write` returned.
         X : array of shape (n_documents, n_features)
-            Raw features.
+            Raw features; for a file that makes features of columns an array of object, None for what is missing.
         names : tuple of str
-            The names of the features.
+            The names of the features, or of the columns.
 
         Returns
         -------

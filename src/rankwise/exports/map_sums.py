@@ -79,6 +79,8 @@ class ExactGraph:
         ``onnx.helper``.
     proto : type
         ``onnx.TensorProto``.
+    prefix : str, default=""
+        What names begin with, where a graph is made of several parts.
 
     Attributes
     ----------
@@ -90,21 +92,21 @@ class ExactGraph:
         The type of float64.
     """
 
-    def __init__(self, helper: Any, proto: Any) -> None:
-        self._helper, self._proto = helper, proto
+    def __init__(self, helper: Any, proto: Any, prefix: str = "") -> None:
+        self._helper, self._proto, self._prefix = helper, proto, prefix
         self.double: int = proto.DOUBLE
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
     def node(self, kind: str, *given: str, **options: Any) -> str:
         """Add a node, and return the name of its result."""
-        name = f"{kind.lower()}{len(self.nodes)}"
+        name = f"{self._prefix}{kind.lower()}{len(self.nodes)}"
         self.nodes.append(self._helper.make_node(kind, list(given), [name], **options))
         return name
 
     def constant(self, values: Any, kind: str = "DOUBLE") -> str:
         """Add a constant, and return its name."""
-        name, array = f"constant{len(self.constants)}", np.asarray(values)
+        name, array = f"{self._prefix}constant{len(self.constants)}", np.asarray(values)
         made = self._helper.make_tensor(name, getattr(self._proto, kind), array.shape, array.ravel().tolist())
         self.constants.append(made)
         return name

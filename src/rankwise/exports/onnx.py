@@ -15,6 +15,7 @@ from rankwise._extras import require
 from rankwise.data.checks import Floats
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
+from rankwise.exports.columns import ColumnFeatures, Step
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.map_sums import ExactGraph, MapSum
 from rankwise.exports.networks import onnx_nodes
@@ -57,27 +58,37 @@ class Onnx(Target):
     title = "ONNX"
     arithmetic = "float32, run by onnxruntime"
     takes = (*Target.takes, NetworkSum, MapSum)
+    holds_columns = True
 
     sums: Literal["float64", "float32"] = "float64"
 
-    def write(self, formula: Formula | NetworkSum | MapSum, called: str) -> Written:
+    def write(
+        self, formula: Formula | NetworkSum | MapSum, called: str, columns: ColumnFeatures | None = None
+    ) -> Written:
         """Write the model, and check it with the package onnx."""
         if self.sums not in ("float64", "float32"):
             raise RankwiseError(f"sums is 'float64' or 'float32': found {self.sums!r:.40}")
         helper, proto = require("onnx.helper"), require("onnx").TensorProto
         width, has_trees = len(formula.names), isinstance(formula, (StepSum, TreeSum))
         nodes, constants = self._nodes(formula, helper, proto)
+        inputs = [helper.make_tensor_value_info("X", proto.FLOAT, ["N", width])]
+        names = {f"feature.{place}": name for place, name in enumerate(formula.names)}
+        if columns is not None:
+            made = _ColumnGraph(helper, proto, columns)
+            nodes, constants = [*made.nodes, *nodes], [*made.constants, *constants]
+            inputs, names = made.inputs, made.names
+            has_trees = has_trees or columns.uses("level")
         graph = helper.make_graph(
             nodes,
             called,
-            [helper.make_tensor_value_info("X", proto.FLOAT, ["N", width])],
+            inputs,
             [helper.make_tensor_value_info("score", proto.FLOAT, ["N", 1])],
             constants,
         )
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _ML_OPSET)]
         model = helper.make_model(graph, opset_imports=opsets[: 1 + has_trees], ir_version=_IR)
         model.producer_name = "rankwise"
-        helper.set_model_props(model, {f"feature.{place}": name for place, name in enumerate(formula.names)})
+        helper.set_model_props(model, names)
         require("onnx").checker.check_model(model)
         notes = ["ONNX holds weights and features in float32; runtimes may add them in any order"]
         arithmetic = ""
@@ -92,11 +103,14 @@ class Onnx(Target):
             notes.append("NaN is not looked for: send complete features")
         else:
             notes.append("NaN is not looked for: a weighted sum with it is NaN, and it is above no threshold")
+        if columns is not None:
+            notes[-1] = f"the inputs are {made.about}; NaN and the empty text are missing"
+            notes.append("features are made of columns in float64, and rounded to float32 before they are scored")
         return Written({"model.onnx": model.SerializeToString(deterministic=True)}, tuple(notes), arithmetic=arithmetic)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Run onnxruntime, or ONNX's own reference where that is not installed."""
-        rows, content = single.rounded_features(X), files["model.onnx"]
+        content = files["model.onnx"]
         try:
             options = require("onnxruntime").SessionOptions()
             # a check of one sample needs no pool of threads
@@ -108,10 +122,12 @@ class Onnx(Target):
             ):  # which the reference cannot run
                 raise
             session = require("onnx.reference").ReferenceEvaluator(content)
-        blocks = (rows[first : first + _ROWS] for first in range(0, max(len(rows), 1), _ROWS))
-        return np.concatenate(
-            [np.asarray(session.run(["score"], {"X": block})[0], dtype=np.float64)[:, 0] for block in blocks]
-        )
+        feed = _column_inputs(X) if X.dtype == object else {"X": single.rounded_features(X)}
+        found = []
+        for first in range(0, max(len(X), 1), _ROWS):
+            block = {name: values[first : first + _ROWS] for name, values in feed.items()}
+            found.append(np.asarray(session.run(["score"], block)[0], dtype=np.float64)[:, 0])
+        return np.concatenate(found)
 
     def _nodes(self, formula: Formula | NetworkSum | MapSum, helper: Any, proto: Any) -> tuple[list[Any], list[Any]]:
         """The nodes of the graph, and its constants."""
@@ -136,6 +152,65 @@ class Onnx(Target):
             return nodes, []
         more, constants = _linear_nodes(formula.linear, helper, proto.FLOAT, "linear")
         return [*nodes, *more, helper.make_node("Add", ["trees", "linear"], ["score"])], constants
+
+
+class _ColumnGraph(ExactGraph):
+    """Nodes that make the features ``X`` of columns: ``number`` is double[N, numbers], ``text`` is string[N, texts]."""
+
+    def __init__(self, helper: Any, proto: Any, columns: ColumnFeatures) -> None:
+        super().__init__(helper, proto, "column_")  # the formula has nodes of its own
+        kinds = {"number": [False, proto.DOUBLE], "text": [True, proto.STRING]}
+        self.inputs: list[Any] = []
+        self.names: dict[str, str] = {}
+        told = []
+        given: dict[int, str] = {}
+        for kind, (is_text, tensor) in kinds.items():
+            own = [place for place, text in enumerate(columns.is_text) if text == is_text]
+            if not own:
+                continue
+            self.inputs.append(helper.make_tensor_value_info(kind, tensor, ["N", len(own)]))
+            told.append(f"{kind} ({', '.join(columns.names[place] for place in own)})")
+            for number, place in enumerate(own):
+                self.names[f"{kind}.{number}"] = columns.names[place]
+                given[place] = self.node("Gather", kind, self.constant([number], "INT64"), axis=1)
+        self.about = " and ".join(told)
+        features = [self._feature(given[place], steps) for place, steps in columns.chains]
+        exact = self.node("Concat", *features, axis=1)
+        self.nodes.append(helper.make_node("Cast", [exact], ["X"], to=proto.FLOAT))
+
+    def _feature(self, v: str, steps: tuple[Step, ...]) -> str:
+        """One feature, shape (N, 1)."""
+        operations = {"subtract": "Sub", "divide": "Div", "multiply": "Mul", "add": "Add"}
+        for step in steps:
+            if step.kind == "level":
+                # levels without a number of their own need a key all the same: the encoder wants one
+                levels = step.levels or (("", step.value),)
+                keys, values = zip(*levels, strict=True)
+                options = {"keys_strings": keys, "values_floats": values, "default_float": step.value}
+                v = self.node("Cast", self.node("LabelEncoder", v, domain="ai.onnx.ml", **options), to=self.double)
+                continue
+            if step.kind == "log":
+                grown = self.node("Add", self.node("Abs", v), self.constant([1.0]))
+                v = self.node("Mul", self.node("Sign", v), self.node("Log", grown))
+                continue
+            if step.kind == "missing":
+                v = self.node("Cast", self.node("IsNaN", v), to=self.double)
+                continue
+            value = self.constant([step.value])
+            if step.kind == "fill":
+                v = self.node("Where", self.node("IsNaN", v), value, v)
+            elif step.kind == "before":
+                v = self.node("Sub", value, v)
+            else:
+                v = self.node(operations[step.kind], v, value)
+        return v
+
+
+def _column_inputs(rows: Any) -> dict[str, Any]:
+    """The inputs of a graph over columns."""
+    texts = np.array([isinstance(one, str) for one in rows[0]])
+    numbers, words = rows[:, ~texts].astype(np.float64), rows[:, texts]
+    return {name: part for name, part in (("number", numbers), ("text", words)) if part.shape[1]}
 
 
 def _linear_nodes(formula: WeightedSum, helper: Any, kind: int, result: str) -> tuple[list[Any], list[Any]]:

@@ -24,6 +24,8 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels.trees import ZERO
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
+from rankwise.exports.columns import ColumnFeatures
+from rankwise.exports.columns_source import c_columns, c_features, python_columns
 from rankwise.exports.curves import CurveSum
 from rankwise.exports.formula import Formula, TreeSum, WeightedSum
 from rankwise.exports.kernel_sums import KernelSum
@@ -122,6 +124,7 @@ _TABLES = (
     *("_ROOTS", "_NODES", "_LEAVES", "_SETS"),
     *("_CENTER", "_SCALE", "_LAYERS", "_LAST", "_LINEAR"),
     *("_WAVES", "cos", "sin", "_LANDMARKS", "exp", "tanh", "_PRODUCTS", "_CURVES"),
+    *("_built", "log1p", "nan"),
 )
 
 
@@ -133,18 +136,21 @@ class Python(Target):
     title = "Python without dependencies"
     arithmetic = "float64, run by Python"
     takes = (*Target.takes, NetworkSum, MapSum)
+    holds_columns = True
 
-    def write(self, formula: Formula | NetworkSum | MapSum, called: str) -> Written:
+    def write(
+        self, formula: Formula | NetworkSum | MapSum, called: str, columns: ColumnFeatures | None = None
+    ) -> Written:
         """Write the module."""
         _check_python_name(called)
-        above = ""
+        functions = [] if columns is None else ["log1p", "nan"]
         value = "v if v - v == 0.0 else 0.0" if formula.missing == "zero" else "v"
         if isinstance(formula, TreeSum):
             table, body = python_trees(formula)
         elif isinstance(formula, NetworkSum):
             table, body = python_network(formula, value)
         elif isinstance(formula, MapSum):
-            above = f"from math import {', '.join(formula.functions)}\n\n" if formula.functions else ""
+            functions += formula.functions
             table, body = formula.python(value)
         elif isinstance(formula, WeightedSum):
             own = formula.raw()
@@ -157,28 +163,34 @@ class Python(Target):
             table = f"_STEPS = (  # feature, threshold, alpha\n{rows})\n"
             loop = ["for f, t, a in _STEPS:", "    v = x[f]", f"    s += a if ({value}) > t else 0.0"]
             body = [f"s = {formula.constant!r}", *loop, "return s"]
-        names = "".join(f"    {name!a},\n" for name in formula.names)
-        width = len(formula.names)
+        given = formula.names if columns is None else columns.names
+        names = "".join(f"    {name!a},\n" for name in given)
+        width, what = len(given), "features" if columns is None else "columns"
+        if columns is not None:
+            table += python_columns(columns)
+            body = ["x = _built(x)", *body]
         lines = "".join(f"    {line}\n" for line in body)
+        above = f"from math import {', '.join(sorted(functions))}\n\n" if functions else ""
         text = (
             f"{above}FEATURES = (\n{names})\n{table}\n\n"
             f"def {called}(x):\n"
-            f'    """The score of a document whose features, in the order of FEATURES, are x."""\n'
+            f'    """The score of a document whose {what}, in the order of FEATURES, are x."""\n'
             f"    if len(x) != {width}:\n"
-            f'        raise ValueError("expected {width} features, found %d" % len(x))\n'
+            f'        raise ValueError("expected {width} {what}, found %d" % len(x))\n'
             f"{lines}"
         )
-        return Written({f"{called}.py": text}, (_missing(formula),))
+        return Written({f"{called}.py": text}, (_missing(formula, columns),))
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Run the function in a namespace of its own; the text is the one that :meth:`write` has just made."""
         ((file, text),) = files.items()
         # without builtins that it does not need: the text holds names from untrusted data
-        known = {"len": len, "zip": zip, "int": int, "ValueError": ValueError, "__import__": _only_math}
+        known = {kind.__name__: kind for kind in (len, zip, int, ValueError, isinstance, str, TypeError)}
+        known["__import__"] = _only_math
         namespace: dict[str, Any] = {"__builtins__": known}
         exec(text, namespace)
         function = namespace[file.removesuffix(".py")]
-        return np.array([function(row) for row in np.asarray(X, dtype=np.float64).tolist()], dtype=np.float64)
+        return np.array([function(row) for row in np.asarray(X).tolist()], dtype=np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,8 +201,11 @@ class C(Target):
     title = "C without dependencies"
     arithmetic = "float64, feature after feature (C without contraction)"
     takes = (*Target.takes, NetworkSum, MapSum)
+    holds_columns = True
 
-    def write(self, formula: Formula | NetworkSum | MapSum, called: str) -> Written:
+    def write(
+        self, formula: Formula | NetworkSum | MapSum, called: str, columns: ColumnFeatures | None = None
+    ) -> Written:
         """Write the source file."""
         reason = reason_against(called)
         if reason is not None:
@@ -222,23 +237,36 @@ class C(Target):
                 f"if ({value} > {called}_threshold[i]) s += {called}_alpha[i];",
             ]
             body = _c_loop(formula.constant, count, loop)
-        names = "".join(f"    {c_text(name)},\n" for name in formula.names)
-        width = len(formula.names)
+        given = formula.names if columns is None else columns.names
+        names = "".join(f"    {c_text(name)},\n" for name in given)
+        width, what = len(given), "features" if columns is None else "columns"
         lines = "".join(f"    {line}\n" for line in body)
-        above = "#include <math.h>\n\n" if isinstance(formula, MapSum) else ""
+        needs_math = isinstance(formula, MapSum) or (columns is not None and columns.uses("log"))
+        needs_texts = columns is not None and columns.uses("level")
+        above = "#include <math.h>\n" * needs_math + "#include <string.h>\n" * needs_texts
+        told, head = "", f"double {called}(const double *x)"
+        if columns is not None:
+            told = (
+                "\n   Column i is number[i], NaN where it is missing, or text[i] in UTF-8, NULL where it is missing; of"
+                "\n   the other one nothing is read."
+            )
+            head = f"static double {called}_of_features(const double *x)"
         text = (
-            f"/* The score of a document with {width} features in the order of {called}_features; a higher one comes\n"
-            f"   first. Compile without -ffast-math, and with -ffp-contract=off for the same bits everywhere. */\n\n"
-            f"{above}const int {called}_width = {width};\n"
+            f"/* The score of a document with {width} {what} in the order of {called}_features; a higher one comes\n"
+            f"   first. Compile without -ffast-math, and with -ffp-contract=off for the same bits everywhere.{told} */\n\n"
+            f"{above}{chr(10) if above else ''}const int {called}_width = {width};\n"
             f"const char *const {called}_features[] = {{\n{names}}};\n\n{tables}\n"
-            f"double {called}(const double *x)\n{{\n{lines}}}\n"
+            f"{head}\n{{\n{lines}}}\n{'' if columns is None else c_columns(columns, called, c_text)}"
         )
-        return Written({f"{called}.c": text}, (_missing(formula),))
+        return Written({f"{called}.c": text}, (_missing(formula, columns),))
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Run the loop of the text over its own tables, without a compiler."""
         ((file, content),) = files.items()
-        called, text, rows = file.removesuffix(".c"), str(content), np.asarray(X, dtype=np.float64)
+        called, text = file.removesuffix(".c"), str(content)
+        rows = c_features(text, X) if X.dtype == object else np.asarray(X, dtype=np.float64)
+        # only tables and the function of features: names and levels are data, which may look like code
+        text = text.split("};\n\n", 1)[1].split(f"\ndouble {called}(const double *number")[0]
         if f" {called}_root[]" in text:
             return score_c_trees(text, called, rows)
         if "v - v == 0.0" in text:
@@ -290,8 +318,10 @@ def _check_python_name(called: str) -> None:
         raise RankwiseError(f"{called!r:.60} cannot be the name of a function: Python uses it otherwise")
 
 
-def _missing(formula: Formula | NetworkSum | MapSum) -> str:
+def _missing(formula: Formula | NetworkSum | MapSum, columns: ColumnFeatures | None) -> str:
     """The note about missing values."""
+    if columns is not None and columns.uses("fill"):
+        return "missing numbers and texts are treated as the FeatureBuilder of the ranker does"
     if isinstance(formula, TreeSum) and formula.missing != "zero":
         return "NaN goes where the trees of the ranker send it"
     if formula.missing == "zero":

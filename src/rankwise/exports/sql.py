@@ -1,5 +1,6 @@
 """A score as one SQL expression over columns, so that ``ORDER BY`` ranks."""
 
+import math
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -12,12 +13,24 @@ from rankwise._errors import RankwiseError
 from rankwise._kernels.trees import ZERO
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
+from rankwise.exports.columns import ColumnFeatures, Step
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.tree_nodes import categories_of
 from rankwise.measures._base import Vector
 
 # how identifiers are quoted: the sign, which is doubled inside
 _QUOTES = {"standard": '"', "mysql": "`"}
+# a step from a column to a feature, for the expression of what came before it
+_STEPS = {
+    "fill": "COALESCE({v}, {value})",
+    "missing": "CASE WHEN {v} IS NULL THEN 1e0 ELSE 0e0 END",
+    "before": "({value} - {v})",
+    "log": "CASE WHEN {v} < 0e0 THEN -LN(1e0 - {v}) ELSE LN(1e0 + {v}) END",
+    "subtract": "({v} - {value})",
+    "divide": "({v} / {value})",
+    "multiply": "({v} * {value})",
+    "add": "({v} + {value})",
+}
 _FLAT = 100  # longer sums are taken in halves: databases limit how deep an expression may be
 
 
@@ -38,27 +51,34 @@ class SQL(Target):
     name = "sql"
     title = "SQL"
     arithmetic = "float64, run by SQLite"
+    holds_columns = True
 
     dialect: Literal["standard", "mysql"] = "standard"
     table: str = "documents"
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: Formula, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the query."""
         if self.dialect not in _QUOTES:
-            raise RankwiseError(f"dialect is 'standard' or 'mysql': found {self.dialect!r:.40}")
-        taken = next((name for name in formula.names if name.casefold() == called.casefold()), None)
+            raise RankwiseError(f"dialect must be 'standard' or 'mysql', got {self.dialect!r:.40}")
+        given = formula.names if columns is None else columns.names
+        taken = next((name for name in given if name.casefold() == called.casefold()), None)
         if taken is not None:  # ORDER BY would sort by the feature
             raise RankwiseError(f"{called!r:.60} cannot be the name of the score: a column {taken!r:.60} is a feature")
         # column names are always quoted: a name cannot end the expression
+        features = [self._quoted(name) for name in formula.names] if columns is None else self._built(columns)
         if isinstance(formula, TreeSum):
-            score = self._trees(formula)
+            score = self._trees(formula, features)
+        elif isinstance(formula, WeightedSum):
+            score = _sum(self._weights(formula.raw(), features))
         else:
-            score = _sum(self._weights(formula.raw()) if isinstance(formula, WeightedSum) else self._steps(formula))
+            score = _sum(self._steps(formula, features))
         select = f"SELECT *,\n{score}\n  AS {self._quoted(called)}\nFROM {self._quoted(self.table)}\n"
         filled = "is 0" if formula.missing == "zero" else "makes the score NULL"
         null = f"a column that is NULL {filled}, as the ranker's missing={formula.missing!r} has it"
         if isinstance(formula, TreeSum) and formula.missing != "zero" and formula.decides_missing:
             null = "a column that is NULL goes to the side of every tree that the ranker learned for missing values"
+        if columns is not None and columns.uses("fill"):
+            null = "a column that is NULL is treated as the FeatureBuilder of the ranker treats gaps"
         notes = (
             "numbers are written with all digits of float64 and an exponent; DECIMAL columns may round otherwise",
             null,
@@ -67,12 +87,17 @@ class SQL(Target):
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Run the query in SQLite, with the features in a table in memory."""
-        columns = ", ".join(f"{self._quoted(name)} REAL" for name in names)
+        raw = X.dtype == object  # columns, some of which may be texts
+        rows = X.tolist() if raw else np.asarray(X, dtype=np.float64).tolist()
+        texts = {place for place, one in enumerate(rows[0]) if isinstance(one, str)} if raw else set()
+        columns = ", ".join(
+            f"{self._quoted(name)} {'TEXT' if place in texts else 'REAL'}" for place, name in enumerate(names)
+        )
         values = ", ".join("?" * len(names))
         base = sqlite3.connect(":memory:")
         try:
             base.execute(f"CREATE TABLE {self._quoted(self.table)} ({columns})")
-            rows = np.asarray(X, dtype=np.float64).tolist()
+            base.create_function("LN", 1, _ln, deterministic=True)  # SQLite may be built without it
             base.executemany(f"INSERT INTO {self._quoted(self.table)} VALUES ({values})", rows)
             found = [row[-1] for row in base.execute(str(files["score.sql"]))]
         except sqlite3.Error as error:  # names that differ by case alone, more columns than it takes
@@ -88,21 +113,48 @@ class SQL(Target):
             raise RankwiseError(f"{name!r:.60} is no name that SQL knows: names are printable and not empty")
         return sign + name.replace(sign, 2 * sign) + sign
 
-    def _column(self, formula: Formula, place: int) -> str:
-        """A column, with 0 for NULL where the ranker treats missing values so."""
-        quoted = self._quoted(formula.names[place])
-        return f"COALESCE({quoted}, 0)" if formula.missing == "zero" else quoted
+    def _built(self, columns: ColumnFeatures) -> list[str]:
+        """The expression of every feature that is made of columns."""
+        found = []
+        for place, steps in columns.chains:
+            text = quoted = self._quoted(columns.names[place])
+            for step in steps:
+                made = self._levels(quoted, step) if step.kind == "level" else _STEPS[step.kind]
+                text = made.format(v=text, value=number(step.value)) if step.kind != "level" else made
+            found.append(text)
+        return found
 
-    def _weights(self, formula: WeightedSum) -> list[str]:
+    def _levels(self, quoted: str, step: Step) -> str:
+        """What a text counts: one CASE, with the levels of one number together."""
+        groups: dict[float, list[str]] = {}
+        for level, value in step.levels:
+            groups.setdefault(value, []).append(level)
+        cases = []
+        for value, levels in groups.items():
+            listed = ", ".join(map(self._text, levels))
+            null = f"{quoted} IS NULL OR " if "" in levels else ""  # a missing text is an empty one
+            cases.append(f"WHEN {null}{quoted} IN ({listed}) THEN {number(value)}")
+        return f"CASE {' '.join(cases)} ELSE {number(step.value)} END" if cases else number(step.value)
+
+    def _text(self, level: str) -> str:
+        """A text as a literal."""
+        escaped = level.replace("\\", "\\\\") if self.dialect == "mysql" else level
+        return "'" + escaped.replace("'", "''") + "'"
+
+    def _column(self, formula: Formula, features: Sequence[str], place: int) -> str:
+        """A feature, with 0 for NULL where the ranker treats missing values so."""
+        return f"COALESCE({features[place]}, 0)" if formula.missing == "zero" else features[place]
+
+    def _weights(self, formula: WeightedSum, features: Sequence[str]) -> list[str]:
         """The terms of a weighted sum."""
-        terms = [f"{number(formula.weight[place])} * {self._column(formula, place)}" for place in formula.used]
+        terms = [f"{number(formula.weight[place])} * {self._column(formula, features, place)}" for place in formula.used]
         return [*terms, number(formula.constant)] if formula.constant else terms
 
-    def _steps(self, formula: StepSum) -> list[str]:
+    def _steps(self, formula: StepSum, features: Sequence[str]) -> list[str]:
         """One CASE per feature, from the highest threshold down."""
         terms = []
         for place, cuts, worth in formula.trees():
-            column = self._column(formula, place)
+            column = self._column(formula, features, place)
             missing = "" if formula.missing == "zero" else f"WHEN {column} IS NULL THEN NULL "
             # from the top down: the first threshold that is exceeded decides
             cases = " ".join(
@@ -112,7 +164,7 @@ class SQL(Target):
             terms.append(f"CASE {missing}{cases} ELSE {number(worth[0])} END")
         return [*terms, number(formula.constant)] if formula.constant or not terms else terms
 
-    def _trees(self, formula: TreeSum) -> str:
+    def _trees(self, formula: TreeSum, features: Sequence[str]) -> str:
         """One CASE per tree, with a condition for every leaf but the last, from left to right.
 
         The first leaf for which all nodes that it lies to the left of send the row left is the leaf of the row: what a
@@ -131,22 +183,22 @@ class SQL(Target):
                     continue
                 node = first + child
                 waiting.append((int(trees.right[node]), way))
-                waiting.append((int(trees.left[node]), [*way, self._condition(formula, node)]))
+                waiting.append((int(trees.left[node]), [*way, self._condition(formula, features, node)]))
             *some, (_, value) = cases
             whens = " ".join(f"WHEN {condition} THEN {own}" for condition, own in some)
             terms.append(f"CASE {whens} ELSE {value} END" if some else value)
         weights, constant = formula.raw_linear()
-        terms += [f"{number(weight)} * {self._column(formula, place)}" for place, weight in weights]
+        terms += [f"{number(weight)} * {self._column(formula, features, place)}" for place, weight in weights]
         score = _sum([*terms, number(constant)] if constant or not terms else terms)
         if formula.missing == "zero" or formula.decides_missing:
             return score
-        lacking = " OR ".join(f"{self._quoted(formula.names[place])} IS NULL" for place in formula.used)
+        lacking = " OR ".join(f"{features[place]} IS NULL" for place in formula.used)
         return f"  CASE WHEN {lacking} THEN NULL ELSE\n{score}\n  END"
 
-    def _condition(self, formula: TreeSum, node: int) -> str:
+    def _condition(self, formula: TreeSum, features: Sequence[str], node: int) -> str:
         """What is true for the rows that go left at a node, and false or NULL for the others."""
         trees = formula.trees
-        column = self._column(formula, int(trees.feature[node]))
+        column = self._column(formula, features, int(trees.feature[node]))
         if trees.categorical[node]:  # a category holds all values with its whole part, and 0 those above -1, too
             found = np.array(categories_of(trees, node))
             runs = np.split(found, np.flatnonzero(np.diff(found) > 1) + 1)
@@ -162,6 +214,11 @@ class SQL(Target):
         if trees.nan_left[node] and formula.missing != "zero":
             condition = f"{condition} OR {column} IS NULL"
         return f"({condition})" if " OR " in condition else condition
+
+
+def _ln(value: float | None) -> float | None:
+    """LN as databases have it."""
+    return None if value is None else math.log(value)
 
 
 def number(value: float) -> str:

@@ -1,5 +1,6 @@
 """Vespa rank profiles: one whose second phase is the ranker, and one whose global phase adds rank features."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from rankwise._errors import DataError, RankwiseError
 from rankwise.data import checks
 from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written
+from rankwise.exports.columns import Chain, ColumnFeatures, Step, computed
 from rankwise.exports.formula import Formula, FusionFormula, TreeSum, WeightedSum
 from rankwise.exports.single import refuse_rules
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, nested, score_trees
@@ -25,6 +27,28 @@ _NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _TERM = re.compile(rf"^({_NUMBER}) \* (\S+)$")
 _VALUE = re.compile(_NUMBER)
 _CONDITION = re.compile(rf"if \((?:(\S+) < ({_NUMBER})|!\((\S+) >= ({_NUMBER})\)|(\S+) in \[([0-9, ]+)\]), ")
+# a step from a column to a feature, for the feature v that came before it
+_COLUMN_STEPS = {
+    "fill": "if (isNan({v}), {value}, {v})",
+    "missing": "if (isNan({v}), 1.0, 0.0)",
+    "before": "{value} - {v}",
+    "log": "if ({v} < 0.0, -log(1.0 - {v}), log(1.0 + {v}))",
+    "subtract": "{v} - ({value})",
+    "divide": "{v} / ({value})",
+    "multiply": "{v} * ({value})",
+    "add": "{v} + ({value})",
+}
+_COLUMN_PATTERNS = {
+    kind: re.compile(
+        re.escape(text)
+        .replace(r"\{v\}", r"(?P<v>\S+)", 1)
+        .replace(r"\{v\}", r"(?P=v)")
+        .replace(r"\{value\}", rf"(?P<value>{_NUMBER})")
+    )
+    for kind, text in _COLUMN_STEPS.items()
+}
+_FUNCTION = re.compile(r"function (\w+)\(\) \{\n +expression: (.+)\n")
+_LEVEL = re.compile(rf' \+ if \((\S+) == ("(?:[^"\\]|\\.)*"), ({_NUMBER}), 0\)')
 _STEP = re.compile(rf"^if \((\S+) > ({_NUMBER}), ({_NUMBER}), 0\)$")
 
 
@@ -43,16 +67,21 @@ class Vespa(Target):
     name = "vespa"
     title = "Vespa"
     arithmetic = "float64, term after term (Vespa's expressions)"
+    holds_columns = True
 
     rerank: int = 100
 
-    def write(self, formula: Formula, called: str) -> Written:
+    def write(self, formula: Formula, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the rank profile."""
         profile_name(called)
         if isinstance(self.rerank, bool) or not isinstance(self.rerank, int) or self.rerank < 1:
             raise RankwiseError(f"rerank is a whole number, 1 or more: found {self.rerank!r:.40}")
         # names become part of an expression, so they are checked one by one
-        features = [rank_feature(name) for name in formula.names]
+        features, functions = [], []
+        if columns is None:
+            features = [rank_feature(name) for name in formula.names]
+        else:
+            features, functions = _column_functions(columns, called)
         if isinstance(formula, WeightedSum):
             own = formula.raw()
             terms = [f"{_number(own.weight[place])} * {features[place]}" for place in own.used]
@@ -67,9 +96,13 @@ class Vespa(Target):
             ]
             constant, used = formula.constant, sorted(set(formula.feature.tolist()))
         lines = [*terms, _number(constant)] if constant or not terms else terms
+        shown = [features[place] for place in used]
+        if columns is not None:
+            shown = [rank_feature(name) for name, text in zip(columns.names, columns.is_text, strict=True) if not text]
         text = "\n".join(
             [
                 f"rank-profile {called} inherits default {{",
+                *functions,
                 "    second-phase {",
                 f"        rerank-count: {self.rerank}",
                 "        expression {",
@@ -77,7 +110,7 @@ class Vespa(Target):
                 "        }",
                 "    }",
                 "    match-features {",
-                *(f"        {features[place]}" for place in used),
+                *(f"        {one}" for one in shown),
                 "    }",
                 "}",
             ]
@@ -89,6 +122,8 @@ class Vespa(Target):
             missing = "an attribute without a value is NaN for float and double, and goes where the trees send it"
         if isinstance(formula, TreeSum) and formula.trees.categorical.any():
             missing += "; categories are compared as whole numbers"
+        if columns is not None and columns.uses("fill"):
+            missing = "an attribute without a value is NaN for float and double, which is filled; use these types"
         notes = (
             "Vespa computes expressions in float64, with attributes as they are stored; scores below 0 are allowed",
             missing,
@@ -102,7 +137,11 @@ class Vespa(Target):
         (text,) = files.values()
         body = str(text).split("expression {\n")[1].split("\n        }")[0]
         place_of = {rank_feature(name): place for place, name in enumerate(names)}
-        rows, total = np.asarray(X, dtype=np.float64), np.zeros(len(X))
+        if X.dtype == object:
+            place_of, rows = _read_functions(str(text), X, place_of)
+        else:
+            rows = np.asarray(X, dtype=np.float64)
+        total = np.zeros(len(X))
         for line in body.splitlines():
             term = line.strip().removeprefix("+ ")
             if found := _TERM.fullmatch(term):
@@ -114,6 +153,51 @@ class Vespa(Target):
             else:
                 total += float(term)
         return total
+
+
+def _column_functions(columns: ColumnFeatures, called: str) -> tuple[list[str], list[str]]:
+    """The features in terms of functions of the profile, and the lines of these: one function per step."""
+    features, lines = [], []
+    for number, (place, steps) in enumerate(columns.chains):
+        feature = rank_feature(columns.names[place])
+        for step_number, step in enumerate(steps):
+            if step.kind == "level":
+                # a sum of whole numbers, so that nothing is nested
+                cases = (
+                    f" + if ({feature} == {json.dumps(level, ensure_ascii=False)}, {_number(value - step.value)}, 0)"
+                    for level, value in step.levels
+                )
+                expression = _number(step.value) + "".join(cases)
+            else:
+                expression = _COLUMN_STEPS[step.kind].format(v=feature, value=_number(step.value))
+            own = f"{called}_{number}_{step_number}"
+            lines += [f"    function {own}() {{", f"        expression: {expression}", "    }"]
+            feature = f"{own}()"
+        features.append(feature)
+    return features, lines
+
+
+def _read_functions(text: str, rows: NDArray[np.object_], place_of: dict[str, int]) -> tuple[dict[str, int], Vector]:
+    """The place of every rank feature and function in the second value, which has their numbers for the rows."""
+    texts = {place for place, one in enumerate(rows[0]) if isinstance(one, str)}
+    chains: dict[str, Chain] = {name: (place, ()) for name, place in place_of.items()}
+    for name, expression in _FUNCTION.findall(text):
+        before, step = _read_step(expression)
+        place, steps = chains[before]
+        chains[f"{name}()"] = (place, (*steps, step))
+    used = {name: chain for name, chain in chains.items() if chain[1] or chain[0] not in texts}
+    return {name: place for place, name in enumerate(used)}, computed(list(used.values()), rows)
+
+
+def _read_step(expression: str) -> tuple[str, Step]:
+    """(what it is applied to, step) of an expression."""
+    for kind, pattern in _COLUMN_PATTERNS.items():
+        if found := pattern.fullmatch(expression):
+            value = float(found["value"]) if "value" in pattern.groupindex else 0.0
+            return found["v"], Step(kind, value)  # type: ignore[arg-type]
+    other, cases = expression.split(" + ", 1)[0], _LEVEL.findall(expression)
+    levels = tuple((json.loads(level), float(other) + float(value)) for _, level, value in cases)
+    return cases[0][0], Step("level", float(other), levels)
 
 
 def _tree_terms(formula: TreeSum, features: list[str]) -> tuple[list[str], float, list[int]]:

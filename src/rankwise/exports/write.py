@@ -11,10 +11,12 @@ import numpy as np
 from rankwise._errors import DataError, RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.exports._base import Export, Target, Written, targets
+from rankwise.exports.columns import ColumnFeatures, not_held, rows_of_columns
 from rankwise.exports.formula import Formula, FusionFormula, Scaling, formula_of, opened
 from rankwise.exports.map_sums import MapSum
 from rankwise.exports.parity import parity_of
 from rankwise.exports.smooth_sums import NetworkSum
+from rankwise.features.table import as_table
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._raw_tables import as_built
@@ -55,13 +57,15 @@ def export(
         Queries with raw features, on which the engine's arithmetic is compared with the ranker's; a table, if the
         ranker takes one.
     feature_names : sequence of str, default=None
-        The names of the features in the engine; None takes the ranker's, or f1, f2, ...
+        The names of the features in the engine, or of the columns where it makes the features of them; None takes
+        those of the ranker, or f1, f2, ...
     scaling : Scaler or "none", default=None
         The fitted :class:`~rankwise.Scaler` through which the ranker sees raw features; "none" where the engine gets
         features that are scaled already; None takes what the ranker or the sample says.
     features : {"raw", "built"}, default="raw"
         What the engine gets, if the ranker learned from features of a :class:`~rankwise.FeatureBuilder`: the columns of
-        the table, which is possible where every feature is a column; or the features that the builder makes.
+        the table, of which SQL, Python, C, Vespa and ONNX make the features themselves; or the features that the
+        builder makes.
     shift : float or "sample", default=0.0
         A constant added to every score; "sample" takes as much as lifts every score of the sample to 0 or above.
     **options : dict
@@ -92,17 +96,20 @@ def export(
     if not isinstance(called, str) or not called.strip() or not called.isprintable():
         raise RankwiseError(f"called is the name of the model, a printable text: found {called!r:.60}")
     ranker, scaler = opened(model, scaling, sample if isinstance(sample, Queries) else None)
-    _refuse_builder(ranker, features, target)
-    if sample is not None:
+    columns = _columns(ranker, features, target, feature_names)
+    rows = None
+    if sample is not None and columns is not None:
+        sample, rows = _with_columns(ranker, sample)
+    elif sample is not None:
         sample = as_built(ranker, sample, grouped=True, judged=True, scaled=False)
     if sample is not None and scaler is not None and sample.scaling is not None:
         raise DataError(
             f"the sample was scaled by {sample.scaling!r}: give the raw queries and scaling= that scaler, since raw "
             "features are what an engine sees; or scaling='none' if it gets them scaled"
         )
-    formula, notes = formula_of(ranker, scaler, feature_names)
+    formula, notes = formula_of(ranker, scaler, feature_names if columns is None else None)
     formula = _expressed(formula, target, ranker)
-    notes += _other_rules(formula, target)
+    notes += [*_other_rules(formula, target), *_gaps(ranker, features, columns)]
     own = None
     if sample is not None:
         sample = ranker._aligned(sample, scaled=False)
@@ -112,13 +119,16 @@ def export(
     if lifted and isinstance(formula, FusionFormula):
         raise RankwiseError(f"{target.title} adds no constant to scores: leave out shift=")
     formula = replace(formula, constant=formula.constant + lifted)
-    written = target.write(formula, called)
+    written = target.write(formula, called) if columns is None else _write_columns(target, formula, called, columns)
     if lifted and written.dropped:
         raise RankwiseError(f"{target.title} cannot hold a shift in this form: choose another form, or leave it out")
     parity = None
     if sample is not None and own is not None:
         # computed from the written files, so that the check covers the writer, too
-        scores = _scored(target, written, sample, formula)
+        if rows is not None and columns is not None:
+            scores = target.score(written.files, rows, columns.names) if len(rows) else np.empty(0)
+        else:
+            scores = _scored(target, written, sample, formula)
         arithmetic = written.arithmetic or target.arithmetic
         parity = parity_of(sample, own + lifted, scores, ranker._measure(), arithmetic, written.dropped)
     done = Export(target.name, dict(written.files), (*written.notes, *notes), parity, written.dropped, written.requests)
@@ -176,19 +186,55 @@ def _scored(target: Target, written: Written, sample: Queries, formula: AnyFormu
     return scores
 
 
-def _refuse_builder(ranker: Ranker, features: str, target: Target) -> None:
-    """Raise an error for features that an engine does not have, unless the caller says that it gets them."""
+def _columns(
+    ranker: Ranker, features: str, target: Target, feature_names: Sequence[str] | None
+) -> ColumnFeatures | None:
+    """The builder as a part of the file; None where the engine gets what the ranker learned from."""
     if features not in ("raw", "built"):
-        raise RankwiseError(f"features is 'raw' or 'built': found {features!r:.40}")
+        raise RankwiseError(f"features must be 'raw' or 'built', got {features!r:.40}")
     builder = getattr(ranker, "features_", None)
-    if builder is None or features == "built" or builder.is_plain:
-        return
-    made = next(row for row in builder.plan_ if row["features"] not in ([], [row["column"]]))
-    raise RankwiseError(
-        f"{ranker.name} learned from features that its FeatureBuilder makes of columns ({made['column']!r}: "
-        f"{made['treatment']}), and a file for {target.title} does not hold that: give features='built' if the engine "
-        f"gets the {len(builder.feature_names_out_)} features of model.features_.transform"
-    )
+    if builder is None or features == "built":
+        return None
+    lacking = not_held(builder, target.holds_columns)
+    if lacking:
+        able = [] if not_held(builder, columns=True) else sorted(n for n, one in targets().items() if one.holds_columns)
+        instead = f"export to {', '.join(able)}, which can; or " if able else ""
+        count = len(builder.feature_names_out_)
+        raise RankwiseError(
+            f"{target.title} cannot hold what the FeatureBuilder of {ranker.name} makes of {', '.join(lacking)}: "
+            f"{instead}pass features='built' (--features built in the shell) if the engine gets the {count} features "
+            "of model.features_.transform"
+        )
+    columns = ColumnFeatures.of(builder, feature_names) if target.holds_columns else None
+    return None if columns is None or columns.is_trivial else columns
+
+
+def _write_columns(target: Any, formula: AnyFormula, called: str, columns: ColumnFeatures) -> Written:
+    """The files of a target that makes features of columns."""
+    written: Written = target.write(formula, called, columns)
+    return replace(written, notes=(*written.notes, *columns.notes))
+
+
+def _with_columns(ranker: Ranker, sample: Any) -> tuple[Queries, Any]:
+    """The features of a raw table, and its columns as the engine gets them, row by row."""
+    if isinstance(sample, Queries) and (sample.built_by is not None or sample.feature_names is None):
+        raise DataError(
+            "sample must be the raw table, because the file makes features of its columns, got queries with features: "
+            "pass the table, or features='built'"
+        )
+    builder = ranker.features_.as_fitted()
+    if builder.unjudged == "drop":
+        builder.unjudged = "zero"  # rows stay, for scores are compared and not labels
+    table = as_table(sample)
+    return builder._transform(table), rows_of_columns(builder, table)
+
+
+def _gaps(ranker: Ranker, features: str, columns: ColumnFeatures | None) -> list[str]:
+    """A note where the ranker fills gaps of plain columns and the file does not."""
+    builder = getattr(ranker, "features_", None)
+    if builder is None or features == "built" or columns is not None or builder.missing == "keep":
+        return []
+    return ["the ranker fills a missing number with the median of training, and this file does not: give no gaps"]
 
 
 def _target(to: str | Target, options: dict[str, Any]) -> Target:

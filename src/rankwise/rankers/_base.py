@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from rankwise._errors import DataError, Interrupted, MeasureError, RankwiseError
-from rankwise._kernels.drive import expect, one_blas_thread
+from rankwise._kernels.drive import expect, one_blas_thread, threads
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -205,6 +205,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             If validation queries are among the training queries.
         """
         refuse_unknown(f"{self.name}.fit", unknown)
+        threads(getattr(self, "n_jobs", None))  # a number that is none is an error before anything is read
         expect(self.name)
         sessions = None
         if hasattr(X, "as_training_queries"):  # a click log, which a higher layer has

@@ -33,6 +33,11 @@ Vector = NDArray[np.float64]
 # Parameters that do not change what is learned.
 IDLE = ("n_jobs", "verbose", "missing")
 
+# Standard deviations that differ by more than this factor are uneven: a rare indicator beside a standardized number
+# differs by 10. Deviations of few rows say nothing, and those of many rows are estimated from some.
+_UNEVEN = 30.0
+_FEW_ROWS, _LOOKED_AT = 100, 20_000
+
 # Parameters whose rankers are fitted with their own parameters; of rankers elsewhere only the weights matter.
 _RANKERS = ("members", "ranker")
 
@@ -107,6 +112,36 @@ def warn_of_shared_queries(ranker: str, seen: Seen, validation: Queries, n_jobs:
         warn(
             f"{ranker}: {shared:,} of {len(validation):,} validation queries are among the training queries, so model "
             "selection favors overfitting: pass queries that are not used for training"
+        )
+
+
+def warn_of_uneven_features(ranker: str, queries: Queries, instead: str) -> None:
+    """Warn if features vary on very different scales, and the ranker moves all weights by steps of one size.
+
+    Parameters
+    ----------
+    ranker : str
+        The name of the ranker.
+    queries : Queries
+        The training queries; data sets in parts and queries that a Scaler made are not looked at.
+    instead : str
+        What to do.
+    """
+    if isinstance(queries, ChunkedQueries) or queries.scaling is not None or queries.n_documents < _FEW_ROWS:
+        return
+    some = np.asarray(queries.X[:: -(-queries.n_documents // _LOOKED_AT)], dtype=np.float64)
+    with np.errstate(all="ignore"):  # huge features are an error elsewhere
+        deviation = some.std(axis=0)
+    varies = np.flatnonzero((deviation > 0) & np.isfinite(deviation))
+    if not len(varies):
+        return
+    low, high = (int(varies[place(deviation[varies])]) for place in (np.argmin, np.argmax))
+    ratio = deviation[high] / deviation[low]
+    if ratio > _UNEVEN:
+        names = queries.feature_names or [f"number {number}" for number in range(queries.n_features)]
+        warn(
+            f"{ranker} learns little from features on different scales: the standard deviation of feature "
+            f"{names[high]!s:.40} is {ratio:,.0f} times that of feature {names[low]!s:.40}; {instead}"
         )
 
 

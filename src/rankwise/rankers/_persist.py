@@ -6,6 +6,7 @@ rankers.
 """
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from typing import Any, get_args
@@ -17,6 +18,7 @@ from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._store import Store, StoreWriter
 from rankwise.data.checks import Missing
 from rankwise.data.fingerprints import MOST, SKETCHED, Fingerprints, Seen, TrainingRecord, packed
+from rankwise.data.queries import Queries
 from rankwise.data.scaling import Scaler
 from rankwise.features.state import append_builder, read_builder
 from rankwise.rankers._base import Ranker, registered
@@ -24,6 +26,7 @@ from rankwise.rankers._fit_frame import Frozen, meant_all, plain, plain_paramete
 
 KIND = "ranker"
 _LAYOUT = 1
+_MOST_PROBED = 1_000_000  # features; rows of more would take memory for a number that may be a lie
 _SEEN = ("training", "validation")
 _NESTED = "member.{}."  # begins the names of the arrays of a ranker inside of another one
 _RENAMED = {"strength": "alpha", "center": "prior_coef", "ball": "max_norm"}
@@ -126,6 +129,7 @@ def read_ranker(store: Store) -> Ranker:
         with np.errstate(invalid="raise"):  # NaN where a whole number belongs
             learned = store.fact("learned", dict)
             ranker._restore({_RENAMED.get(name, name): value for name, value in learned.items()}, store)
+        _refuse_unless_it_scores(ranker, width)
         if "digest" in store.metadata:  # files of older versions may hold parameters that were changed after the fit
             ranker.frozen_ = Frozen(parameters, store.fact("digest", str))
         if "seen" in store.metadata:  # older versions computed other fingerprints
@@ -164,6 +168,20 @@ def _check_settings(ranker: Ranker) -> None:
     n_jobs = getattr(ranker, "n_jobs", None)
     if n_jobs is not None and (not isinstance(n_jobs, int) or isinstance(n_jobs, bool)):
         raise RankwiseError(f"its number of threads is {n_jobs!r:.20}")
+
+
+def _refuse_unless_it_scores(ranker: Ranker, width: int) -> None:
+    """Raise an error if what was restored gives no finite scores for harmless rows: each number may be valid alone."""
+    if width > _MOST_PROBED:
+        return
+    rows = np.zeros((3, width))
+    rows[1], rows[2, ::2] = 1e6, -1e6  # as large as features are
+    probe = Queries._trusted(rows, None, np.array([0, 3]))
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        scores = ranker.predict(probe)
+    if not np.isfinite(scores).all():
+        raise RankwiseError("what it learned is beyond what float64 can compute with: scores are not finite")
 
 
 def _read_seen(store: Store) -> Seen:

@@ -12,6 +12,7 @@ import pytest
 
 import rankwise as rw
 from rankwise import losses
+from rankwise._extras import install_command
 from rankwise.losses.compute import PreparedLists, curvature_lists
 from rankwise.rankers.boosting import boosted, growing
 from rankwise.rankers.boosting.growing import TreeCurve, joined
@@ -323,7 +324,7 @@ def test_a_saved_model_scores_without_lightgbm(tmp_path):
     told = subprocess.run([sys.executable, "-W", "ignore", "-c", run], capture_output=True, text=True, check=True)
     scores, sentence = told.stdout.splitlines()
     assert scores == model.predict(lists).tobytes().hex()
-    assert sentence == "lightgbm is needed here and is not installed: pip install 'rankwise[lightgbm]'"
+    assert sentence == f"lightgbm is not installed; run {install_command('lightgbm')}"
 
 
 # ------------------------------------------------------------------------------------------------------- refused

@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 import rankwise as rw
 from rankwise._errors import Interrupted, RankwiseError
+from rankwise._extras import install_command
 from rankwise.losses import ListNet, PairLogistic, SmoothAP, SmoothNDCG
 from rankwise.rankers.neural.network import Network, Training
 
@@ -191,5 +192,5 @@ for ask in (
     except rw.MissingExtraError as error:
         print(error)
 """
-    sentence = "torch is needed here and is not installed: pip install 'rankwise[torch]'"
+    sentence = f"torch is not installed; run {install_command('torch')}"
     assert run_without_torch(code).splitlines() == [sentence] * 3

@@ -83,7 +83,7 @@ class QuantisedRows:
         together = joined(sets)
         shared = {
             "loss_function": "YetiRank",
-            "thread_count": drive.threads(n_jobs),
+            "thread_count": drive.engine_threads(n_jobs, together.n_documents * sets[0].n_features),
             "model_shrink_rate": 0,  # CatBoost shrinks monotone models otherwise, and cannot go on with them
             "allow_writing_files": False,
             "logging_level": "Silent",

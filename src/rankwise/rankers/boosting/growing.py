@@ -133,7 +133,7 @@ class BinnedRows:
             # one thread sums a feature, in the order of the rows: any number of threads gives the same bits
             "deterministic": True,
             "force_col_wise": True,
-            "num_threads": drive.threads(n_jobs),
+            "num_threads": drive.engine_threads(n_jobs, n_documents * sets[0].n_features),
             "feature_pre_filter": False,
             # LightGBM keeps this many rows as float64 while it finds the bins; its own 200,000 take more than the bins
             "bin_construct_sample_cnt": 50_000,

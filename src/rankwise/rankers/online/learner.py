@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
-from rankwise._kernels.drive import one_blas_thread
+from rankwise._kernels.drive import one_blas_thread, threads
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.data import checks
@@ -31,7 +31,7 @@ from rankwise.data.selection import Query
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses._base import Loss
 from rankwise.rankers._base import LinearRanker, Ranker
-from rankwise.rankers._fit_frame import refuse_unknown
+from rankwise.rankers._fit_frame import refuse_unknown, warn_of_uneven_features
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.solvers.online.config import MOST_TIMES, Averaging, Curve, OnlineConfig, RoundLog, State, Tally
 from rankwise.solvers.online.ledger import Ledger
@@ -101,6 +101,7 @@ class OnlineLearner(Ranker):
         if not whole or not 1 <= self.epochs <= MOST_TIMES:  # the ledger counts mistakes per query up to there
             raise RankwiseError(f"epochs is a whole number from 1 to {MOST_TIMES:,}: found {self.epochs!r}")
         config = self._config(queries)
+        self._warn_if_uneven(config, queries)
         random = checks.as_random(self.random_state)
         run = *self._begin(config, random), Seen()
         marks = np.zeros(len(queries), FINGERPRINT)  # in the order of the data, not of the rounds
@@ -158,6 +159,7 @@ class OnlineLearner(Ranker):
         However the same queries are divided into calls, the result has the same bits, which are also those of ``fit``.
         """
         refuse_unknown(f"{self.name}.partial_fit", unknown)
+        threads(self.n_jobs)
         if hasattr(X, "as_training_queries"):  # a click log, which rounds on mistakes refuse by name
             X = X.as_training_queries(self)
         for block in self._blocks(X, y, group, qid):
@@ -166,7 +168,9 @@ class OnlineLearner(Ranker):
                 begins = not hasattr(self, "ledger_")
                 if begins:
                     self._remember_features(block)
-                    self._take(*self._begin(self._config(None), checks.as_random(self.random_state)), Seen())
+                    config = self._config(None)
+                    self._warn_if_uneven(config, block)
+                    self._take(*self._begin(config, checks.as_random(self.random_state)), Seen())
                 queries = self._aligned(block)
                 config, first = self.ledger_.config, self.ledger_.tally.length
                 state, ledger = self.state_, self.ledger_
@@ -240,6 +244,12 @@ class OnlineLearner(Ranker):
                 waiting, documents = [], 0
         if waiting:
             yield _gather(waiting, self.missing)
+
+    def _warn_if_uneven(self, config: OnlineConfig, queries: Queries) -> None:
+        """Warn if features are on different scales and nothing scales them."""
+        if config.scale == "none":
+            own = "pass scale='standard' (--scale standard in the shell)" if hasattr(self, "scale") else "scale them"
+            warn_of_uneven_features(self.name, queries, f"{own}, or scale the queries with rw.Scaler()")
 
     # ------------------------------------------------------------------------------------------- saving
 

@@ -1,0 +1,281 @@
+"""What a fitted :class:`rankwise.FeatureBuilder` does, as short programs that SQL, Python, C, Vespa and ONNX can hold.
+
+Every feature is made of one column by a chain of :class:`Step`. A text becomes a number by its levels; a number is
+filled, bent and scaled. Each target writes the same few steps in its own words, and what no chain expresses (values
+relative to the query, places among the training values, transformers of the user) is named by :func:`not_held`.
+"""
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._errors import DataError
+from rankwise.features.builder import FeatureBuilder
+from rankwise.features.columns import read_amounts, read_levels, read_numbers
+from rankwise.features.table import RawTable
+from rankwise.features.treatments import Treatment
+from rankwise.measures._base import Vector
+
+_LISTED = 3  # columns that a message names
+_SCALERS = ("StandardScaler", "MinMaxScaler", "RobustScaler")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step from a column to a feature.
+
+    Attributes
+    ----------
+    kind : str
+        For the number v so far: "fill" is ``value`` where v is missing, "missing" is 1 where it is and 0 elsewhere,
+        "before" is ``value - v``, "log" is sign(v) log(1 + abs(v)), "subtract", "divide", "multiply" and "add" are
+        v with ``value``. For a text: "level" is its number in ``levels``, and ``value`` for all others.
+    value : float
+        The number of the step.
+    levels : tuple of (str, float)
+        The texts with a number of their own; the empty text is a missing one.
+    """
+
+    kind: Literal["fill", "missing", "before", "log", "subtract", "divide", "multiply", "add", "level"]
+    value: float = 0.0
+    levels: tuple[tuple[str, float], ...] = ()
+
+
+Chain = tuple[int, tuple[Step, ...]]  # the column and the steps of one feature
+
+
+@dataclass(frozen=True)
+class ColumnFeatures:
+    """Features as chains of steps on columns.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The columns, as the engine calls them.
+    is_text : tuple of bool
+        Whether a column holds texts; the others hold numbers.
+    chains : tuple of (int, tuple of Step)
+        The column and the steps of every feature.
+    notes : tuple of str
+        How columns have to be given, where that is not obvious.
+    """
+
+    names: tuple[str, ...]
+    is_text: tuple[bool, ...]
+    chains: tuple[Chain, ...]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, builder: FeatureBuilder, given: Sequence[str] | None) -> "ColumnFeatures":
+        """The features of a fitted builder, every treatment of which can be held.
+
+        Parameters
+        ----------
+        builder : FeatureBuilder
+            The builder.
+        given : sequence of str or None
+            The names of the columns in the engine; None takes those of the table.
+
+        Returns
+        -------
+        ColumnFeatures
+            The columns and chains.
+        """
+        names: list[str] = []
+        is_text: list[bool] = []
+        chains: list[Chain] = []
+        notes: list[str] = []
+        for one in builder._treated:
+            place = len(names)
+            names.append(one.columns[0])
+            is_text.append(one.kind == "category")
+            notes += _notes(one)
+            if one.kind == "category":
+                chains += [(place, (step,)) for step in _encoded(one.steps["encode"])]
+                continue
+            chains += [(place, steps) for steps in _numeric(one)]
+            if "encode" in one.steps:  # the unit of an amount is a column of its own
+                names.append(f"{one.columns[0]}_unit")
+                is_text.append(True)
+                chains += [(place + 1, (step,)) for step in _encoded(one.steps["encode"])]
+        called = tuple(names if given is None else map(str, given))
+        if len(called) != len(names):
+            raise DataError(
+                f"feature_names must have one name per column ({', '.join(names)}), got {len(called)} names for "
+                f"{len(names)} columns"
+            )
+        for name in called:
+            if not name.strip() or not name.isprintable() or called.count(name) > 1:
+                raise DataError(f"names of columns must be printable, not empty and different, got {name!r:.60}")
+        return cls(called, tuple(is_text), tuple(chains), tuple(notes))
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether every feature is its column as it is."""
+        return not any(steps for _, steps in self.chains)
+
+    def uses(self, kind: str) -> bool:
+        """Whether some chain has a step of this kind."""
+        return any(step.kind == kind for _, steps in self.chains for step in steps)
+
+
+def rows_of_columns(builder: FeatureBuilder, table: RawTable) -> NDArray[np.object_]:
+    """The columns of a table as an engine gets them.
+
+    Parameters
+    ----------
+    builder : FeatureBuilder
+        The builder, which knows how texts are read.
+    table : RawTable
+        The raw table.
+
+    Returns
+    -------
+    rows : ndarray of object, shape (n_rows, n_columns)
+        A float per number and a str per text; None for a missing number, the empty text for a missing text.
+    """
+    found: list[NDArray[Any]] = []
+    for one in builder._treated:
+        column = table.column(one.columns[0])
+        if one.kind == "category":
+            found.append(read_levels(column))
+        elif one.kind == "amount":
+            values, units = read_amounts(column, one.reading["units"])
+            found += [values, units] if "encode" in one.steps else [values]
+        else:
+            found.append(read_numbers(column, one.kind, one.reading))
+    rows = np.empty((table.n_rows, len(found)), dtype=object)
+    for place, values in enumerate(found):
+        rows[:, place] = [None if value != value else value for value in values.tolist()]  # NaN is missing
+    return rows
+
+
+def computed(chains: Sequence[Chain], rows: NDArray[np.object_]) -> Vector:
+    """The features that chains, read back from a file, make of rows, in float64 and with log(1 + abs(v)).
+
+    Parameters
+    ----------
+    chains : sequence of (int, tuple of Step)
+        The chains.
+    rows : ndarray of object, shape (n_rows, n_columns)
+        As :func:`rows_of_columns` returns them.
+
+    Returns
+    -------
+    X : ndarray of float64, shape (n_rows, n_features)
+        The features.
+    """
+    return np.column_stack([_chained(rows[:, place], steps) for place, steps in chains]).reshape(len(rows), len(chains))
+
+
+def _chained(column: NDArray[np.object_], steps: Sequence[Step]) -> Vector:
+    """One feature."""
+    if steps and steps[0].kind == "level":
+        known = dict(steps[0].levels)
+        return np.array([known.get(text or "", steps[0].value) for text in column.tolist()], dtype=np.float64)
+    v = column.astype(np.float64)  # None is NaN
+    for step in steps:
+        v = _COMPUTED[step.kind](v, step.value)
+    return v
+
+
+_COMPUTED: dict[str, Callable[[Vector, float], Vector]] = {
+    "fill": lambda v, value: np.where(np.isfinite(v), v, value),
+    "missing": lambda v, value: np.where(np.isfinite(v), 0.0, 1.0),
+    "before": lambda v, value: value - v,
+    "log": lambda v, value: np.where(v < 0.0, -np.log(1.0 + np.abs(v)), np.log(1.0 + np.abs(v))),
+    "subtract": lambda v, value: v - value,
+    "divide": lambda v, value: v / value,
+    "multiply": lambda v, value: v * value,
+    "add": lambda v, value: v + value,
+}
+
+
+def not_held(builder: FeatureBuilder, columns: bool) -> list[str]:
+    """The columns whose features a file cannot hold, each with what is made of it.
+
+    Parameters
+    ----------
+    builder : FeatureBuilder
+        The fitted builder.
+    columns : bool
+        Whether the target holds chains of steps; otherwise it holds columns as they are.
+
+    Returns
+    -------
+    list of str
+        The columns, in words; empty where everything can be held.
+    """
+    lacking = [one for one in builder._treated if (not _can_be_held(one) if columns else not one.is_plain)]
+    more = [f"{len(lacking) - _LISTED} more"] if len(lacking) > _LISTED else []
+    return [f"{' and '.join(map(repr, one.columns))} ({one.words:.80})" for one in lacking[:_LISTED]] + more
+
+
+def _can_be_held(one: Treatment) -> bool:
+    """Whether the features of a treatment are chains of steps."""
+    if one.needs_queries or "own" in one.steps or one.kind in ("numbers", "texts"):
+        return False
+    if "scale" in one.steps and type(one.steps["scale"]).__name__ not in _SCALERS:
+        return False
+    levels = one.steps["encode"].categories_[0].tolist() if "encode" in one.steps else []
+    # control characters and undecoded bytes have no spelling that all parsers read alike
+    return not any(unicodedata.category(sign) in ("Cc", "Cs") for level in levels for sign in level)
+
+
+def _numeric(one: Treatment) -> list[tuple[Step, ...]]:
+    """The chains of a number: its value, as often as the builder repeats it, and the indicator of gaps."""
+    steps = [Step("before", one.reading["latest"])] if one.kind == "date" else []
+    made = []
+    fill = one.steps.get("fill")
+    if fill is not None:
+        steps.append(Step("fill", float(fill.statistics_[0])))
+    if one.log:
+        steps.append(Step("log"))
+    if "scale" in one.steps:
+        steps += _scaled(one.steps["scale"])
+    made += [tuple(steps)] * max(1, len(one.within))
+    if fill is not None and fill.indicator_ is not None and len(fill.indicator_.features_):
+        made.append((Step("missing"),))
+    return made
+
+
+def _scaled(scaler: Any) -> list[Step]:
+    """The steps of a scaler, in its own order, for the same bits."""
+    kind = type(scaler).__name__
+    if kind == "MinMaxScaler":
+        return [Step("multiply", float(scaler.scale_[0])), Step("add", float(scaler.min_[0]))]
+    center = scaler.mean_ if kind == "StandardScaler" else scaler.center_
+    return [Step("subtract", float(center[0])), Step("divide", float(scaler.scale_[0]))]
+
+
+def _encoded(encoder: Any) -> list[Step]:
+    """One step per feature of an encoder: what it makes of every level, and of a text that it does not know."""
+    levels = encoder.categories_[0]
+    rows = np.empty((len(levels) + 1, 1), dtype=object)
+    rows[:-1, 0], rows[-1, 0] = levels, "?" + "".join(levels.tolist())  # the last one is longer than any level
+    table = np.asarray(encoder.transform(rows), dtype=np.float64)
+    made = []
+    for column in table.T.tolist():
+        *values, other = column
+        known = tuple((level, value) for level, value in zip(levels.tolist(), values, strict=True) if value != other)
+        made.append(Step("level", other, known))
+    return made
+
+
+def _notes(one: Treatment) -> list[str]:
+    """How a column has to be given."""
+    name = one.columns[0]
+    if one.kind == "date":
+        return [f"column {name!r} is a date: give its days since 1970-01-01 as a number"]
+    if one.kind == "boolean":
+        return [f"column {name!r} is a number: 1 for true and yes, 0 for false and no"]
+    if one.kind == "amount":
+        unit = f", and the unit in lower case as a column of its own, {name + '_unit'!r}" if "encode" in one.steps else ""
+        return [f"column {name!r} is an amount: give its number without the unit{unit}"]
+    if one.kind == "category":
+        return [f"column {name!r} is a text: levels are compared letter by letter, and upper case counts"]
+    return []
