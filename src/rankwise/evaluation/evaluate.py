@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from os.path import isdir
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,7 @@ from rankwise.data.overlap import overlap
 from rankwise.data.parts.parts import Parts
 from rankwise.data.queries import Queries
 from rankwise.evaluation.statistics.intervals import How, interval, mean
+from rankwise.guarantees.scope import APPROXIMATE, Scope
 from rankwise.measures._base import Empty, Measure, Ties
 from rankwise.measures.compute import EMPTY, ScoredLists, fill_empty, measure_lists
 from rankwise.measures.conventions import Convention, convention, settle
@@ -98,6 +99,8 @@ class Evaluation:
     given : dict of str to int
         The number of queries whose value was given by ``empty=``, for every measure.
     """
+
+    scope: ClassVar[Scope] = APPROXIMATE  # of the intervals
 
     measures: tuple[Measure, ...]
     titles: tuple[str, ...]

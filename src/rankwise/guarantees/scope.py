@@ -101,3 +101,15 @@ SEQUENCE = Scope(
     ANY_TIME,
     "when to stop; not which values are reported",
 )
+PLAN = Scope(
+    "samples of queries that are yet to be drawn, independently from one distribution",
+    "query",
+    "before any of these queries is judged",
+    "none: the number is for one interval, or one comparison, that is named beforehand; how far it can be trusted is said",
+)
+APPROXIMATE = Scope(
+    "future queries, drawn independently from the distribution of these queries; an approximation, not a guarantee",
+    "query",
+    "once",
+    "none: the rankers and measures were named beforehand, or the tests corrected for their number",
+)

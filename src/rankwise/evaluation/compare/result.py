@@ -3,11 +3,12 @@
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from rankwise.evaluation.compare.folds import FoldPart
 from rankwise.evaluation.evaluate import Evaluation, evaluate
 from rankwise.guarantees._bound import refuse_unless_chance
 from rankwise.guarantees.certificate import Certificate
+from rankwise.guarantees.scope import HOLDOUT, Scope
 from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
 
@@ -62,6 +64,21 @@ class Comparison:
     folds : int or None
         The argument ``folds`` of :func:`compare`.
     """
+
+    SCOPES: ClassVar[Mapping[str, Scope]] = MappingProxyType(
+        {
+            "certificate_of_the_winner": replace(
+                HOLDOUT,
+                population=f"{HOLDOUT.population}; the hold-out is the test part of the first fold",
+                choices="the choice of the winner on the validation part; not a choice by the test results",
+            ),
+            "certificates": replace(
+                HOLDOUT,
+                population=f"{HOLDOUT.population}; the hold-out is the test part of the first fold",
+                choices="any choice among the rankers, by the test results too: each is certified at delta / K",
+            ),
+        }
+    )
 
     queries: Queries
     scores: dict[str, NDArray[np.float64]]

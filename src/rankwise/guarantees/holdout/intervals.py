@@ -35,7 +35,7 @@ Statistical Society B 86(1), 1-27. doi:10.1093/jrsssb/qkad009.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +45,7 @@ from rankwise._tables import ShownAsFacts
 from rankwise.guarantees._bound import HasTerms, Precondition, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.holdout import betting
 from rankwise.guarantees.holdout.interval import Ends, Interval
+from rankwise.guarantees.scope import PLAN, Scope
 
 Method = Literal["hoeffding", "empirical bernstein", "betting"]
 NAMES = {"hoeffding": "Hoeffding", "empirical bernstein": "Empirical Bernstein", "betting": "Betting"}
@@ -318,6 +319,8 @@ class Plan(ShownAsFacts, HasTerms):
     purpose: str
     statement: str
     terms: Mapping[str, float] = field(hash=False)
+
+    scope: ClassVar[Scope] = PLAN
 
     def __str__(self) -> str:
         return f"{self.queries:,} queries for {self.purpose} ({self.method}: {self.trust})"
