@@ -14,6 +14,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, get_args
 
 import numpy as np
@@ -329,6 +330,7 @@ def holdout_claims(
         return []
 
     def claim(method: Method) -> Claim:
+        @lru_cache(maxsize=4)  # a certificate asks for the same levels several times
         def make(delta: float) -> Bound:
             if not len(readings.optional):
                 (bound,) = mean_interval(losses, delta, method=method, **known).bounds()
