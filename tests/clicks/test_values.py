@@ -154,9 +154,7 @@ def test_t4_candidates_beyond_the_pool_are_charged_what_they_lose(rows, data):
     total = {"value": 0.0, "logged": 0.0, "other": 0.0}
     for order, chance in policy:
         rank = [pool.index(d) + 1 if d in pool[:shown] else 0 for d in order]
-        log = pages(
-            order, [(), (0,), (1,)], m, exploration=[share] * 6, pool=[len(pool)] * 6, logged_rank=rank * 3
-        )
+        log = pages(order, [(), (0,), (1,)], m, exploration=[share] * 6, pool=[len(pool)] * 6, logged_rank=rank * 3)
         for name, over in (("value", None), ("logged", "logged"), ("other", old)):
             terms = account(log, new, clicks.given(theta, beta=beta), tau, shown, over).terms(0)
             mean = terms.values[0] + (terms.values[1:] - terms.values[0]) @ (theta * a[list(order)] + beta)

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rankwise._errors import RankwiseError
-from rankwise.guarantees.holdout.intervals import difference_interval, first, mean_interval, paired_power, queries_needed
+from rankwise.guarantees.holdout.intervals import (
+    difference_interval,
+    first,
+    mean_interval,
+    paired_power,
+    queries_needed,
+)
 
 
 def by_method(**asked):

@@ -325,7 +325,9 @@ def _preconditions(
             "the given propensities are right" if propensities.exact else "propensities are between the given ends"
         )
     elif propensities.asymptotic:
-        ends = Precondition("there were enough queries for the bootstrap ends of the propensities (asymptotic in queries)")
+        ends = Precondition(
+            "there were enough queries for the bootstrap ends of the propensities (asymptotic in queries)"
+        )
     else:
         ends = Precondition("one coin, fair or not, decided on the swaps, independently of queries and readers")
     found = [
