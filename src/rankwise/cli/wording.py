@@ -14,7 +14,10 @@ from typing import Any
 
 # argument -> option, where the option is not the same word with hyphens
 _OPTIONS = {"grades": "--labels", "n_features": "--features"}
-_ARGUMENTS = ["missing", "unjudged", "qid", "label", "docid", "features", "n_features", "row_radius", "longest", "ignore", "measure", "empty"]
+_ARGUMENTS = (
+    "missing", "unjudged", "qid", "label", "docid", "features", "n_features", "row_radius", "longest", "ignore",
+    "measure", "empty",
+)  # fmt: skip
 # arguments of the library whose option has another word, by the name of the command's own parameter
 _SAME = {"random_state": "seed", "feature_names": "names"}
 # options that take NAME=VALUE, for arguments that have no option of their own
