@@ -1,8 +1,9 @@
 """Values, bounds and interleaving on simulated click logs: ``python3 run.py python -m experiments.clicks``.
 
-Bias of estimates against sessions, coverage of bounds over 1,000 logs in each of ten cases, power, exploration, type I
-error of interleaving over 2,000 runs, candidates that are never explored, and learning. Writes docs/clicks.json, docs/figures/clicks.png and the tables of
-docs/clicks.md; ``--redraw`` only draws and writes what was measured. About five minutes of one core.
+Bias of estimates against sessions, coverage of bounds over 1,000 logs in each of ten cases, power, exploration,
+candidates that are never explored, type I error of interleaving over 2,000 runs, and learning. Writes docs/clicks.json,
+docs/figures/clicks.png and the tables of docs/clicks.md; ``--redraw`` only draws and writes what was measured. About
+ten minutes of one core.
 """
 
 import json

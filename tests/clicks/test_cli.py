@@ -256,7 +256,16 @@ def test_w20_candidates_are_read_by_the_columns_that_the_model_remembers(folder,
     renamed = "qid,docid,grade,bm25,age,links,brand,title\n" + (tmp_path / "shop.csv").read_text().split("\n", 1)[1]
     (tmp_path / "more.csv").write_text(renamed)
     code, printed, error = run(
-        "clicks", "value", folder / "log.csv", "-d", "more.csv", "-m", folder / "new.rankwise", "--theta", THETA, "--json"
+        "clicks",
+        "value",
+        folder / "log.csv",
+        "-d",
+        "more.csv",
+        "-m",
+        folder / "new.rankwise",
+        "--theta",
+        THETA,
+        "--json",
     )
     assert code == 0, error
     _, plain, _ = run(

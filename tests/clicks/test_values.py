@@ -194,11 +194,9 @@ def test_t4_a_policy_that_the_log_does_not_tell_is_refused():
             function(replace(log, logged_rank=None), lists.X[:, 1], model, tau=0.1, **settings_of)
     always = clicks.simulate(lists, lists.X[:, 0], 50, shown=4, exploration=1.0)
     assert clicks.value(replace(always, logged_rank=None), lists.X[:, 1], model, tau=0.1).n == 50
-    for settings_of in ({}, {"over": "logged"}):
+    for function, ranker in ((clicks.gain, lists.X[:, 1]), (clicks.value, "logged")):
         with pytest.raises(rw.DataError, match="needs the column logged_rank"):
-            ranker = lists.X[:, 1] if settings_of else "logged"
-            function = clicks.gain if settings_of else clicks.value
-            function(replace(always, logged_rank=None), ranker, model, tau=0.1, **settings_of)
+            function(replace(always, logged_rank=None), ranker, model, tau=0.1)
     with pytest.raises(rw.DataError, match="a pool of 9, and its query has 6 candidates"):
         clicks.value(replace(log, pool=np.full(50, 9)), lists.X[:, 1], model, tau=0.1)
 

@@ -45,7 +45,10 @@ DocumentsOption = Annotated[
     Path, typer.Option("--documents", "-d", help="Candidates with features, query ids and document ids: CSV, LETOR ...")
 ]
 PropensitiesOption = Annotated[
-    Path | None, typer.Option("--propensities", "-p", help='Position model: as clicks propensities writes it, or {"theta": [1, 0.5, 0.33]}.')
+    Path | None,
+    typer.Option(
+        "--propensities", "-p", help='Position model: as clicks propensities writes it, or {"theta": [1, 0.5, 0.33]}.'
+    ),
 ]
 ThetaOption = Annotated[
     str | None, typer.Option("--theta", help="Position model as numbers, 1,0.5,0.33, which are taken as is.")

@@ -14,10 +14,12 @@ from typing import Any
 
 # argument -> option, where the option is not the same word with hyphens
 _OPTIONS = {"grades": "--labels", "n_features": "--features"}
-_ARGUMENTS = ("missing", "unjudged", "qid", "label", "docid", "features", "n_features", "row_radius", "longest", "ignore")
-_ARGUMENTS += ("measure", "empty")
+_ARGUMENTS = (
+    "missing", "unjudged", "qid", "label", "docid", "features", "n_features", "row_radius", "longest", "ignore",
+    "measure", "empty",
+)  # fmt: skip
 # arguments of the library whose option has another word, by the name of the command's own parameter
-_SAME = {"random_state": "seed", "feature_names": "names", "called": "called"}
+_SAME = {"random_state": "seed", "feature_names": "names"}
 # options that take NAME=VALUE, for arguments that have no option of their own
 _ASSIGN = ("--set", "--option")
 # what is said of click logs: functions that are values of options here, and arguments that have no option
@@ -33,7 +35,7 @@ _PHRASES = (
     (r" \(log\.split keeps them apart\)", ""),
     (r", or pass (qid=|repeated='first')", ""),
     (r"pass (session|qid|docid|position|click)= \(found", "rename one to it (found"),
-    (r"\(relative=True scales it\)", "(\"relative\": true in the file scales it)"),
+    (r"\(relative=True scales it\)", '("relative": true in the file scales it)'),
 )
 _MEASURES = ("nDCG@10", "nDCG", "AP", "RR", "P@10", "ERR@20", "RBP", "WTA")
 
@@ -84,15 +86,12 @@ def in_shell(sentence: str, options: Mapping[str, str] = MappingProxyType({})) -
     sentence = re.sub(rf"(?<![\w(.-])({names})=\['([^']*)'\]", option, sentence)
     sentence = re.sub(rf"(?<![\w(.-])({names})='([^']*)'((?:(?:,| or) '[^']*')*)", several, sentence)
     sentence = re.sub(rf"(?<![\w(.-])({names})=(?!\{{)([^\s,;:]*)", option, sentence)
-    for own in _ASSIGN:
-        if own in options.values():
-            sentence = re.sub(r"(?<![\w(.-])(\w+)='([^']*)'", lambda found: f"{own} {_assigned(found)}", sentence)  # noqa: B023
-    return sentence
-
-
-def _assigned(found: "re.Match[str]") -> str:
-    """Quote ``name=value`` for a shell."""
-    return shlex.quote(f"{found[1]}={found[2]}")
+    assign = next((own for own in _ASSIGN if own in options.values()), None)
+    if assign is None:
+        return sentence
+    return re.sub(
+        r"(?<![\w(.-])(\w+)='([^']*)'", lambda found: f"{assign} {shlex.quote(f'{found[1]}={found[2]}')}", sentence
+    )
 
 
 def _ignored(found: "re.Match[str]") -> str:

@@ -195,7 +195,7 @@ class Account:
         self.beyond_pool = self.beyond_pool or bool(((pool > 0) & (pool < candidates)).any())
 
     def _missing_losses(self, log: ClickLog) -> Any:
-        """What documents lose that a session could not show, in the worst case; :mod:`rankwise.clicks.values` proves it.
+        """What documents lose that a session could not show, in the worst case (:mod:`rankwise.clicks.values`).
 
         Without exploration a session could show nothing but its page. With exploration it could not show candidates
         beyond the pool. The log does not name the pool, which holds what was shown: so those that lose most, of as many
@@ -203,6 +203,7 @@ class Account:
         """
         if self.old is None or self.documents is None or self._new_discount is None or log.query is None:
             return 0.0
+        assert log.row is not None
         documents = self.documents
         losses = np.maximum(self._discounted(self.old) - self._new_discount, 0.0)
         losers = np.flatnonzero(losses > 0)
@@ -335,15 +336,12 @@ class Account:
         pool = float(self.documents.sizes[self.documents.query_of_row[strange]].mean())
         uniform = float(self.propensities.theta.sum()) / pool  # propensity on a page that is always shuffled
         share = tau / uniform
-        how = (
-            "draw shuffled pages from all candidates"
-            if explored
-            else (
-                f"a shuffled page in {100 * share:.2g} % of the sessions gives each of them a propensity of tau = {tau:g}"
-                if share <= 1
-                else f"even pages that are always shuffled give them {uniform:.2g}, below tau = {tau:g}: lower tau, too"
-            )
-        )
+        if explored:
+            how = "draw shuffled pages from all candidates"
+        elif share <= 1:
+            how = f"a shuffled page in {100 * share:.2g} % of the sessions gives each a propensity of tau = {tau:g}"
+        else:
+            how = f"even pages that are always shuffled give them {uniform:.2g}, below tau = {tau:g}: lower tau, too"
         found.append(
             f"{self.name}: {100 * unseen / float(weight.sum()):.1f} % of the {share_of} goes to documents that "
             f"no session showed, and no bound can ever certify their worth without exploration of them; {how}"

@@ -153,7 +153,8 @@ class SafeRanker(ShownAsFacts):
                 "mean difference to the logged ranking over future sessions of the same readers and queries",
                 "session",
                 "once, at a log whose end was fixed beforehand",
-                "the strength among those given, which share delta; not tau, k, the loss, the seed or the sessions by these clicks",
+                "the strength among those given, which share delta; not tau, k, the loss, the seed or the sessions by "
+                "these clicks",
             )
         }
     )

@@ -40,7 +40,8 @@ is an assignment problem in the propensities' ends alone. The bound is betting's
 paid for: alpha + delta_low + delta_high = delta.
 
 **Trust bias.** With known clicks beta_k that do not depend on the document, E[click] = theta_k a + beta_k, click - beta
-takes the place of the click, beta that of the position where the document was shown, and A and B grow by max(beta) times the other.
+takes the place of the click, beta that of the position where the document was shown, and A and B grow by max(beta)
+times the other.
 
 **Several tau.** Each of m values of tau is tried at alpha/m, and the largest bound is taken.
 

@@ -487,9 +487,10 @@ def _for_comparison(difference: float, sd: float, delta: float, power: float, b:
 def _interval_power(n: int, difference: float, sd: float, delta: float, b: float) -> float:
     """Probability that :func:`difference_interval` by betting excludes 0, approximately.
 
-    The differences, scaled from [-b, b] to [0, 1], are bet on against 1/2 with half of the capital at least, which has to
-    reach twice 1/alpha. The sizes of the bets are those for a sample variance that is as expected. The logarithm of a factor has the mean and the variance that it has under three points
-    with the first five moments of a normal distribution, cut at the span.
+    The differences, scaled from [-b, b] to [0, 1], are bet on against 1/2 with half of the capital at least, which has
+    to reach 1/alpha alone. The sizes of the bets are those for a sample variance that is as expected. The logarithm of
+    a factor has the mean and the variance that it has under three points with the first five moments of a normal
+    distribution, cut at the span.
     """
     from scipy.special import ndtr
 

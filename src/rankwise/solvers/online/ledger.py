@@ -406,8 +406,8 @@ class Ledger:
         for bound in bounds:
             broken = "; ".join(f"NOT met: {one.sentence}" for one in bound.preconditions if one.met is False)
             # a number that follows from something false is not shown as a bound
-            value, note = (math.nan, f" (no bound; {broken})") if broken else (bound.value, "")
-            lines.append((f"{bound.bounds} at most", value, f"{bound.name}: {bound.statement}{note}"))
+            number, doubt = (math.nan, f" (no bound; {broken})") if broken else (bound.value, "")
+            lines.append((f"{bound.bounds} at most", number, f"{bound.name}: {bound.statement}{doubt}"))
         what, value, note = zip(*lines, strict=True)
         return Table({"what": list(what), "value": [float(number) for number in value], "note": list(note)})
 
